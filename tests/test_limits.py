@@ -1,11 +1,15 @@
 """What docs/guide.md says of limits is what the code does, and beyond each of them is a finding or one clear line."""
 
 import json
+import struct
 from pathlib import Path
 
+import crc32c
 import pytest
+from msgspec.structs import replace
 
 from kaudit.analysis.scan import batch_content
+from kaudit.analysis.scan.batch_stream import stream_batches
 from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
 from kaudit.analysis.sequences import transition_audit
 from kaudit.analysis.sidefiles import side_file_reader
@@ -13,10 +17,12 @@ from kaudit.cli import replay_output
 from kaudit.cli.app import run
 from kaudit.engines.local import scan
 from kaudit.model import limits
+from kaudit.model.finding import Status
 from kaudit.replay import attempt_lines
 from kaudit.report import sarif
+from kaudit.report.most_severe import first_of_checks
 from kaudit.report.render_options import RenderOptions
-from kaudit.source import documents, local
+from kaudit.source import documents, local, snapshots
 from tests import scan_results
 from tests.logs import Log, data
 from tests.rendered import scan_text
@@ -117,3 +123,82 @@ def test_more_findings_than_a_sarif_log_may_have(monkeypatch):
     notices = [entry["message"]["text"] for entry in document["invocations"][0]["toolExecutionNotifications"]]
     assert len(document["results"]) == 2
     assert f"{len(result.findings) - 2} more findings, not listed here" in notices
+
+
+def test_more_findings_of_a_check_than_machines_are_given(tmp_path, monkeypatch, capsys):
+    written = Log()
+    for sequence in (0, 5, 7, 13, 20, 22):
+        written.append(data(7, 0, sequence))
+    directory = written.write(tmp_path / "orders-0")
+    monkeypatch.setattr("kaudit.cli.audit.FINDINGS_OF_CHECK", 2)
+
+    def listed(form, *options):
+        assert run(["scan", str(directory), "--output-format", form, *options]) == 1
+        return capsys.readouterr().out
+
+    for options, shown in (((), 2), (("--max-findings", "4"), 4)):
+        document = json.loads(listed("json", *options))
+        summary = document["summary"]
+        assert [finding["code"] for finding in document["findings"]] == ["KA104"] * shown
+        assert (sum(summary["findings"].values()), summary["omitted"]) == (5, 5 - shown)
+        lines = [json.loads(line) for line in listed("jsonl", *options).splitlines()]
+        assert [line["fingerprint"] for line in lines if line["type"] == "finding"] == [
+            finding["fingerprint"] for finding in document["findings"]
+        ]
+        assert lines[-1]["summary"] == summary
+        assert len(json.loads(listed("sarif", *options))["runs"][0]["results"]) == shown
+    assert listed("concise").count("KA104") == 5
+
+
+def test_every_topic_partition_has_its_own_share_of_listed_findings():
+    findings = [
+        replace(scan_results.old_duplicate(), partition=partition, offset=offset, status=status)
+        for partition in (0, 1)
+        for offset, status in ((5, Status.KNOWN), (6, Status.NEW), (7, Status.KNOWN), (8, Status.NEW))
+    ]
+    kept = first_of_checks(scan_results.scan_result(*findings), 1)
+    assert [(finding.partition, finding.offset) for finding in kept.findings] == [(0, 5), (0, 6), (1, 5), (1, 6)]
+    assert kept.summary.omitted == 4
+
+
+def wrong_snapshots(directory, *offsets):
+    for offset in offsets:
+        body = struct.pack(">iqhiqiqiq", 1, 7, 0, 99, offset - 1, 0, 1_700_000_000_000, -1, -1)
+        (directory / f"{offset:020d}.snapshot").write_bytes(struct.pack(">hI", 1, crc32c.crc32c(body)) + body)
+
+
+def test_more_snapshots_than_are_compared(tmp_path, monkeypatch):
+    written = Log()
+    for sequence in range(6):
+        written.append(data(7, 0, sequence))
+    directory = written.write(tmp_path / "orders-0")
+    wrong_snapshots(directory, 2, 3, 5, 6)
+    codes = [(found.code, found.offset) for found in audited(directory).findings]
+    assert codes == [("KA502", offset) for offset in (2, 3, 5, 6)]
+    monkeypatch.setattr(snapshots, "SNAPSHOTS", 3)
+    result = audited(directory)
+    assert [found.offset for found in result.findings] == [3, 5, 6]
+    assert any(
+        entry.reason == "older producer snapshots were not compared with the log: 1" for entry in result.not_audited
+    )
+
+
+def test_snapshots_that_differ_take_one_reading_of_the_log(tmp_path, monkeypatch):
+    """Each at its own offset, of the producers it names: what is read is the log once, whatever their number."""
+    written = Log()
+    for number in range(40):
+        written.append(data(7 + number % 4, 0, number // 4))
+    directory = written.write(tmp_path / "orders-0")
+    wrong_snapshots(directory, *range(4, 40, 4))
+    read = []
+
+    def stream(*where, **how):
+        read.append(where)
+        return stream_batches(*where, **how)
+
+    monkeypatch.setattr("kaudit.analysis.sidefiles.replica_state.stream_batches", stream)
+    findings = audited(directory).findings
+    assert [found.offset for found in findings if found.producer_id == 7] == [*range(4, 40, 4)]
+    assert len(read) == 1
+    replayed = [found.evidence["replayed"] for found in findings if found.producer_id == 7]
+    assert [entry["last_sequence"] for entry in replayed] == [*range(9)]

@@ -19,6 +19,7 @@ from kaudit.cli.pager import paged
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.step_summary import append_step_summary
 from kaudit.cli.targets import Target, console_of, write
+from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary, TimelineResult
@@ -28,7 +29,7 @@ from kaudit.policy.decision import Decision
 from kaudit.policy.policy import Policy
 from kaudit.report.console import ColorChoice, visible
 from kaudit.report.formats import FORMATS, Format, in_pieces
-from kaudit.report.formatting import closing_line
+from kaudit.report.formatting import closing_line, state_lines
 from kaudit.report.output import Output, Tables
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.selection import Selection, count
@@ -222,6 +223,8 @@ def _run(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
     for missing in scan.not_audited:
         if missing.asked_for:
             sys.stderr.write(f"kaudit: {visible(missing.path)}: {visible(missing.reason)}\n")
+    if scan.state is not None:
+        sys.stderr.writelines(f"kaudit: {visible(line)}\n" for line in state_lines(scan.state, quiet=request.quiet))
     if not request.quiet:
         sys.stderr.write(closing_line(scan, notes_hidden=not request.show_notes, seconds=seconds) + "\n")
     return code
@@ -265,6 +268,7 @@ def show(
         repository=repository_root(),
         decide=Decision(request.selection, request.policy),
         log_start_offset=request.options.log_start_offset,
+        findings_of_check=FINDINGS_OF_CHECK if request.policy.max_findings is None else None,
     )
     for target in request.targets:
         if target.form.machine or not machines_only:

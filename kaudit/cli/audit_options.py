@@ -133,6 +133,7 @@ class AuditReadOptions(ReadOptions, frozen=True, kw_only=True):
     """How logs are read, and what must be there."""
 
     require_all: options.RequireAll = False
+    state: options.SavedState = None
 
 
 class ConnectionOptions(OptionGroup, frozen=True, kw_only=True):
@@ -369,6 +370,7 @@ class AuditOptions(OptionGroup, frozen=True, kw_only=True):
             metadata=self.blocks.metadata,
             layout=self.log.layout,
             require_all=self.read.require_all,
+            state=self.read.state,
             logs=self.logs.read(),
         )
         return _request(settings, scan, self.output, self.findings, display)

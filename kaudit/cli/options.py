@@ -220,6 +220,14 @@ RequireAll = Annotated[
         "--require-all", help="Exit 3 without an audit unless every PATH, topic and partition given is there."
     ),
 ]
+SavedState = Annotated[
+    str | None,
+    typer.Option(
+        "--state",
+        metavar="URL",
+        help="Save here what reading gives (a directory, hdfs://, s3://), so that the next audit reads only what is new.",
+    ),
+]
 Layout = Annotated[
     str | None,
     typer.Option(

@@ -29,6 +29,7 @@ from kaudit.source.uri import Uri
 if TYPE_CHECKING:
     from kaudit.analysis.duplicates.listing import DuplicateListing
     from kaudit.analysis.duplicates.suspects import PartitionDuplicates
+    from kaudit.analysis.saved_state.opened_state import OpenedState
     from kaudit.analysis.scan.batch_export import BatchWriter
     from kaudit.analysis.timelines.producer_histories import HistoryRows, HistoryWriter, Piece, RecordedScan
 
@@ -175,6 +176,10 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
     layout = find_input(options)
     audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))
     jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, audit.histories))
+    state = _state(options, layout)
+    if state is not None:
+        audit.state = state.use
+        jobs = [state.matched(job, open_segment) for job in jobs]
     total = sum(job.bytes for job in jobs)
     progress.start(total)
     processes = options.jobs or os.cpu_count() or 1
@@ -191,7 +196,7 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
             feed = PartitionAssembler(job, kept)
             while ahead is not None and ahead.job == number:
                 for read in with_rest(ahead, chunk_size):
-                    progress.advance(read.spec.stop - read.spec.start)
+                    progress.advance(read.spec.bytes_to_read)
                     feed.take(read.outcome)
                     if isinstance(read.outcome, ChunkRows):
                         chunk_size.update(read.outcome, feed.producer_ids)
@@ -200,7 +205,17 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
             if on_close is not None:
                 on_close(partition, kept)
             audit.add(partition)
+    if state is not None:
+        state.sweep(layout)
     return audit
+
+
+def _state(options: ScanOptions, layout: Layout) -> "OpenedState | None":
+    if options.state is None:
+        return None
+    from kaudit.analysis.saved_state.opened_state import open_state  # noqa: PLC0415 - few audits have one
+
+    return open_state(options.state, options, layout)
 
 
 def _read(

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from kaudit.analysis.scan.chunk_plan import ChunkSpec
-from kaudit.analysis.scan.partition_assembler import Outcome
+from kaudit.analysis.scan.chunk_rows import Outcome
 from kaudit.engines.ranges import Range, RangeRead, read_most, reads
 
 _TASK_BYTES = 4 << 20

@@ -1,14 +1,15 @@
 """The ranges of all jobs in order, cut when their turn comes, and what comes of each."""
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut_first
-from kaudit.analysis.scan.chunk_rows import ChunkRows
+from kaudit.analysis.scan.chunk_rows import ChunkRows, Outcome
 from kaudit.analysis.scan.chunk_size import ChunkSize
-from kaudit.analysis.scan.partition_assembler import Outcome, read_planned, read_range
+from kaudit.analysis.scan.partition_assembler import read_planned, read_range
 from kaudit.analysis.scan.planning import Job
 from kaudit.analysis.scan.small_segments import apart
 
@@ -43,7 +44,7 @@ def ranges(jobs: Sequence[Job], chunk_sizes: Sequence[ChunkSize]) -> Iterator[Ra
             rest: ChunkSpec | None = spec
             while rest is not None:
                 part, rest = cut_first(rest, chunk_size.next_bytes(left))
-                left -= part.stop - part.start
+                left -= part.bytes_to_read
                 yield Range(number, part)
 
 
@@ -58,9 +59,14 @@ def read_most(spec: ChunkSpec) -> list[Outcome]:
 def reads(found: Range, outcomes: Sequence[Outcome]) -> Iterator[RangeRead]:
     """Yield what came of a range, or of each segment planned with others."""
     number, spec = found
-    specs = [spec] if len(outcomes) == 1 else apart(spec)
+    specs = [spec] if len(outcomes) == 1 else apart(spec) if spec.joined else map(partial(_part, spec), outcomes)
     for part, outcome in zip(specs, outcomes, strict=True):
         yield RangeRead(number, part, outcome)
+
+
+def _part(spec: ChunkSpec, outcome: Outcome) -> ChunkSpec:
+    """Return the range of what came of a part of one that is saved."""
+    return replace(spec, start=outcome.start, stop=outcome.stop) if isinstance(outcome, ChunkRows) else spec
 
 
 def read_here(found: Iterable[Range]) -> Generator[RangeRead]:
@@ -75,7 +81,7 @@ def with_rest(read: RangeRead, chunk_size: ChunkSize) -> Iterator[RangeRead]:
     while True:
         number, spec, outcome = read
         if isinstance(outcome, ChunkRows) and outcome.stop < spec.stop:
-            unread.append(replace(spec, start=outcome.stop))
+            unread.append(replace(spec, start=outcome.stop, expected_offset=None))
             spec = replace(spec, stop=outcome.stop)
         yield RangeRead(number, spec, outcome)
         if not unread:

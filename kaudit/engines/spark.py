@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.analysis.producer_ids.activity import ActivityRows
 from kaudit.analysis.producer_ids.block_histories import BlockHistories, read_blocks
 from kaudit.analysis.producer_ids.producer_listing import list_producers, remembers_markers
 from kaudit.analysis.producer_ids.query import Query
+from kaudit.analysis.saved_state.opened_state import OpenedState, open_state
+from kaudit.analysis.saved_state.saved_partition import SavedPartition
 from kaudit.analysis.scan.audit import Audit, Found, Together, coordinator_of
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.judging import JudgedPartition
@@ -57,6 +60,7 @@ from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.model.state_use import StateUse
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
 
@@ -66,6 +70,8 @@ if TYPE_CHECKING:
 __all__ = ["SparkFailedError", "producers", "record", "scan", "timeline"]
 
 _Sink = TypeVar("_Sink", bound=RowSink | None)
+_MATCHED_AT_ONCE = 64
+"""Partitions that one question to a task is about."""
 _SCAN_WIDE = -1
 """In place of a job's index: findings about no partition, which come before all others."""
 
@@ -152,10 +158,12 @@ class _Run(Struct, frozen=True):
     jobs: Sequence[Job]
     plan: SparkPlan
     replayed: "DataFrame"
+    state: StateUse | None = None
 
     def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
         """Take the partitions, in the plan's order, or their outlines; their repeats were looked for."""
         audit = Audit(self.options, self.layout, open_segment, self.histories, self._coordinator, self._rescan)
+        audit.state = self.state
         for job, partition in zip(self.jobs, partitions, strict=True):
             partition.directory = job.directory
             audit.add_compared(partition)
@@ -266,11 +274,30 @@ def _started(
     layout = find_input(options)
     histories = read_blocks(options, layout, open_segment)
     jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, histories))
+    state = None if options.state is None else open_state(options.state, options, layout)
     with session(spark or SparkOptions(), options.jobs) as started:
         require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan})
         cores = started.sparkContext.defaultParallelism
+        if state is not None:
+            jobs = _matched(started, state, jobs)
         plan = share(share_rate(jobs, cores), cores)
-        yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, make_sink, seal))
+        use = None if state is None else state.use
+        yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, make_sink, seal), use)
+        if state is not None:
+            state.sweep(layout)
+
+
+def _matched(spark: "SparkSession", state: OpenedState, jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs with what holds of what is saved, as tasks find it."""
+    questions = [jobs[first : first + _MATCHED_AT_ONCE] for first in range(0, len(jobs), _MATCHED_AT_ONCE)]
+    match = partial(_match, state=state, open_source=from_here())
+    answers = ask_tasks(spark, "kaudit: what of the saved state holds?", questions, match)
+    found = [saved for answer in answers for saved in answer]
+    return [replace(job, saved=saved) for job, saved in zip(jobs, found, strict=True)]
+
+
+def _match(jobs: Sequence[Job], state: OpenedState, open_source: OpenSource) -> list[SavedPartition | None]:
+    return [state.matched(job, open_source).saved for job in jobs]
 
 
 def _kept(

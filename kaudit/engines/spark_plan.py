@@ -15,6 +15,8 @@ _TASKS_PER_CORE = 4
 """So many reading tasks a core even out what compresses, decodes or is stored unlike its neighbours."""
 _LARGEST_TASK = 1 << 30
 """A task lost with its executor is read again: this much at most. 100 TB make 100,000 tasks, which Spark bears."""
+_SAVED_BYTES = 8 << 20
+"""Loading what is saved of a segment costs at most about as much as reading so many bytes of a log."""
 _REPLAYED_BYTES = 16 << 30
 _REPLAYED_PARTITIONS = 64
 """A replaying task takes about so much of the log, or so many partitions: under dynamic allocation cores come later."""
@@ -31,7 +33,8 @@ class SparkPlan(Struct, frozen=True):
 def share(jobs: Sequence[Job], cores: int) -> SparkPlan:
     """Share the jobs among tasks for so many `cores`: small partitions together, large ones in pieces."""
     total = sum(job.bytes for job in jobs)
-    size = min(max(total // (cores * _TASKS_PER_CORE), CHUNK_BYTES), _LARGEST_TASK)
+    saved = sum(len(job.saved.pieces) for job in jobs if job.saved is not None)
+    size = min(max((total + saved * _SAVED_BYTES) // (cores * _TASKS_PER_CORE), CHUNK_BYTES), _LARGEST_TASK)
     groups = replicas_of([job.directory for job in jobs])
     wanted = max(cores * _TASKS_PER_CORE, total // _REPLAYED_BYTES, len(groups) // _REPLAYED_PARTITIONS)
     shuffle_partitions = max(min(len(groups), wanted), 1)
@@ -62,11 +65,12 @@ def _works(jobs: Sequence[Job], where: Sequence[int], size: int) -> Iterator[Rea
         work.headers.append((job_index, where[job_index], PartitionHeader(job, len(ranges))))
         for number, spec in enumerate(ranges):
             last = work.byte_ranges[-1] if work.byte_ranges else None
-            if last is not None and last.job_index == job_index and last.spec.file == spec.file:
+            beside = last is not None and last.job_index == job_index and last.spec.file == spec.file
+            if last is not None and beside and last.spec.saved is None and spec.saved is None:
                 work.byte_ranges[-1] = replace(last, spec=replace(last.spec, stop=spec.stop))
             else:
                 work.byte_ranges.append(ByteRangeTask(job_index, where[job_index], number, spec, job.chunk_bytes))
-            filled += spec.stop - spec.start
+            filled += _SAVED_BYTES if spec.saved is not None else spec.bytes_to_read
             if filled >= size:
                 yield work
                 work, filled = ReadTask([], []), 0

@@ -159,7 +159,7 @@ def replayer(make_sink: Callable[[], RowSink | None], seal: Seal, open_source: O
                     job_index, expected = batch.column("job_index")[at].as_py(), header.ranges
                     feed = PartitionAssembler(header.job, make_sink(), open_source)
                 else:
-                    assert feed is not None, f"job {job_index}: a range came before its partition was opened"
+                    assert feed is not None, f"range {number} came before its partition was opened"
                     for outcome in unpack(data):
                         feed.take(outcome)
                     expected -= 1

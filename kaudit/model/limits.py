@@ -33,7 +33,18 @@ OBSERVATIONS: Final = 100_000
 """Batches and markers of one partition that break a rule of sequences, epochs or transactions."""
 DAMAGES: Final = 10_000
 """Gaps and damaged ranges of one partition."""
+SNAPSHOTS: Final = 1000
+"""Producer snapshots of one partition that are compared with the log, the newest: the log is read up to each."""
 SARIF_RESULTS: Final = 25_000
 """Findings of one SARIF log: GitHub refuses a run with more."""
 FINDINGS_OF_CHECK: Final = 1000
-"""Findings of one check and severity that an audit on Spark lists, the first of all; tables have every one."""
+"""Findings of one check and severity that json, jsonl and sarif list of a topic partition, the first; on Spark, of all of them.
+
+Tables have every one.
+"""
+CHUNK_ROWS: Final = 1 << 21
+"""Rows of one kind that a stored chunk may have: no chunk has so many batches."""
+PACKED_CHUNK_BYTES: Final = 1 << 30
+"""What a stored chunk unpacks to."""
+STATE_INDEX_BYTES: Final = 256 << 20
+"""What the index of a partition's saved ranges unpacks to: a million segments."""

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from kaudit.model.application_logs import LogEventSummary
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import JsonRecord
+from kaudit.model.state_use import StateUse
 
 if TYPE_CHECKING:  # a saved report is shown without it
     import numpy as np
@@ -148,6 +149,8 @@ class ScanResult(Struct, frozen=True):
     """What logs of brokers and clients say, where they were given."""
     unlisted: Sequence[UnlistedFindings] = ()
     """What the engine counted and did not list: `summary` has it among its findings and `omitted`."""
+    state: StateUse | None = None
+    """What was taken from a saved state; nothing else of the result depends on it."""
 
     def worst(self) -> Severity | None:
         """Return the highest severity among new findings, or None."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import ScanResult
+from kaudit.model.state_use import StateUse
 from kaudit.report.console import Console, Style, visible
 
 SEVERITY_STYLE = {Severity.ERROR: Style.ERROR, Severity.WARNING: Style.WARNING, Severity.NOTE: Style.NOTE}
@@ -21,7 +22,7 @@ def size(number: int) -> str:
     scaled = float(number)
     for unit in ("kB", "MB", "GB", "TB"):
         scaled /= 1000
-        if scaled < 1000:
+        if scaled < 999.95:  # what is more rounds to 1000.0
             return f"{scaled:.1f} {unit}"
     return f"{scaled / 1000:.1f} PB"
 
@@ -108,3 +109,20 @@ def closing_line(result: ScanResult, *, notes_hidden: bool, seconds: float | Non
     parts = [verdict(result, notes_hidden=notes_hidden), extent(result)]
     text = " ".join(parts) + (f", {duration(seconds)}" if seconds is not None else "")
     return f"{text}; incomplete" if result.incomplete else text
+
+
+def state_lines(use: StateUse, *, quiet: bool) -> list[str]:
+    """Return the lines for stderr on what a saved state was of use for; with `quiet` only what went wrong."""
+    lines: list[str] = []
+    if use.notice is not None:
+        lines.append(f"--state: {use.notice}: everything was read anew")
+    if use.damaged:
+        lines.append(f"--state: damaged in {plural(use.damaged, 'place')}: the log was read there")
+    if use.not_saved is not None:
+        reason, partitions = use.not_saved
+        lines.append(f"--state: not saved: {plural(partitions, 'partition')}: {reason}")
+    if not quiet:
+        names = ("unchanged", "grown", "new", "read_again", "dropped")
+        found = [f"{number:,} {name.replace('_', ' ')}" for name in names if (number := getattr(use, name))]
+        lines.append(f"--state: segments: {', '.join(found) or 'none'}")
+    return lines

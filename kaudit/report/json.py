@@ -17,30 +17,40 @@ from kaudit.report.json_documents import (
     producers_document,
     scan_document,
     timeline_document,
+    with_scan,
 )
+from kaudit.report.most_severe import first_of_checks
 from kaudit.report.render_options import RenderOptions
 
 
 def render_scan(result: ScanResult, options: RenderOptions) -> Iterator[str]:
     """Yield the kaudit.scan/1 document."""
-    yield from pretty_pieces(scan_document(replace(result, findings=()), options), found(result))
+    bare, findings = _apart(result, options)
+    yield from pretty_pieces(scan_document(bare, options), findings)
 
 
 def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
     """Yield the kaudit.timeline/1 document."""
-    bare = TimelineResult(replace(result.scan, findings=()), ())
+    bare, findings = _apart(result.scan, options)
     timelines = (timeline.to_dict() for timeline in result.timelines)
-    yield from pretty_pieces(timeline_document(bare, options), {**found(result.scan), "timelines": timelines})
+    yield from pretty_pieces(timeline_document(TimelineResult(bare, ()), options), {**findings, "timelines": timelines})
 
 
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
     """Yield the kaudit.producers/1 document."""
-    bare = replace(result, scan=replace(result.scan, findings=()))
+    bare, findings = _apart(result.scan, options)
+    document = producers_document(with_scan(result, bare), options)
     producers = (producer.to_dict() for producer in result.producers)
-    yield from pretty_pieces(producers_document(bare, options), {**found(result.scan), "producers": producers})
+    yield from pretty_pieces(document, {**findings, "producers": producers})
 
 
 def render_diff(result: DiffResult, options: RenderOptions) -> Iterator[str]:
     """Yield the kaudit.diff/1 document."""
-    bare = replace(result, scan=replace(result.scan, findings=()))
-    yield from pretty_pieces(diff_document(bare, options), found(result.scan))
+    bare, findings = _apart(result.scan, options)
+    yield from pretty_pieces(diff_document(replace(result, scan=bare), options), findings)
+
+
+def _apart(result: ScanResult, options: RenderOptions) -> tuple[ScanResult, dict[str, Iterator[dict[str, object]]]]:
+    """Return the result without findings, and the lists of its document that come an item at a time."""
+    listed = first_of_checks(result, options.findings_of_check)
+    return replace(listed, findings=()), found(result, listed)

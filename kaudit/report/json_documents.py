@@ -5,6 +5,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from kaudit import __version__
 from kaudit.model.producer_listing import GrantedBlock, ProducersResult
@@ -66,6 +67,11 @@ def producers_document(result: ProducersResult, options: RenderOptions) -> dict[
     return scan_document(result.scan, options, "kaudit.producers/1", producers=[], blocks=blocks, summary=summary)
 
 
+def with_scan(result: ProducersResult, scan: ScanResult) -> ProducersResult:
+    """Return a list of producers with another form of its scan, whose findings its own summary counts too."""
+    return replace(result, scan=scan, summary={**result.summary, "omitted": scan.summary.omitted})
+
+
 def diff_document(result: DiffResult, options: RenderOptions) -> dict[str, object]:
     """Return the kaudit.diff/1 document."""
     replicas = [replica.to_dict() for replica in result.replicas]
@@ -102,11 +108,11 @@ def pretty_pieces(
     yield rest
 
 
-def found(result: ScanResult) -> dict[str, Iterator[dict[str, object]]]:
-    """Return what a scan's document lists of findings, each made when its turn comes."""
+def found(result: ScanResult, listed: ScanResult) -> dict[str, Iterator[dict[str, object]]]:
+    """Return what a scan's document lists: the incidents of all findings, and those of `listed`, each made when its turn comes."""
     return {
         "incidents": (incident.to_dict() for incident in incidents_of(result.findings)),
-        "findings": (finding.to_dict() for finding in result.findings),
+        "findings": (finding.to_dict() for finding in listed.findings),
     }
 
 

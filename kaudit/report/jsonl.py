@@ -9,7 +9,8 @@ from kaudit.model.json_record import JsonRecord
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.json_documents import diff_document, header, line, producers_document
+from kaudit.report.json_documents import diff_document, header, line, producers_document, with_scan
+from kaudit.report.most_severe import first_of_checks
 from kaudit.report.render_options import RenderOptions
 
 _ONE_BY_ONE = ("findings", "incidents")
@@ -18,30 +19,34 @@ _ONE_BY_ONE = ("findings", "incidents")
 
 def render_scan(result: ScanResult, options: RenderOptions) -> Iterator[str]:
     """Yield one line per finding and the summary."""
-    yield from _lines("finding", result.findings)
-    yield _summary(header(result, "kaudit.scan/1", options))
+    listed = first_of_checks(result, options.findings_of_check)
+    yield from _lines("finding", listed.findings)
+    yield _summary(header(listed, "kaudit.scan/1", options))
 
 
 def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
     """Yield one line per timeline, one per finding, and the summary."""
+    listed = first_of_checks(result.scan, options.findings_of_check)
     yield from _lines("timeline", result.timelines)
-    yield from _lines("finding", result.scan.findings)
-    yield _summary(header(result.scan, "kaudit.timeline/1", options))
+    yield from _lines("finding", listed.findings)
+    yield _summary(header(listed, "kaudit.timeline/1", options))
 
 
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
     """Yield one line per producer id, one per finding, and the summary with the blocks."""
+    listed = first_of_checks(result.scan, options.findings_of_check)
     yield from _lines("producer", result.producers)
-    yield from _lines("finding", result.scan.findings)
-    bare = replace(result, scan=replace(result.scan, findings=()))
+    yield from _lines("finding", listed.findings)
+    bare = with_scan(result, replace(listed, findings=()))
     yield _summary(producers_document(bare, options), without=("producers", *_ONE_BY_ONE))
 
 
 def render_diff(result: DiffResult, options: RenderOptions) -> Iterator[str]:
     """Yield one line per partition, one per finding, and the summary with the replicas."""
+    listed = first_of_checks(result.scan, options.findings_of_check)
     yield from _lines("partition", result.partitions)
-    yield from _lines("finding", result.scan.findings)
-    bare = replace(result, scan=replace(result.scan, findings=()))
+    yield from _lines("finding", listed.findings)
+    bare = replace(result, scan=replace(listed, findings=()))
     yield _summary(diff_document(bare, options), without=("partitions", *_ONE_BY_ONE))
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.report.console import Console
 
 if TYPE_CHECKING:  # numpy comes with it
@@ -49,6 +50,8 @@ class RenderOptions(Struct, frozen=True):
     """What becomes of findings that the engine itself puts into tables."""
     log_start_offset: int | None = None
     """The user's."""
+    findings_of_check: int | None = FINDINGS_OF_CHECK
+    """Most findings of a check that formats for machines list, None where the user has said how many in all."""
 
     def for_people(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings that people are shown: new ones, and notes only when asked for."""

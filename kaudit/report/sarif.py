@@ -19,7 +19,7 @@ from kaudit.report.impact import with_impact
 from kaudit.report.json_documents import pretty_pieces
 from kaudit.report.known_bugs import with_known_bugs
 from kaudit.report.locations import base_directory, in_repository, location_text, path_of, uri_of
-from kaudit.report.most_severe import most_severe, omitted_text
+from kaudit.report.most_severe import first_of_checks, most_severe, omitted_text
 from kaudit.report.output import Output
 from kaudit.report.render_options import RenderOptions
 from kaudit.source.names import segment_base_offset
@@ -55,6 +55,7 @@ def render_scan_for_github(result: ScanResult, options: RenderOptions) -> Output
 
 
 def _log(result: ScanResult, options: RenderOptions, region: Mapping[str, object]) -> Output:
+    result = first_of_checks(result, options.findings_of_check)
     findings = most_severe(result.findings, RESULTS_SHOWN)
     left_out = result.summary.omitted + len(result.findings) - len(findings)
     outside = sorted({base for finding in findings if (base := _outside(finding, options.repository)) is not None})

@@ -47,12 +47,17 @@ def require_listener(name: str, authority: str) -> None:
 
 
 class FileStatus(Struct, frozen=True):
-    """A file or directory by name. `size` in bytes and `modified_ms` are None where listing does not give them."""
+    """A file or directory by name. `size` in bytes and `modified_ms` are None where listing does not give them.
+
+    `inode` and `changed_ns`, the time of its last change of any kind (st_ctime), are 0 where a file system has none.
+    """
 
     name: str
     is_directory: bool
     size: int | None = None
     modified_ms: int | None = None
+    inode: int = 0
+    changed_ns: int = 0
 
 
 class FileSystem(Protocol):
@@ -82,3 +87,6 @@ class WritableFileSystem(FileSystem, Protocol):
 
     def put(self, uri: Uri, content: BinaryIO) -> None:
         """Write a file from here to the end of `content`: others see what was there before, then all of it."""
+
+    def remove(self, uri: Uri) -> None:
+        """Remove a file, or a directory with all it holds; what is not there is removed already."""

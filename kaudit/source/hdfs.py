@@ -1,5 +1,6 @@
 """hdfs:// through hdfs-native: a client in Rust, no JVM and no libhdfs."""
 
+import secrets
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO
@@ -65,7 +66,7 @@ class HdfsFileSystem:
         """Write a file beside its place and rename it."""
         from hdfs_native import WriteOptions  # noqa: PLC0415 - as above
 
-        partial = f"{uri.path}.tmp"
+        partial = f"{uri.path}.{secrets.token_hex(4)}.tmp"  # who else writes the same file has one of their own
         with _as_os_errors(str(uri)):
             # not as a context: its end would keep what is there of a file that failed
             out = self._client.create(partial, WriteOptions(overwrite=True))
@@ -73,6 +74,11 @@ class HdfsFileSystem:
                 out.write(data)
             out.close()
             self._client.rename(partial, uri.path, overwrite=True)
+
+    def remove(self, uri: Uri) -> None:
+        """Remove a file, or a directory with all it holds."""
+        with _as_os_errors(str(uri)):
+            self._client.delete(uri.path, recursive=True)
 
 
 def _as_os_errors(name: str) -> AbstractContextManager[None]:

@@ -26,7 +26,14 @@ class LocalFileSystem:
             if error.errno == errno.ENAMETOOLONG:  # there can be no such file
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri.path) from None
             raise
-        return FileStatus(uri.last, stat.S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns // 1_000_000)
+        return FileStatus(
+            uri.last,
+            stat.S_ISDIR(status.st_mode),
+            status.st_size,
+            status.st_mtime_ns // 1_000_000,
+            status.st_ino,
+            status.st_ctime_ns,
+        )
 
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name; sizes are asked for where they matter, each is a system call."""
@@ -58,7 +65,7 @@ class LocalFileSystem:
         """Write a file beside its place and rename it."""
         import shutil  # noqa: PLC0415 - 5 ms that reading need not wait for
 
-        partial = f"{uri.path}.tmp"
+        partial = f"{uri.path}.{os.urandom(4).hex()}.tmp"  # who else writes the same file has one of their own
         try:
             with open(partial, "wb") as out:
                 shutil.copyfileobj(content, out, COPIED_AT_ONCE)
@@ -69,6 +76,18 @@ class LocalFileSystem:
             if os.path.exists(partial):  # noqa: PTH110 - as above
                 os.unlink(partial)
             raise
+
+    def remove(self, uri: Uri) -> None:
+        """Remove a file, or a directory with all it holds."""
+        import shutil  # noqa: PLC0415 - as above
+
+        try:
+            if os.path.isdir(uri.path):  # noqa: PTH112 - as above
+                shutil.rmtree(uri.path)
+            else:
+                os.unlink(uri.path)
+        except FileNotFoundError:
+            return
 
 
 def _is_directory(entry: "os.DirEntry[str]") -> bool:

@@ -82,6 +82,15 @@ class S3FileSystem:
             out.write(data)
         out.close()
 
+    def remove(self, uri: Uri) -> None:
+        """Remove an object, or all of a prefix."""
+        with as_os_errors("S3", str(uri)):
+            found = self._s3.get_file_info(self._key(uri)).type
+            if found == self._kinds.Directory:
+                self._s3.delete_dir(self._key(uri))
+            elif found != self._kinds.NotFound:
+                self._s3.delete_file(self._key(uri))
+
     def _key(self, uri: Uri) -> str:
         return f"{self._bucket}{uri.path}".rstrip("/")
 

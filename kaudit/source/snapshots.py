@@ -4,6 +4,7 @@ import re
 
 from msgspec import Struct
 
+from kaudit.model.limits import SNAPSHOTS
 from kaudit.source.layout import PartitionDirectory
 
 _NAME = re.compile(r"(\d{20})\.snapshot")
@@ -20,12 +21,21 @@ class SnapshotFile(Struct, frozen=True):
 
 
 def list_snapshots(directory: PartitionDirectory) -> tuple[SnapshotFile, ...]:
-    """Return a partition's snapshots by offset; none where only single files were given."""
+    """Return a partition's newest snapshots, by offset; none where only single files were given."""
+    return tuple(_all(directory)[-SNAPSHOTS:])
+
+
+def count_older_snapshots(directory: PartitionDirectory) -> int:
+    """Return how many snapshots of a partition there are before those that `list_snapshots` returns."""
+    return max(len(_all(directory)) - SNAPSHOTS, 0)
+
+
+def _all(directory: PartitionDirectory) -> list[SnapshotFile]:
     if not directory.whole_directory or directory.topic == _METADATA_LOG:
-        return ()
+        return []
     found = [
         SnapshotFile(file.path, file.name, int(named[1]), file.modified_ms)
         for file in directory.side_files
         if (named := _NAME.fullmatch(file.name)) is not None
     ]
-    return tuple(sorted(found, key=lambda file: file.offset))
+    return sorted(found, key=lambda file: file.offset)

@@ -8,17 +8,17 @@ import pyarrow as pa
 from msgspec import Struct
 
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
+from kaudit.analysis.scan.chunk_codec import unpack_chunk
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut
-from kaudit.analysis.scan.chunk_rows import ChunkRows
+from kaudit.analysis.scan.chunk_rows import ChunkRows, Outcome
 from kaudit.analysis.scan.find_repeats import find_repeats
-from kaudit.analysis.scan.partition_assembler import Outcome, PartitionAssembler, read_range
+from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_range
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import RowSink
 from kaudit.analysis.scan.planning import Job
 from kaudit.analysis.scan.shuffle_codec import unpack
 from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.source.schemes import open_segment
-from kaudit.spark.chunk_codec import unpack_chunk
 
 JOB, JUDGED, CHUNK = 0, 1, 2
 """What a row of an assembling task holds, in the order of a partition's rows."""

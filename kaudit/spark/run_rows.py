@@ -7,11 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from kaudit.analysis.scan.batch_export import SegmentTask
-from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.partition_assembler import Outcome
+from kaudit.analysis.scan.chunk_codec import pack_chunk
+from kaudit.analysis.scan.chunk_rows import ChunkRows, Outcome
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns, joined
-from kaudit.spark.chunk_codec import pack_chunk
 from kaudit.spark.schemas import to_batch
 
 CHUNK, RUN, MARKER = "chunk", "run", "marker"

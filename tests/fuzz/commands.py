@@ -3,18 +3,22 @@
 An input is a pack of files, so that one that breaks a command can be kept and fed again.
 """
 
+import hashlib
 import io
+import json
 import os
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 from kaudit.cli.app import run
 from kaudit.cli.exits import ExitCode
 from tests.fuzz import outcomes
+from tests.fuzz.mutation import changed_document, mutated
 
 _ENTRY = struct.Struct(">BI")
 _FORMATS = ("json", "table", "jsonl", "sarif", "junit", "markdown", "github", "gitlab", "concise")
@@ -50,6 +54,7 @@ def directories(data: bytes) -> None:
         for command in AUDITS:
             _answered([command, ".", "--output-format", "json"])
         _answered(["scan", ".", "--depth", "records", "--output-format", shown])
+        _answered(["dedup", ".", "--depth", ("crc", "records")[choice % 2], "--output-format", "json"])
         _answered(["inspect", ".", "--records", "--output-format", "jsonl"])
         _answered(["inspect", "."])
         if Path("b1").is_dir() and Path("b2").is_dir():
@@ -62,6 +67,60 @@ def directories(data: bytes) -> None:
                 _answered(["diff", "1.json", "b2"])
             if Path("2.json").exists():
                 _answered(["diff", "2.json", "b1", "--output-format", "json"])
+
+
+def fingerprint_files(data: bytes) -> None:
+    """The fingerprint of one half, with some of its values changed, against the other half and against itself."""
+    random = Random(data)
+    with in_directory(data):
+        if not Path("b1").is_dir() or not Path("b2").is_dir():
+            return
+        _answered(["diff", "--fingerprint", "b1", "-o", "1.json"])
+        if not Path("1.json").exists():
+            return
+        _answered(["diff", "--fingerprint", "1.json", "b2", "-o", "2.json"])
+        for name in ("1.json", "2.json"):
+            if not Path(name).exists():
+                continue
+            document = json.loads(Path(name).read_text(encoding="utf-8"))
+            for _ in range(3):
+                changed_document(random, document)
+                Path("changed.json").write_text(json.dumps(document), encoding="utf-8")
+                _answered(["diff", "changed.json", "b2", "--output-format", random.choice(("json", "table"))])
+                _answered(["diff", "changed.json", "1.json"])
+                _answered(["diff", "--fingerprint", "changed.json", "b2", "-o", "answer.json"])
+
+
+def watch_states(data: bytes) -> None:
+    """A watch that goes on from a state that another one saved, with some of its values changed."""
+    random = Random(data)
+    with in_directory(data):
+        watch = ["watch", ".", "--state", "state", "--until-idle", "0s", "--output-format", "jsonl"]
+        _answered(watch)
+        if not Path("state").exists():
+            return
+        head, _, body = Path("state").read_bytes().partition(b"\n")
+        document = json.loads(body)
+        changed_document(random, document)
+        changed = json.dumps(document).encode()
+        sealed = json.loads(head) | {"bytes": len(changed), "sha256": hashlib.sha256(changed).hexdigest()}
+        if not random.randrange(4):
+            changed_document(random, sealed)
+        Path("state").write_bytes(json.dumps(sealed).encode() + b"\n" + changed)
+        _answered(watch)
+
+
+def scan_states(data: bytes) -> None:
+    """A scan that goes on from a state whose files were changed: what it says of the log stays the same."""
+    random = Random(data)
+    with in_directory(data), TemporaryDirectory() as elsewhere:
+        scan = ["scan", ".", "--state", f"{elsewhere}/state", "--reproducible", "--output-format", "json"]
+        whole = _answered(scan)
+        files = sorted(path for path in Path(elsewhere).rglob("*") if path.is_file())
+        for path in random.choices(files, k=min(2, len(files))):
+            path.write_bytes(mutated(random, [path.read_bytes()]))
+        again = _answered(scan)
+        assert not again or again == whole
 
 
 def texts(data: bytes) -> None:
@@ -81,8 +140,16 @@ def attempts(data: bytes) -> None:
 
 
 def server_logs(data: bytes) -> None:
-    """Log directories and the server logs of their brokers, as attempts; and what replay makes of them."""
+    """Log directories with the logs of their brokers and clients: what a scan and `attempts` take from these, and replay of that."""
     with in_directory(data) as names:
+        given = [
+            argument
+            for name in names
+            if name.endswith(".log") and "/" not in name
+            for argument in (f"--{name.rsplit('.', 2)[-2]}-log", name)
+        ]
+        for command in ("scan", "timeline"):
+            _answered([command, ".", *given, "--output-format", "json"])
         logs = [argument for name in names if name.endswith("server.log") for argument in ("--server-log", name)]
         made = _answered(["attempts", ".", "--broker-version", ("2.0.1", "4.0.0")[len(data) % 2], *logs])
         Path("attempts.jsonl").write_text(made)

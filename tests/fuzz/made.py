@@ -1,27 +1,29 @@
 """Inputs made field by field: checksums and framing right, numbers at the ends of their types or just beside each other."""
 
 import json
+import re
 import struct
 from functools import cache
 from random import Random
+from typing import Literal
 
 import crc32c
 
+from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
 from kaudit.report.json_documents import pretty, scan_document
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results
 from tests.fuzz.commands import pack, unpack
+from tests.fuzz.mutation import BEYOND, NUMBERS, ODD, changed_document
 from tests.logs import record
 
-_NUMBERS = (0, 1, 2, 5, -1, -2, 127, 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2**53, 2**62, 2**63 - 1, -(2**63))
-_BEYOND = (*_NUMBERS, 2**63, 2**64, -(2**63) - 1, 10**30, -(10**30))
-_ODD: tuple[object, ...] = (None, True, False, -0.0, 1.5, 1e400, "", "text", "7", [], [1], {}, {"a": 1}, *_BEYOND)
+_DIGITS = re.compile("[0-9]+")
 _TOPICS = ("orders-0", "orders-1", "__transaction_state-0", "__consumer_offsets-0", "__cluster_metadata-0")
 
 
 def _number(random: Random, bits: int, usual: int) -> int:
     """Mostly what is usual, else a telling number, in so many bits."""
-    number = usual if random.randrange(4) else random.choice(_NUMBERS) + random.choice((0, 0, 0, -1, 1))
+    number = usual if random.randrange(4) else random.choice(NUMBERS) + random.choice((0, 0, 0, -1, 1))
     return (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
@@ -73,17 +75,17 @@ def _snapshot(random: Random) -> bytes:
 
 def _checkpoint(random: Random) -> bytes:
     rows = [
-        f"{random.choice(('orders', '__transaction_state'))} {random.choice((0, 1, *_BEYOND))} {random.choice(_BEYOND)}"
+        f"{random.choice(('orders', '__transaction_state'))} {random.choice((0, 1, *BEYOND))} {random.choice(BEYOND)}"
         for _ in range(3)
     ]
     return "\n".join(
-        [str(random.choice((0, 1, *_BEYOND[:3]))), str(random.choice((3, 3, 3, *_BEYOND))), *rows, ""]
+        [str(random.choice((0, 1, *BEYOND[:3]))), str(random.choice((3, 3, 3, *BEYOND))), *rows, ""]
     ).encode()
 
 
 def _leader_epochs(random: Random) -> bytes:
-    rows = [f"{random.choice((0, 1, 2, *_BEYOND))} {random.choice((0, 3, *_BEYOND))}" for _ in range(2)]
-    return "\n".join(["0", str(random.choice((2, 2, *_BEYOND))), *rows, ""]).encode()
+    rows = [f"{random.choice((0, 1, 2, *BEYOND))} {random.choice((0, 3, *BEYOND))}" for _ in range(2)]
+    return "\n".join(["0", str(random.choice((2, 2, *BEYOND))), *rows, ""]).encode()
 
 
 def directory(random: Random) -> bytes:
@@ -132,7 +134,7 @@ def text(random: Random) -> bytes:
     """A text of kafka-dump-log whose numbers are of any size."""
 
     def any_of(usual: object) -> object:
-        return usual if random.randrange(6) else random.choice(_BEYOND)
+        return usual if random.randrange(6) else random.choice(BEYOND)
 
     topic = random.choice(_TOPICS)
     lines = [f"Dumping /data/{topic}/{random.choice((0, 0, 7, 10**19)):020d}.log\nLog starting offset: {any_of(0)}\n"]
@@ -187,20 +189,39 @@ _LOG_LINES = (
 
 
 def server_logs(random: Random) -> bytes:
-    """The directories of `directory` with logs of both brokers, whose lines name numbers of any size."""
+    """The directories of `directory` with logs of both brokers and of their clients, whose lines name numbers of any size."""
     files = dict(unpack(directory(random)))
     for broker in ("b1", "b2"):
         lines = []
         for _ in range(random.randrange(20)):
-            values: list[object] = [random.choice((0, 0, 1, 7, *_BEYOND)) for _ in range(8)]
+            values: list[object] = [random.choice((0, 0, 1, 7, *BEYOND)) for _ in range(8)]
             values[1] = random.choice(("orders", "orders", "__transaction_state", "x" * 300))
-            values[2] = random.choice((0, 0, 0, *_BEYOND))
+            values[2] = random.choice((0, 0, 0, *BEYOND))
             time = random.choice(
                 ("[2026-11-22 17:56:08,393] ", "[1970-01-01 00:00:00,005] ", "[9999-12-31 23:59:59,999] ", "")
             )
             lines.append(time + random.choice(_LOG_LINES).format(*values))
         files[f"{broker}.server.log"] = "\n".join(lines).encode()
+    programs: tuple[Literal["server", "client"], ...] = ("server", "client")
+    for program in programs:
+        lines = [_changed_line(random, line) for line in random.choices(_examples(program), k=random.randrange(20))]
+        files[f"c.{program}.log"] = "\n".join(lines).encode()
     return pack(files)
+
+
+@cache
+def _examples(program: Literal["server", "client"]) -> list[str]:
+    """Every line that patterns of this program's logs are for."""
+    return [pattern.example for name in PROGRAMS[program] for pattern in read_pattern_file(name).patterns]
+
+
+def _changed_line(random: Random, line: str) -> str:
+    """The line about what is in the directories, or with any number in place of one of its own."""
+
+    def number(found: re.Match[str]) -> str:
+        return found[0] if random.randrange(6) else str(random.choice((0, 1, 2, *BEYOND)))
+
+    return _DIGITS.sub(number, line.replace("orders-2", "orders-0") if random.randrange(2) else line)
 
 
 _OPS = ("broker", "topic", "produce", "init_producer_id", "add_partitions", "end_txn", "write_marker", "delete_records",
@@ -221,10 +242,10 @@ def attempts(random: Random) -> bytes:
         line: dict[str, object] = {"op": random.choice(_OPS), "index": index}
         for name, usual in _FIELDS.items():
             if random.randrange(8):
-                line[name] = usual if random.randrange(8) else random.choice(_ODD)
+                line[name] = usual if random.randrange(8) else random.choice(ODD)
         config = line.get("config")
         if isinstance(config, dict) and not random.randrange(3):
-            line["config"] = {random.choice([*config, "segment.bytes"]): random.choice(_ODD)}
+            line["config"] = {random.choice([*config, "segment.bytes"]): random.choice(ODD)}
         lines.append(json.dumps(line))
     return pack({"attempts.jsonl": "\n".join(lines).encode()})
 
@@ -238,17 +259,5 @@ def _documents() -> list[str]:
 def saved(random: Random) -> bytes:
     """A saved scan with some values of another type, or with text that no terminal should see."""
     document = json.loads(random.choice(_documents()))
-    for _ in range(random.randrange(1, 4)):
-        place = document
-        while True:
-            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
-            if not keys:
-                break
-            key = random.choice(keys)
-            below = place[key]
-            if isinstance(below, dict | list) and below and random.randrange(5):
-                place = below
-                continue
-            place[key] = random.choice((*_ODD, "a\0b\x1b[31m", "\ud800", "]]>", "x" * 5000))
-            break
+    changed_document(random, document)
     return pack({"saved.json": json.dumps(document).encode()})

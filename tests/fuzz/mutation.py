@@ -3,6 +3,12 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
+NUMBERS = (0, 1, 2, 5, -1, -2, 127, 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2**53, 2**62, 2**63 - 1, -(2**63))
+BEYOND = (*NUMBERS, 2**63, 2**64, -(2**63) - 1, 10**30, -(10**30))
+"""Numbers at the ends of their types, and beyond."""
+ODD: tuple[object, ...] = (None, True, False, -0.0, 1.5, 1e400, "", "text", "7", [], [1], {}, {"a": 1}, *BEYOND)
+"""Values of every type of JSON."""
+_HOSTILE_TEXTS = ("a\0b\x1b[31m", "\ud800", "]]>", "x" * 5000)
 _TELLING = (0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF)
 _LENGTHS = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFE)
 _MAX_CHANGES = 6
@@ -17,6 +23,19 @@ def mutated(random: Random, seeds: Sequence[bytes]) -> bytes:
     for _ in range(random.randrange(1, _MAX_CHANGES)):
         random.choice(_CHANGES)(random, data, seeds)
     return bytes(data)
+
+
+def changed_document(random: Random, document: object) -> None:
+    """Put another value in a few places of a JSON document, of another type or a text that no terminal should see."""
+    for _ in range(random.randrange(1, 4)):
+        place = document
+        while isinstance(place, dict | list) and place:
+            key = random.choice([*place] if isinstance(place, dict) else range(len(place)))
+            if isinstance(place[key], dict | list) and place[key] and random.randrange(5):
+                place = place[key]
+                continue
+            place[key] = random.choice((*ODD, *_HOSTILE_TEXTS))
+            break
 
 
 def _at(random: Random, data: bytearray) -> int:

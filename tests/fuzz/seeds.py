@@ -6,13 +6,22 @@ import struct
 from functools import cache
 from pathlib import Path
 
+import zstandard
+
+from kaudit.analysis.scan.chunk_codec import pack_chunk
+from kaudit.analysis.scan.chunk_plan import ChunkSpec
+from kaudit.analysis.scan.chunk_reader import read_chunk
+from kaudit.analysis.scan.chunk_rows import ChunkRows
+from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
 from kaudit.report.json_documents import pretty, scan_document
 from kaudit.report.render_options import RenderOptions
+from kaudit.source.layout import SegmentFile
 from tests import scan_results
 from tests.formats import encoders
 from tests.formats.zookeeper import zookeeper_bytes
 from tests.logs import Log, data, marker
+from tests.memory import Memory
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 _MAX_BYTES = 3000
@@ -274,6 +283,16 @@ def fingerprints() -> list[bytes]:
     }
     head = {"schema": "kaudit.fingerprint/1", "inputs": ["/d"], "incomplete": False, "not_audited": []}
     return [json.dumps(head | {"partitions": [each]}).encode() for each in (partition, partition | more)]
+
+
+def column_chunks() -> list[bytes]:
+    """What is compressed in the column `chunk` of the table of runs: ranges of segments, read, and one that could not be."""
+    chunks: list[ChunkRows | Failure] = [Failure("/d/t-0/00000000000000000000.log", "Permission denied")]
+    for content in segments()[-5:]:
+        file = SegmentFile("/d/t-0/00000000000000000000.log", "00000000000000000000.log", 0, len(content), 0)
+        spec = ChunkSpec(0, file, 0, len(content), len(content), None, True, 1 << 62)
+        chunks.append(read_chunk(spec, Memory(content)))
+    return [zstandard.ZstdDecompressor().decompress(pack_chunk(each)) for each in ([], *([chunk] for chunk in chunks))]
 
 
 def saved_scans() -> list[bytes]:

@@ -15,9 +15,13 @@ from tempfile import TemporaryDirectory
 
 import crc32c
 import numpy as np
+import zstandard
 
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
+from kaudit.analysis.scan.chunk_codec import unpack_chunk
+from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
+from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.diff.fingerprint.document import FingerprintError, read_fingerprint_document
 from kaudit.engines import local
 from kaudit.formats.application_log.counts import LogCounts
@@ -363,6 +367,21 @@ def _seal_snapshot(data: bytes) -> bytes:
     return data[:2] + struct.pack(">I", crc32c.crc32c(data[6:])) + data[6:] if len(data) > 6 else data
 
 
+def _compressed(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=1).compress(data)
+
+
+def _column_chunk(data: bytes) -> None:
+    """What a table's column `chunk` holds is the outcomes of reading a range, or refused."""
+    try:
+        found = unpack_chunk(data)
+    except UsageError as error:
+        outcomes.note(error)
+        return
+    assert all(isinstance(outcome, ChunkRows | Failure) for outcome in found)
+    outcomes.note("chunk")
+
+
 def _some(make: Callable[[Random], bytes]) -> list[bytes]:
     return [make(Random(number)) for number in range(3)]
 
@@ -432,6 +451,7 @@ TARGETS: dict[str, Target] = {
     "attempts": Target(_attempts, seeds.attempts),
     "saved_scan": Target(_text(read_saved, refusing=(SavedScanError,)), seeds.saved_scans),
     "fingerprint": Target(_text(read_fingerprint_document, refusing=(FingerprintError,)), seeds.fingerprints),
+    "column_chunk": Target(_column_chunk, seeds.column_chunks, _compressed),
     "baseline": Target(_text(partial(parse_baseline, file="b.json"), refusing=(UsageError,)), seeds.saved_scans),
     "inspect": Target(_inspect, seeds.files, _seal_batches),
     "scan": Target(_scan, seeds.segments, _seal_batches),
@@ -442,6 +462,9 @@ TARGETS: dict[str, Target] = {
     "texts": Target(commands.texts, partial(_some, made.text), made=made.text),
     "attempt_files": Target(commands.attempts, partial(_some, made.attempts), made=made.attempts),
     "server_logs": Target(commands.server_logs, partial(_some, made.server_logs), made=made.server_logs),
+    "fingerprint_files": Target(commands.fingerprint_files, partial(_some, made.directory), made=made.directory),
+    "watch_states": Target(commands.watch_states, partial(_some, made.directory), made=made.directory),
+    "scan_states": Target(commands.scan_states, partial(_some, made.directory), made=made.directory),
     "saved_files": Target(commands.saved, partial(_some, made.saved), made=made.saved),
 }
 

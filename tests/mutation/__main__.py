@@ -123,9 +123,10 @@ def _try(options: argparse.Namespace, mutants: list[Mutant], results: dict[Mutan
 
     functions, imports = [], []
     for mutant in mutants:
-        by_line = reached.by_line(mutant.path, mutant.line)
+        # what runs at import is noted for whichever test imported the module first
+        by_line = [] if mutant.at_import else reached.by_line(mutant.path, mutant.line)
         at_import = mutant.at_import or (not by_line and mutant.line in imported[mutant.path])
-        tests = _affordable(by_line or (reached.by_module(mutant.path) if at_import else []), options.seconds)
+        tests = _affordable(by_line or (reached.by_use(mutant.path, mutant.line) if at_import else []), options.seconds)
         if not tests:
             report(mutant, Result(_NOT_REACHED))
         elif at_import:

@@ -34,6 +34,7 @@ _OPERATORS: dict[type[ast.operator], tuple[str, str]] = {
 }
 _OPPOSITES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"}
 _ORDERLESS = {*_OPPOSITES, "isinstance", "issubclass", "cast", "getattr", "hasattr", "setattr"}
+_TYPES = {"TypeVar", "ParamSpec", "NewType"}
 _WEAKER = {
     "Severity": {"ERROR": "WARNING", "WARNING": "NOTE", "NOTE": "WARNING"},
     "Confidence": {"CERTAIN": "LIKELY", "LIKELY": "POSSIBLE", "POSSIBLE": "LIKELY"},
@@ -245,8 +246,10 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Two arguments exchanged; the least for the greatest."""
+        """Two arguments exchanged; the least for the greatest. What declares a type is for the type checker."""
         name = _called(node)
+        if name in _TYPES:
+            return
         if name in _OPPOSITES:
             end = self._span(node.func)[1]
             self._add("operand", end - len(name), end, _OPPOSITES[name])

@@ -2,6 +2,7 @@
 
 The record of a test file is kept until the file or a helper that it imports changes. When a module of kaudit changes, its lines
 are found again in the new source; a new line counts as reached by what reaches its neighbours. `--record` records all anew.
+A file that cannot be imported, or has a test that fails, is recorded again by the next run: kaudit may have been broken.
 """
 
 import ast
@@ -31,7 +32,20 @@ from tests.mutation.mutants import ROOT, python_files
 CACHE = ROOT / ".mutation"
 MARKS = "not cluster and not browser and not spark"
 """Tests that start programs of their own are too slow to try a mutant with, and what those run is not seen."""
-PYTEST = ["-n", "0", "-q", "-m", MARKS, "-p", "no:cacheprovider", "-o", "tmp_path_retention_policy=none"]
+PYTEST = [
+    "-n",
+    "0",
+    "-q",
+    "-m",
+    MARKS,
+    "-p",
+    "no:cacheprovider",
+    "--timeout",
+    "0",
+    "-o",
+    "tmp_path_retention_policy=none",
+]
+"""No time-outs: on a slow machine they fail tests that are sound; mutants have limits of CPU time."""
 _TESTS = CACHE / "tests.json"
 _IMPORTS = CACHE / "imports.json"
 _SOURCES = CACHE / "sources"
@@ -65,7 +79,8 @@ def reach(files: list[str], *, anew: bool = False) -> list[RecordedTest]:
     stale = [path for path in files if path not in kept or kept[path]["key"] != _key(path)]
     for first in range(0, len(stale), _BATCH):
         sys.stderr.write(f"recording what tests reach: {first} of {len(stale)} files\n")
-        kept |= _record(stale[first : first + _BATCH])
+        batch = stale[first : first + _BATCH]
+        kept = {path: record for path, record in kept.items() if path not in batch} | _record(batch)
         _TESTS.write_text(json.dumps(kept))
     return [
         RecordedTest(
@@ -78,6 +93,7 @@ def reach(files: list[str], *, anew: bool = False) -> list[RecordedTest]:
             },
         )
         for file in files
+        if file in kept
         for id_, seconds, lines in kept[file]["tests"]
     ]
 
@@ -87,36 +103,41 @@ def lines_of_imports() -> dict[str, set[int]]:
     hashes = {path: _hash(path) for path in python_files("kaudit")}
     kept = json.loads(_IMPORTS.read_text()) if _IMPORTS.exists() else {}
     if any(kept.get(path, [""])[0] != key for path, key in hashes.items()):
-        found, _ = _measure("--collect-only", "tests")
+        found, _, _ = _measure("--collect-only", "tests")
         kept = {path: [key, found[""].get(path, "")] for path, key in hashes.items()}
         _IMPORTS.write_text(json.dumps(kept))
     return {path: set(numbits_to_nums(bytes.fromhex(numbits))) for path, (_, numbits) in kept.items()}
 
 
 def _record(files: list[str]) -> dict[str, dict[str, object]]:
-    """Run test files, and return what is kept of each."""
-    lines, seconds = _measure(*files)
+    """Run test files, and return what is kept of each that could be imported."""
+    lines, seconds, failed = _measure(*files)
+    for name in failed:
+        sys.stderr.write(f"failed, and reaches nothing: {name}\n")
+    broken = {name.partition("::")[0] for name in failed}
     found: dict[str, dict[str, object]] = {}
     for file in files:
+        if file in failed:
+            continue
         tests = [(test, spent, lines[test]) for test, spent in seconds.items() if test.partition("::")[0] == file]
         modules = {path: _hash(path) for path in sorted({path for _, _, reached in tests for path in reached})}
         for path, key in modules.items():
             shutil.copyfile(ROOT / path, _SOURCES / key)
-        found[file] = {"key": _key(file), "modules": modules, "tests": tests}
+        found[file] = {"key": "" if file in broken else _key(file), "modules": modules, "tests": tests}
     return found
 
 
-def _measure(*arguments: str) -> tuple[dict[str, dict[str, str]], dict[str, float]]:
+def _measure(*arguments: str) -> tuple[dict[str, dict[str, str]], dict[str, float], list[str]]:
     """Run pytest, in a process of its own, on a kaudit that notes its lines.
 
     The first result is, by test (empty: none of them) and path of the module, coverage's numbits in hexadecimal;
-    the second the CPU time of each test that passed.
+    the second the CPU time of each test that passed; the third the tests that failed and the files that could not be imported.
     """
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "tests.mutation.reach", folder, *arguments]
         subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
-        lines, seconds = json.loads((Path(folder) / "reached.json").read_text())
-    return defaultdict(dict, lines), seconds
+        lines, seconds, failed = json.loads((Path(folder) / "reached.json").read_text())
+    return defaultdict(dict, lines), seconds, failed
 
 
 class _Recorder:
@@ -126,6 +147,7 @@ class _Recorder:
         self._noted = noted
         self.lines: dict[str, dict[str, str]] = {}
         self.seconds: dict[str, float] = {}
+        self.failed: list[str] = []
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item):
@@ -140,6 +162,12 @@ class _Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:
             self.seconds[report.nodeid] = 0
+        elif report.failed:
+            self.failed.append(report.nodeid)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
 
     def take(self, test: str) -> None:
         """Enter the lines run since the last call as this test's."""
@@ -229,9 +257,10 @@ def _main(folder: str, *arguments: str) -> None:
     noted = _NotedModules()
     sys.meta_path.insert(0, noted)
     recorder = _Recorder(noted)
-    pytest.main([*PYTEST, *arguments], plugins=[recorder])
+    # a file that cannot be imported would leave its neighbours without tests
+    pytest.main([*PYTEST, "--continue-on-collection-errors", *arguments], plugins=[recorder])
     recorder.take("")
-    (Path(folder) / "reached.json").write_text(json.dumps([recorder.lines, recorder.seconds]))
+    (Path(folder) / "reached.json").write_text(json.dumps([recorder.lines, recorder.seconds, recorder.failed]))
 
 
 def _key(test_file: str) -> str:
@@ -322,16 +351,57 @@ class Reached:
         """Tests that run this line, the fastest first."""
         return self._by_line[path].get(line, []) if path in self._by_line else []
 
-    def by_module(self, path: str) -> list[RecordedTest]:
-        """Tests beside those of this module and above, then those that run any line of it or of a module that imports it."""
+    def by_use(self, path: str, line: int) -> list[RecordedTest]:
+        """Tests of what a line defines at import: those that run lines that name it, those beside the module, all others.
+
+        All others run any line of the module or of one that imports it.
+        """
+        names, modules = _defined(path, line), [path, *self._importers[path]]
+        using = {
+            test.id: test for module in modules for used in _uses(module, names) for test in self.by_line(module, used)
+        }
+        found = {test.id: test for test in sorted(using.values(), key=_cheapest_first)}
         mirrored = Path("tests", *Path(path).parts[1:-1])
         folders = [mirrored, *mirrored.parents][: len(mirrored.parts) - 1]
-        found = {test.id: test for folder in folders for test in self._by_folder.get(folder, ())}
-        for module in [path, *self._importers[path]]:
+        found |= {
+            test.id: test for folder in folders for test in self._by_folder.get(folder, ()) if test.id not in found
+        }
+        for module in modules:
             reaching = {test.id: test for tests in self._by_line.get(module, {}).values() for test in tests}
             for test in sorted(reaching.values(), key=_cheapest_first):
                 found.setdefault(test.id, test)
         return list(found.values())
+
+
+@cache
+def _tree(path: str) -> ast.Module:
+    return ast.parse((ROOT / path).read_bytes())
+
+
+def _defined(path: str, line: int) -> frozenset[str]:
+    """The names that the statements around a line define: a table; a function; a field and its class."""
+    names: set[str] = set()
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names |= {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+    return frozenset(names)
+
+
+@cache
+def _uses(path: str, names: frozenset[str]) -> list[int]:
+    """The lines of a module that name one of these."""
+    return sorted(
+        {
+            node.lineno
+            for node in ast.walk(_tree(path))
+            if (isinstance(node, ast.Name) and node.id in names)
+            or (isinstance(node, ast.Attribute) and node.attr in names)
+        }
+    )
 
 
 def _cheapest_first(test: RecordedTest) -> tuple[int, str]:

@@ -7,14 +7,18 @@ from types import FunctionType
 from typing import Any
 
 import pytest
+from coverage.numbits import nums_to_numbits
 
+from tests.mutation import reach
 from tests.mutation.__main__ import equivalent_mutants
-from tests.mutation.mutants import Mutant, mutants_of
-from tests.mutation.reach import RecordedTest
+from tests.mutation.mutants import ROOT, Mutant, mutants_of
+from tests.mutation.reach import Reached, RecordedTest
 from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, Judge, Result, Trial
 
+CONSTANTS = "kaudit/model/batch_fields.py"
 SOURCE = '''
-from typing import Literal
+from typing import Literal, TypeVar
+Size = TypeVar("Size", bound=int, covariant=True)
 LIMIT = 5
 class Window(frozen=True):
     """Five batches of at most 1 record."""
@@ -124,3 +128,44 @@ def test_a_function_is_changed_wherever_it_is_known():
     code = changed_code(mutant)
     copy = FunctionType(code, vars(rules))
     assert (rules.explains(3, 3), copy(3, 3)) == (True, False)
+
+
+def test_what_runs_at_import_is_tried_by_the_tests_that_use_it():
+    """A constant of one module is used by a function of another: its tests come first, then those beside the module."""
+    constants = enumerate((ROOT / CONSTANTS).read_text().splitlines(), 1)
+    (defined,) = (number for number, line in constants if line.startswith("DELETE_HORIZON_FLAG ="))
+    columns = "kaudit/diff/columns.py"
+    (using,) = (
+        number
+        for number, line in enumerate((ROOT / columns).read_text().splitlines(), 1)
+        if "DELETE_HORIZON_FLAG" in line and "import" not in line
+    )
+    users = RecordedTest("tests/diff/test_gaps.py::test_a", 0.5, {columns: nums_to_numbits([using])})
+    others = RecordedTest("tests/diff/test_gaps.py::test_b", 0.1, {columns: nums_to_numbits([using - 1])})
+    beside = RecordedTest("tests/model/test_batch.py::test_c", 0.1, {})
+    unrelated = RecordedTest("tests/cli/test_help.py::test_d", 0.1, {"kaudit/cli/app.py": nums_to_numbits([1])})
+    found = Reached([unrelated, others, beside, users]).by_use(CONSTANTS, defined)
+    assert [test.id.rpartition("::")[2] for test in found] == ["test_a", "test_c", "test_b"]
+
+
+def test_a_file_that_cannot_be_imported_or_fails_is_recorded_again(tmp_path, monkeypatch, capsys):
+    sound, broken, failing = "tests/x/test_sound.py", "tests/x/test_broken.py", "tests/x/test_failing.py"
+    measured: list[tuple[str, ...]] = []
+
+    def measure(*files):
+        measured.append(files)
+        tests = {f"{file}::test_{name}": 0.1 for file in files for name in "ab"}
+        failed = [broken] * (broken in files) + [f"{failing}::test_b"] * (failing in files)
+        seconds = {test: spent for test, spent in tests.items() if test not in failed and not test.startswith(broken)}
+        return {test: {} for test in tests}, seconds, failed
+
+    monkeypatch.setattr(reach, "_TESTS", tmp_path / "tests.json")
+    monkeypatch.setattr(reach, "_SOURCES", tmp_path / "sources")
+    monkeypatch.setattr(reach, "_measure", measure)
+    for _ in range(2):
+        found = reach.reach([sound, broken, failing])
+        assert [test.id.rpartition("/")[2] for test in found] == [
+            "test_sound.py::test_a", "test_sound.py::test_b", "test_failing.py::test_a",
+        ]  # fmt: skip
+    assert measured == [(sound, broken, failing), (broken, failing)]
+    assert f"failed, and reaches nothing: {failing}::test_b" in capsys.readouterr().err

@@ -67,6 +67,8 @@ GOES_ON = (0, "data", "same", "next", 1, 0, 0, 0, 0)
 TOGGLES = (0, "data", "same", "next", 1, 1, 0, 0, 0)
 RAISING_COMMIT = (0, "commit", "next", "next", 1, 0, 0, 0, 0)
 RAISED = (0, "data", "next", "zero", 1, 0, 0, 0, 0)
+OTHER_GOES_ON = (1, "data", "same", "next", 1, 0, 0, 0, 0)
+OTHER_GOES_ON_AFTER_A_DAY = (1, "data", "same", "next", 1, 0, DAY_MS, 0, 0)
 GOES_ON_AFTER_A_DAY = (0, "data", "same", "next", 1, 0, DAY_MS - 1, 0, 0)  # a day to the millisecond
 
 
@@ -77,6 +79,10 @@ GOES_ON_AFTER_A_DAY = (0, "data", "same", "next", 1, 0, DAY_MS - 1, 0, 0)  # a d
 @example([GOES_ON] * 4, [32_000, 0, 0], [1, 2, 3], False, True)
 # outside of a transaction that a chunk before began
 @example([TOGGLES, TOGGLES, GOES_ON], [0, 0, 0], [1], False, True)
+# the same where another producer is in no transaction
+@example([TOGGLES, OTHER_GOES_ON, TOGGLES, OTHER_GOES_ON], [0, 0, 0], [2], False, True)
+# silent for a day, which another producer was not
+@example([GOES_ON, OTHER_GOES_ON_AFTER_A_DAY, GOES_ON, OTHER_GOES_ON], [0, 0, 0], [2], False, True)
 # an epoch that data raised where markers do (KIP-890)
 @example([GOES_ON, RAISING_COMMIT, GOES_ON, RAISED, GOES_ON], [0, 0, 0], [4], False, True)
 @given(events, first_epochs, st.lists(st.integers(0, 50), max_size=4), st.booleans(), st.booleans())

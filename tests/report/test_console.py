@@ -5,7 +5,6 @@ import io
 import pytest
 
 from kaudit.report.console import ColorChoice, Console, Style, wanted_width, wants_color
-from kaudit.report.formatting import duration, size
 
 
 class Terminal(io.StringIO):
@@ -54,27 +53,3 @@ def test_wrapping_paints_the_lead_only():
     assert Console(color=True, width=40).wrap("text", lead="  = rule: ", style=Style.STRONG) == [
         "\x1b[1m  = rule: \x1b[0mtext"
     ]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0.0 s"),
-        (9.96, "10 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min 0 s"),
-        (725, "12 min 5 s"),
-        (12_000, "3 h 20 min"),
-        (1_051_200, "12 d 4 h"),
-    ],
-)
-def test_durations(seconds, text):
-    assert duration(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (12_400_000_000, "12.4 GB"), (3 * 10**15, "3.0 PB")],
-)
-def test_sizes(number, text):
-    assert size(number) == text

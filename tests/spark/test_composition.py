@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql.types import StructType
 
 from kaudit import __version__
+from kaudit.analysis.scan.chunk_codec import pack_chunk, unpack_chunk
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress, UnreadableInputError, UsageError
 from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.engines import local
 from kaudit.model.table_columns import DATAFRAME_TABLES
 from kaudit.spark.batches_to_runs import batches_to_runs
-from kaudit.spark.chunk_codec import pack_chunk, unpack_chunk
 from kaudit.spark.judging import Judge
 from kaudit.spark.options import read_options
 from kaudit.spark.partition_tables import assembled_rows

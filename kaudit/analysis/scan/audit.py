@@ -36,6 +36,7 @@ from kaudit.model.finding import Finding
 from kaudit.model.other_copies import HeldRecords
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, UnlistedFindings
 from kaudit.model.side_files import CheckpointBeyondLogEnd
+from kaudit.model.state_use import StateUse
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ class Audit:
         self._beyond: list[list[CheckpointBeyondLogEnd]] = []
         self.not_asked: list[str] = []
         """Why brokers could not be asked for the state of transactions."""
+        self.state: StateUse | None = None
+        """What was taken from a saved state, before that of the partitions is added."""
         self._logs: ComparedLogs | None = None
         self.checkpoints = CheckpointAudit(SideFileReader(open_source))
 
@@ -128,6 +131,8 @@ class Audit:
 
     def add_compared(self, partition: PartitionAudit) -> None:
         """Add a partition whose repeats were looked for; compare it with its log directory's checkpoints."""
+        if self.state is not None and partition.state is not None:
+            self.state.add(partition.state)
         self._beyond.append(list(self.checkpoints.compare(partition)))
         self.partitions.append(partition)
 
@@ -202,6 +207,7 @@ class Audit:
             suggestions=list(suggestions(self.options, self.layout.partitions, together.copies, found.held)),
             log_events=None if logs is None else logs.summary,
             unlisted=found.unlisted,
+            state=self.state,
         )
 
     def _not_audited(self, moments: Sequence[_Moment]) -> Iterator[NotAudited]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.analysis.saved_state.saved_partition import SavedPartition, SavedPiece, SavedRows
 from kaudit.analysis.scan.read_window import Window
 from kaudit.formats.log import resync
 from kaudit.formats.log.batch_header import HEADER_SIZE, batch_size
@@ -34,9 +35,21 @@ class ChunkSpec(Struct, frozen=True):
     contents: bool = False
     """Return what each batch says, or with `decode` each record."""
     expected_offset: int | None = None
-    """Offset after the batch that ends at `start`, where that is known; at the segment's first byte it is its base offset."""
+    """Offset after the batch that ends at `start`, where that is known; at the segment's first byte it is its base offset.
+
+    `start` is where reading begins then, whatever is there.
+    """
     joined: Sequence[SegmentFile] = ()
     """The segments that follow, read whole with this one as if their bytes were its."""
+    saved: SavedRows | None = None
+    """Where an earlier audit saved what reading these bytes gave."""
+    limit: int | None = None
+    """No range that is cut from this one ends behind this position, wherever the next batch begins."""
+
+    @property
+    def bytes_to_read(self) -> int:
+        """How many bytes of the log have to be read for it."""
+        return 0 if self.saved is not None else self.stop - self.start
 
 
 def whole_segments(
@@ -48,6 +61,28 @@ def whole_segments(
         for index, segment in enumerate(directory.segments)
         if segment.size > 0
     ]
+
+
+def with_saved(plan: Sequence[ChunkSpec], saved: SavedPartition) -> list[ChunkSpec]:
+    """Return a plan of whole segments with what is saved of them in its place, and in front of what is not."""
+    pieces: dict[int, list[SavedPiece]] = {}
+    for piece in saved.pieces:
+        pieces.setdefault(piece.segment, []).append(piece)
+    together = {piece.segment + number for piece in saved.pieces for number in range(1, piece.joined + 1)}
+    specs = {spec.segment: spec for spec in plan}
+    found: list[ChunkSpec] = []
+    for segment, spec in specs.items():
+        own = pieces.get(segment, ())
+        for piece in own:
+            joined = [specs[segment + number].file for number in range(1, piece.joined + 1)]
+            end = piece.stop if joined else spec.end
+            part = replace(spec, start=piece.start, stop=piece.stop, end=end, joined=joined, saved=saved.rows)
+            found.append(replace(part, expected_offset=piece.expected_offset))
+        start = own[-1].stop if own else 0
+        if start < spec.stop and segment not in together:
+            expected_offset = own[-1].next_offset if own else spec.expected_offset
+            found.append(replace(spec, start=start, expected_offset=expected_offset))
+    return found
 
 
 def cut(spec: ChunkSpec, chunk_bytes: int) -> Iterator[ChunkSpec]:
@@ -63,12 +98,12 @@ def cut(spec: ChunkSpec, chunk_bytes: int) -> Iterator[ChunkSpec]:
 
 def cut_first(spec: ChunkSpec, chunk_bytes: int) -> tuple[ChunkSpec, ChunkSpec | None]:
     """Cut off the first range as `cut` does; return it and the rest, None if that was all."""
-    if spec.file.text is not None or spec.joined:
+    if spec.file.text is not None or spec.joined or spec.saved is not None:
         return spec, None  # positions in a text are not the segment's, and small segments are no longer than a range
     if spec.stop - spec.start <= chunk_bytes * 3 // 2:
         return spec, None
     stop = spec.start + chunk_bytes
-    return replace(spec, stop=stop), replace(spec, start=stop)
+    return replace(spec, stop=stop), replace(spec, start=stop, expected_offset=None)
 
 
 def settle(spec: ChunkSpec, source: ByteSource) -> ChunkSpec:
@@ -77,8 +112,11 @@ def settle(spec: ChunkSpec, source: ByteSource) -> ChunkSpec:
     Neighbours settle on the same boundary, each by itself. It is only a guess that reading the chunk before it
     confirms: that chunk must end exactly there. A range that lies within one batch ends up empty.
     """
-    start = boundary_from(source, spec.start, spec.end) if spec.start > 0 else 0
+    known = spec.start == 0 or spec.expected_offset is not None
+    start = spec.start if known else boundary_from(source, spec.start, spec.end)
     stop = boundary_from(source, spec.stop, spec.end) if spec.stop < spec.end else spec.end
+    if spec.limit is not None:
+        start, stop = min(start, spec.limit), min(stop, spec.limit)
     return replace(spec, start=start, stop=stop)
 
 

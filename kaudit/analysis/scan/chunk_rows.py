@@ -1,9 +1,11 @@
 """What a chunk of a segment is compressed to: its rows, its damage, its counts."""
 
+import copy
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.analysis.scan.equal_batches import NO_RANGES, Ranges
 from kaudit.analysis.scan.rows import (
@@ -47,6 +49,25 @@ class Counts(Struct):
         for name in self.__struct_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.max_timestamp, self.min_timestamp = newest, oldest
+
+
+class LastBatch(Struct, frozen=True):
+    """The last valid batch of a range: where it begins in its segment, its bytes, and what its header says.
+
+    The CRC is of what follows the header's leader epoch, so that with the offset it names the batch.
+    """
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    crc: int
+
+    @property
+    def end(self) -> int:
+        """Position behind it."""
+        return self.position + self.size
 
 
 class ChunkRange(NamedTuple):
@@ -120,12 +141,33 @@ class ChunkRows(Struct):
     """Of CONTENT, where they are asked for."""
     undecoded: int = 0
     """Batches whose records are not among `contents` as they cannot be decoded."""
+    last_batch: LastBatch | None = None
+    least_beyond: int | None = None
+    """The least timestamp that was not counted as it lies beyond the plan's `latest_timestamp`."""
+    is_saved: bool = False
+    """An earlier audit read it: it comes from the saved state."""
 
     def row_bytes(self) -> int:
         """Return how many bytes the rows take."""
         values = (self.non_idempotent.rows, *(getattr(self, name) for name in self.__struct_fields__))
         tables = [value for value in values if isinstance(value, Columns | np.ndarray)]
         return sum(len(table) * table.dtype.itemsize for table in tables)
+
+    def renumbered(self, segment: int) -> "ChunkRows":
+        """Return the same rows for a partition where the segment of this number is the chunk's first."""
+        moved, by = copy.copy(self), segment - self.segment
+        if not by:
+            return moved
+        moved.segment = segment
+        for name in self.__struct_fields__:
+            table = getattr(self, name)
+            if isinstance(table, Columns) and "segment" in (table.dtype.names or ()):
+                setattr(moved, name, table.plus(by, "segment"))
+            elif isinstance(table, np.ndarray):
+                setattr(moved, name, _moved(table, by))
+        moved.non_idempotent = replace(self.non_idempotent, rows=_moved(self.non_idempotent.rows, by))
+        moved.malformed = [replace(batch, segment=batch.segment + by) for batch in self.malformed]
+        return moved
 
     def count_from(self, present: int) -> None:
         """Make `present_before` columns, which count from the chunk's start, count from the log's.
@@ -137,3 +179,15 @@ class ChunkRows(Struct):
             if isinstance(table, Columns):
                 counting = [column for column in table.dtype.names or () if column.startswith("present_before")]
                 setattr(self, name, table.plus(present, *counting))
+
+
+Outcome = ChunkRows | Failure
+"""What comes of reading a range: its rows, or why there are none."""
+
+
+def _moved(rows: Rows, by: int) -> Rows:
+    if "segment" not in (rows.dtype.names or ()):
+        return rows
+    moved = rows.copy()
+    moved["segment"] += by
+    return moved

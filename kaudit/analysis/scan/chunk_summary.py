@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.chunk_rows import ChunkRange, ChunkRows, Counts
+from kaudit.analysis.scan.chunk_rows import ChunkRange, ChunkRows, Counts, LastBatch
 from kaudit.analysis.scan.non_idempotent_rows import non_idempotent_rows
 from kaudit.analysis.scan.rows import GAP, LEADER_EPOCH_START, Rows
 from kaudit.analysis.scan.run_rows import ChunkBatches, producer_rows
@@ -29,6 +29,10 @@ def compress(
     segment = chunk.segment if segments is None else segments
     rows = ChunkRows(*chunk, counts=_count(batches, latest_timestamp))
     lasts = last_offsets(batches)
+    if len(batches):
+        rows.last_batch = last_batch_of(batches, lasts)
+        beyond = batches["max_timestamp"][batches["max_timestamp"] > latest_timestamp]
+        rows.least_beyond = int(beyond.min()) if len(beyond) else None
     if log_start_offset is not None and len(batches) and int(lasts.min()) < log_start_offset:
         batches = batches[lasts >= log_start_offset]
         lasts = last_offsets(batches)
@@ -105,6 +109,14 @@ def _count(batches: Batches, latest_timestamp: int) -> Counts:
     counts.markers = _flagged(batches["attributes"], CONTROL_FLAG)
     counts.log_append_time = _flagged(batches["attributes"], LOG_APPEND_TIME_FLAG)
     return counts
+
+
+def last_batch_of(batches: Batches, lasts: NDArray[np.int64]) -> LastBatch:
+    """Describe the last of `batches`, of which there is one at least; `lasts` are their last offsets."""
+    last = batches[len(batches) - 1]
+    names = ("position", "size", "base_offset", "leader_epoch", "crc")
+    position, size, base_offset, leader_epoch, crc = (int(last[name]) for name in names)
+    return LastBatch(position, size, base_offset, int(lasts[-1]), leader_epoch, crc)
 
 
 def _flagged(attributes: NDArray[np.int16], flag: int) -> int:

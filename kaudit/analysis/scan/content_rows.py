@@ -28,6 +28,8 @@ from kaudit.source.bytes import ByteSource
 CONTENT = dtype_of(Content)
 NO_KEY = 0
 NO_IDENTITY = 0
+_64_BITS = (1 << 64) - 1
+"""A number as its 64 bits: those of hostile batches may be negative."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -72,7 +74,8 @@ def record_contents(batches: Batches, segment: int, source: ByteSource) -> tuple
         try:
             data = read_batch(source, int(row["position"]), int(row["size"]))
             found += [
-                (record.offset, content_of(record), key_of(record), _sequence(record)) for record in records_of(data)
+                (record.offset & _64_BITS, content_of(record), key_of(record), _sequence(record) & _64_BITS)
+                for record in records_of(data)
             ]
         except (WireError, ValueError):
             del found[before:]
@@ -123,7 +126,7 @@ def key_of(record: Record | LegacyRecord) -> int:
 
 
 def _sequence(record: Record | LegacyRecord) -> int:
-    """One more than the sequence, 0 without one: all numbers of a row of records are unsigned."""
+    """One more than the sequence, 0 without one."""
     sequence = record.sequence if isinstance(record, Record) else None
     return 0 if sequence is None else sequence + 1
 

@@ -1,7 +1,6 @@
 """Whether a partition's offsets and leader epochs go on without a break, and what damage explains where they do not."""
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -47,8 +46,10 @@ class Continuity(Struct):
         if chunk.first_offset < self.segments[index].base_offset:
             return False
         # an empty segment bounds nothing: what is read in order is bounded by the segments that are read
-        behind = islice(self.segments, index + chunk.joined + 1, None)
-        following = next((segment.base_offset for segment in behind if segment.size), None)
+        behind = index + chunk.joined + 1
+        while behind < len(self.segments) and not self.segments[behind].size:
+            behind += 1
+        following = self.segments[behind].base_offset if behind < len(self.segments) else None
         if following is not None and chunk.last_offset >= following:
             return False
         return self.next_offset is None or chunk.first_offset >= self.next_offset

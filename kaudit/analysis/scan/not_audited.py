@@ -55,6 +55,9 @@ def anomalies_not_listed(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited
         more = part.unlisted + part.dropped_observations
         if more:
             yield NotAudited(part.directory.name, f"{more} more anomalies are counted here, not listed")
+        if part.snapshots_not_compared:
+            reason = f"older producer snapshots were not compared with the log: {part.snapshots_not_compared}"
+            yield NotAudited(part.directory.name, reason)
         if part.bumps_not_compared:
             reason = f"{part.bumps_not_compared} more epoch bumps were not searched for repeated records (KA704)"
             yield NotAudited(part.directory.name, reason)

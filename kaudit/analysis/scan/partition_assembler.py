@@ -3,23 +3,27 @@
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, settle
-from kaudit.analysis.scan.chunk_reader import read_chunk, read_parts, read_serially
-from kaudit.analysis.scan.chunk_rows import ChunkRows
+from kaudit.analysis.saved_state.saved_partition import DamagedStateError, SavedPartition
+from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, cut, settle
+from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES, read_chunk, read_parts, read_serially
+from kaudit.analysis.scan.chunk_rows import ChunkRows, Outcome
 from kaudit.analysis.scan.partition_audit import PartitionAudit, close_partition
 from kaudit.analysis.scan.partition_replay import PartitionReplay, RowSink
 from kaudit.analysis.scan.planning import Job
 from kaudit.analysis.scan.run_batches import RunFetcher
 from kaudit.analysis.scan.small_segments import apart, read_together
 from kaudit.analysis.scan.unread_segments import Failure, UnreadSegments, failure, require_whole
+from kaudit.model.state_use import StateUse
 from kaudit.source.kafka.fetched_segment import RemovedByRetentionError
 from kaudit.source.layout import FetchedRange
 from kaudit.source.schemes import open_segment
 
-Outcome = ChunkRows | Failure
+if TYPE_CHECKING:
+    from kaudit.analysis.saved_state.range_saver import RangeSaver
 
 
 def read_range(spec: ChunkSpec, most_batches: int = sys.maxsize, open_source: OpenSource = open_segment) -> Outcome:
@@ -41,7 +45,20 @@ def read_range(spec: ChunkSpec, most_batches: int = sys.maxsize, open_source: Op
 def read_planned(
     spec: ChunkSpec, most_batches: int = sys.maxsize, open_source: OpenSource = open_segment
 ) -> list[Outcome]:
-    """Read a range as `read_range` does, or small segments: together if they allow it, else each by itself."""
+    """Read a range as `read_range` does, or small segments: together if they allow it, else each by itself.
+
+    One that is saved comes from the state, in as many ranges as it was saved; from the log where that is damaged.
+    """
+    if spec.saved is not None:
+        from kaudit.analysis.saved_state.state_files import load_rows  # noqa: PLC0415 - few audits have a state
+
+        try:
+            return [*load_rows(spec)]
+        except (OSError, DamagedStateError):
+            spec = replace(spec, saved=None, limit=None if spec.joined else spec.stop)
+            return [
+                outcome for part in cut(spec, CHUNK_BYTES) for outcome in read_planned(part, open_source=open_source)
+            ]
     if not spec.joined:
         return [read_range(spec, most_batches, open_source)]
     together = read_together(spec, open_source)
@@ -89,6 +106,10 @@ class PartitionAssembler:
         self._unread = UnreadSegments(job.directory.segments)
         self._serially = bool(job.plan) and not job.in_pieces
         self._stopped = False
+        saved = job.saved
+        self._saver = None if saved is None else _saver(job, saved)
+        self._state = None if saved is None else replace(saved.use)
+        self._saved_to = {} if saved is None else {piece.segment: piece.stop for piece in saved.pieces}
 
     @property
     def producer_ids(self) -> int:
@@ -98,16 +119,21 @@ class PartitionAssembler:
     def take(self, outcome: Outcome) -> None:
         """Take the next range's rows, or why there are none."""
         if isinstance(outcome, Failure):
+            self._save_nothing(outcome.reason)
             self._replay.continuity.skip()
             self._unread.add(outcome)
         elif not self._serially and not self._stopped:
+            if (
+                self._state is not None
+                and not outcome.is_saved
+                and outcome.start < self._saved_to.get(outcome.segment, 0)
+            ):
+                self._state.damaged += 1
             if outcome.not_read is not None:
                 self._replay.continuity.skip()
                 self._unread.add(outcome.not_read)
             try:
-                self._serially = outcome.read_to != outcome.stop or not all(
-                    map(self._replay.feed, self._parts(outcome))
-                )
+                self._serially = outcome.read_to != outcome.stop or not all(map(self._feed, self._parts(outcome)))
             except OSError as error:
                 self._stop(error, self._job.directory.segments[outcome.segment].path)
 
@@ -115,13 +141,41 @@ class PartitionAssembler:
         """The last range has been taken: return what the findings need."""
         if self._serially and not self._unread:
             self._read_in_order()
-        return close_partition(
+        closed = close_partition(
             self._replay.at_end(),
             self._open,
             compacted=self._job.compacted,
             needs=self._job.needs,
             unread=self._unread,
         )
+        closed.state = self._save()
+        return closed
+
+    def _feed(self, rows: ChunkRows) -> bool:
+        if self._saver is not None:
+            try:
+                self._saver.add(rows)
+            except (OSError, DamagedStateError) as error:
+                self._save_nothing(_reason(error))
+        return self._replay.feed(rows)
+
+    def _save_nothing(self, reason: str) -> None:
+        """Leave the state as it is: that of the ranges it has stays true."""
+        if self._state is not None and self._saver is not None:
+            self._state.not_saved = reason, 1
+            self._saver.close()
+        self._saver = None
+
+    def _save(self) -> StateUse | None:
+        if self._serially:
+            self._save_nothing("batches are out of order, or damage lies where ranges meet")
+        if self._saver is not None:
+            with closing(self._saver) as saver:
+                try:
+                    saver.save()
+                except (OSError, DamagedStateError) as error:
+                    self._save_nothing(_reason(error))
+        return self._state
 
     def _parts(self, rows: ChunkRows) -> Iterator[ChunkRows]:
         """Yield a range's rows, those of a range with snapshots taken inside it cut there, for which it is read again."""
@@ -153,3 +207,13 @@ class PartitionAssembler:
         """A file read before cannot be read again: what is known so far is all there will be."""
         self._stopped = True
         self._unread.add(replace(failure(str(error.filename or path), error), log_start=None))
+
+
+def _saver(job: Job, saved: SavedPartition) -> "RangeSaver":
+    from kaudit.analysis.saved_state.range_saver import RangeSaver  # noqa: PLC0415 - as above
+
+    return RangeSaver(job.directory, job.plan, saved)
+
+
+def _reason(error: OSError | DamagedStateError) -> str:
+    return str((isinstance(error, OSError) and error.strerror) or error)

@@ -32,8 +32,10 @@ from kaudit.model.observation import Observation
 from kaudit.model.producer_state import AFTER_MARKER, TV2
 from kaudit.model.repeats import RepeatedEpoch, RepeatedSession, Repeats
 from kaudit.model.sequence_patterns import SharedProducerId
+from kaudit.model.state_use import StateUse
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.source.layout import PartitionDirectory, Unreadable
+from kaudit.source.snapshots import count_older_snapshots
 
 
 class PartitionAudit(Struct):
@@ -56,6 +58,7 @@ class PartitionAudit(Struct):
     has_tv2: bool
     still_growing: bool
     suspects: Sequence[Suspects] = ()
+    snapshots_not_compared: int = 0
     idle: Sequence[IdleProducer] = ()
     empty_marker: EmptyMarker | None = None
     unreadable: Sequence[Unreadable] = ()
@@ -87,6 +90,8 @@ class PartitionAudit(Struct):
     """The last epoch and sequence of the producer ids that logs of brokers name; the sequence -1 where none is of that epoch."""
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
+    state: StateUse | None = None
+    """What was taken from a saved state, where there is one."""
 
     def outline(self) -> "PartitionAudit":
         """Return what judging all partitions together needs of this one: no list that grows with what is wrong in it."""
@@ -173,6 +178,7 @@ def close_partition(
         has_tv2=bool((rows["flags"] & TV2 != 0).any()) and CoverageGap.MARKERS not in replay.coverage_gaps,
         still_growing=replay.still_growing,
         suspects=replay.snapshots.suspects,
+        snapshots_not_compared=count_older_snapshots(replay.directory),
         idle=idle_longest(rows),
         empty_marker=replay.empty_marker,
         unreadable=unread.unreadable,

@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
+from kaudit.analysis.saved_state.saved_partition import SavedPartition
 from kaudit.analysis.scan.asked_for import inputs_without_choice, missing_from_inputs, missing_partitions
 from kaudit.analysis.scan.audit import latest_modification
-from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut, whole_segments
+from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut, whole_segments, with_saved
 from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES
 from kaudit.analysis.scan.options import (
     Depth,
@@ -42,11 +43,14 @@ class Job(Struct, frozen=True):
     chunk_bytes: int = CHUNK_BYTES
     compacted: bool = False
     needs: Needs = field(default_factory=Needs)
+    saved: SavedPartition | None = None
+    """What an earlier audit saved of it, and where to save what this one reads."""
 
     @property
     def bytes(self) -> int:
-        """Bytes to read."""
-        return sum(spec.stop - spec.start for spec in self.plan)
+        """Bytes to read: what is saved is not read again."""
+        saved = () if self.saved is None else self.saved.pieces
+        return sum(spec.stop - spec.start for spec in self.plan) - sum(piece.stop - piece.start for piece in saved)
 
     @property
     def in_pieces(self) -> Sequence[ChunkSpec]:
@@ -57,7 +61,8 @@ class Job(Struct, frozen=True):
     @property
     def joined(self) -> Iterator[ChunkSpec]:
         """What can be cut into ranges, with small segments read together."""
-        return join_small(self.in_pieces, self.chunk_bytes, [file.offset for file in list_snapshots(self.directory)])
+        plan = self.in_pieces if self.saved is None else with_saved(self.in_pieces, self.saved)
+        return join_small(plan, self.chunk_bytes, [file.offset for file in list_snapshots(self.directory)])
 
     def ranges(self) -> list[ChunkSpec]:
         """Return what to read in pieces, in order."""

@@ -56,16 +56,16 @@ def _suspects(anomalies: Sequence[Observation]) -> Mapping[tuple[int, int], int]
     miscounted = {found.producer_id for chain in step_mismatches(anomalies) for found in chain.observations}
     counted: dict[tuple[int, int], list[Observation]] = {}
     for found in anomalies:
-        if found.batch is not None and found.producer_id not in miscounted:
+        if found.producer_id not in miscounted:
             counted.setdefault(_key(found), []).append(found)
     chosen = {key: _start(own[0]) for key, own in counted.items() if len(own) >= MIN_CHANGES}
     return dict(list(chosen.items())[:MAX_SUSPECTS])
 
 
-def _start(observation: Observation) -> int:
-    state = observation.remembered
-    # the window's oldest batch is the first chain's, from before the second one began
-    return state.window[0].base_offset if state is not None and state.window else observation.offset
+def _start(anomaly: Observation) -> int:
+    """The offset of the oldest batch remembered: it is the first chain's, from before the second one began."""
+    assert anomaly.remembered is not None
+    return anomaly.remembered.window[0].base_offset
 
 
 def _is_likely(writers: InterleavedWriters, *, log_append_time: bool) -> bool:

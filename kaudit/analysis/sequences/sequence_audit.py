@@ -56,7 +56,7 @@ class Producer(NamedTuple):
     """Whose batch it is, and whether sequences mean anything where it lies (not in __consumer_offsets)."""
 
     producer_id: int
-    sequences_count: bool = True
+    sequences_count: bool
 
 
 def audit_batch(
@@ -209,7 +209,7 @@ class _BatchAudit:
             return state
         if state.in_transaction:
             return state._replace(txn_records=state.txn_records + batch.record_count)
-        after_marker = state.marker_offset != NO_OFFSET and state.epoch == self.epoch and state.flags & MARKED_EPOCH
+        after_marker = state.epoch == self.epoch and state.flags & MARKED_EPOCH
         return state._replace(
             txn_first_offset=batch.base_offset,
             txn_first_timestamp=batch.max_timestamp,

@@ -46,10 +46,10 @@ class _Restarted(NamedTuple):
 
 
 class TransitionAudit(Struct):
-    """The producers of one partition replica. `observations` are in log order."""
+    """The producers of one partition replica. Of each producer `observations` are in log order."""
 
     fetch_run: FetchRun
-    sequences_count: bool = True
+    sequences_count: bool
     table: ProducerTable = field(default_factory=ProducerTable)
     observations: list[Observation] = field(default_factory=list)
     dropped_observations: int = 0
@@ -65,8 +65,6 @@ class TransitionAudit(Struct):
 
     def feed(self, merged: Merged, boundary: Columns) -> None:
         """Take one chunk's runs and its markers that have records, `present_before` counted from the log's start."""
-        if not len(merged.ids):
-            return
         # new ids are added once: making room for them moves the whole index
         slots = self.table.slots(merged.producer_ids)
         for part, groups in merged.parts(_PART_ROWS):

@@ -33,6 +33,7 @@ def _corrupt_snapshots(
     reader: SideFileReader, log: LogFacts, files: Mapping[str, SegmentFile]
 ) -> Iterator[CorruptSnapshot]:
     valid: str | None = None
+    begun_at = {segment.base_offset: number for number, segment in reversed([*enumerate(log.directory.segments)])}
     for name in sorted(name for name in files if name.endswith(".snapshot")):
         offset = _offset_in(name)
         data = None if offset is None else reader.read(files[name])
@@ -42,7 +43,8 @@ def _corrupt_snapshots(
             parse_producer_snapshot(data)
         except WireError as error:
             position = min(error.position, max(len(data) - 1, 0))
-            segment = _segment_at(log, offset)
+            # written for the segment it begins, else the last
+            segment = begun_at.get(offset, len(log.directory.segments) - 1 if begun_at else None)
             yield CorruptSnapshot(name, segment, position, len(data), error.reason.value, error.detail, valid)
         else:
             valid = name
@@ -51,11 +53,3 @@ def _corrupt_snapshots(
 def _offset_in(name: str) -> int | None:
     digits = name[:_BASE_DIGITS]
     return int(digits) if len(digits) == _BASE_DIGITS and digits.isdecimal() else None
-
-
-def _segment_at(log: LogFacts, offset: int) -> int | None:
-    """Index of the segment a snapshot of this offset was written for: the one it begins, else the last."""
-    bases = [segment.base_offset for segment in log.directory.segments]
-    if offset in bases:
-        return bases.index(offset)
-    return len(bases) - 1 if bases else None

@@ -1,10 +1,12 @@
 """Rescan for producers whose snapshot entry did not fit: the log is read again for them, as a replica reads it."""
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 
 import numpy as np
 from msgspec import Struct, field
+from numpy.typing import NDArray
 
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
@@ -49,29 +51,46 @@ _BASE_OFFSET, _LAST_OFFSET_DELTA, _PRODUCER_ID = (
 )
 
 
-def replica_state(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
+def replica_states(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
     directory: PartitionDirectory,
     open_source: Callable[[SegmentFile], ByteSource],
-    until: int,
+    offsets: Sequence[int],
     producer_ids: Iterable[int],
     versions: VersionRange,
     asked: frozenset[tuple[int, int]],
-) -> ReplicaState:
-    """Read the log up to offset `until` for these producers. Raises OSError."""
+) -> Iterator[ReplicaState]:
+    """Read the log once for these producers, and yield the state at each of `offsets`, which ascend: one object that grows.
+
+    Raises OSError.
+    """
     state = ReplicaState(tuple(ProducerStateManager(profile) for profile in _distinct(versions)), asked)
     wanted = np.fromiter(producer_ids, dtype=np.int64)
+    left = deque(offsets)
     for segment in directory.segments:
-        if segment.base_offset >= until:
-            break
+        while left and left[0] <= segment.base_offset:
+            left.popleft()
+            yield state
+        if not left:
+            return
         with closing(open_source(segment)) as source:
             for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
                 batches = piece.batches
                 if state.first_offset is None and len(batches):
                     state.first_offset = int(batches["base_offset"][0])
-                chosen = (batches["base_offset"] < until) & (batches["magic"] == _MAGIC_2)
-                chosen &= np.isin(batches["producer_id"], wanted)
-                state.take(batches[chosen])
-    return state
+                while left and len(batches) and left[0] <= batches["base_offset"][-1]:
+                    behind = int(np.searchsorted(batches["base_offset"], left.popleft()))
+                    state.take(_of(batches[:behind], wanted))
+                    batches = batches[behind:]
+                    yield state
+                if not left:
+                    return
+                state.take(_of(batches, wanted))
+    yield from (state for _ in left)
+
+
+def _of(batches: Batches, producer_ids: NDArray[np.int64]) -> Batches:
+    chosen: NDArray[np.bool_] = (batches["magic"] == _MAGIC_2) & np.isin(batches["producer_id"], producer_ids)
+    return batches[chosen]
 
 
 def _distinct(versions: VersionRange) -> list[Profile]:

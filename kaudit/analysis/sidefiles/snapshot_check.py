@@ -1,11 +1,13 @@
 """From suspects to comparisons: what a replica would have written into a snapshot, producer by producer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.sidefiles.replica_state import ReplicaState, replica_state
+from kaudit.analysis.sidefiles.replica_state import ReplicaState, replica_states
 from kaudit.analysis.sidefiles.snapshot_states import Suspects, read_snapshot, unexplained
 from kaudit.broker.producer_state.rebuild import snapshot_entry
 from kaudit.broker.releases.profile import VersionRange
@@ -22,34 +24,55 @@ def compare_snapshots(
     *,
     holes: bool,
 ) -> list[SnapshotComparison]:
-    """Read the log again for the suspects; return the comparisons.
+    """Read the log again, once for all suspects; return the comparisons.
 
     `holes`: compaction, damage or a lost segment took batches from the log.
     """
+    files = [file for suspect in suspects if (file := _file(suspect)) is not None]
+    states = replica_states(
+        directory,
+        open_source,
+        [file.suspect.file.offset for file in files],
+        dict.fromkeys(producer_id for file in files for producer_id in file.suspect.producer_ids),
+        versions,
+        frozenset(end for file in files for end in file.batch_ends()),
+    )
     found: list[SnapshotComparison] = []
-    for suspect in suspects:
-        try:
-            found += _compare(directory, suspect, open_source, versions, holes=holes)
-        except OSError:
-            continue  # deleted by the broker while we read; unreadable segments were listed by the first pass
+    try:
+        for file, state in zip(files, states, strict=True):
+            if state.first_offset is not None:
+                log = LogBeforeSnapshot(state.first_offset, not holes, directory.log_start_offset or 0)
+                found += _compare(file, state, log)
+    except OSError:
+        return found  # deleted by the broker while we read; unreadable segments were listed by the first pass
     return found
 
 
-def _compare(
-    directory: PartitionDirectory, suspect: Suspects, open_source: OpenSource, versions: VersionRange, *, holes: bool
-) -> Iterator[SnapshotComparison]:
+class _File(NamedTuple):
+    """A snapshot, and its rows of the producers in question."""
+
+    suspect: Suspects
+    stored: NDArray[Any]
+
+    def batch_ends(self) -> Iterable[tuple[int, int]]:
+        """Return the producer id and the last offset of the batches that it names."""
+        return zip(self.stored["producer_id"].tolist(), self.stored["last_offset"].tolist(), strict=True)
+
+
+def _file(suspect: Suspects) -> _File | None:
     rows = read_snapshot(suspect.file)
     if rows is None:
+        return None
+    chosen = np.array(suspect.producer_ids, dtype=np.int64)
+    return _File(suspect, rows[np.isin(rows["producer_id"], chosen)])
+
+
+def _compare(file: _File, state: ReplicaState, log: LogBeforeSnapshot) -> Iterator[SnapshotComparison]:
+    suspect, rows = file.suspect, read_snapshot(file.suspect.file)
+    if rows is None:
         return
-    chosen = suspect.producer_ids
-    kept = rows[np.isin(rows["producer_id"], np.array(chosen, dtype=np.int64))]
-    stored = {int(row["producer_id"]): SnapshotEntry(*row.tolist()) for row in kept}
-    asked = frozenset((entry.producer_id, entry.last_offset) for entry in stored.values())
-    state = replica_state(directory, open_source, suspect.file.offset, chosen, versions, asked)
-    if state.first_offset is None:
-        return
-    log_before = LogBeforeSnapshot(state.first_offset, not holes, directory.log_start_offset or 0)
-    expected = _expected(state)
+    stored = {int(row["producer_id"]): SnapshotEntry(*row.tolist()) for row in file.stored}
+    expected = _expected(state, suspect.producer_ids)
     lost = [producer_id for producer_id in expected if producer_id not in stored]
     newest = [expected[producer_id][-1] for producer_id in lost]
     late = unexplained(
@@ -72,21 +95,22 @@ def _compare(
             present=entry is not None and (producer_id, entry.last_offset) in state.present,
             names_marker=entry is not None and (producer_id, entry.last_offset) in state.markers,
             may_expire=producer_id not in cannot or marker_only,
-            log=log_before,
+            log=log,
         )
 
 
-def _expected(state: ReplicaState) -> dict[int, tuple[SnapshotEntry, ...]]:
+def _expected(state: ReplicaState, producer_ids: Sequence[int]) -> dict[int, tuple[SnapshotEntry, ...]]:
     """Return what each kind of version writes, the same entries once."""
     first, *others = state.versions
     return {
         producer_id: tuple(
             dict.fromkeys(
                 [
-                    snapshot_entry(producer_id, own),
+                    snapshot_entry(producer_id, first.get(producer_id)),
                     *(snapshot_entry(producer_id, other.get(producer_id)) for other in others),
                 ]
             )
         )
-        for producer_id, own in first.states.items()
+        for producer_id in producer_ids
+        if producer_id in first.states
     }

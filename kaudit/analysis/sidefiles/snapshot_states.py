@@ -4,6 +4,9 @@ Between two chunks the producers' rows are that state, so that only producers th
 (replica_state.py). What the rows cannot distinguish from the broker's own state is accepted here.
 """
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -42,6 +45,9 @@ _NOT_ADOPTED = frozenset(
 """Where the audit's state and a broker's part: the broker adds invalid batches to its state too."""
 
 
+_OFFSET = attrgetter("offset")
+
+
 class Suspects(Struct, frozen=True):
     """Producers of a snapshot that do not fit."""
 
@@ -52,7 +58,8 @@ class Suspects(Struct, frozen=True):
 class SnapshotWatch(Struct):
     """Takes a partition's chunks in offset order."""
 
-    files: tuple[SnapshotFile, ...]
+    files: Sequence[SnapshotFile]
+    """Those still to come, by offset."""
     suspects: list[Suspects] = field(default_factory=list)
 
     @property
@@ -64,7 +71,9 @@ class SnapshotWatch(Struct):
         """Return the offsets of snapshots at which `chunk` has to be cut, ascending: those between its batches."""
         if not self.files or chunk.first_offset is None or chunk.last_offset is None:
             return []
-        return sorted({file.offset for file in self.files if chunk.first_offset < file.offset <= chunk.last_offset})
+        first = bisect_right(self.files, chunk.first_offset, key=_OFFSET)
+        behind = bisect_right(self.files, chunk.last_offset, first, key=_OFFSET)
+        return sorted({file.offset for file in self.files[first:behind]})
 
     def before(self, chunk: ChunkRows, transitions: TransitionAudit) -> None:
         """Compare the snapshots that end where `chunk` begins; `transitions` has the producers until there.

@@ -134,7 +134,7 @@ def _directly_after(before: BlockEntry, entry: BlockEntry) -> bool:
 
 
 def _cause(last: BlockEntry | None, entry: BlockEntry) -> RegressionCause:
-    copied = entry.kind is EntryKind.RESERVED and entry.broker_epoch == NO_BROKER_EPOCH
+    copied = entry.broker_epoch == NO_BROKER_EPOCH
     changed_hands = last is not None and last.zxid is not None and entry.offset is not None
     if copied or changed_hands:
         return RegressionCause.MIGRATION

@@ -134,8 +134,8 @@ def _columns(
             return None  # the tool prints it unsigned
         if field is not None:
             columns.setdefault(field, np.where(signs[:, number], -value, value))  # of a name printed twice the first
-        elif (value != value[0]).any() or signs[:, number].any():
-            return None
+        elif (value != value[0]).any() or (width != width[0]).any() or signs[:, number].any():
+            return None  # LZ4 is not LZ04
     return columns
 
 

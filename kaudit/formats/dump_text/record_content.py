@@ -89,13 +89,13 @@ def _text_value(text: str) -> TransactionValue:
         raise _unreadable("state", state)
     return TransactionValue(
         _TEXT_VERSION,
-        int(producer_id),
-        int(epoch),
-        int(timeout),
+        _in_range("producerId", int(producer_id), "int64"),
+        _in_range("producerEpoch", int(epoch), "int16"),
+        _in_range("txnTimeoutMs", int(timeout), "int32"),
         status,
         status.value,
         _partitions(partitions),
-        int(updated),
+        _in_range("txnLastUpdateTimestamp", int(updated), "int64"),
         NOT_PRINTED,
     )
 
@@ -109,7 +109,7 @@ def _partitions(text: str) -> tuple[TopicPartitions, ...] | None:
         found = _PARTITION.fullmatch(entry.strip())
         if found is None:
             raise _unreadable("partition", entry)
-        topics.setdefault(found[1], []).append(int(found[2]))
+        topics.setdefault(found[1], []).append(_in_range("partition", int(found[2]), "int32"))
     return tuple(TopicPartitions(topic, tuple(numbers)) for topic, numbers in topics.items())
 
 
@@ -144,7 +144,8 @@ def _topic(entry: object) -> TopicPartitions:
     numbers = _member(entry, "partitionIds", list)
     if not all(type(number) is int for number in numbers):
         raise _unreadable("partitions", str(numbers))
-    return TopicPartitions(_member(entry, "topic", str), tuple(numbers))
+    partitions = tuple(_in_range("partition", number, "int32") for number in numbers)
+    return TopicPartitions(_member(entry, "topic", str), partitions)
 
 
 def _json(text: str) -> dict[str, Any]:
@@ -165,7 +166,10 @@ def _member(data: dict[str, Any], name: str, kind: type) -> Any:  # noqa: ANN401
 
 
 def _integer(data: dict[str, Any], name: str, kind: str) -> int:
-    value: int = _member(data, name, int)
+    return _in_range(name, _member(data, name, int), kind)
+
+
+def _in_range(name: str, value: int, kind: str) -> int:
     if not -(1 << _MAX_INT[kind]) <= value < 1 << _MAX_INT[kind]:
         raise _unreadable(name, str(value)[:40])
     return value

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kaudit.formats.log.batch_header import HEADER_SIZE, LOG_OVERHEAD
 from kaudit.formats.log.control import KEY, VALUE
+from kaudit.model.batch_fields import COMMIT_MARKER
 
 _NUMBERS_BEFORE_KEY: Final = 5
 """Length, attributes, timestamp delta, offset delta and key length of the record: varints of one byte each."""
@@ -42,11 +43,10 @@ _EXPECTED: Final = 0x20_00_00_00_08_00_00_00
 _MASK: Final = 0xFF_FF_FF_FF_FF_80_00_FF
 """Of the key version only the sign matters: brokers read higher ones as 0."""
 _VALUE_LENGTH: Final = VALUE.size << 1
-_TYPES: Final = 7
 
 
 def is_usual_marker(records: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return for each of `records` (USUAL_MARKER, shape (n,)) whether it has the usual form and a known type."""
-    usual: NDArray[np.bool_] = (records["first_eight"] & _MASK == _EXPECTED) & (records["type"] < _TYPES)
+    """Return for each of `records` (USUAL_MARKER, shape (n,)) whether it ends a transaction and has the usual form."""
+    usual: NDArray[np.bool_] = (records["first_eight"] & _MASK == _EXPECTED) & (records["type"] <= COMMIT_MARKER)
     usual &= (records["value_length"] == _VALUE_LENGTH) & (records["value_version_high"] & 0x80 == 0)
     return usual

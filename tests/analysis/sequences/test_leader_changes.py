@@ -1,9 +1,16 @@
-"""Who wrote on in sequence across a change of leader."""
+"""Who wrote on in sequence across a change of leader, and who raised the epoch there."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from kaudit.analysis.sequences.leader_changes import LeaderChangeCounts
+from kaudit.analysis.scan.rows import LEADER_EPOCH_START
+from kaudit.analysis.sequences import leader_changes as module
+from kaudit.analysis.sequences.leader_changes import LeaderChangeCounts, leader_changes
 from kaudit.model.log_rows import BoundaryBatch
+from tests.logs import Log, data
+from tests.properties.test_law import decode, replay_rows
 
 
 def batch(leader_epoch):
@@ -28,3 +35,36 @@ def test_a_producer_counts_at_each_leader_epoch_that_began_between_its_batches(r
     for first, last in runs:
         counts.add_run(batch(first), batch(last))
     assert [counts.across(epoch) for epoch in range(5)] == across
+
+
+def test_of_many_leader_epochs_so_many_are_counted(monkeypatch):
+    monkeypatch.setattr(module, "_MAX_LEADER_EPOCHS", 3)
+    counts = LeaderChangeCounts()
+    for epoch in (1, 4, 7):
+        counts.add_run(batch(epoch), batch(epoch + 1))
+    assert [counts.across(epoch) for epoch in range(9)] == [0, 0, 1, 0, 0, 1, 0, 0, 0]
+
+
+def test_epochs_that_clients_raised_at_a_change_of_leader():
+    """In a compacted log, a batch that is gone may have raised the epoch under the old leader."""
+    log = Log()
+    for each in (data(1, 0, 0), data(2, 0, 0), data(3, 0, 0), data(4, 0, 0, transactional=True)):
+        log.append(replace(each, leader_epoch=1))
+    for each in (data(1, 1, 0), data(2, 0, 1), data(1, 2, 0), data(4, 1, 0, transactional=True)):
+        log.append(replace(each, leader_epoch=2))
+    log.skip(1)
+    for each in (data(2, 1, 0), data(3, 1, 0), data(1, 2, 1)):
+        log.append(replace(each, leader_epoch=5))
+    audit = replay_rows(decode(log), [], holes_are_normal=True)
+    epoch_starts = np.zeros(3, dtype=LEADER_EPOCH_START)
+    epoch_starts["leader_epoch"], epoch_starts["base_offset"] = (1, 2, 5), (0, 4, 9)
+
+    def found(*, compacted):
+        changes = leader_changes(audit.observations, epoch_starts, audit.leader_changes, compacted=compacted)
+        return [
+            (each.leader_epoch, each.start_offset, [bump.offset for bump in each.bumps], each.continued)
+            for each in changes
+        ]
+
+    assert found(compacted=False) == [(2, 4, [4], 1), (5, 9, [9, 10], 1)]
+    assert found(compacted=True) == [(2, 4, [4], 1)]

@@ -6,7 +6,10 @@ import re
 import pytest
 
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.broker.partition.log_loading import file_verdict, loading_verdict, truncates
+from kaudit.broker.releases.version import Version
 from kaudit.engines.local import scan
+from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.model.impact import Impact
 from kaudit.model.total_impact import total_impact
 
@@ -67,3 +70,71 @@ def test_zeros_of_a_preallocated_segment_cost_nothing(evidence):
     result = scan(ScanOptions([str(evidence.capture("torn-writes") / "artificial/zero-tail-active")]), SilentProgress())
     (zeros,) = [found for found in result.findings if found.code == "KA004"]
     assert zeros.impact == Impact()
+
+
+TRUNCATES = "after an unclean stop, from the recovery point on, truncates the log at byte 100"
+UNNOTICED = "does not notice when it loads the log, and serves it as it is"
+
+
+def damage(kind, detail="", *, resynchronised=True):
+    return LogDamage(kind, 100, 200, resynchronised, detail)
+
+
+@pytest.mark.parametrize(
+    ("found", "later", "version", "said"),
+    [
+        (damage(DamageKind.CRC_MISMATCH), 0, None, f"{TRUNCATES}; after a clean stop it does not look"),
+        (damage(DamageKind.CRC_MISMATCH), 1, None, f"{TRUNCATES} and deletes 1 later segment; after"),
+        (damage(DamageKind.TORN, resynchronised=False), 2, None, f"{TRUNCATES} and deletes 2 later segments; after"),
+        (damage(DamageKind.ZEROS, resynchronised=False), 0, None, "cuts the zeros off"),
+        (damage(DamageKind.ZEROS, resynchronised=False), 1, None, f"{TRUNCATES} and deletes 1 later segment; after"),
+        (damage(DamageKind.ZEROS), 0, None, TRUNCATES),
+        (damage(DamageKind.OUT_OF_ORDER), 1, None, UNNOTICED),
+        (damage(DamageKind.UNPARSABLE, "unknown magic 5"), 0, None, "up to 2.8 does not notice"),
+        (damage(DamageKind.UNPARSABLE, "unknown magic 5"), 0, "3.9.2", "does not notice"),
+        (damage(DamageKind.UNPARSABLE, "unknown magic 5"), 0, "4.0.0", "up to 3.9 does not notice"),
+        (damage(DamageKind.UNPARSABLE, "unknown magic 5", resynchronised=False), 0, None, TRUNCATES),
+        (damage(DamageKind.UNPARSABLE, "a length of -5"), 0, None, TRUNCATES),
+    ],
+)
+def test_what_is_said_of_damage(found, later, version, said):
+    """As in broker-verdict/: LogSegment.recover stops at the first batch that is not valid."""
+    asked = None if version is None else Version.parse(version)
+    verdict = loading_verdict(found, later, was_batch=True, version=asked)
+    assert verdict.startswith(said)
+    assert truncates(found, was_batch=True) == (verdict.startswith((TRUNCATES, "cuts")))
+
+
+def test_an_unknown_magic_is_a_batch_only_where_offsets_are_missing():
+    found = damage(DamageKind.UNPARSABLE, "unknown magic 5")
+    assert truncates(found, was_batch=False)
+    assert loading_verdict(found, 0, was_batch=False).startswith(TRUNCATES)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "said"),
+    [
+        ("00000000000000000000.index", "2.2.2", "checks it at every start"),
+        ("00000000000000000000.timeindex", "2.2.2", "checks it at every start"),
+        ("00000000000000000000.index", "2.3.0", "after an unclean stop, from the recovery point on, rebuilds it"),
+        ("00000000000000000000.index", None, "after an unclean stop, from the recovery point on, rebuilds it"),
+        ("leader-epoch-checkpoint", "0.11.0.3", "does not start"),
+        ("leader-epoch-checkpoint", "1.0.0", "fails the whole log directory"),
+        ("leader-epoch-checkpoint", None, "fails the whole log directory"),
+        ("replication-offset-checkpoint", "0.11.0.3", "does not start"),
+        ("replication-offset-checkpoint", "1.0.0", "takes the log directory offline"),
+        ("recovery-point-offset-checkpoint", "0.11.0.3", "warns and recovers every segment"),
+        ("00000000000000000007.snapshot", "3.9.1", "drops it"),
+        ("00000000000000000007.txnindex", "3.9.1", "rebuilds it when it recovers the segment"),
+    ],
+)
+def test_what_is_said_of_files_beside_the_log(name, version, said):
+    """KAFKA-7283: from 2.3 on indexes are not checked at start. KIP-112: from 1.0 on a directory fails by itself."""
+    verdict = file_verdict(name, None if version is None else Version.parse(version))
+    assert verdict is not None
+    assert verdict.startswith(said)
+    assert ("after a clean stop" in verdict) == (name.endswith("index") and "txn" not in name and version != "2.2.2")
+
+
+def test_of_other_files_nothing_is_said():
+    assert file_verdict("meta.properties") is None

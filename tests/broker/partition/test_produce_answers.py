@@ -158,6 +158,24 @@ class TestCompressionType:
         assert PartitionClient("3.8.1", self.GZIP).produce(0, epoch=-1) == SERVER_ERROR
         assert PartitionClient("3.8.1", self.GZIP, {"compression.type": "producer"}).produce(0, epoch=-1) == 0
 
+    @pytest.mark.parametrize(
+        ("producer_id", "epoch", "sequence", "flags", "answer"),
+        [
+            (-1, -1, -1, 0, 0),  # of no producer, as most batches are
+            (-1, -1, -1, 0x10, SERVER_ERROR),  # but transactional
+            (-2, -1, 0, 0, SERVER_ERROR),  # an id that nobody grants counts as one here alone
+            (-2, 0, -1, 0, SERVER_ERROR),
+            (-2, 0, 0, 0, 0),
+        ],
+    )
+    def test_what_is_checked_when_a_batch_is_encoded_again(self, producer_id, epoch, sequence, flags, answer):
+        """MemoryRecordsBuilder.validateProducerState."""
+        client = PartitionClient("3.8.1", topic_config=self.GZIP)
+        sent = Batch(producer_id, epoch, sequence, attributes=flags)
+        of_transaction = {"transactional_id": "x"} if flags else {}
+        assert client.produce(0, records_hex=sent.encode().hex(), **of_transaction) == answer
+        assert PartitionClient("3.8.1").produce(0, records_hex=sent.encode().hex(), **of_transaction) == 0
+
     def test_a_compressed_batch_is_encoded_again_for_an_uncompressed_topic(self):
         """Recorded on 0.11.0.2."""
         client = PartitionClient("0.11.0.2", topic_config={"compression.type": "uncompressed"})

@@ -142,7 +142,7 @@ def test_many_producers_that_expired_are_not_read_again(tmp_path, monkeypatch):
         written.append(data(producer_id, 0, 0))
     written.clock = BASE_TIMESTAMP
     written.append(data(5000, 0, 0))
-    monkeypatch.setattr("kaudit.analysis.sidefiles.snapshot_check.replica_state", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr("kaudit.analysis.sidefiles.snapshot_check.replica_states", lambda *_: pytest.fail("read again"))
     kept = [(5000, 0, 0, 2000, 0, BASE_TIMESTAMP + 1, -1, -1)]
     assert disagreements(tmp_path, kept, offset=2001, written=written) == []
 

@@ -9,6 +9,7 @@ import pytest
 import zstandard
 
 from kaudit.formats.application_log.counts import LogCounts
+from kaudit.formats.application_log.layouts import LineReader
 from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.application_log.timestamps import LogTime, parse_time
 from kaudit.model.log_event import LogEvent, LogEventKind
@@ -268,3 +269,20 @@ def test_times(text: str, expected: tuple[int, int, int, int, int, int, int], zo
 )
 def test_what_is_no_time(text: str) -> None:
     assert parse_time(text.encode(), UTC_MS) is None
+
+
+@pytest.mark.parametrize(
+    ("time", "timestamp_ms"),
+    [
+        (b"__REALTIME_TIMESTAMP=1795373104100999", 1_795_373_104_100),
+        (b"__REALTIME_TIMESTAMP=" + b"9" * 17, 99_999_999_999_999),
+        (b"__REALTIME_TIMESTAMP=" + b"9" * 18, None),
+        (b"__REALTIME_TIMESTAMP=-5", None),
+        (b"_PID=5", None),
+    ],
+)
+def test_the_time_of_a_journal_entry(time, timestamp_ms):
+    lines = LineReader().read([b"__CURSOR=s=1", time, b"MESSAGE=Producer fenced", b"PRIORITY=6", b""])
+    assert lines.texts == [b"Producer fenced"]
+    known = lines.times.get(0)
+    assert (known.timestamp_ms if isinstance(known, LogTime) else None) == timestamp_ms

@@ -45,6 +45,17 @@ def test_columns_equal_lines_whatever_the_numbers(rows, layout):
     assert block is None or list(block.rows()) == expected
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("text", ["-", "7", "0", "--"])
+def test_a_sign_or_a_digit_more_anywhere_in_a_line_is_read_as_line_by_line(layout, text):
+    """Lines are of one shape whatever digits and signs they have, wherever these stand."""
+    rows = [LAYOUTS[layout].format(*range(n, n + 9), 2, 2**20 + n, 2**32 - 1 - n) for n in range(24)]
+    for place in range(len(rows[1]) + 1):
+        changed = rows[1][:place] + text + rows[1][place:]
+        dump = "".join(row + "\n" for row in [rows[0], changed, *rows[2:]]).encode()
+        assert list(read_dump([dump])) == line_by_line(dump), changed
+
+
 def _uniform(count):
     values = [
         (n, n, n % 5, n % 7, -1, -1, 0, n * 99, 1_795_240_108_273 + n, 99, 2, 2**32 - 1 - n) for n in range(count)

@@ -3,11 +3,13 @@
 import random
 
 import numpy as np
+import pytest
+from crc32c import crc32c
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kaudit.formats.log.candidate_scan import Framing, linked_positions
-from kaudit.formats.log.chained_crc import all_crcs_hold, restore_heads
+from kaudit.formats.log.chained_crc import POLYNOMIAL, _before_zero_bytes, all_crcs_hold, restore_heads
 from kaudit.formats.log.record_batch import batch_crc_holds, gather_headers, walk
 from tests.logs import Batch, Log, data, marker
 
@@ -111,3 +113,11 @@ def test_one_crc_over_all_batches_equals_one_for_each(content, changes):
     assert all_crcs_hold(buffer, positions, headers["crc"].astype(np.uint32), len(raw)) == expected
     restore_heads(buffer, positions, headers)
     assert bytes(raw) == before
+
+
+@pytest.mark.parametrize("register", [0, 1, 0x80000000, 0xFFFFFFFF, 0x12345678, POLYNOMIAL])
+@pytest.mark.parametrize("count", [0, 1, 4, 21])
+def test_the_register_before_zero_bytes(register, count):
+    """The library takes and gives the register inverted."""
+    before = _before_zero_bytes(register, count)
+    assert crc32c(bytes(count), before ^ 0xFFFFFFFF) ^ 0xFFFFFFFF == register

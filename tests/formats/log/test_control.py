@@ -1,11 +1,14 @@
+import itertools
 import struct
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.control import ControlRecord, ControlType, parse_control, parse_marker, read_control_records
+from kaudit.formats.log.record_batch import decode_headers
 from tests.formats import encoders
 from tests.formats.fuzz import damaged, outcome, quick
 from tests.formats.log.raw_batches import batches, segments
@@ -31,6 +34,49 @@ def test_markers_of_unusual_shape_take_the_long_way():
     longer_value = encoders.batch([encoders.record(0, 0, key, value + b"more")], flags=encoders.CONTROL)
     expected = ControlRecord(ControlType.COMMIT, 7, 0, 1, 0)
     assert parse_marker(with_header) == parse_marker(longer_value) == expected
+
+
+UNDECODED, NO_EPOCH = -2, -1
+KEY, VALUE = struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 7)
+FORMS = [
+    (encoders.marker(0, 5), 0, 5),
+    (encoders.marker(1, -(2**31)), 1, -(2**31)),
+    (encoders.marker(1, 2**31 - 1, leader_epoch=9), 1, 2**31 - 1),
+    (encoders.marker(1, 8, version=3, value_version=2), 1, 8),
+    (encoders.marker(0, 9, codec=encoders.GZIP), 0, 9),
+    (encoders.marker(2, 9), 2, NO_EPOCH),
+    (encoders.marker(6, 9), 6, NO_EPOCH),
+    (encoders.marker(7, 9), -1, NO_EPOCH),
+    (encoders.marker(256, 9), -1, NO_EPOCH),
+    (encoders.marker(1, 9, version=-1), UNDECODED, NO_EPOCH),
+    (encoders.marker(1, 9, value_version=-1), UNDECODED, NO_EPOCH),
+    (encoders.batch([encoders.record(0, -1, KEY, VALUE)], flags=encoders.CONTROL), 1, 7),
+    (encoders.batch([encoders.record(3, 0, KEY, VALUE)], flags=encoders.CONTROL, last_offset_delta=3), 1, 7),
+    (encoders.batch([encoders.record(0, 0, KEY, VALUE, [(b"h", b"")])], flags=encoders.CONTROL), 1, 7),
+    (encoders.batch([encoders.record(0, 0, KEY, VALUE + b"more")], flags=encoders.CONTROL), 1, 7),
+    (encoders.batch([encoders.record(0, 0, KEY, VALUE[:5])], flags=encoders.CONTROL), UNDECODED, NO_EPOCH),
+    (encoders.batch([encoders.record(0, 0, KEY + b"x", VALUE)], flags=encoders.CONTROL), 1, 7),
+    (encoders.batch([encoders.record(0, 0, KEY, VALUE)], flags=encoders.CONTROL, count=0), UNDECODED, NO_EPOCH),
+    (encoders.batch([encoders.record(index, 0, KEY, VALUE) for index in (0, 1)], flags=encoders.CONTROL), 1, 7),
+    (encoders.batch([], flags=encoders.CONTROL), -1, NO_EPOCH),
+    (encoders.batch([encoders.record(0, 0, KEY, VALUE)]), -1, NO_EPOCH),
+]
+"""Batches, and the type and coordinator epoch a column has of each."""
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_markers_of_any_form_side_by_side(order):
+    forms = FORMS[::order]
+    buffer = b"".join(raw for raw, _, _ in forms)
+    positions = np.array([0, *itertools.accumulate(len(raw) for raw, _, _ in forms)][:-1])
+    columns = decode_headers(memoryview(buffer), positions, 5000)
+    assert columns["control_type"].tolist() == [kind for _, kind, _ in forms]
+    assert columns["coordinator_epoch"].tolist() == [epoch for _, _, epoch in forms]
+    assert columns["position"].tolist() == (positions + 5000).tolist()
+    assert columns["size"].tolist() == [len(raw) for raw, _, _ in forms]
+    for index, (raw, kind, epoch) in enumerate(forms):
+        alone = decode_headers(memoryview(raw), np.array([0]), int(positions[index]))
+        assert (alone["control_type"].tolist(), alone["coordinator_epoch"].tolist()) == ([kind], [epoch])
 
 
 @pytest.mark.parametrize("type_id", [7, 99, -1, -5])

@@ -187,3 +187,57 @@ def test_fuzz(data):
     for message in messages or ():
         records, error = outcome(lambda message=message: list(read_legacy_records(message, limit=10_000)))
         assert error is not None or len(records) >= 1
+
+
+INNER = encoders.message(0, 1, b"k", b"v") + encoders.message(1, 1, b"k", b"w")
+
+
+@pytest.mark.parametrize(
+    ("inner", "good", "reason"),
+    [
+        (INNER + bytes(11), 0, Reason.TRUNCATED),  # where the next one ends cannot be known
+        (INNER + struct.pack(">qi", 2, 14), 2, Reason.TRUNCATED),  # an offset and a size, and no more
+        (INNER + struct.pack(">qi", 2, 0), 0, Reason.LENGTH),
+        (INNER + struct.pack(">qi", 2, -1), 0, Reason.LENGTH),
+        (INNER[:-1], 1, Reason.TRUNCATED),
+        (INNER + encoders.message(2, 0, b"k", b"v"), 2, Reason.VERSION),
+        (INNER + encoders.message(2, 1, None, encoders.COMPRESS[1](INNER), 1), 2, Reason.CODEC),
+        (INNER + encoders.message(1, 1), 2, Reason.ORDER),
+    ],
+)
+def test_a_message_set_in_a_wrapper_that_goes_wrong(inner, good, reason):
+    last = 2 if len(inner) > len(INNER) and reason is not Reason.ORDER else 1
+    message = parse_message(encoders.message(500 + last, 1, None, encoders.COMPRESS[1](inner), 1))
+    records: list[LegacyRecord] = []
+    with pytest.raises(WireError) as caught:
+        records.extend(read_legacy_records(message))
+    assert caught.value.reason is reason
+    reader = read_legacy_records(message)
+    assert [next(reader).offset for _ in range(good)] == [500, 501][:good]
+    with pytest.raises(WireError):
+        next(reader)
+
+
+@pytest.mark.parametrize(("magic", "size", "good"), [(0, 13, False), (0, 14, True), (1, 21, False), (1, 22, True)])
+def test_the_shortest_message(magic, size, good):
+    """LegacyRecord.RECORD_OVERHEAD_V0 and V1: without key and value."""
+    whole = encoders.message(5, magic)
+    assert len(whole) == 12 + (22 if magic else 14)
+    changed = whole[:8] + struct.pack(">i", size) + whole[12:]
+    if good:
+        assert parse_message(changed) == parse_message(whole)
+    else:
+        with pytest.raises(WireError) as caught:
+            parse_message(changed)
+        assert (caught.value.reason, caught.value.position) == (Reason.LENGTH, 8)
+
+
+@pytest.mark.parametrize("at", [0, 3])
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_message_cut_anywhere(magic, at):
+    whole = bytes(at) + encoders.message(5, magic, b"key", b"value")
+    assert parse_message(whole, at).size == len(whole) - at
+    for size in range(len(whole)):
+        with pytest.raises(WireError) as caught:
+            parse_message(whole[:size], at)
+        assert (caught.value.reason, caught.value.position) == (Reason.TRUNCATED, size)

@@ -161,6 +161,94 @@ def test_the_limit_reaches_the_codec():
         list(read_records(raw, limit=5000))
 
 
+@pytest.mark.parametrize(
+    ("base", "delta", "timestamp"),
+    [(0, 2**63 - 1, 2**63 - 1), (-1, -(2**63) + 1, -(2**63)), (2**63 - 1, 0, 2**63 - 1), (-(2**63), 2**63 - 1, -1)],
+)
+def test_timestamps_of_all_64_bits(base, delta, timestamp):
+    raw = encoders.batch([encoders.record(0, delta)], base_timestamp=base)
+    assert [row.timestamp for row in read_records(raw)] == [timestamp]
+
+
+@pytest.mark.parametrize(("base", "delta"), [(1, 2**63 - 1), (-2, -(2**63) + 1), (2**63 - 1, 1), (-(2**63), -1)])
+def test_timestamps_beyond_64_bits(base, delta):
+    with pytest.raises(WireError) as caught:
+        list(read_records(encoders.batch([encoders.record(0, delta)], base_timestamp=base)))
+    assert caught.value.reason is Reason.VALUE
+
+
+def test_the_last_offsets_of_all():
+    raw = encoders.batch([ONE, TWO], base_offset=2**63 - 2)
+    assert [row.offset for row in read_records(raw)] == [2**63 - 2, 2**63 - 1]
+    far = encoders.batch([encoders.record(2**31 - 1)], last_offset_delta=2**31 - 1, base_sequence=2)
+    assert [(row.offset, row.sequence) for row in read_records(far)] == [(2**31 - 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("records", "detail"),
+    [
+        ([ONE, ONE], "offset delta 0 after 0, last is 1"),
+        ([TWO, TWO], "offset delta 1 after 1, last is 1"),
+        ([ONE, encoders.record(2)], "offset delta 2 after 0, last is 1"),
+        ([encoders.record(-1), ONE], "offset delta -1 after -1, last is 1"),
+    ],
+)
+def test_offsets_that_do_not_rise_are_named_by_their_deltas(records, detail):
+    with pytest.raises(WireError) as caught:
+        list(read_records(encoders.batch(records, base_offset=700)))
+    assert caught.value.detail == detail
+
+
+def padded(value, size):
+    """A zigzag varint in more bytes than it needs."""
+    raw, out = 2 * value if value >= 0 else -2 * value - 1, bytearray()
+    for place in range(size):
+        out.append(raw >> 7 * place & 0x7F | (0x80 if place < size - 1 else 0))
+    return bytes(out)
+
+
+@pytest.mark.parametrize(
+    ("field", "size", "good"),
+    [("length", 5, True), ("length", 6, False), ("timestamp", 10, True), ("timestamp", 11, False)]
+    + [(name, size, size < 6) for name in ("offset", "key", "value", "headers", "header") for size in (2, 5, 6)],
+)
+def test_varints_may_be_longer_than_they_need_to_be(field, size, good):
+    """ByteUtils.readVarint takes five bytes, readVarlong ten, whatever they say."""
+    least = {"length": 1, "timestamp": 1, "offset": 1, "key": 1, "value": 1, "headers": 1, "header": 1} | {field: size}
+    body = b"\0" + padded(-3, least["timestamp"]) + padded(0, least["offset"]) + padded(1, least["key"]) + b"k"
+    body += padded(2, least["value"]) + b"vv" + padded(1, least["headers"]) + padded(1, least["header"]) + b"h" + NULL
+    raw = encoders.batch([padded(len(body), least["length"]) + body], base_timestamp=1000)
+    if good:
+        (row,) = read_records(raw)
+        assert (row.timestamp, row.key, row.value, row.headers) == (997, b"k", b"vv", (Header(b"h", None),))
+    else:
+        with pytest.raises(WireError) as caught:
+            list(read_records(raw))
+        assert caught.value.reason is Reason.VARINT
+
+
+def test_a_varint_of_more_bits_than_its_type_has():
+    for size, bits, field in ((5, 32, "offset"), (10, 64, "timestamp")):
+        many = b"\xff" * (size - 1) + bytes([1 << bits - 7 * (size - 1)])
+        fields = (b"\0" + many) if field == "offset" else many + b"\0"
+        with pytest.raises(WireError) as caught:
+            list(read_records(encoders.batch([sized(b"\0" + fields + NULL + NULL + EMPTY)])))
+        assert caught.value.reason is Reason.VARINT
+
+
+@pytest.mark.parametrize(("size", "good"), [(5, False), (6, True)])
+def test_the_shortest_record(size, good):
+    """Attributes, two deltas, two null lengths, no headers: six bytes behind the length."""
+    body = (bytes(3) + NULL + NULL + EMPTY)[:size]
+    raw = encoders.batch([sized(body), encoders.record(1)])
+    if good:
+        assert [(row.key, row.value, row.size) for row in read_records(raw)] == [(None, None, 7), (None, None, 7)]
+    else:
+        with pytest.raises(WireError) as caught:
+            list(read_records(raw))
+        assert caught.value.detail == f"record of {size} bytes, {len(raw) - 61 - 1} are left"
+
+
 def _aio(raw):
     batch = AioBatch(raw)
     return [(r.offset, r.timestamp, r.key, r.value, [(key, value) for key, value in r.headers]) for r in batch]

@@ -113,3 +113,53 @@ def test_any_lines_are_parsed_or_named(lines: list[str]):
     numbers = [line.number for line in parse_pid_block_lines(lines)]
     assert numbers == sorted(set(numbers))
     assert all(1 <= number <= len(lines) for number in numbers)
+
+
+@pytest.mark.parametrize(
+    ("fields", "parsed"),
+    [
+        ({"producer_id_start": 5000, "producer_id_len": 1000}, AnswerLine(1, 5000, 1000)),
+        ({"producerIdStart": 5000, "producerIdLen": 1000, "broker": 3}, AnswerLine(1, 5000, 1000, 3)),
+        ({"producer_id_start": 0, "producerIdLen": 0, "broker": "3"}, AnswerLine(1, 0, 0)),
+        ({"producer_id_start": 5, "producer_id_len": 1, "mtime": 7, "at_ms": 8}, AnswerLine(1, 5, 1, None, 7)),
+        ({"producer_id_start": 5, "producer_id_len": 1, "at_ms": "8", "at": 9}, AnswerLine(1, 5, 1, None, 9)),
+        ({"producer_id_start": 5, "producer_id_len": 1, "t": 1.5}, AnswerLine(1, 5, 1, None, 1500)),
+        ({"producer_id_start": 5, "producer_id_len": 1, "t": 2**53}, AnswerLine(1, 5, 1)),
+        ({"producer_id_start": 5, "producer_id_len": 1, "t": 2**53 - 1}, AnswerLine(1, 5, 1, None, (2**53 - 1) * 1000)),
+        ({"producer_id_start": "5000", "producer_id_len": 1000}, None),
+        ({"producer_id_start": 5000, "producer_id_len": 1.0}, None),
+        ({"producer_id_start": 5000, "producer_id_len": True}, None),
+        ({"producer_id_start": 5000}, None),
+        ({"producer_id_len": 1000}, None),
+        ({}, None),
+        ({"data": 5}, None),
+        ({"data": None, "version": 4}, ZnodeLine(1, None, 4)),
+        ({"data": "x", "version": True, "mzxid": "5"}, ZnodeLine(1, b"x")),
+        ({"znode": {"missing": True}}, ()),
+        ({"at_ms": 9, "znode": {"data": "x"}}, ZnodeLine(1, b"x", at_ms=9)),
+        ({"at_ms": 9, "znode": {"data": "x", "mtime": 0}}, ZnodeLine(1, b"x", at_ms=0)),
+        ({"at_ms": 9, "znode": 5, "data": "x"}, ZnodeLine(1, b"x", at_ms=9)),
+        ({"at_ms": 9, "znode": {"block_end": 5}}, ZnodeLine(1, b'{"block_end": 5}', at_ms=9)),
+    ],
+)
+def test_a_saved_line(fields, parsed):
+    found = list(parse_pid_block_lines([json.dumps(fields)]))
+    if parsed is None:
+        assert [type(line) for line in found] == [BadLine]
+    else:
+        assert found == ([parsed] if parsed else [])
+
+
+def test_zkclis_stat_belongs_to_the_value_above_it():
+    value, stat = (
+        '{"block_end":"999"}',
+        ["mZxid = 0x2e", "dataVersion = 4", "ctime = Mon", "dataVersion = x", "mZxid = 5"],
+    )
+    expected = ZnodeLine(2, value.encode(), 4, 0x2E)
+    assert list(parse_pid_block_lines(["mZxid = 0x1", value, *stat, "", "mZxid = 0x2f"])) == [
+        ZnodeLine(2, value.encode(), 4, 0x2F)
+    ]
+    assert list(parse_pid_block_lines([" ", value, *stat, value, "dataVersion = 5"])) == [
+        expected,
+        ZnodeLine(8, value.encode(), 5),
+    ]

@@ -1,0 +1,64 @@
+"""What of a partition an audit need not read again, as plans and tasks carry it: no rows, a few numbers a segment."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kaudit.model.state_use import StateUse
+
+
+class DamagedStateError(ValueError):
+    """What lies in a state is not what an audit wrote there."""
+
+
+class SavedRows(Struct, frozen=True):
+    """Where the rows of a partition's ranges are saved: its directory in the state, and the digest of its index.
+
+    One object for all ranges of a partition.
+    """
+
+    directory: str
+    digest: str
+
+
+class SavedPiece(Struct, frozen=True):
+    """Bytes `start` to `stop` of a segment (its index in the partition), all of whose rows are saved.
+
+    `joined`: so many segments that follow are among the rows. `expected_offset`: the offset after the batches before `start`,
+    `next_offset` that after those before `stop`.
+    """
+
+    segment: int
+    start: int
+    stop: int
+    expected_offset: int
+    next_offset: int
+    joined: int = 0
+
+
+class FileIdentity(Struct, frozen=True, array_like=True):
+    """What a segment's file was before it was read, as far as its file system says: it changes when the file does."""
+
+    inode: int = 0
+    changed_ns: int = 0
+
+
+class Settings(Struct, frozen=True):
+    """What must be the same for rows to be of use: the version of kaudit, and how deep segments were read."""
+
+    kaudit: str
+    depth: str
+
+
+class SavedPartition(Struct, frozen=True):
+    """What is saved of a partition and holds for what is there now; what is read of it is to be saved in `directory`.
+
+    `rows` is None where nothing holds. `files`: of each segment, as it was before anything was read.
+    """
+
+    directory: str
+    settings: Settings
+    files: Sequence[FileIdentity]
+    use: StateUse
+    rows: SavedRows | None = None
+    pieces: Sequence[SavedPiece] = ()

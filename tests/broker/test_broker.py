@@ -1,0 +1,91 @@
+"""What a broker keeps beside its partitions' producers: clocks, names of configuration, what lay on disk, markers refused."""
+
+import pytest
+
+from tests.broker.client import PartitionClient
+
+CONCURRENT_TRANSACTIONS, FENCED_COORDINATOR, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION, SERVER_ERROR = 51, 52, 1, 44, -1
+
+
+def test_names_of_configuration_that_nothing_reads():
+    config = {"transaction.max.timeout.ms": "900000", "transaction.max.timeout": "1", "log.dirs": "/data"}
+    client = PartitionClient(
+        "3.9.1", config, {"segment.byte": "5", "cleanup.policy": "delete", "min.insync.replicas": "2"}
+    )
+    assert client.broker.unread_config == {
+        "transaction.max.timeout": "transaction.max.timeout.ms",
+        "log.dirs": None,
+        "segment.byte": "segment.bytes",
+        "min.insync.replicas": None,
+    }
+
+
+def test_what_lay_on_disk_has_the_clocks_time_where_its_own_is_unknown():
+    client = PartitionClient("3.9.1")
+    batch = {"base_offset": 0, "producer_id": 7, "producer_epoch": 2, "base_sequence": 2**31 - 2, "record_count": 4}
+    marker = {"base_offset": 4, "producer_id": 8, "producer_epoch": 3, "commit": True, "coordinator_epoch": 6}
+    stamped = {"base_offset": 5, "producer_id": 9, "producer_epoch": 0, "timestamp": client.at - 60_000}
+    client.kill(found_on_disk=[batch, {**marker}, {**stamped, "is_transactional": True}])
+    first, second, third = client.describe()["producers"]
+    assert (first["producer_id"], first["producer_epoch"], first["last_sequence"]) == (7, 2, 1)
+    assert first["last_timestamp"] == second["last_timestamp"] == third["last_timestamp"] + 60_001
+    assert (second["producer_epoch"], second["last_sequence"], second["coordinator_epoch"]) == (3, -1, 6)
+    assert (third["last_sequence"], third["current_txn_start_offset"]) == (0, 5)
+    assert client.describe()["high_watermark"] == 6
+
+
+@pytest.mark.parametrize("refusing", [0, 1])
+def test_a_transaction_whose_marker_one_partition_refuses_does_not_end(refusing):
+    """TransactionMarkerRequestCompletionHandler: a partition that knows a newer coordinator fences this one."""
+    client = PartitionClient("3.9.1")
+    granted = client.ask("init_producer_id", transactional_id="x")
+    owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 0}
+    sent = {"pid": granted["producer_id"], "is_transactional": True, "transactional_id": "x"}
+    for partition in (0, 1):
+        assert client.code("add_partitions", partition=partition, **owner) == 0
+        assert client.produce(0, partition=partition, **sent) == 0
+    assert client.mark(0, pid=900001, coordinator_epoch=5, partition=refusing) == 0
+    assert client.mark(0, pid=granted["producer_id"], coordinator_epoch=5, partition=refusing) == 0
+    assert client.code("end_txn", commit=True, **owner) == 0
+    assert client.code("add_partitions", **owner) == CONCURRENT_TRANSACTIONS
+
+
+@pytest.mark.parametrize(("version", "policy", "deleted"), [("3.9.1", "delete", 3), ("3.9.1", "compact,delete", 3)])
+def test_records_are_deleted_up_to_an_offset_or_the_end(version, policy, deleted):
+    client = PartitionClient(version, topic_config={"cleanup.policy": policy})
+    for sequence in range(3):
+        client.produce(sequence)
+    for before, code, start in ((1, 0, 1), (4, OFFSET_OUT_OF_RANGE, 1), (3, 0, 3)):
+        assert client.code("delete_records", before_offset=before) == code
+        assert client.describe()["log_start_offset"] == start
+    client.produce(3)
+    assert client.code("delete_records", before_offset=-1) == 0
+    assert client.describe()["log_start_offset"] == deleted + 1
+
+
+def test_records_of_a_compacted_topic_are_not_deleted():
+    client = PartitionClient("3.9.1", topic_config={"cleanup.policy": "compact"})
+    client.produce(0)
+    assert client.code("delete_records", before_offset=1) == POLICY_VIOLATION
+
+
+def test_a_marker_without_an_epoch_cannot_be_written():
+    client = PartitionClient("3.9.1")
+    client.produce(0)
+    assert [client.mark(-1), client.mark(0)] == [SERVER_ERROR, 0]
+
+
+def test_ids_are_granted_one_after_the_other():
+    client = PartitionClient("3.9.1")
+    given = [client.ask("init_producer_id", transactional_id=name)["producer_id"] for name in ("x", "y", "z")]
+    assert given == [0, 1, 2]
+
+
+def test_idle_producers_are_forgotten_when_told():
+    client = PartitionClient("3.9.1")
+    assert [client.produce(0, pid=pid) for pid in (1, 2, 3)] == [0, 1, 2]
+    client.ask("expire_producers", producer_ids=[2])
+    assert [each["producer_id"] for each in client.describe()["producers"]] == [1, 3]
+    client.wait(86_400_000 - 6)
+    client.ask("expire_producers")
+    assert [each["producer_id"] for each in client.describe()["producers"]] == [3]

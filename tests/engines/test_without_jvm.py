@@ -1,0 +1,232 @@
+"""The Spark engine's own code, driver's and tasks', with Arrow tables for DataFrames: it finds and writes what the local one does."""
+
+import re
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from msgspec.structs import replace
+from pyspark.sql import SparkSession
+
+from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress, UnreadableInputError
+from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
+from kaudit.analysis.scan.shuffle_codec import pack
+from kaudit.cli.app import run
+from kaudit.engines import local as local_engine
+from kaudit.engines import spark as spark_engine
+from kaudit.engines import spark_jobs, spark_judging, spark_tasks
+from kaudit.engines.spark_jobs import SparkFailedError, retries
+from kaudit.engines.spark_progress import JobProgress
+from kaudit.engines.spark_session import SESSION_SETTINGS
+from kaudit.engines.spark_tasks import PartitionHeader, replayer
+from kaudit.source.schemes import open_segment
+from tests.engines.arrow_session import ArrowSession
+from tests.engines.conftest import Engine
+from tests.engines.faulty_logs import FAULTS, gap, zombie
+from tests.engines.test_spark_judging import gaps
+from tests.engines.test_tables import fails
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def session(monkeypatch):
+    """A session that runs already, as in a notebook."""
+    running = ArrowSession()
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: running)
+    return running
+
+
+@pytest.fixture
+def spark(session):
+    return Engine(spark_engine)
+
+
+@pytest.fixture
+def logs(tmp_path):
+    for number, make in enumerate(FAULTS):
+        make(tmp_path / "logs" / f"orders-{number}")
+    return tmp_path / "logs"
+
+
+def test_faults_wherever_the_log_is_cut(local, spark, session, logs):
+    assert spark.documents(logs, chunk_bytes=700) == local.documents(logs)
+    assert session.conf.values == dict(SESSION_SETTINGS)
+    # whoever's session it is goes on without our names
+    assert set(session.properties.values()) == {None}
+
+
+def test_the_jobs_of_an_audit_are_named(spark, session):
+    sample = ROOT / "samples" / "coordinator"
+    spark.scan(sample)
+    assert session.jobs == [
+        "kaudit: can the workers read the input?",
+        f"kaudit: audit {sample}",
+        "kaudit: read __transaction_state",
+        "kaudit: judge the partitions",
+        "kaudit: bring the findings that are listed",
+    ]
+
+
+@pytest.mark.parametrize("name", ["coordinator", "hanging-transaction", "producer-ids", "malformed"])
+def test_samples(local, spark, name):
+    options: dict[str, object] = {"depth": Depth.RECORDS, "chunk_bytes": 500}
+    if name == "producer-ids":
+        options["blocks"] = str(ROOT / "samples/producer-ids/blocks.jsonl")
+    ours = local.scan(ROOT / "samples" / name, **options)
+    assert ours.findings
+    assert spark.scan(ROOT / "samples" / name, **options) == ours
+
+
+@pytest.mark.parametrize("command", ["scan", "timeline", "producers"])
+def test_tables_are_the_same_files(session, logs, tmp_path, command):
+    for engine in ("local", "spark"):
+        more = ["--batches"] if command == "scan" else []
+        target = str(tmp_path / engine)
+        arguments = [command, str(logs), "--engine", engine, "--output-format", "parquet", "-o", target]
+        assert run([*arguments, "--reproducible", "-q", *more]) == 1
+    ours, theirs = (
+        {path.relative_to(directory): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+        for directory in (tmp_path / "local", tmp_path / "spark")
+    )
+    assert len(ours) >= 6
+    assert theirs == ours
+    assert not set(session.properties.values()) - {None}
+
+
+def test_the_lanes_of_a_report_are_the_same(session, logs):
+    options = ScanOptions([str(logs)], chunk_bytes=700)
+    tables = []
+    for engine in (local_engine, spark_engine):
+        with engine.record(options, SilentProgress()) as recording:
+            tables.append((recording.result, list(recording.write_histories(lanes, recording.result.findings))))
+    assert tables[0] == tables[1]
+    assert {name for name, _ in tables[0][1]} == {"lanes"}
+
+
+def lanes(history, findings, remembers_markers):
+    """What is known of a history, as a piece of a table."""
+    found = sorted(finding.fingerprint for finding in findings)
+    yield "lanes", repr((history.key, history.producer_ids.tolist(), found, remembers_markers)).encode()
+
+
+def test_findings_beyond_the_limit_are_counted(local, spark, tmp_path, monkeypatch):
+    for partition in range(2):
+        gaps(tmp_path / f"orders-{partition}", 8)
+    zombie(tmp_path / "payments-0")
+    whole = local.scan(tmp_path)
+    monkeypatch.setattr(spark_judging, "FINDINGS_OF_CHECK", 10)
+    part = spark.scan(tmp_path)
+    listed = [finding for finding in whole.findings if finding.code == "KA104"][10:]
+    assert part.findings == [finding for finding in whole.findings if finding not in listed]
+    assert part.summary == replace(whole.summary, omitted=6)
+    assert [(more.code, more.topic, more.count) for more in part.unlisted] == [("KA104", "orders", 6)]
+
+
+@pytest.mark.parametrize(("master", "settings", "retried"), [
+    ("local", {}, 0), ("local[4]", {}, 0), ("local-cluster[2,1,1024]", {}, 3), ("yarn", {}, 3),
+    ("yarn", {"spark.task.maxFailures": "8"}, 7), ("spark://driver:7077", {"spark.task.maxFailures": "1"}, 0),
+])  # fmt: skip
+def test_how_often_spark_starts_a_task_again(master, settings, retried):
+    """Spark's own defaults: a task may fail four times, on `local[N]` once."""
+    running = ArrowSession(master)
+    running.conf.values.update(settings)
+    assert retries(cast("Any", running)) == retried
+
+
+def test_what_fails_in_a_task_is_one_line(session, logs):
+    with (
+        spark_engine.record(ScanOptions([str(logs)]), SilentProgress()) as recording,
+        pytest.raises(SparkFailedError, match=r"^Spark gave up: ValueError: a task's own trouble$"),
+    ):
+        list(recording.write_histories(fails, recording.result.findings))
+
+
+def test_a_worker_of_another_release_is_refused(spark, tmp_path, monkeypatch):
+    gap(tmp_path / "orders-0")
+    monkeypatch.setattr(spark_tasks, "__version__", "0.0.9")
+    with pytest.raises(SparkFailedError, match=r"the driver runs kaudit \S+, this worker 0\.0\.9$"):
+        spark.scan(tmp_path)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_what_the_workers_cannot_read(spark, tmp_path, monkeypatch, gone):
+    """What nobody can read any more is the audit's business."""
+    segment = next(gap(tmp_path / "orders-0").glob("*.log"))
+    opens = vars(spark_jobs)["open_segment"]
+
+    def on_a_worker(file, working_directory=None):
+        if working_directory is None:  # the driver's own try
+            return opens(file)
+        raise PermissionError(13, "Permission denied", file.path)
+
+    def first_then_gone(file, working_directory=None):
+        segment.unlink(missing_ok=True)
+        raise FileNotFoundError(2, "No such file or directory", file.path)
+
+    monkeypatch.setattr(spark_jobs, "open_segment", first_then_gone if gone else on_a_worker)
+    if gone:
+        assert spark.scan(tmp_path).incomplete
+    else:
+        with pytest.raises(UnreadableInputError, match=r"Permission denied on a Spark worker.*--engine local"):
+            spark.scan(tmp_path)
+
+
+@pytest.mark.parametrize(("rows", "error"), [
+    ([(0, 0, b"range")], "range 0 came before its partition was opened"),
+    ([(0, -1, None)], "job 0: 1 ranges did not arrive"),
+])  # fmt: skip
+def test_rows_that_the_shuffle_lost_are_no_clean_log(tmp_path, rows, error):
+    options = ScanOptions([str(gap(tmp_path / "orders-0"))])
+    (job,) = plan_jobs(options, find_input(options), all_needs)
+    header = pack(PartitionHeader(job, len(job.ranges())))
+    batch = pa.RecordBatch.from_pylist(
+        [{"job_index": index, "number": number, "rows": data or header} for index, number, data in rows]
+    )
+    replay = replayer(lambda: None, lambda audit, kept: kept, open_segment)
+    with pytest.raises(AssertionError, match=re.escape(error)):
+        list(replay(iter([batch])))
+
+
+def test_what_is_kept_of_a_large_partition_comes_in_slices(local, spark, logs, monkeypatch):
+    monkeypatch.setattr(spark_tasks, "_SLICE_BYTES", 100)
+    assert spark.documents(logs)[1:] == local.documents(logs)[1:]
+
+
+def test_progress_counts_the_tasks_of_the_reading_stage():
+    """Of the group's stages the one with as many tasks; each task counts alike."""
+    stages = {1: (4, 1), 2: (9, 9), 3: (4, 3), 4: None}
+    jobs = {7: [1, 2], 8: [3, 4], 9: None}
+
+    class Tracker:
+        def statusTracker(self):  # noqa: N802 - Spark's name
+            return self
+
+        def getJobIdsForGroup(self, group):  # noqa: N802
+            return list(jobs) if group == "kaudit-1" else []
+
+        def getJobInfo(self, job):  # noqa: N802
+            return None if jobs[job] is None else SimpleNamespace(stageIds=jobs[job])
+
+        def getStageInfo(self, stage):  # noqa: N802
+            of = stages[stage]
+            return None if of is None else SimpleNamespace(numTasks=of[0], numCompletedTasks=of[1])
+
+    class Seen(SilentProgress):
+        def __init__(self):
+            self.total, self.steps, self.come = 0, [], threading.Event()
+
+        def start(self, total_bytes):
+            self.total = total_bytes
+
+        def advance(self, bytes_read):
+            self.steps.append(bytes_read)
+            self.come.set()
+
+    seen = Seen()
+    with JobProgress(cast("Any", Tracker()), "kaudit-1", 4, 1000, seen):
+        assert seen.come.wait(60)
+    assert (seen.total, seen.steps) == (1000, [750, 250])
