@@ -233,7 +233,7 @@ def snapshot_runs_ahead(root: Path) -> Options:
 
 
 def sent_again_under_a_new_epoch(root: Path) -> Options:
-    """KAFKA-14034, librdkafka-4953: two batches of epoch 0 begin epoch 1."""
+    """KAFKA-14034, KAFKA-14397, librdkafka-4953: two batches of epoch 0 begin epoch 1."""
     log = Log()
     for sequence in range(4):
         log.append(data(7, 0, sequence, payload=b"order %d" % sequence))
@@ -317,6 +317,7 @@ SIMULATED: Mapping[str, Make] = {
     "KAFKA-13727": marker_cleaned(COMPLETE_ABORT),
     "KAFKA-14034": sent_again_under_a_new_epoch,
     "KAFKA-14055": marker_cleaned(COMPLETE_ABORT),
+    "KAFKA-14397": sent_again_under_a_new_epoch,
     "KAFKA-14402": not_added,
     "KAFKA-15552": block_migrated_twice,
     "KAFKA-16352": never_completed(PREPARE_ABORT),

@@ -17,7 +17,8 @@ from kaudit.replay.session import Session
 from kaudit.simulate.output.directory import write_run
 from kaudit.simulate.output.record_outcomes import Acknowledgement, DeliveryOutcome
 from kaudit.simulate.output.truth import Truth
-from kaudit.simulate.scenario.shipped import ORDER, shipped
+from kaudit.simulate.scenario.reading import parse_scenario
+from kaudit.simulate.scenario.shipped import ORDER, scenario_text, shipped
 from kaudit.simulate.simulation import Simulation
 
 ROOT = Path(__file__).parents[2]
@@ -229,6 +230,24 @@ def test_after_a_delivery_timeout_a_client_goes_on_at_0_under_another_epoch_or_i
     assert truth.summary()["duplicate_copies"] == 0
     assert {entry["what"] for entry in truth.hidden()} <= {"failed"}
     assert {row[:2] for row in findings(truth, tmp_path / "run")} <= {("KA203", "note")}
+
+
+def test_a_client_of_2_4_uses_sequences_again_after_a_delivery_timeout(tmp_path):
+    truth = played("delivery-timeout-reuse")
+    summary = truth.summary()
+    assert (summary["failed"], summary["acknowledged_but_lost"], summary["duplicate_copies"]) == (4, 3, 0)
+    lost = {number for entry in truth.outcomes["orders", 0] if not entry.copies for number in entry.batch.numbers}
+    assert lost == {6, 7, 8}
+    assert findings(truth, tmp_path / "run") == []
+
+
+@pytest.mark.parametrize(
+    ("client", "lost"), [("java 2.1.1", 3), ("java 2.8.2", 0), ("java 3.5.2", 0), ("java 3.9.1", 0)]
+)
+def test_clients_that_raise_their_epoch_lose_nothing_after_a_delivery_timeout(client, lost):
+    text = scenario_text("delivery-timeout-reuse").replace('"java 2.4.1"', f'"{client}"')
+    scenario = parse_scenario(text, client)
+    assert Truth(Simulation(scenario, scenario.seed).run()).summary()["acknowledged_but_lost"] == lost
 
 
 def test_a_client_of_2_0_begins_again_at_0_when_all_it_had_acknowledged_was_deleted(tmp_path):

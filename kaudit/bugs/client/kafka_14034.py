@@ -15,6 +15,6 @@ BUG = Bug(
     traits=(SENT_AGAIN, SAME_TIMES, ANOTHER_LEADER, RAISED),
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-14034"), "https://github.com/apache/kafka/pull/13796"),
-    alike=("librdkafka-4953",),
+    alike=("KAFKA-14397", "librdkafka-4953"),
     module=__name__,
 )

@@ -15,6 +15,6 @@ BUG = Bug(
     traits=(SENT_AGAIN, SAME_TIMES, ANOTHER_LEADER, RAISED),
     confidence=Confidence.POSSIBLE,
     sources=("https://github.com/confluentinc/librdkafka/issues/4953",),
-    alike=("KAFKA-14034",),
+    alike=("KAFKA-14034", "KAFKA-14397"),
     module=__name__,
 )

@@ -28,6 +28,6 @@ BUG = Bug(
         "https://github.com/redpanda-data/redpanda/issues/3039",
         "https://github.com/redpanda-data/redpanda/pull/3040",
     ),
-    alike=("KAFKA-14034", "librdkafka-4953"),
+    alike=("KAFKA-14034", "KAFKA-14397", "librdkafka-4953"),
     module=__name__,
 )

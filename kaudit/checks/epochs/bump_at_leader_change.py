@@ -47,9 +47,9 @@ def _bump(context: Context, evidence: Evidence, change: LeaderChange, bump: Obse
         bump_at_leader_change,
         context,
         bump,
-        f"the epoch of producer {bump.producer_id} rose from {bump.remembered.epoch} to {bump.producer_epoch} at offset "
-        f"{bump.offset}, its first batch under leader epoch {first.leader_epoch} ({last.leader_epoch} before): records "
-        "that only the old leader had may be lost, acknowledged ones too",
+        f"after the leader changed (leader epoch {last.leader_epoch} to {first.leader_epoch}) producer {bump.producer_id} started "
+        f"again at sequence 0, in epoch {bump.producer_epoch}, at offset {bump.offset}: records that only the old leader had "
+        "may be lost, acknowledged ones too",
         confidence=Confidence.LIKELY if held else Confidence.POSSIBLE,
         evidence=classified_evidence(
             bump,

@@ -23,6 +23,7 @@ _RULE = (
 )
 def coordinator_epoch_regression(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report end markers whose coordinator epoch is below that of an earlier marker of the producer."""
+    old = context.versions.any(lambda profile: not profile.marker_sets_timestamp)
     for observation in evidence.observed(*coordinator_epoch_regression.observes):
         state, marker = observation.remembered, observation.marker
         assert state is not None
@@ -36,7 +37,9 @@ def coordinator_epoch_regression(context: Context, evidence: Evidence) -> Iterat
             evidence=classified_evidence(observation, _RULE),
             explanations=(
                 Explanation("an old coordinator wrote after the partition of __transaction_state had moved"),
-                Explanation("the leader had forgotten the producer (KAFKA-9144) and took the old coordinator's marker"),
+                Explanation(
+                    f"the leader had forgotten the producer{' (KAFKA-9144)' if old else ''} and took the old coordinator's marker"
+                ),
                 Explanation("__transaction_state was recreated, which starts its leader epochs again", innocent=True),
             ),
         )

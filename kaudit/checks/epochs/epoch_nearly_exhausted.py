@@ -11,6 +11,12 @@ from kaudit.model.observation import ObservationKind
 _MAX_EPOCH = 32767
 _RULE = "a transactional id moves to a new producer id at epoch 32766; a client that raises its own epoch may overflow"
 
+_OFTEN_INITIALISED = Explanation(
+    "the transactional id was initialised very often (an instance per message, a crash loop), or transactions end with "
+    "errors after which the client raises the epoch"
+)
+_RAISED_BY_CLIENT = Explanation("the client raises its epoch at every failed send")
+
 
 @check(
     "KA204",
@@ -31,8 +37,5 @@ def epoch_nearly_exhausted(context: Context, evidence: Evidence) -> Iterator[Fin
             f"producer {observation.producer_id} is at epoch {observation.producer_epoch}, {left} below the maximum",
             severity=Severity.NOTE if observation.is_transactional else Severity.WARNING,
             evidence=classified_evidence(observation, _RULE),
-            explanations=(
-                Explanation("the transactional id was initialised very often (an instance per message, a crash loop)"),
-                Explanation("the client raises its epoch at every failed send"),
-            ),
+            explanations=(_OFTEN_INITIALISED if observation.is_transactional else _RAISED_BY_CLIENT,),
         )

@@ -12,7 +12,7 @@ from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind
 
 _CAUSES = {
-    ObservationKind.RESTART_BUMP: "a new instance of the transactional producer was initialised",
+    ObservationKind.RESTART_BUMP: "the transactional producer was initialised again, by a new instance or, since 2.5, after an error",
     ObservationKind.TIMEOUT_ABORT: "the coordinator aborted its transaction and fenced it (timeout, or a new instance)",
     ObservationKind.CLIENT_BUMP: "the client raised its own epoch after an error it could not resolve (2.5 and later)",
 }

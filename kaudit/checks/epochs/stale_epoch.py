@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.model.batch_fields import NO_SEQUENCE
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.observation import ObservationKind
 
@@ -12,6 +13,7 @@ _RULE = (
     "an epoch below the current one is fenced: a leader answers INVALID_PRODUCER_EPOCH (ProducerAppendInfo.checkProducerEpoch); "
     "replicas and recovery only warn, and brokers up to 2.4.0 fail on such a marker"
 )
+_MARKER_FORGOTTEN = Explanation("brokers up to 2.4.0 forget a producer known by a marker alone (KAFKA-9144)")
 
 
 @check(
@@ -23,6 +25,7 @@ _RULE = (
 )
 def stale_epoch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report batches and end markers whose epoch is below the producer's."""
+    old = context.versions.any(lambda profile: not profile.marker_sets_timestamp)
     for observation in evidence.observed(*stale_epoch.observes):
         state = observation.remembered
         assert state is not None
@@ -39,6 +42,6 @@ def stale_epoch(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 Explanation(
                     "the leader had forgotten the newer epoch: expiry, a lost tail, or a restart without its snapshot"
                 ),
-                Explanation("brokers up to 2.4.0 forget a producer known by a marker alone (KAFKA-9144)"),
+                *([_MARKER_FORGOTTEN] if old and state.last_sequence == NO_SEQUENCE else ()),
             ),
         )

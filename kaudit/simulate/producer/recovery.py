@@ -147,6 +147,8 @@ class BumpEpoch:
         manager = self._manager
         sequences = manager.of(batch.partition)
         sequences.untrack(batch)
+        if (batch.producer_id, batch.epoch) != manager.producer:
+            return
         if manager.transactional:
             if adjust and sequences.producer == (batch.producer_id, batch.epoch):
                 sequences.close_gap(batch)

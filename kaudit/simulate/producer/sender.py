@@ -258,7 +258,7 @@ class Sender:
 
     def _fail(self, batch: ProducerBatch, error: KafkaError, *, adjust: bool) -> None:
         """Fail a batch. Source: failBatch."""
-        if batch.finished:
+        if batch.finished and not self._config.client.fails_batches_again:
             return
         self.in_flight.pop(id(batch), None)
         if self._idempotence is not None:

@@ -17,6 +17,7 @@ ORDER = (
     "not-enough-replicas-after-append",
     "delivery-timeout-bump",
     "delivery-timeout-reset",
+    "delivery-timeout-reuse",
     "acks0-leader-moves",
     "acks1-leader-dies",
     "unclean-election",

@@ -162,6 +162,12 @@ class ClientSwitches(Struct, frozen=True, kw_only=True):
         "early is sent again, a batch given up after its last retry keeps its sequences",
         Change("1.0.0", True, "KAFKA-5494"),
     ] = False
+    fails_batches_again: Annotated[
+        bool,
+        "an error for a batch that was given up before (delivery.timeout.ms) breaks the sequences as if the batch had been "
+        "refused, although it may have been written; otherwise nothing follows from it",
+        Change("3.6.0", False, "KAFKA-14831, Sender.failBatch"),
+    ] = True
     recovery: Annotated[
         str,
         "what is done when sequences break: a new producer id, or the next epoch of the same one",
