@@ -52,7 +52,11 @@ def test_epochs_that_run_out(transactional, severity):
 @pytest.mark.parametrize(
     ("kind", "where", "compares"),
     [
-        (ObservationKind.RESTART_BUMP, "rose from 0 to 1 at offset 50: a new instance", False),
+        (
+            ObservationKind.RESTART_BUMP,
+            "rose from 0 to 1 at offset 50: the transactional producer was initialised again",
+            False,
+        ),
         (ObservationKind.CLIENT_BUMP, "rose from 0 to 1 at offset 50: the client raised", True),
         (ObservationKind.TIMEOUT_ABORT, "rose to 1 at offset 50: the coordinator aborted", False),
     ],
