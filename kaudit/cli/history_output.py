@@ -49,11 +49,23 @@ def lines(finding: Finding, explanation: Explanation, console: Console) -> Itera
     tried = f"{explanation.tried:,} schedules tried{', then interrupted' if explanation.interrupted else ''}"
     if not explanation.same:
         yield from console.wrap(f"{tried}; none gave this finding. That is no proof that none can: try more (--tries).")
+        yield from _causes_of_scan(finding, console)
         return
     yield from console.wrap(f"{tried}; {explanation.same:,} gave this finding. {WEIGHTS}")
     for number, history in enumerate(explanation.histories, 1):
         yield ""
         yield from _history(number, history, explanation.same, console)
+
+
+def _causes_of_scan(finding: Finding, console: Console) -> Iterator[str]:
+    """Yield what the scan itself names as causes: disks and people do what no simulated schedule does."""
+    if not finding.explanations:
+        return
+    yield ""
+    yield "The scan names as causes:"
+    for number, cause in enumerate(finding.explanations, 1):
+        harmless = " (then it is harmless)" if cause.innocent else ""
+        yield from console.wrap(visible(f"{number}. {cause.cause}{harmless}"), "  ", "     ")
 
 
 def _history(number: int, history: History, same: int, console: Console) -> Iterator[str]:

@@ -8,10 +8,14 @@ from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
 
 
 class RepeatedBatch(Struct, frozen=True):
-    """Two copies of one batch without a producer id. Their ordinals count such batches of the partition."""
+    """Two copies of one batch without a producer id. Their ordinals count such batches of the partition.
+
+    `timestamps`: under so many base timestamps the same records are among the batches close before `again`, its own included.
+    """
 
     first: NonIdempotentBatch
     again: NonIdempotentBatch
+    timestamps: int = 1
 
     @property
     def same_times(self) -> bool:

@@ -11,6 +11,7 @@ from kaudit.histories.explain import EXPLAINED
 from kaudit.histories.trace import trace_of
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.simulate.scenario.shipped import shipped
+from tests.logs import Log, data
 
 TRIES = "30"
 
@@ -68,6 +69,23 @@ def test_the_text_says_how_often_what_happened_and_where_to_look(tmp_path, capsy
         for text in [*history["happened"], *history["look"], *history["events"]]:
             assert text in " ".join(out.split())
     assert "Kafka 3.9.1, 1 broker\n" in out
+
+
+def test_where_no_schedule_gives_the_finding_the_causes_of_the_scan_are_shown(tmp_path, capsys):
+    log, saved = Log(), tmp_path / "scan.json"
+    for sequence in (0, 1, 5):  # no leader appends the last one
+        log.append(data(7, 0, sequence))
+    log.write(tmp_path / "orders-0")
+    scan = ["scan", str(tmp_path / "orders-0"), "-q", "--fail-on", "never", "--output-format", f"json:{saved}"]
+    assert run(scan) == 0
+    (finding,) = [finding for finding in json.loads(saved.read_text())["findings"] if finding["code"] == "KA104"]
+    capsys.readouterr()
+    assert run(["simulate", "--explain-finding", f"{saved}#{finding['fingerprint']}", "--tries", TRIES]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "none gave this finding" in out
+    assert finding["explanations"]
+    for number, cause in enumerate(finding["explanations"], 1):
+        assert f"{number}. {cause['cause']}" in out
 
 
 def test_a_slow_transaction_needs_no_fault(tmp_path, capsys):

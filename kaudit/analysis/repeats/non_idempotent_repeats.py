@@ -1,5 +1,6 @@
 """Copies among a partition's batches without producer ids, chunk by chunk, and what was put out of order with them."""
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,7 +9,16 @@ from msgspec.structs import replace
 from kaudit.analysis.repeats.record_content import batch_bytes, contents
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.equal_batches import DISTANCE, NO_RANGES, EqualBatches, Indexes, Ranges, merged, near_none
+from kaudit.analysis.scan.equal_batches import (
+    DISTANCE,
+    MAX_COPIES,
+    NO_RANGES,
+    EqualBatches,
+    Indexes,
+    Ranges,
+    merged,
+    near_none,
+)
 from kaudit.analysis.scan.rows import NON_IDEMPOTENT_BATCH, Rows
 from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.log_rows import NonIdempotentBatch
@@ -21,6 +31,8 @@ _BURST = 5
 """Late batches no further apart than this were put out of order by one retry."""
 
 _RECORDS = ("record_count", "size", "records_crc")
+_MOST_SENDINGS = 2
+"""An application sends a record, and once more when it was started again: under two timestamps, each of them retried."""
 _MOST = 3
 """If more than one of so many batches has records of one before it under other timestamps, they recur for their own reasons."""
 
@@ -54,12 +66,13 @@ class RepeatDetector:
         joined = np.concatenate((self._recent, rows))
         covered = np.concatenate((self._covered, np.zeros(len(rows), dtype=bool)))
         records = [joined[name] for name in _RECORDS]
+        equal = EqualBatches.of(records, joined["ordinal"])
         first, again = self._in_log_order(
             joined, *EqualBatches.of([joined["base_timestamp"], *records], joined["ordinal"]).copies()
         )
         if len(first):
-            self._note(joined, covered, first, again)
-        self._note_restamped(joined, EqualBatches.of(records, joined["ordinal"]), chunk.non_idempotent.recurring)
+            self._note(joined, covered, (first, again), equal)
+        self._note_restamped(joined, equal, chunk.non_idempotent.recurring)
         self._batches += chunk.non_idempotent.batches
         kept = joined["ordinal"] >= self._batches - DISTANCE
         self._recent, self._covered = joined[kept], covered[kept]
@@ -76,13 +89,12 @@ class RepeatDetector:
         self._recurring = merged(np.concatenate((self._recurring, recurring + self._batches, found)))
         first, again = self._in_log_order(rows, *equal.restamped(times))
         alone = near_none(rows["ordinal"][again], self._recurring)
-        for one, two in zip(first[alone].tolist(), again[alone].tolist(), strict=True):
-            if len(self._restamped) < MAX_REPEATS:
-                self._restamped.append(RepeatedBatch(_batch(rows, one), _batch(rows, two)))
-            else:
-                self._more_restamped += 1
+        room = MAX_REPEATS - len(self._restamped)
+        self._more_restamped += max(int(np.count_nonzero(alone)) - room, 0)
+        self._restamped += _repeats(rows, first[alone][:room], again[alone][:room], equal)
 
-    def _note(self, rows: Rows, covered: Rows, first: Rows, again: Rows) -> None:
+    def _note(self, rows: Rows, covered: Rows, pairs: tuple[Indexes, Indexes], equal: EqualBatches) -> None:
+        first, again = pairs
         edges = np.zeros(len(rows) + 1, dtype=np.int64)
         np.add.at(edges, first + 1, 1)
         np.subtract.at(edges, again + 1, 1)
@@ -98,8 +110,7 @@ class RepeatDetector:
             return
         for index in np.flatnonzero(rows["regresses"] & new & ~copies)[:room].tolist():
             self._late.append((_batch(rows, index - 1), _batch(rows, index), False))
-        for one, two in zip(first[:room].tolist(), again[:room].tolist(), strict=True):
-            repeat = RepeatedBatch(_batch(rows, one), _batch(rows, two))
+        for repeat in _repeats(rows, first[:room], again[:room], equal):
             before = self._repeats[-1] if self._repeats else None
             if before is not None and _is_reversed(before, repeat):
                 self._late.append((before.again, repeat.again, True))
@@ -127,6 +138,13 @@ class RepeatDetector:
         alone = near_none(ordinals, self._recurring).tolist()
         kept = [repeat for repeat, is_alone in zip(self._restamped, alone, strict=True) if is_alone]
         return kept if (len(kept) + self._more_restamped) * _MOST <= self._batches else []
+
+
+def _repeats(rows: Rows, first: Indexes, again: Indexes, equal: EqualBatches) -> list[RepeatedBatch]:
+    """Return these pairs of rows as repeats; `equal` are the rows by their records."""
+    times = rows["base_timestamp"]
+    pairs = zip(first.tolist(), again.tolist(), equal.counts_before(again, times), strict=True)
+    return [RepeatedBatch(_batch(rows, one), _batch(rows, two), count) for one, two, count in pairs]
 
 
 def _is_reversed(before: RepeatedBatch, repeat: RepeatedBatch) -> bool:
@@ -157,7 +175,7 @@ def without_equal_records(found: Repeats, directory: PartitionDirectory, open_so
     """
     kept: list[RepeatedBatch] = []
     single: dict[int, int] = {}
-    times: dict[int, set[int]] = {}
+    copies: dict[int, list[RepeatedBatch]] = defaultdict(list)
     for repeat in found.repeated:
         again = batch_bytes(repeat.again, directory, open_source)
         if again is not None:
@@ -170,7 +188,19 @@ def without_equal_records(found: Repeats, directory: PartitionDirectory, open_so
         kept.append(repeat)
         if len(records) == 1 and repeat.same_times:
             single[repeat.again.ordinal] = records[0]
-            times.setdefault(records[0], set()).add(repeat.again.base_timestamp)
-    usual = {content for content, timestamps in times.items() if len(timestamps) > 1}
+            copies[records[0]].append(repeat)
+    usual = {content for content, repeats in copies.items() if _is_usual(repeats)}
     kept = [repeat for repeat in kept if single.get(repeat.again.ordinal) not in usual]
     return Repeats(kept, found.reordered if kept else ())
+
+
+def _is_usual(copies: Sequence[RepeatedBatch]) -> bool:
+    """Return whether one record that has these copies recurs for its own reasons.
+
+    It does where it is there under more timestamps than an application sends it, or more often under one of two than a
+    client retries.
+    """
+    at = Counter(copy.again.base_timestamp for copy in copies)
+    if len(at) < _MOST_SENDINGS:
+        return False
+    return max(len(at), *(copy.timestamps for copy in copies)) > _MOST_SENDINGS or max(at.values()) > MAX_COPIES

@@ -71,7 +71,8 @@ def same_time(
     """Group log directories into those of one cluster copied together; all are one group where nothing says otherwise.
 
     In each cluster the broker with the most moments makes the groups. Another's copy belongs to the one whose path is
-    nearest, of equally near ones to the one with the nearest clock; a second copy of the same broker stays by itself.
+    nearest, of equally near ones to the one with the nearest clock; a second copy of the same broker stays by itself, and
+    so does one of an unknown cluster that is equally near to several.
     """
     by_log_dir = _by_log_dir(directories)
     clusters = {log_dir: getattr(held[0].identity, "cluster_id", None) for log_dir, held in by_log_dir.items()}
@@ -86,12 +87,16 @@ def same_time(
         (at, modified), (other_at, other_modified) = clocks[log_dir], clocks[seed]
         return -_shared_path(log_dir, seed), abs(at - other_at), abs(modified - other_modified)
 
+    groups = {seed: [seed] for seed in seeds}
     nearest: list[tuple[tuple[int, int, int], str, str]] = []
     for log_dir in by_log_dir.keys() - set(seeds):
         own = clusters[log_dir]
-        near = [seed for seed in seeds if None in (own, clusters[seed]) or own == clusters[seed]]
-        nearest.append((*min((distance(log_dir, seed), seed) for seed in near), log_dir))
-    groups = {seed: [seed] for seed in seeds}
+        near = sorted((distance(log_dir, seed), seed) for seed in seeds if own in (None, clusters[seed]))
+        nearest_path = near[0][0][0]
+        if len({clusters[seed] for (path, *_), seed in near if path == nearest_path}) > 1:
+            groups[log_dir] = [log_dir]
+        else:
+            nearest.append((*near[0], log_dir))
     for _, seed, log_dir in sorted(nearest):
         taken = log_dir in brokers and brokers[log_dir] in [brokers.get(other) for other in groups[seed]]
         groups.setdefault(log_dir if taken else seed, []).append(log_dir)

@@ -126,9 +126,15 @@ class _Reader:
         self.framing = Framing()
         self._sound = SoundBatches(window)
         self.expected_offset: int | None = None
+        self._following: Piece | None = None
+        """What lies behind the last piece, where it was read already."""
 
     def next_piece(self, at: int, stop: int) -> Piece:
         """Take what lies at `at`: batches of magic 2 and the damage between them, or what needs a piece of its own."""
+        piece, self._following = self._following, None
+        return self._piece_at(at, stop) if piece is None else piece
+
+    def _piece_at(self, at: int, stop: int) -> Piece:
         held = HeldBatches()
         damages: list[LogDamage] = []
         count = 0
@@ -155,9 +161,16 @@ class _Reader:
             if current:
                 stretch = Stretch(headers, walked.positions + at, decode_controls(view, walked.positions, headers))
             if not current or (self.verify and not self._all_crcs_hold(view, walked, headers)):
-                if held or damages:
-                    break
-                return self._one_by_one(view, walked, at)
+                piece = self._one_by_one(view, walked, at)
+                if not len(piece.batches):
+                    damages += piece.damages
+                    at = piece.read_to
+                    count += 1
+                    continue
+                if not held and not damages:
+                    return piece
+                self._following = piece  # what is before it comes first
+                break
             held.add(stretch)
             count += len(headers)
             at += walked.stop
@@ -228,7 +241,8 @@ class _Reader:
                 first -= 1
                 damages.pop()
             before = batches[:first]
-            before = before[~np.isin(before["position"], [damage.position for damage in damages])]
+            if first:
+                before = before[~np.isin(before["position"], [damage.position for damage in damages])]
             self._advance(before)
             piece = self._lost_framing(starts[first], end, inner, int(batches["base_offset"][first]))
             piece.batches = before

@@ -65,6 +65,14 @@ class EqualBatches(NamedTuple):
         again = again[near & (later > 0) & (later <= DELIVERY_TIMEOUT_MS)]
         return self.order[again - 1], self.order[again]
 
+    def counts_before(self, chosen: Indexes, times: NDArray[np.int64]) -> list[int]:
+        """Return for each chosen batch under how many of these times it and its equals within DISTANCE before it are."""
+        places = np.empty(len(self.order), dtype=np.intp)
+        places[self.order] = np.arange(len(self.order))
+        ends = places.take(chosen)
+        bounds = zip(self.earliest.take(ends).tolist(), ends.tolist(), strict=True)
+        return [len(np.unique(times.take(self.order[start : end + 1]))) for start, end in bounds]
+
     def recurring(self, times: NDArray[np.int64]) -> Ranges:
         """Return the ranges of ordinals in which records recur under other timestamps, merged."""
         numbers = np.arange(len(self.order))

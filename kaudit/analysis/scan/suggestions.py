@@ -17,11 +17,33 @@ def suggestions(
     moments: Sequence[BrokerMoments],
     held: Iterable[tuple[str, HeldRecords]],
 ) -> Iterator[Suggestion]:
-    """Suggest to compare the copies of partitions that a scan audits each by itself.
+    """Suggest to compare the copies of partitions that a scan audits each by itself, cluster by cluster.
 
     `held` are records of partitions (by name) on one copy that another's newer leader began without.
     """
-    whole = [entry for entry in directories if entry.whole_directory and entry.segments]
+    known = list(held)
+    for whole in _by_cluster(entry for entry in directories if entry.whole_directory and entry.segments):
+        log_dirs, paths = {entry.log_dir for entry in whole}, {entry.directory for entry in whole}
+        own = [entry for entry in moments if log_dirs.issuperset(entry.log_dirs)]
+        yield from _suggestion(options, whole, own, [entry for entry in known if entry[1].directory in paths])
+
+
+def _by_cluster(directories: Iterable[PartitionDirectory]) -> list[list[PartitionDirectory]]:
+    """Return the directories of each cluster, in the order given; all of them together unless several clusters are known."""
+    found: dict[str | None, list[PartitionDirectory]] = {}
+    for entry in directories:
+        found.setdefault(entry.identity.cluster_id if entry.identity else None, []).append(entry)
+    if len(found.keys() - {None}) > 1:
+        return list(found.values())
+    return [[entry for entries in found.values() for entry in entries]]
+
+
+def _suggestion(
+    options: ScanOptions,
+    whole: Sequence[PartitionDirectory],
+    moments: Sequence[BrokerMoments],
+    held: Iterable[tuple[str, HeldRecords]],
+) -> Iterator[Suggestion]:
     copies = Counter((entry.topic, entry.partition) for entry in whole)
     several = [entry for entry in whole if copies[entry.topic, entry.partition] > 1]
     if not several:

@@ -184,6 +184,40 @@ def test_a_load_generator_that_sends_one_record_over_and_over_is_silent(tmp_path
     assert seventh(write(tmp_path, single, "single-0")) == []
 
 
+def single_records(*sent: tuple[bytes, int]) -> Log:
+    """A batch of one record for each (value, ms)."""
+    log = Log()
+    for value, moment in sent:
+        log.append(Batch(payload=value, timestamp=1_700_000_000_000 + moment), keep_time=True)
+    return log
+
+
+def test_what_an_application_sends_again_after_its_start_may_be_retried_both_times(tmp_path):
+    before = [(b"order %d" % number, number) for number in range(3)]
+    after = [(value, moment + 5000) for value, moment in before[1:]]
+    sent = [before[0], *(entry for entry in (*before[1:], *after) for _ in range(2))]
+    found = seventh(write(tmp_path, single_records(*sent)))
+    assert [(finding.code, finding.offset) for finding in found] == [
+        ("KA702", 2),
+        ("KA702", 4),
+        ("KA702", 6),
+        ("KA702", 8),
+    ]
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        (0, 0, 1, 2, 3, 3),  # the record is there at other times too
+        (0, 0, 5, 5, 9, 9),
+        (0, 0, 0, 0, 0, 5, 5),  # more often than a client retries
+    ],
+)
+def test_one_record_at_many_times_or_many_times_at_once_is_no_retry(tmp_path, moments):
+    log = single_records(*((b"ping", moment) for moment in moments))
+    assert seventh(write(tmp_path, log)) == []
+
+
 def test_a_copy_that_the_broker_stamped_with_its_own_time_is_found(tmp_path):
     log = Log()
     first, *_ = varied(log, 0, 1, 2)

@@ -90,6 +90,22 @@ def test_clusters_are_never_mixed(tmp_path):
     assert together(tmp_path) == [["a", "b"], ["c"]]
 
 
+def test_a_copy_of_an_unknown_cluster_belongs_to_none_of_several(tmp_path):
+    for name, cluster in (("a", "one"), ("b", "two")):
+        broker(history((0, 2)).write(tmp_path / name), 1, cluster=cluster)
+    history((0, 2)).write(tmp_path / "c")
+    assert together(tmp_path) == [["a"], ["b"], ["c"]]
+    (tmp_path / "c").rename(tmp_path / "b" / "c")
+    assert together(tmp_path) == [["a"], ["b", "b/c"]]
+
+
+def test_partitions_of_one_name_in_several_clusters_are_no_replicas(tmp_path):
+    for name, number, cluster in (("a", 1, "one"), ("b", 1, "two"), ("c", 2, "two")):
+        broker(history((0, 2)).write(tmp_path / name), number, cluster=cluster)
+    (suggestion,) = audit(tmp_path).suggestions
+    assert suggestion.command == f"kaudit diff {tmp_path}/b {tmp_path}/c"
+
+
 def test_a_brokers_disks_are_no_moments(tmp_path):
     for disk in ("disk1", "disk2"):
         broker(history((0, 2)).write(tmp_path / disk), 1)
