@@ -105,7 +105,7 @@ def test_a_bump_where_the_leader_changed(others, continued, held):
     assert len(rest) == others
     assert summary(found) == ("warning", "likely" if held else "possible", 50, 51)
     assert found.message.startswith(
-        "the epoch of producer 7 rose from 0 to 1 at offset 50, its first batch under leader epoch 3 (0 before)"
+        "after the leader changed (leader epoch 0 to 3) producer 7 started again at sequence 0, in epoch 1, at offset 50"
     )
     evidence: Any = found.evidence
     assert (evidence["others_that_bumped"], evidence["others_in_sequence"]) == (others, continued)
