@@ -49,7 +49,7 @@ def scan(options: ScanOptions, progress: Progress) -> ScanResult:
 
     """
     keep_freed_memory()
-    return _run(options, progress, lambda: None).result()
+    return _run(options, progress, _no_rows).result()
 
 
 def timeline(options: ScanOptions, progress: Progress) -> TimelineResult:
@@ -154,6 +154,10 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
         )
 
 
+def _no_rows() -> None:
+    """Return what takes the rows of a partition where only the audit needs them."""
+
+
 def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:
     kept.append(keeper)
     return keeper
@@ -179,7 +183,7 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
     state = _state(options, layout)
     if state is not None:
         audit.state = state.use
-        jobs = [state.matched(job, open_segment) for job in jobs]
+        jobs = [state.matched(job, open_segment, resumes=keeper is _no_rows) for job in jobs]
     total = sum(job.bytes for job in jobs)
     progress.start(total)
     processes = options.jobs or os.cpu_count() or 1

@@ -279,7 +279,7 @@ def _started(
         require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan})
         cores = started.sparkContext.defaultParallelism
         if state is not None:
-            jobs = _matched(started, state, jobs)
+            jobs = _matched(started, state, jobs, resumes=make_sink is _nothing_kept)
         plan = share(share_rate(jobs, cores), cores)
         use = None if state is None else state.use
         yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, make_sink, seal), use)
@@ -287,17 +287,19 @@ def _started(
             state.sweep(layout)
 
 
-def _matched(spark: "SparkSession", state: OpenedState, jobs: Sequence[Job]) -> list[Job]:
+def _matched(spark: "SparkSession", state: OpenedState, jobs: Sequence[Job], *, resumes: bool) -> list[Job]:
     """Return the jobs with what holds of what is saved, as tasks find it."""
     questions = [jobs[first : first + _MATCHED_AT_ONCE] for first in range(0, len(jobs), _MATCHED_AT_ONCE)]
-    match = partial(_match, state=state, open_source=from_here())
+    match = partial(_match, state=state, open_source=from_here(), resumes=resumes)
     answers = ask_tasks(spark, "kaudit: what of the saved state holds?", questions, match)
     found = [saved for answer in answers for saved in answer]
     return [replace(job, saved=saved) for job, saved in zip(jobs, found, strict=True)]
 
 
-def _match(jobs: Sequence[Job], state: OpenedState, open_source: OpenSource) -> list[SavedPartition | None]:
-    return [state.matched(job, open_source).saved for job in jobs]
+def _match(
+    jobs: Sequence[Job], state: OpenedState, open_source: OpenSource, *, resumes: bool
+) -> list[SavedPartition | None]:
+    return [state.matched(job, open_source, resumes=resumes).saved for job in jobs]
 
 
 def _kept(

@@ -33,7 +33,7 @@ class SparkPlan(Struct, frozen=True):
 def share(jobs: Sequence[Job], cores: int) -> SparkPlan:
     """Share the jobs among tasks for so many `cores`: small partitions together, large ones in pieces."""
     total = sum(job.bytes for job in jobs)
-    saved = sum(len(job.saved.pieces) for job in jobs if job.saved is not None)
+    saved = sum(len(job.saved.pieces) - job.saved.resumed for job in jobs if job.saved is not None)
     size = min(max((total + saved * _SAVED_BYTES) // (cores * _TASKS_PER_CORE), CHUNK_BYTES), _LARGEST_TASK)
     groups = replicas_of([job.directory for job in jobs])
     wanted = max(cores * _TASKS_PER_CORE, total // _REPLAYED_BYTES, len(groups) // _REPLAYED_PARTITIONS)

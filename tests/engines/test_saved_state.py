@@ -4,6 +4,8 @@ import shutil
 
 import pytest
 
+from kaudit.report.json_documents import scan_document
+from kaudit.report.render_options import RenderOptions
 from tests.engines.faulty_logs import FAULTS
 from tests.properties.histories import build
 from tests.watch.growing import GrowingLog
@@ -92,3 +94,18 @@ def test_a_damaged_state_costs_reading(local, spark, logs, tmp_path):
     shutil.rmtree(state / "partitions")
     result = spark.scan(logs, state=str(state))
     assert result.state.unchanged == 0
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_spark_goes_on_from_a_checkpoint(local, spark, logs, tmp_path, monkeypatch):
+    state = tmp_path / "state"
+    monkeypatch.setattr("kaudit.analysis.saved_state.range_saver.is_less_to_load", lambda checkpoint, rows: True)
+    local.scan(logs, state=str(state))
+    checkpoints = sorted(state.glob("partitions/*/checkpoint-*"))
+    assert len(checkpoints) > len(FAULTS) // 2
+    assert scan_document(spark.scan(logs, state=str(state)), RenderOptions(show_notes=True)) == local.documents(logs)[0]
+    checkpoints[0].unlink()
+    result = spark.scan(logs, state=str(state))
+    assert result.state.damaged == 1  # so it was looked for
+    assert scan_document(result, RenderOptions(show_notes=True)) == local.documents(logs)[0]

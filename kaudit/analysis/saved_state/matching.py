@@ -7,6 +7,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from kaudit.analysis.saved_state.partition_index import (
+    Checkpoint,
     PartitionIndex,
     SavedRange,
     SavedSegment,
@@ -19,7 +20,7 @@ from kaudit.analysis.saved_state.saved_partition import (
     SavedRows,
     Settings,
 )
-from kaudit.analysis.saved_state.state_files import directory_of, read_index
+from kaudit.analysis.saved_state.state_files import read_index
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource
 from kaudit.analysis.scan.chunk_rows import LastBatch
@@ -35,16 +36,23 @@ _PIECE_BYTES = 32 << 20
 """Packed rows that are loaded at once, about."""
 
 
-def match_partition(
-    state: Uri, settings: Settings, directory: PartitionDirectory, plan: Sequence[ChunkSpec], open_source: OpenSource
+def match_partition(  # noqa: PLR0913 - independent inputs
+    own: Uri,
+    settings: Settings,
+    directory: PartitionDirectory,
+    plan: Sequence[ChunkSpec],
+    open_source: OpenSource,
+    *,
+    resumes: bool,
 ) -> SavedPartition:
-    """Return what is saved of a partition in a state and holds now. `plan`: one spec a segment that is not empty, whole.
+    """Return what is saved of a partition in its directory of a state and holds now.
 
-    What cannot be read of the state counts as not there.
+    `plan`: one spec a segment that is not empty, whole. `resumes`: nobody needs the rows but the audit itself. What cannot be
+    read of the state counts as not there.
     """
-    own = directory_of(state, directory.directory)
-    files = [_identity(segment) for segment in directory.segments]
+    files = [_identity(segment.path) for segment in directory.segments]
     use = StateUse()
+    snapshots = [_identity(file.path) for file in list_snapshots(directory)]
     try:
         found = read_index(own)
     except (DamagedStateError, OSError):
@@ -52,15 +60,21 @@ def match_partition(
         use.damaged += 1
     if found is None or found[0].settings != settings:
         use.new = len(plan)
-        return SavedPartition(str(own), settings, files, use)
+        return SavedPartition(str(own), settings, files, use, snapshots=snapshots)
     matching = _Matching(directory, plan, files, found[0], open_source)
-    pieces = matching.pieces(use)
-    return SavedPartition(str(own), settings, files, use, SavedRows(str(own), found[1]), pieces)
+    held = matching.held(use)
+    checkpoint = found[0].checkpoint if resumes else None
+    covered = 0 if checkpoint is None or not matching.resumes(checkpoint, held, snapshots) else checkpoint.ranges
+    pieces = [piece for each in held for piece in _pieces(each, 0, covered)]
+    resumed = len(pieces)
+    pieces += [piece for each in held for piece in _pieces(each, covered, len(found[0].ranges))]
+    rows = SavedRows(str(own), found[1])
+    return SavedPartition(str(own), settings, files, use, rows, pieces, resumed, snapshots)
 
 
-def _identity(segment: SegmentFile) -> FileIdentity:
+def _identity(path: str) -> FileIdentity:
     """Return what tells a local file from one that takes its place; stores have only sizes and times."""
-    uri = Uri.parse(segment.path).absolute()
+    uri = Uri.parse(path).absolute()
     if not uri.is_local:
         return FileIdentity()
     try:
@@ -70,14 +84,35 @@ def _identity(segment: SegmentFile) -> FileIdentity:
     return FileIdentity(status.inode, status.changed_ns)
 
 
+def snapshots_of(directory: PartitionDirectory, identities: Sequence[FileIdentity]) -> list[SavedSegment]:
+    """Return what a partition's snapshots are by, in their order."""
+    sizes = {file.name: file.size for file in directory.side_files}
+    return [
+        SavedSegment(file.name, file.offset, sizes[file.name], file.modified_ms, identity)
+        for file, identity in zip(list_snapshots(directory), identities, strict=True)
+    ]
+
+
 class _Saved(Struct):
-    """A saved segment and its ranges: all of its own, or of those read together that begin with it."""
+    """A saved segment and its ranges: all of its own, or of those read together that begin with it.
+
+    `number` is the place of the first of them among the index's.
+    """
 
     segment: SavedSegment
     ranges: list[SavedRange]
     is_last: bool
+    number: int = 0
     within: int | None = None
     """Index of the segment before that it was read together with."""
+
+
+class _Held(Struct, frozen=True):
+    """Ranges of a segment that hold; `number` as in _Saved."""
+
+    spec: ChunkSpec
+    ranges: Sequence[SavedRange]
+    number: int
 
 
 class _Matching:
@@ -92,14 +127,15 @@ class _Matching:
         self._directory = directory
         self._plan = {spec.segment: spec for spec in plan}
         self._last = plan[-1].segment if plan else -1
-        self._files = files
+        self._identities = {segment.base_offset: file for segment, file in zip(directory.segments, files, strict=True)}
         self._open = open_source
+        self._index = index
         self._saved = _by_base_offset(index)
         self._snapshots = [file.offset for file in list_snapshots(directory)]
 
-    def pieces(self, use: StateUse) -> list[SavedPiece]:
+    def held(self, use: StateUse) -> list[_Held]:
         """Return what holds, in order, and count what became of each segment."""
-        found: list[SavedPiece] = []
+        found: list[_Held] = []
         together: set[int] = set()
         for number, spec in self._plan.items():
             saved = self._saved.get(spec.file.base_offset)
@@ -110,34 +146,47 @@ class _Matching:
             elif saved.ranges and saved.ranges[0].joined:
                 group = range(number, number + saved.ranges[0].joined + 1)
                 if self._is_whole_group(group, saved.ranges[0]):
-                    found += _pieces(spec, saved.ranges)
+                    found.append(_Held(spec, saved.ranges, saved.number))
                     together.update(group)
                     use.unchanged += 1
                 else:
                     use.read_again += 1
-            elif not (own := self._held(spec, saved)):
+            elif not saved.ranges or not all(self._holds(spec, entry) for entry in saved.ranges):
                 use.read_again += 1
-            elif self._is_same(spec, saved.segment):
+            elif self._is_same(spec.file, saved.segment):
                 use.unchanged += 1
-                found += own
+                found.append(_Held(spec, saved.ranges, saved.number))
             elif self._goes_on(spec, saved):
                 use.grown += 1
-                found += own
+                found.append(_Held(spec, saved.ranges, saved.number))
             else:
                 use.read_again += 1
         there = {spec.file.base_offset for spec in self._plan.values()}
         use.dropped = sum(base not in there for base, saved in self._saved.items() if saved.segment.size)
         return found
 
-    def _is_same(self, spec: ChunkSpec, saved: SavedSegment) -> bool:
-        file = spec.file
-        now = SavedSegment(file.name, file.base_offset, file.size, file.modified_ms, self._files[spec.segment])
-        return now == saved
+    def resumes(self, checkpoint: Checkpoint, held: Sequence[_Held], snapshots: Sequence[FileIdentity]) -> bool:
+        """Whether a checkpoint is of what is there now: it takes the same segments with the same numbers."""
+        covered = self._index.ranges[: checkpoint.ranges]
+        if sum(min(len(each.ranges), max(checkpoint.ranges - each.number, 0)) for each in held) != len(covered):
+            return False
+        directory, last = self._directory, covered[-1].segment + covered[-1].joined
+        if checkpoint.log_start_offset != directory.log_start_offset or len(directory.segments) <= last:
+            return False
+        if checkpoint.is_compacted != (directory.first_dirty_offset is not None):
+            return False
+        same = all(map(self._is_same, directory.segments[:last], self._index.segments))
+        now, compared = snapshots_of(directory, snapshots), len(checkpoint.snapshots)
+        return (
+            same
+            and directory.segments[last].base_offset == self._index.segments[last].base_offset
+            and now[:compared] == checkpoint.snapshots
+            and all(file.base_offset >= checkpoint.end_offset for file in now[compared:])
+        )
 
-    def _held(self, spec: ChunkSpec, saved: _Saved) -> list[SavedPiece]:
-        if not saved.ranges or not all(self._holds(spec, entry) for entry in saved.ranges):
-            return []
-        return _pieces(spec, saved.ranges)
+    def _is_same(self, file: SegmentFile, saved: SavedSegment) -> bool:
+        identity = self._identities[file.base_offset]
+        return saved == SavedSegment(file.name, file.base_offset, file.size, file.modified_ms, identity)
 
     @staticmethod
     def _holds(spec: ChunkSpec, entry: SavedRange) -> bool:
@@ -154,7 +203,7 @@ class _Matching:
             spec is not None
             and (saved := self._saved.get(spec.file.base_offset)) is not None
             and (saved.ranges == [entry] or saved.within == entry.segment)
-            and self._is_same(spec, saved.segment)
+            and self._is_same(spec.file, saved.segment)
             for spec in specs
         ) and not any(first.file.base_offset < offset <= last_offset for offset in self._snapshots)
 
@@ -163,7 +212,7 @@ class _Matching:
         last = saved.ranges[-1].last_batch if saved.ranges else None
         if not saved.is_last or last is None or spec.file.size < last.end:
             return False
-        inode = self._files[spec.segment].inode
+        inode = self._identities[spec.file.base_offset].inode
         if spec.segment != self._last and not (inode and inode == saved.segment.file.inode):
             return False
         return self._find(spec, last) == last
@@ -185,7 +234,9 @@ def _by_base_offset(index: PartitionIndex) -> Mapping[int, _Saved]:
     """Return the saved segments, those of them first whose ranges make up the segment from its first byte."""
     last = max((number for number, segment in enumerate(index.segments) if segment.size), default=-1)
     saved = [_Saved(segment, [], number == last) for number, segment in enumerate(index.segments)]
-    for entry in index.ranges:
+    for place, entry in enumerate(index.ranges):
+        if not saved[entry.segment].ranges:
+            saved[entry.segment].number = place
         saved[entry.segment].ranges.append(entry)
         for number in range(entry.segment + 1, entry.segment + entry.joined + 1):
             saved[number].within = entry.segment
@@ -197,16 +248,22 @@ def _by_base_offset(index: PartitionIndex) -> Mapping[int, _Saved]:
     return {each.segment.base_offset: each for each in saved}
 
 
-def _pieces(spec: ChunkSpec, ranges: Sequence[SavedRange]) -> list[SavedPiece]:
-    """Return the ranges of a segment, several as one as long as their rows are few."""
+def _pieces(held: _Held, first: int, end: int) -> list[SavedPiece]:
+    """Return those of a segment's ranges whose place in the index is from `first` to before `end`.
+
+    Several are one piece as long as their rows are few.
+    """
     found: list[SavedPiece] = []
-    expected = next_offset = spec.file.base_offset
-    start, held = ranges[0].start, 0
-    for number, entry in enumerate(ranges):
-        held += entry.length
+    expected = next_offset = held.spec.file.base_offset
+    own = range(max(first - held.number, 0), min(end - held.number, len(held.ranges)))
+    start, size = 0, 0
+    for number, entry in enumerate(held.ranges[: own.stop] if own else ()):
+        size += entry.length
         if entry.last_batch is not None:
             next_offset = entry.last_batch.last_offset + 1
-        if held >= _PIECE_BYTES or number == len(ranges) - 1:
-            found.append(SavedPiece(spec.segment, start, entry.stop, expected, next_offset, entry.joined))
-            start, held, expected = entry.stop, 0, next_offset
+        if number < own.start:
+            start, size, expected = entry.stop, 0, next_offset
+        elif size >= _PIECE_BYTES or number == own.stop - 1:
+            found.append(SavedPiece(held.spec.segment, start, entry.stop, expected, next_offset, entry.joined))
+            start, size, expected = entry.stop, 0, next_offset
     return found

@@ -33,11 +33,16 @@ class OpenedState(Struct, frozen=True):
     settings: Settings
     use: StateUse = field(default_factory=StateUse)
 
-    def matched(self, job: Job, open_source: OpenSource) -> Job:
-        """Return the job with what holds of what is saved; what texts and brokers show is never saved."""
+    def matched(self, job: Job, open_source: OpenSource, *, resumes: bool) -> Job:
+        """Return the job with what holds of what is saved; what texts and brokers show is never saved.
+
+        `resumes`: nobody needs the rows but the audit itself.
+        """
         if any(spec.contents or spec.file.text is not None or spec.file.fetched is not None for spec in job.plan):
             return job
-        return replace(job, saved=match_partition(self.uri, self.settings, job.directory, job.plan, open_source))
+        own = directory_of(self.uri, job.directory.directory)
+        saved = match_partition(own, self.settings, job.directory, job.plan, open_source, resumes=resumes)
+        return replace(job, saved=saved)
 
     def sweep(self, layout: Layout) -> None:
         """Remove what is saved of partitions that were deleted: not among the inputs, nor where they lay."""

@@ -78,6 +78,23 @@ class SavedRange(Struct, frozen=True, array_like=True):
         return first is not None and max(log_start_offset or 0, self.log_start_offset or 0) <= first
 
 
+class Checkpoint(Struct, frozen=True, array_like=True):
+    """What putting the first `ranges` ranges together came to, in a file of its own: `length` bytes.
+
+    It holds for the same segments from the first on, and the same `log_start_offset`; with the same `snapshots`, which were
+    compared with it, and no other below `end_offset`; and if the cleaner's checkpoint lists the partition or not, as then.
+    """
+
+    ranges: int
+    file: str
+    length: int
+    crc: int
+    end_offset: int
+    log_start_offset: int | None
+    is_compacted: bool
+    snapshots: Sequence[SavedSegment]
+
+
 class PartitionIndex(Struct, frozen=True):
     """What is saved of one partition. `files` are names of files beside the index; ranges are in the partition's order."""
 
@@ -86,6 +103,12 @@ class PartitionIndex(Struct, frozen=True):
     segments: Sequence[SavedSegment]
     ranges: Sequence[SavedRange]
     files: Sequence[str]
+    checkpoint: Checkpoint | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """All files that it needs."""
+        return [*self.files, *([] if self.checkpoint is None else [self.checkpoint.file])]
 
 
 def encode_index(index: PartitionIndex) -> bytes:
@@ -118,6 +141,8 @@ def decode_index(encoded: bytes) -> PartitionIndex:
         and 0 <= entry.file < len(index.files)
         and 0 <= entry.start <= entry.stop
         for entry in index.ranges
-    ) or any("/" in name or name in ("", ".", "..") for name in index.files):
+    ) or any("/" in name or name in ("", ".", "..") for name in index.names):
         raise DamagedStateError("an index is damaged: it names what is not there")
+    if index.checkpoint is not None and not 0 < index.checkpoint.ranges <= len(index.ranges):
+        raise DamagedStateError("an index is damaged: its checkpoint is of ranges that are not there")
     return index

@@ -11,17 +11,22 @@ from typing import BinaryIO, cast
 import crc32c
 from msgspec.structs import replace
 
+from kaudit.analysis.saved_state.matching import snapshots_of
 from kaudit.analysis.saved_state.partition_index import (
+    Checkpoint,
     PartitionIndex,
     SavedRange,
     SavedSegment,
     encode_index,
 )
+from kaudit.analysis.saved_state.replay_checkpoint import pack_replay, unpack_replay
 from kaudit.analysis.saved_state.saved_partition import SavedPartition
-from kaudit.analysis.saved_state.state_files import INDEX, planned_index, ranges_of, read_range_bytes
+from kaudit.analysis.saved_state.state_files import INDEX, planned_index, ranges_of, read_packed
 from kaudit.analysis.scan.chunk_codec import pack_chunk
 from kaudit.analysis.scan.chunk_plan import ChunkSpec
 from kaudit.analysis.scan.chunk_rows import ChunkRows
+from kaudit.analysis.scan.partition_replay import PartitionReplay
+from kaudit.analysis.scan.run_batches import RunFetcher
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.schemes import filesystem, writable_filesystem
 from kaudit.source.uri import Uri
@@ -29,6 +34,8 @@ from kaudit.source.uri import Uri
 MOST_FILES = 16
 """With more files of rows than this, all rows that are still needed go into one."""
 _HELD_BYTES = 8 << 20
+_CHECKPOINT_BYTES = 1 << 20
+"""So many bytes of packed rows are put together faster than anybody notices."""
 _ABANDONED_MS = 86_400_000
 _NEW = -1
 """In place of a file's index: the file that is being written."""
@@ -47,6 +54,21 @@ class RangeSaver:
         self._last = plan[-1] if plan else None
         self._ranges: list[SavedRange] = []
         self._rows: BinaryIO | None = None
+        self._checkpoint: Checkpoint | None = None
+
+    def resume(self, fetch_run: RunFetcher) -> PartitionReplay:
+        """Return what the first pieces came to, as it was saved, and take their ranges."""
+        assert self._saved.rows is not None
+        index = planned_index(self._saved.rows).index
+        checkpoint = index.checkpoint
+        assert checkpoint is not None
+        place = Uri.parse(self._saved.directory) / checkpoint.file
+        with closing(filesystem(place).open(place)) as source:
+            data = read_packed(source, 0, checkpoint.length, checkpoint.crc)
+        replay = unpack_replay(data, self._directory, fetch_run, len(checkpoint.snapshots))
+        self._ranges = list(index.ranges[: checkpoint.ranges])
+        self._checkpoint = checkpoint
+        return replay
 
     def add(self, rows: ChunkRows) -> None:
         """Take a range's rows; those that come from the state stay where they are."""
@@ -93,8 +115,11 @@ class RangeSaver:
         if self._rows is not None:
             self._rows.close()
 
-    def save(self) -> None:
-        """All ranges have been taken: write what is new of them, then the index; then remove what that does not name."""
+    def save(self, replay: PartitionReplay) -> None:
+        """All ranges have been taken: write what is new of them, then the index; then remove what that does not name.
+
+        `replay` was fed all of them. What it came to is saved where that is less than the rows that it was made of.
+        """
         former = None if self._saved.rows is None else planned_index(self._saved.rows).index
         used = {entry.file for entry in self._ranges}
         names = [] if former is None else [name for number, name in enumerate(former.files) if number in used]
@@ -109,9 +134,38 @@ class RangeSaver:
             self._segments(),
             [replace(entry, file=self._number(entry, names, former)) for entry in self._ranges],
             names,
+            self._checkpoint,
         )
-        if index != former and (index.ranges or former is not None):
-            self._write(index, former)
+        packed = self._next_checkpoint(replay)
+        if packed is not None:
+            index = replace(index, checkpoint=self._describe(packed, replay))
+        unchanged = former is not None and packed is None and replace(former, checkpoint=self._checkpoint) == index
+        if not unchanged and (index.ranges or former is not None):
+            self._write(index, former, packed)
+
+    def _next_checkpoint(self, replay: PartitionReplay) -> bytes | None:
+        """Return a checkpoint of all ranges where loading the rows since the last one would cost more than making it."""
+        last, lengths = self._checkpoint, [entry.length for entry in self._ranges]
+        covered, length = (0, 0) if last is None else (last.ranges, last.length)
+        if not lengths or replay.log_end_offset is None or not is_less_to_load(length, sum(lengths[covered:])):
+            return None
+        packed = pack_replay(replay, self._ranges[-1].segment, self._ranges[-1].stop)
+        return packed if packed is not None and is_less_to_load(len(packed), sum(lengths)) else None
+
+    def _describe(self, packed: bytes, replay: PartitionReplay) -> Checkpoint:
+        assert replay.log_end_offset is not None
+        snapshots = snapshots_of(self._directory, self._saved.snapshots)
+        compared = len(snapshots) - len(replay.snapshots.files)
+        return Checkpoint(
+            len(self._ranges),
+            f"checkpoint-{secrets.token_hex(8)}",
+            len(packed),
+            crc32c.crc32c(packed),
+            replay.log_end_offset,
+            self._directory.log_start_offset,
+            self._directory.first_dirty_offset is not None,
+            snapshots[:compared],
+        )
 
     def _segments(self) -> list[SavedSegment]:
         return [
@@ -138,20 +192,22 @@ class RangeSaver:
             else:
                 place = Uri.parse(self._saved.directory) / former.files[entry.file]
                 with closing(filesystem(place).open(place)) as source:
-                    packed = read_range_bytes(source, entry)
+                    packed = read_packed(source, entry.at, entry.length, entry.crc)
             self._ranges[number] = replace(entry, file=_NEW, at=copied.tell())
             copied.write(packed)
         if self._rows is not None:
             self._rows.close()
         self._rows = copied
 
-    def _write(self, index: PartitionIndex, former: PartitionIndex | None) -> None:
+    def _write(self, index: PartitionIndex, former: PartitionIndex | None, checkpoint: bytes | None) -> None:
         directory = Uri.parse(self._saved.directory)
         store = writable_filesystem(directory)
         store.make_directory(directory)
         if self._rows is not None:
             self._rows.seek(0)
             store.put(directory / index.files[-1], self._rows)
+        if checkpoint is not None and index.checkpoint is not None:
+            store.put(directory / index.checkpoint.file, BytesIO(checkpoint))
         store.put(directory / INDEX, BytesIO(encode_index(index)))
         self._remove_others(directory, index, former)
 
@@ -162,8 +218,8 @@ class RangeSaver:
         Another run, or a speculative copy of this task, may have written one whose index is still to come.
         """
         store = writable_filesystem(directory)
-        own = {INDEX, *index.files}
-        known = () if former is None else former.files
+        own = {INDEX, *index.names}
+        known = () if former is None else former.names
         now = store.status(directory / INDEX).modified_ms or 0
         for entry in store.entries(directory):
             place = directory / entry.name
@@ -171,6 +227,11 @@ class RangeSaver:
                 continue
             if entry.name in known or (store.status(place).modified_ms or now) < now - _ABANDONED_MS:
                 store.remove(place)
+
+
+def is_less_to_load(checkpoint_bytes: int, rows_bytes: int) -> bool:
+    """Return whether a checkpoint of so many bytes spares more than it costs: rows of so many would have to be loaded."""
+    return rows_bytes >= max(checkpoint_bytes, _CHECKPOINT_BYTES)
 
 
 def _spool() -> BinaryIO:

@@ -53,7 +53,8 @@ class Settings(Struct, frozen=True):
 class SavedPartition(Struct, frozen=True):
     """What is saved of a partition and holds for what is there now; what is read of it is to be saved in `directory`.
 
-    `rows` is None where nothing holds. `files`: of each segment, as it was before anything was read.
+    `rows` is None where nothing holds. `files`: of each segment, as it was before anything was read; `snapshots`: of each
+    snapshot, by offset. What the first `resumed` pieces come to is saved too: they need not be put together again.
     """
 
     directory: str
@@ -62,3 +63,5 @@ class SavedPartition(Struct, frozen=True):
     use: StateUse
     rows: SavedRows | None = None
     pieces: Sequence[SavedPiece] = ()
+    resumed: int = 0
+    snapshots: Sequence[FileIdentity] = ()

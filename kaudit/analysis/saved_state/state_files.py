@@ -107,22 +107,23 @@ def load_rows(spec: ChunkSpec) -> list[ChunkRows]:
             if entry.file not in sources:
                 place = directory / index.files[entry.file]
                 sources[entry.file] = stack.enter_context(closing(filesystem(place).open(place)))
-            rows = _rows(read_range_bytes(sources[entry.file], entry), entry).renumbered(spec.segment)
+            packed = read_packed(sources[entry.file], entry.at, entry.length, entry.crc)
+            rows = _rows(packed, entry).renumbered(spec.segment)
             rows.is_saved = True
             loaded.append(rows)
     return loaded
 
 
-def read_range_bytes(source: ByteSource, entry: SavedRange) -> bytes:
-    """Return the packed rows of a range from the file that holds them.
+def read_packed(source: ByteSource, at: int, length: int, crc: int) -> bytes:
+    """Return so many bytes of a file, whose CRC-32C is this.
 
     Raises as `load_rows` does.
     """
-    if entry.length > PACKED_CHUNK_BYTES:
-        raise DamagedStateError(f"a range has {entry.length} bytes of rows")
-    packed = bytearray(entry.length)
-    if source.read_into(entry.at, memoryview(packed)) < len(packed) or crc32c.crc32c(packed) != entry.crc:
-        raise DamagedStateError("the rows of a range are damaged")
+    if not 0 <= at <= at + length <= source.size() or length > PACKED_CHUNK_BYTES:
+        raise DamagedStateError(f"a file of rows does not have {length} bytes at {at}")
+    packed = bytearray(length)
+    if source.read_into(at, memoryview(packed)) < length or crc32c.crc32c(packed) != crc:
+        raise DamagedStateError("a file of rows is damaged")
     return bytes(packed)
 
 

@@ -28,7 +28,13 @@ _OTHERS = frozenset((
     ("numpy._core.numeric", "_frombuffer"), ("numpy._core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "scalar"),
     ("numpy.core.numeric", "_frombuffer"), ("numpy.core.multiarray", "_reconstruct"), ("numpy.core.multiarray", "scalar"),
 ))  # fmt: skip
-_PACKAGES = ("kaudit.model.", "kaudit.analysis.", "kaudit.source.layout", "kaudit.source.kafka.fetched_segment")
+_PACKAGES = (
+    "kaudit.model.",
+    "kaudit.analysis.",
+    "kaudit.source.layout",
+    "kaudit.source.snapshots",
+    "kaudit.source.kafka.fetched_segment",
+)
 _NUMBERED = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
 """Opcodes that kaudit's pickles have none of: the room that loading makes is as large as the number in them says."""
 
@@ -46,9 +52,7 @@ def unpack_chunk(data: bytes) -> list[Outcome]:
 
     """
     try:
-        raw = unpacked(data, PACKED_CHUNK_BYTES)
-        _check_opcodes(raw)
-        version, outcomes = _ModelUnpickler(io.BytesIO(raw)).load()
+        version, outcomes = load_model(data)
     except Exception as error:  # noqa: BLE001 - a damaged pickle raises whatever its bytes lead to
         raise UsageError(f"the column chunk is none of kaudit {__version__}: {error}") from None
     if not isinstance(version, str) or not isinstance(outcomes, list):
@@ -80,10 +84,11 @@ def _check_opcodes(raw: bytes) -> None:
             raise pickle.UnpicklingError(f"{opcode.name} at byte {position}")
 
 
-class _ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
+class ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
     """Makes objects of the model and of numpy, and no others: a pickle could call anything."""
 
     def find_class(self, module: str, name: str) -> object:
+        """Return what is named, if it belongs there."""
         if (module, name) in _HELPERS:
             return _bounded(super().find_class(module, name))
         if (module, name) in _OTHERS:
@@ -92,6 +97,13 @@ class _ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
         if not (isinstance(found, type) and issubclass(found, msgspec.Struct | tuple | Enum | Columns)):
             raise pickle.UnpicklingError(f"{module}.{name} does not belong there")
         return found
+
+
+def load_model(data: bytes, unpickler: type[ModelUnpickler] = ModelUnpickler) -> Any:  # noqa: ANN401 - whatever was packed
+    """Return what `pack` encoded, if it is of the model. What is damaged raises whatever its bytes lead to."""
+    raw = unpacked(data, PACKED_CHUNK_BYTES)
+    _check_opcodes(raw)
+    return unpickler(io.BytesIO(raw)).load()
 
 
 def _bounded(make_rows: Callable[..., Any]) -> Callable[..., Any]:

@@ -64,7 +64,11 @@ def whole_segments(
 
 
 def with_saved(plan: Sequence[ChunkSpec], saved: SavedPartition) -> list[ChunkSpec]:
-    """Return a plan of whole segments with what is saved of them in its place, and in front of what is not."""
+    """Return a plan of whole segments with what is saved of them in its place, and in front of what is not.
+
+    What need not be put together again is left out.
+    """
+    resumed = {(piece.segment, piece.start) for piece in saved.pieces[: saved.resumed]}
     pieces: dict[int, list[SavedPiece]] = {}
     for piece in saved.pieces:
         pieces.setdefault(piece.segment, []).append(piece)
@@ -74,6 +78,8 @@ def with_saved(plan: Sequence[ChunkSpec], saved: SavedPartition) -> list[ChunkSp
     for segment, spec in specs.items():
         own = pieces.get(segment, ())
         for piece in own:
+            if (segment, piece.start) in resumed:
+                continue
             joined = [specs[segment + number].file for number in range(1, piece.joined + 1)]
             end = piece.stop if joined else spec.end
             part = replace(spec, start=piece.start, stop=piece.stop, end=end, joined=joined, saved=saved.rows)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kaudit.analysis.saved_state.saved_partition import DamagedStateError, SavedPartition
-from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, cut, settle
+from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, cut, settle, with_saved
 from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES, read_chunk, read_parts, read_serially
 from kaudit.analysis.scan.chunk_rows import ChunkRows, Outcome
 from kaudit.analysis.scan.partition_audit import PartitionAudit, close_partition
@@ -109,7 +109,9 @@ class PartitionAssembler:
         saved = job.saved
         self._saver = None if saved is None else _saver(job, saved)
         self._state = None if saved is None else replace(saved.use)
-        self._saved_to = {} if saved is None else {piece.segment: piece.stop for piece in saved.pieces}
+        self._saved_to: dict[int, int] = {} if saved is None else {piece.segment: piece.stop for piece in saved.pieces}
+        if saved is not None and saved.resumed:
+            self._resume(saved)
 
     @property
     def producer_ids(self) -> int:
@@ -172,10 +174,23 @@ class PartitionAssembler:
         if self._saver is not None:
             with closing(self._saver) as saver:
                 try:
-                    saver.save()
+                    saver.save(self._replay)
                 except (OSError, DamagedStateError) as error:
                     self._save_nothing(_reason(error))
         return self._state
+
+    def _resume(self, saved: SavedPartition) -> None:
+        """Go on from what the first pieces came to; put them together where that is damaged."""
+        assert self._saver is not None
+        assert self._state is not None
+        try:
+            self._replay = self._saver.resume(RunFetcher(self._job.directory, self._open))
+        except (OSError, DamagedStateError):
+            self._state.damaged += 1
+            plan = with_saved(self._job.in_pieces, replace(saved, resumed=0))
+            for spec in [spec for spec in plan if spec.saved is not None][: saved.resumed]:
+                for outcome in read_planned(spec, open_source=self._open):
+                    self.take(outcome)
 
     def _parts(self, rows: ChunkRows) -> Iterator[ChunkRows]:
         """Yield a range's rows, those of a range with snapshots taken inside it cut there, for which it is read again."""

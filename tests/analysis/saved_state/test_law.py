@@ -2,10 +2,12 @@
 
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kaudit.analysis.saved_state import range_saver
 from tests.analysis.saved_state.audits import Audited
 from tests.logs import Batch
 from tests.properties.histories import build, starts, steps
@@ -42,9 +44,13 @@ def live(log: GrowingLog, audited: Audited, batches: list[Batch], happenings: li
 
 
 @LAW
-@given(steps, starts, events, st.integers(1, 3), st.sampled_from([None, 150, 700]))
-def test_a_log_that_changes(actions, first, happenings, amount, chunk_bytes):
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as state:
+@given(steps, starts, events, st.integers(1, 3), st.sampled_from([None, 150, 700]), st.booleans())
+def test_a_log_that_changes(actions, first, happenings, amount, chunk_bytes, has_checkpoints):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() as state,
+        mock.patch.object(range_saver, "is_less_to_load", return_value=has_checkpoints),
+    ):
         log = GrowingLog(Path(folder, "orders-0"))
         audited = Audited(Path(folder), Path(state), chunk_bytes=chunk_bytes)
         live(log, audited, build(actions, first).batches, happenings, amount)
