@@ -102,6 +102,8 @@ class PartFiles:
 
     def write(self, table: Any) -> None:  # noqa: ANN401 - pyarrow has no types
         """Append rows. However few at a time, they become row groups of _GROUP_ROWS."""
+        if not table.num_rows:
+            return  # behind a full file it would begin one without rows
         self._waiting.append(table)
         self.rows += table.num_rows
         waiting = sum(held.num_rows for held in self._waiting)
@@ -118,7 +120,7 @@ class PartFiles:
                 path = self._directory / f"part-{self._number:05d}.parquet"
                 self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
                 self._number += 1
-            group = held.slice(start, min(_GROUP_ROWS, rows - start)).combine_chunks()
+            group = held.slice(start, _GROUP_ROWS).combine_chunks()
             self._writer.write_table(group, row_group_size=_GROUP_ROWS)
             self._put_rows += group.num_rows
             if self._put_rows >= self._number * self._file_rows:
