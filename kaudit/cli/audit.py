@@ -83,7 +83,7 @@ def _refuse_urls(request: AuditRequest, instead: str) -> None:
     for target in request.targets:
         if target.url is not None:
             raise UsageError(
-                f"--output {target.url}: tables are written to a URL by kaudit scan --engine spark; {instead}"
+                f"--output {target.url}: tables are written to a URL by kaudit scan and timeline with --engine spark; {instead}"
             )
 
 
@@ -110,14 +110,21 @@ def run_scan(request: AuditRequest, engine: "Engine") -> int:
 
 def run_timeline(request: AuditRequest, engine: "Engine") -> int:
     """Tell the producers' histories; return the exit code."""
-    _refuse_urls(request, "its tables hold the timelines of all producer ids")
+    if not engine.writes_to_urls:
+        _refuse_urls(request, "the local engine writes to a directory")
 
     def produce(progress: Progress, recording: _Recording) -> TimelineResult:
         if request.shows_histories("timeline"):
             recorded = recording.keep(None, engine.record(request.options, progress))
             if all("timeline" in target.form.histories for target in request.targets):
                 return request.selection.of_timeline(TimelineResult(recorded.result, ()))
-        return request.selection.of_timeline(engine.timeline(request.options, progress))
+        found = request.selection.of_timeline(engine.timeline(request.options, progress))
+        if found.omitted:
+            sys.stderr.write(
+                f"kaudit: the first {len(found.timelines):,} timelines of {len(found.timelines) + found.omitted:,}; "
+                "--producer-id chooses, and the tables of --output-format parquet have all\n"
+            )
+        return found
 
     return _run(
         request,

@@ -150,7 +150,7 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
             write_histories,
             write_batches,
             audit.high_watermarks,
-            lambda: audit.transactional_ids(lambda _: True),
+            lambda: audit.transactional_ids(None),
         )
 
 

@@ -5,14 +5,16 @@ partitions together and read again what must be read twice. What only all partit
 outlines, and tasks judge with it. The driver gets counts and as many findings as are listed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.analysis.producer_ids.activity import ActivityRows
@@ -21,7 +23,7 @@ from kaudit.analysis.producer_ids.producer_listing import list_producers, rememb
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.saved_state.opened_state import OpenedState, open_state
 from kaudit.analysis.saved_state.saved_partition import SavedPartition
-from kaudit.analysis.scan.audit import Audit, Found, Together, coordinator_of
+from kaudit.analysis.scan.audit import Audit, Found, Together, coordinator_of, names_of
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.judging import JudgedPartition
 from kaudit.analysis.scan.options import Progress, ScanOptions
@@ -31,7 +33,7 @@ from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_inpu
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.sequences.rescan import Questions, Seen, rescan
 from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan
-from kaudit.analysis.timelines.timeline import build_timelines
+from kaudit.analysis.timelines.timeline import with_names
 from kaudit.checks.incident_groups import marked_with, partition_incidents
 from kaudit.engines.spark_jobs import (
     SparkFailedError,
@@ -56,10 +58,18 @@ from kaudit.engines.spark_progress import JobProgress
 from kaudit.engines.spark_session import SparkOptions, session
 from kaudit.engines.spark_tables import SparkTables
 from kaudit.engines.spark_tasks import AUDIT_SCHEMA, ROWS_SCHEMA, Seal, reading, replayer, whole
+from kaudit.engines.spark_timelines import (
+    COUNTS_SCHEMA,
+    TIMELINES_SCHEMA,
+    counting_timelines,
+    first_timelines,
+    making_timelines,
+)
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
+from kaudit.model.limits import TIMELINES
 from kaudit.model.producer_listing import ProducersResult
-from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.model.result import ScanResult, Timeline, TimelineResult
 from kaudit.model.state_use import StateUse
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
@@ -90,13 +100,17 @@ def scan(options: ScanOptions, progress: Progress, spark: SparkOptions | None = 
 
 
 def timeline(options: ScanOptions, progress: Progress, spark: SparkOptions | None = None) -> TimelineResult:
-    """Audit on Spark, and return the history of the chosen producer ids (all of them if none are chosen).
+    """Audit on Spark, and return the history of the chosen producer ids; if none are chosen, the first ones of all.
 
     Raises as `scan` does.
     """
     chosen = frozenset(options.producer_ids) or None
-    audit, kept = _kept(options, progress, spark, partial(KeptRows, chosen))
-    return build_timelines(audit, kept)
+    with _started(options, spark, partial(KeptRows, chosen)) as run, _kept_on_disk(run.replayed) as replayed:
+        judged = _judged(run, replayed, progress)
+        counts = _timeline_counts(run, replayed)
+        listed = first_timelines(counts, TIMELINES if chosen is None else None)
+        timelines = with_names(judged.audit, _timelines(run, replayed, judged, listed))
+        return TimelineResult(judged.result, timelines, sum(counts) - len(timelines))
 
 
 def producers(
@@ -135,7 +149,7 @@ def record(options: ScanOptions, progress: Progress, spark: SparkOptions | None 
             tables.histories,
             tables.batches,
             judged.audit.high_watermarks,
-            lambda: judged.audit.transactional_ids(lambda _: True),
+            lambda: judged.audit.transactional_ids(None),
             tables,
         )
 
@@ -162,7 +176,8 @@ class _Run(Struct, frozen=True):
 
     def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
         """Take the partitions, in the plan's order, or their outlines; their repeats were looked for."""
-        audit = Audit(self.options, self.layout, open_segment, self.histories, self._coordinator, self._rescan)
+        asked = self._coordinator, self._rescan, self._names
+        audit = Audit(self.options, self.layout, open_segment, self.histories, *asked)
         audit.state = self.state
         for job, partition in zip(self.jobs, partitions, strict=True):
             partition.directory = job.directory
@@ -181,6 +196,12 @@ class _Run(Struct, frozen=True):
         reader.has_flexible_value, reader.unreadable, reader.history, view = found
         return reader, view
 
+    def _names(self, directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
+        read = partial(_read_names, open_source=from_here())
+        questions = [(directory, wanted) for directory in directories]
+        found = ask_tasks(self.session, "kaudit: read the names in __transaction_state", questions, read)
+        return {producer_id: name for names in found for producer_id, name in names.items()}
+
     def _rescan(self, asked: Sequence[tuple[PartitionDirectory, Questions]]) -> list[Seen]:
         return ask_tasks(
             self.session, "kaudit: find unallocated producer ids", asked, partial(_rescan, open_source=from_here())
@@ -190,6 +211,13 @@ class _Run(Struct, frozen=True):
 def _read_coordinator(question: tuple[Sequence[PartitionDirectory], frozenset[int]], open_source: OpenSource) -> object:
     reader, view = coordinator_of(open_source)(*question)
     return reader.has_flexible_value, reader.unreadable, reader.history, view
+
+
+def _read_names(
+    question: tuple[PartitionDirectory, NDArray[np.int64] | None], open_source: OpenSource
+) -> Mapping[int, str]:
+    directory, wanted = question
+    return names_of(open_source)([directory], wanted)
 
 
 def _rescan(question: tuple[PartitionDirectory, Questions], open_source: OpenSource) -> Seen:
@@ -242,6 +270,22 @@ def _counts(run: _Run, replayed: "DataFrame", together: Together, judging: Judgi
     wide = JudgedPartition(together.findings)
     of_scan = JudgedCounts.of("", wide, partition_incidents(together.findings), run.options.producer_ids)
     return AllCounts({_SCAN_WIDE: of_scan, **{job_index: unpack(data.as_py()) for job_index, data in found}})
+
+
+def _timeline_counts(run: _Run, replayed: "DataFrame") -> list[int]:
+    with errors_in_one_line(), named_job(run.session, "kaudit: count the timelines"):
+        kept = replayed.select("job_index", "audit", "kept")
+        table = kept.mapInArrow(counting_timelines(), COUNTS_SCHEMA).toArrow()
+    return [count for _, count in sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))]
+
+
+def _timelines(run: _Run, replayed: "DataFrame", judged: _JudgedScan, listed: Mapping[int, int]) -> list[Timeline]:
+    make = making_timelines(judged.judging, judged.across, listed, judged.audit.compared_logs())
+    with errors_in_one_line(), named_job(run.session, "kaudit: bring the timelines that are listed"):
+        kept = replayed.select("job_index", "audit", "kept")
+        table = kept.mapInArrow(make, TIMELINES_SCHEMA).toArrow()
+    places = zip(table["job_index"].to_pylist(), table["number"].to_pylist(), range(table.num_rows), strict=True)
+    return [unpack(table["timeline"][at].as_py()) for _, _, at in sorted(places)]
 
 
 def _listed(run: _Run, replayed: "DataFrame", list_findings: Any) -> Iterator[Finding]:  # noqa: ANN401 - an ArrowMap

@@ -31,6 +31,8 @@ _SENTENCES = {
     "Cannot run program": "the workers have no Python at the given place: see PYSPARK_PYTHON and --archives",
     "S3AFileSystem not found": "Spark has no connector for s3a://: --spark-conf "
     "spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION, the version being that of Spark's Hadoop",
+    "failed on connection exception": "nobody answers at the name node of the URL that is written to",
+    "failed on socket timeout exception": "the name node of the URL that is written to does not answer in time",
     "No FileSystem for scheme": "Spark has no connector for this kind of URL",
 }
 """What Spark's reports of common faults say, and how it is put here."""

@@ -13,6 +13,8 @@ from msgspec import Struct
 from kaudit.analysis.scan.options import UsageError
 from kaudit.engines.java import java_home
 from kaudit.installation import install_command
+from kaudit.source.filesystem import CONNECT_VARIABLE, connect_seconds
+from kaudit.source.uri import UrlError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +34,19 @@ CONTEXT_SETTINGS: Mapping[str, str] = {
     # the work is done in Python beside the executor's heap, a few 100 MB a core
     "spark.executor.memoryOverheadFactor": "0.5",
 }
-FORWARDED = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "HADOOP_USER_NAME")
+_RETRIES = {
+    "spark.hadoop.ipc.client.connect.max.retries": "1",
+    "spark.hadoop.ipc.client.connect.max.retries.on.timeouts": "1",
+}
+"""Hadoop's clients try a name node that is down for up to 15 minutes otherwise (45 times 20 s)."""
+FORWARDED = (
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "HADOOP_USER_NAME",
+    CONNECT_VARIABLE,
+)
 """Variables workers need to find what the driver found. No credentials: settings are shown in Spark's UI."""
 _LOCAL_MASTERS = ("local", "local[", "local-cluster[")
 
@@ -92,6 +106,7 @@ def _start(master: str | None, given: Mapping[str, str], jobs: int | None) -> "S
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
+    timeout = {"spark.hadoop.ipc.client.connect.timeout": _connect_ms()}
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started the JVM, and chosen all of this
         _prepare_launch(master, given)
     try:
@@ -103,7 +118,7 @@ def _start(master: str | None, given: Mapping[str, str], jobs: int | None) -> "S
         conf.setIfMissing("spark.master", f"local[{jobs or '*'}]")
         for key, value in given.items():
             conf.set(key, value)
-        for key, value in {**CONTEXT_SETTINGS, **SESSION_SETTINGS}.items():
+        for key, value in {**CONTEXT_SETTINGS, **SESSION_SETTINGS, **_RETRIES, **timeout}.items():
             conf.setIfMissing(key, value)
         for name in FORWARDED:
             if os.environ.get(name):
@@ -115,6 +130,13 @@ def _start(master: str | None, given: Mapping[str, str], jobs: int | None) -> "S
         if type(error).__module__.startswith("py4j."):
             raise UsageError(f"Spark did not start: {_first_line(error)}") from error
         raise
+
+
+def _connect_ms() -> str:
+    try:
+        return str(round(connect_seconds() * 1000))
+    except UrlError as error:
+        raise UsageError(str(error)) from error
 
 
 def _prepare_launch(master: str | None, given: Mapping[str, str]) -> None:

@@ -42,6 +42,8 @@ FINDINGS_OF_CHECK: Final = 1000
 
 Tables have every one.
 """
+TIMELINES: Final = 10_000
+"""Timelines that `timeline` on Spark lists where no producer ids are asked for, the first of all; tables have every one."""
 CHUNK_ROWS: Final = 1 << 21
 """Rows of one kind that a stored chunk may have: no chunk has so many batches."""
 PACKED_CHUNK_BYTES: Final = 1 << 30

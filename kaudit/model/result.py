@@ -172,7 +172,8 @@ class Timeline(JsonRecord, frozen=True):
 
 
 class TimelineResult(Struct, frozen=True):
-    """All timelines asked for, with the scan they came from."""
+    """All timelines asked for, with the scan they came from; `omitted`: how many more an engine counted and did not list."""
 
     scan: ScanResult
     timelines: Sequence[Timeline]
+    omitted: int = 0

@@ -92,10 +92,11 @@ class _Formats(Mapping[str, Format]):
         "parquet": _Module(
             {
                 "scan": "streamed_tables:recorded_tables",
-                **{result: f"tables:{result}_tables" for result in ("timeline", "producers", "diff")},
+                "timeline": "streamed_tables:recorded_timelines",
+                **{result: f"tables:{result}_tables" for result in ("producers", "diff")},
             },
             directory=True,
-            histories=frozenset({"scan"}),
+            histories=frozenset({"scan", "timeline"}),
         ),
         "html": _Module(_all_in("html.report_page"), machine=False, histories=frozenset(_RESULTS)),
     }

@@ -33,7 +33,9 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[
     """Yield the kaudit.timeline/1 document."""
     bare, findings = _apart(result.scan, options)
     timelines = (timeline.to_dict() for timeline in result.timelines)
-    yield from pretty_pieces(timeline_document(TimelineResult(bare, ()), options), {**findings, "timelines": timelines})
+    yield from pretty_pieces(
+        timeline_document(replace(result, scan=bare, timelines=()), options), {**findings, "timelines": timelines}
+    )
 
 
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:

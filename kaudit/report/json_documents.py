@@ -58,7 +58,12 @@ def scan_document(
 def timeline_document(result: TimelineResult, options: RenderOptions) -> dict[str, object]:
     """Return the kaudit.timeline/1 document."""
     timelines = [timeline.to_dict() for timeline in result.timelines]
-    return scan_document(result.scan, options, "kaudit.timeline/1", timelines=timelines)
+    return scan_document(result.scan, options, "kaudit.timeline/1", timelines=timelines, **omitted_timelines(result))
+
+
+def omitted_timelines(result: TimelineResult) -> dict[str, int]:
+    """Return the field that counts the timelines an engine did not list, where there are some."""
+    return {"timelines_omitted": result.omitted} if result.omitted else {}
 
 
 def producers_document(result: ProducersResult, options: RenderOptions) -> dict[str, object]:

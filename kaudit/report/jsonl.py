@@ -9,7 +9,7 @@ from kaudit.model.json_record import JsonRecord
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.json_documents import diff_document, header, line, producers_document, with_scan
+from kaudit.report.json_documents import diff_document, header, line, omitted_timelines, producers_document, with_scan
 from kaudit.report.most_severe import first_of_checks
 from kaudit.report.render_options import RenderOptions
 
@@ -29,7 +29,7 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[
     listed = first_of_checks(result.scan, options.findings_of_check)
     yield from _lines("timeline", result.timelines)
     yield from _lines("finding", listed.findings)
-    yield _summary(header(listed, "kaudit.timeline/1", options))
+    yield _summary(header(listed, "kaudit.timeline/1", options) | omitted_timelines(result))
 
 
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:

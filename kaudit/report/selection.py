@@ -60,7 +60,8 @@ class Selection(Struct, frozen=True):
 
     def of_timeline(self, result: TimelineResult) -> TimelineResult:
         """Return the timelines with only the findings that belong."""
-        return TimelineResult(self.of_scan(result.scan), [self._of_one(timeline) for timeline in result.timelines])
+        timelines = [self._of_one(timeline) for timeline in result.timelines]
+        return replace(result, scan=self.of_scan(result.scan), timelines=timelines)
 
     def of_producers(self, result: ProducersResult) -> ProducersResult:
         """Return the list with only the findings that belong; the engine has left the others out of the producers."""

@@ -1,6 +1,7 @@
 """Tables too large for memory, packed a piece at a time where their rows are made: `timelines`, `producers`, `batches`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -15,7 +16,7 @@ from kaudit.formats.log.codecs import Codec
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from kaudit.model.finding import Finding
-from kaudit.model.result import ScanResult
+from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.output import Row, Tables
 from kaudit.report.parquet import arrow_schema, columns_to_ipc, to_ipc
 from kaudit.report.render_options import Decide, RenderOptions
@@ -26,12 +27,41 @@ _PIECE_ROWS = 20_000
 _CODECS = np.array([*(codec.name.lower() for codec in Codec), *map(str, range(max(Codec) + 1, CODEC_MASK + 1))])
 
 
+class Shown(Struct, frozen=True):
+    """Whose histories a table has, and the names that are known of them; `producer_ids` None: everybody's."""
+
+    producer_ids: frozenset[int] | None = None
+    names: Mapping[int, str] = {}
+
+    def includes(self, producer_id: int) -> bool:
+        """Tell whether an id's histories belong into the tables."""
+        return self.producer_ids is None or producer_id in self.producer_ids
+
+
+_EVERYBODY = Shown()
+
+
 def recorded_tables(result: ScanResult, options: RenderOptions) -> Tables:
     """Return a scan's tables, with the timelines and producers of all producer ids where they are recorded."""
+    return _recorded(result, options, _EVERYBODY)
+
+
+def recorded_timelines(result: TimelineResult, options: RenderOptions) -> Tables:
+    """Return a scan's tables, with the timelines and producers of those asked for, and their transactional ids."""
+    names = {
+        producer_id: name
+        for recorded in options.recorded.values()
+        for producer_id, name in recorded.transactional_ids().items()
+        if options.producer_ids is None or producer_id in options.producer_ids
+    }
+    return _recorded(result.scan, options, Shown(options.producer_ids, names))
+
+
+def _recorded(result: ScanResult, options: RenderOptions, shown: Shown) -> Tables:
     tables = scan_tables(result, options)
     by_engine = [recorded.tables for recorded in options.recorded.values() if recorded.tables is not None]
     if by_engine:
-        writer = TablePieces(options.decide, options.log_start_offset)
+        writer = TablePieces(options.decide, options.log_start_offset, shown)
         batches = write_batches if options.batches else None
         return replace(
             tables,
@@ -42,7 +72,8 @@ def recorded_tables(result: ScanResult, options: RenderOptions) -> Tables:
                 url, {**tables.manifest, "exit_code": options.exit_code}, writer, batches
             ),
         )
-    pieces = [recorded.write_histories(write_histories, result.findings) for recorded in options.recorded.values()]
+    write = partial(write_histories, shown=shown)
+    pieces = [recorded.write_histories(write, result.findings) for recorded in options.recorded.values()]
     if not pieces:
         return tables
     if options.batches:
@@ -51,20 +82,30 @@ def recorded_tables(result: ScanResult, options: RenderOptions) -> Tables:
     return replace(tables, streamed=streamed, pieces=chain.from_iterable(pieces))
 
 
-def write_histories(history: PartitionHistory, findings: Sequence[Finding], remembers_markers: bool) -> Iterator[Piece]:  # noqa: FBT001 - a HistoryWriter
+def write_histories(
+    history: PartitionHistory,
+    findings: Sequence[Finding],
+    remembers_markers: bool,  # noqa: FBT001 - a HistoryWriter's
+    shown: Shown = _EVERYBODY,
+) -> Iterator[Piece]:
     """Yield the rows of one partition replica: its timelines, then its producers."""
-    yield from _pieces("timelines", timeline_table_rows(history, findings))
-    rows = producer_table_rows(history, findings, remembers_markers=remembers_markers)
+    yield from _pieces("timelines", timeline_table_rows(history, findings, shown))
+    rows = producer_table_rows(history, findings, shown, remembers_markers=remembers_markers)
     yield from _pieces("producers", rows)
 
 
-def timeline_table_rows(history: PartitionHistory, findings: Sequence[Finding]) -> Iterator[Row]:
+def timeline_table_rows(
+    history: PartitionHistory, findings: Sequence[Finding], shown: Shown = _EVERYBODY
+) -> Iterator[Row]:
     """Yield the rows of `timelines` of one partition replica, `findings` being its own."""
-    return (row for timeline in history.timelines(findings) for row in timeline_rows(timeline))
+    for timeline in history.timelines(findings):
+        if shown.includes(timeline.producer_id):
+            name = shown.names.get(timeline.producer_id, timeline.transactional_id)
+            yield from timeline_rows(replace(timeline, transactional_id=name))
 
 
 def producer_table_rows(
-    history: PartitionHistory, findings: Sequence[Finding], *, remembers_markers: bool
+    history: PartitionHistory, findings: Sequence[Finding], shown: Shown = _EVERYBODY, *, remembers_markers: bool
 ) -> Iterator[Row]:
     """Yield the rows of `producers` of one partition replica, with the transactional ids that its `findings` name."""
     names = {
@@ -73,7 +114,11 @@ def producer_table_rows(
         if isinstance(name := finding.evidence.get("transactional_id"), str)
     }
     producers = history.producers(remembers_markers=remembers_markers)
-    return (producer_row(number, names.get(number), part) for number, part in producers)
+    return (
+        producer_row(number, shown.names.get(number, names.get(number)), part)
+        for number, part in producers
+        if shown.includes(number)
+    )
 
 
 class TablePieces(Struct, frozen=True):
@@ -81,6 +126,7 @@ class TablePieces(Struct, frozen=True):
 
     decide: Decide
     log_start_offset: int | None = None
+    shown: Shown = _EVERYBODY
 
     def tables(self, *, batches: bool) -> Sequence[str]:
         """Return the names of all tables that there are pieces of."""
@@ -106,7 +152,7 @@ class TablePieces(Struct, frozen=True):
         yield from _pieces("partitions", [partition_summary(part, self.log_start_offset).to_dict()])
         segments = segment_rows(part.directory, [*part.unreadable, *part.removed])
         yield from _pieces("segments", (segment.to_dict() for segment in segments))
-        yield from write_histories(history, findings, remembers_markers)
+        yield from write_histories(history, findings, remembers_markers, self.shown)
 
 
 def _pieces(table: str, rows: Iterable[Row]) -> Iterator[Piece]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
-from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.model.result import ScanResult, Timeline
 from kaudit.model.table_columns import SCAN_TABLES
 from kaudit.report.json_documents import header
 from kaudit.report.output import Row, Tables
@@ -19,18 +19,6 @@ SCHEMA = "kaudit.tables/1"
 def scan_tables(result: ScanResult, options: RenderOptions) -> Tables:
     """Return a scan's findings, partitions and segments."""
     return _tables(result, options, {})
-
-
-def timeline_tables(result: TimelineResult, options: RenderOptions) -> Tables:
-    """Return a scan's tables, and the timelines and producers asked for."""
-    return _tables(
-        result.scan,
-        options,
-        {
-            "timelines": [row for timeline in result.timelines for row in timeline_rows(timeline)],
-            "producers": [_producer(timeline) for timeline in result.timelines],
-        },
-    )
 
 
 def producers_tables(result: ProducersResult, options: RenderOptions) -> Tables:
@@ -119,24 +107,6 @@ def timeline_rows(timeline: Timeline) -> Iterable[Row]:
         yield row
 
 
-def _producer(timeline: Timeline) -> Row:
-    runs = [entry for entry in timeline.entries if entry["kind"] == "run"]
-    placed = [entry for entry in timeline.entries if entry["kind"] in ("run", "marker")]
-    firsts = [entry.get("first_offset", entry.get("offset")) for entry in placed]
-    lasts = [entry.get("last_offset", entry.get("offset")) for entry in placed]
-    state = dict(timeline.state)
-    return {
-        **_place(timeline),
-        **state,
-        "state_last_offset": state["last_offset"],
-        "first_offset": min((value for value in firsts if isinstance(value, int)), default=None),
-        "last_offset": max((value for value in lasts if isinstance(value, int)), default=None),
-        "batches": _total(runs, "batches"),
-        "records": _total(runs, "records"),
-        "epochs": len({entry["producer_epoch"] for entry in placed}),
-    }
-
-
 def producer_row(producer_id: int, transactional_id: str | None, part: ProducerPartition) -> Row:
     """Return a row of `producers`: one id in one partition replica. What a broker would not hold is null."""
     state = {name: None if value == -1 else value for name, value in part.state.to_dict().items()}
@@ -148,10 +118,6 @@ def producer_row(producer_id: int, transactional_id: str | None, part: ProducerP
         "state_last_offset": state["last_offset"],
         **{name: getattr(part, name) for name in shared},
     }
-
-
-def _total(entries: Sequence[Row], name: str) -> int:
-    return sum(value for entry in entries if isinstance(value := entry[name], int))
 
 
 def _place(timeline: Timeline) -> dict[str, object]:

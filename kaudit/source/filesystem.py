@@ -1,6 +1,9 @@
 """What discovery and reading need of a file system."""
 
+import errno
+import os
 import socket
+import threading
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol
@@ -8,14 +11,33 @@ from typing import BinaryIO, Protocol
 from msgspec import Struct
 
 from kaudit.source.bytes import ByteSource
-from kaudit.source.uri import Uri
+from kaudit.source.uri import Uri, UrlError
 
 COPIED_AT_ONCE = 4 << 20
 """Bytes held while a file is written."""
 
 
-CONNECT_SECONDS = 10
-"""So long a store has to take a connection: clients of their own would try for minutes."""
+CONNECT_VARIABLE = "KAUDIT_CONNECT_SECONDS"
+_CONNECT_SECONDS = 10.0
+
+
+def connect_seconds() -> float:
+    """Return how long a store has to take a connection: clients of their own would try for minutes.
+
+    Raises:
+        UrlError: KAUDIT_CONNECT_SECONDS is no number of seconds above 0.
+
+    """
+    text = os.environ.get(CONNECT_VARIABLE)
+    if not text:
+        return _CONNECT_SECONDS
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < threading.TIMEOUT_MAX:
+        raise UrlError(f"{CONNECT_VARIABLE}={text}: write a number of seconds above 0")
+    return seconds
 
 
 @contextmanager
@@ -31,19 +53,25 @@ def as_os_errors(store: str, name: str, kinds: tuple[type[Exception], ...] = ())
         raise OSError(5, f"{store}: {error}", name) from error
 
 
-def require_listener(name: str, authority: str) -> None:
-    """Check that somebody takes connections at HOST:PORT.
+def require_listener(name: str, authorities: Sequence[str]) -> None:
+    """Check that somebody takes connections at one of these HOST:PORT; without any nothing is known to check.
 
     Raises:
-        OSError: nobody does, or not soon.
+        OSError: nobody does, or not soon (`connect_seconds`).
 
     """
-    host, _, port = authority.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
-    except OSError as error:
-        reason = error.strerror or str(error) or type(error).__name__
-        raise OSError(error.errno or 5, f"nobody answers at {authority}: {reason}", name) from error
+    refused: list[str] = []
+    for authority in authorities:
+        host, _, port = authority.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), connect_seconds()).close()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            refused.append(f"nobody answers at {authority}: {reason}")
+        else:
+            return
+    if refused:
+        raise OSError(errno.EHOSTUNREACH, "; ".join(refused), name)
 
 
 class FileStatus(Struct, frozen=True):

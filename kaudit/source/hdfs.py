@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from kaudit.installation import install_command
 from kaudit.source.bytes import RemoteFile, nothing_held
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, as_os_errors, require_listener
+from kaudit.source.name_nodes import name_nodes
 from kaudit.source.uri import Uri, UrlError
 
 
@@ -21,8 +22,7 @@ class HdfsFileSystem:
             raise UrlError(
                 f"hdfs://{authority} needs an extra: {install_command('hdfs')} (or write webhdfs://NAMENODE:9870/PATH)"
             ) from error
-        if ":" in authority:  # a name service has no port, and its name nodes are tried in turn
-            require_listener(f"hdfs://{authority}", authority)
+        require_listener(f"hdfs://{authority}", name_nodes(authority))
         with _as_os_errors(f"hdfs://{authority}"):
             self._client = hdfs_native.Client(f"hdfs://{authority}" if authority else None)
 

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 
 from kaudit.installation import install_command
 from kaudit.source.bytes import RemoteFile
-from kaudit.source.filesystem import CONNECT_SECONDS, COPIED_AT_ONCE, FileStatus, as_os_errors
+from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, as_os_errors, connect_seconds
 from kaudit.source.uri import Uri, UrlError
 
 ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -33,7 +33,7 @@ class S3FileSystem:
         self._s3 = fs.S3FileSystem(
             endpoint_override=_first(ENDPOINT_VARIABLES),
             region=_first(REGION_VARIABLES) or "us-east-1",
-            connect_timeout=CONNECT_SECONDS,
+            connect_timeout=connect_seconds(),
         )
 
     def status(self, uri: Uri) -> FileStatus:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from kaudit.source.bytes import RemoteFile, nothing_held
-from kaudit.source.filesystem import FileStatus
+from kaudit.source.filesystem import FileStatus, require_listener
 from kaudit.source.uri import Uri
 
 _TIMEOUT_SECONDS = 60
@@ -21,6 +21,8 @@ class WebHdfsFileSystem:
     """One name node's REST interface; `authority` is its HTTP address. HADOOP_USER_NAME says who reads."""
 
     def __init__(self, protocol: str, authority: str) -> None:
+        # an answer may take long, a connection may not
+        require_listener(f"{protocol}://{authority}", [authority] if ":" in authority else [])
         self._base = f"{protocol}://{authority}/webhdfs/v1"
 
     def status(self, uri: Uri) -> FileStatus:

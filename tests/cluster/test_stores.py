@@ -1,6 +1,7 @@
 """A real HDFS and an S3 server: both engines read them as they read a disk."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import kaudit, plain_environment
+from tests.cluster.conftest import SPARK_HOME, kaudit, plain_environment
 from tests.cluster.test_capture import produce, scenario
 from tests.engines.faulty_logs import FAULTS
 from tests.live_brokers.jvm import free_port
@@ -143,43 +144,78 @@ def test_a_capture_to_a_store_goes_on_there(request, forgetful_broker, store, tm
     assert rows[0].count("\n") > 20
 
 
-def test_executors_write_tables_to_hdfs(on_hdfs, logs, tmp_path):
+FINDINGS = "SELECT fingerprint, code, evidence FROM read_parquet('{}') ORDER BY ALL"
+COUNT = (
+    "import json, sys; from pyspark.sql import SparkSession; "
+    "builder = SparkSession.builder.master('local[1]').config(map=json.loads(sys.argv[2])); "
+    "print(builder.getOrCreate().read.parquet(sys.argv[1]).where(\"run_id = 'nightly' and topic = 'orders'\").count())"
+)
+
+
+def require_same_tables(logs, tmp_path, manifest, target, settings, **environment):
+    """Compare what executors wrote, its findings copied to `tmp_path`/written, with the local engine's tables."""
     import duckdb
+
+    assert kaudit("scan", logs, *TABLES, "-o", tmp_path / "local").returncode == 1
+    own = json.loads((tmp_path / "local" / "manifest.json").read_text())
+    assert {name: manifest["rows"][name] for name in own["rows"]} == own["rows"]
+    written, expected = (
+        duckdb.sql(FINDINGS.format(tmp_path / files)) for files in ("written/*.parquet", "local/findings/*.parquet")
+    )
+    assert written is not None
+    assert expected is not None
+    assert written.fetchall() == expected.fetchall() != []
+    read = subprocess.run(
+        [sys.executable, "-c", COUNT, f"{target}/findings", json.dumps({"spark.ui.enabled": "false", **settings})],
+        capture_output=True, text=True, check=True, env=plain_environment(**environment),
+    )  # fmt: skip
+    assert int(read.stdout) == own["rows"]["findings"]
+
+
+def test_executors_write_tables_to_hdfs(on_hdfs, logs, tmp_path):
     import hdfs_native
 
     target = f"{on_hdfs.url}/audits"
     on_cluster = ("--engine", "spark", "--master", "local-cluster[2,1,1024]", *SPARK[4:])
-    for _ in range(2):  # the second replaces what the first wrote
-        done = kaudit("scan", f"{on_hdfs.url}/data/logs", *on_cluster, *TABLES, "-o", f"{target}/run_id=nightly")
-        assert done.returncode == 1, done.stderr
-    assert kaudit("scan", logs, *TABLES, "-o", tmp_path / "local").returncode == 1
+    done = kaudit("scan", f"{on_hdfs.url}/data/logs", *on_cluster, *TABLES, "-o", f"{target}/run_id=nightly")
+    assert done.returncode == 1, done.stderr
     client = hdfs_native.Client(on_hdfs.url)
-    manifest = json.loads(client.read("/audits/manifests/run_id=nightly.json").read())
-    own = json.loads((tmp_path / "local" / "manifest.json").read_text())
-    assert {name: manifest["rows"][name] for name in own["rows"]} == own["rows"]
+    (tmp_path / "written").mkdir()
     for status in client.list_status("/audits/findings/run_id=nightly", recursive=True):
         if status.path.endswith(".parquet"):
-            copy = tmp_path / status.path.lstrip("/")
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(client.read(status.path).read())
-    question = "SELECT fingerprint, code, evidence FROM read_parquet('{}') ORDER BY ALL"
-    written, expected = (
-        duckdb.sql(question.format(tmp_path / files))
-        for files in ("audits/findings/run_id=nightly/topic=orders/*.parquet", "local/findings/*.parquet")
-    )
-    assert written is not None
-    assert expected is not None
-    assert written.fetchall() == expected.fetchall()
-    counting = (
-        "import sys; from pyspark.sql import SparkSession; "
-        "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate(); "
-        "print(spark.read.parquet(sys.argv[1]).where(\"run_id = 'nightly' and topic = 'orders'\").count())"
-    )
-    read = subprocess.run(
-        [sys.executable, "-c", counting, f"{target}/findings"],
-        capture_output=True, text=True, check=True, env=plain_environment(),
-    )  # fmt: skip
-    assert int(read.stdout) == own["rows"]["findings"]
+            (tmp_path / "written" / Path(status.path).name).write_bytes(client.read(status.path).read())
+    manifest = json.loads(client.read("/audits/manifests/run_id=nightly.json").read())
+    require_same_tables(logs, tmp_path, manifest, target, {})
+
+
+@pytest.fixture(scope="session")
+def s3a(tmp_path_factory):
+    """Settings by which Spark finds Hadoop's S3 client, of the release its own Hadoop has, from Maven."""
+    work = tmp_path_factory.mktemp("s3a")
+    shutil.copy(Path(__file__).with_name("s3a-pom.xml"), work / "pom.xml")
+    (hadoop,) = (SPARK_HOME / "jars").glob("hadoop-client-api-*.jar")
+    version, jars = hadoop.stem.rpartition("-")[2], work / "jars"
+    command = ["mvn", "-q", "-B", "dependency:build-classpath", f"-Dhadoop={version}", f"-Dmdep.outputFile={jars}"]
+    subprocess.run(command, cwd=work, check=True, timeout=900, stdout=subprocess.DEVNULL)
+    return {"spark.jars": jars.read_text().strip().replace(":", ","), "spark.hadoop.fs.s3a.path.style.access": "true"}
+
+
+def test_executors_write_tables_to_s3(in_s3, s3a, logs, tmp_path):
+    from pyarrow import fs
+
+    settings = {**s3a, "spark.hadoop.fs.s3a.endpoint": in_s3["AWS_ENDPOINT_URL"]}
+    given = [word for key, value in settings.items() for word in ("--spark-conf", f"{key}={value}")]
+    target = "s3a://kafka/audits"
+    scan = ("scan", "s3://kafka/data/logs", *SPARK, *given, *TABLES, "-o", f"{target}/run_id=nightly")
+    done = kaudit(*scan, **in_s3)
+    assert done.returncode == 1, done.stderr
+    client = fs.S3FileSystem(endpoint_override=in_s3["AWS_ENDPOINT_URL"], access_key="test", secret_key="test")
+    (tmp_path / "written").mkdir()
+    for entry in client.get_file_info(fs.FileSelector("kafka/audits/findings/run_id=nightly", recursive=True)):
+        if entry.path.endswith(".parquet"):
+            (tmp_path / "written" / entry.base_name).write_bytes(client.open_input_file(entry.path).read())
+    manifest = json.loads(client.open_input_file("kafka/audits/manifests/run_id=nightly.json").read())
+    require_same_tables(logs, tmp_path, manifest, target, settings, **in_s3)
 
 
 def test_a_name_node_that_is_down_is_one_line_soon(hdfs):

@@ -77,11 +77,25 @@ def test_a_run_is_replaced_by_its_repetition_and_others_are_not(spark_session, l
     }  # fmt: skip
 
 
+def test_timelines_of_chosen_ids_are_written_by_executors(spark_session, logs, tmp_path):
+    chosen = ("--producer-id", "100", "--output-format", "parquet", "--reproducible", "-q")
+    assert run(["timeline", str(logs), *chosen, "-o", str(tmp_path / "local")]) == 1
+    target = f"{(tmp_path / 'spark').as_uri()}/run_id=one"
+    assert run(["timeline", str(logs), "--engine", "spark", *chosen, "-o", target]) == 1
+    for table in TABLES[:-1]:
+        names = pq.read_schema(tmp_path / "local" / table / "part-00000.parquet").names
+        own = rows(f"{tmp_path}/spark/{table}/run_id=one/topic=*/*.parquet", names)
+        assert own == rows(f"{tmp_path}/local/{table}/*.parquet", names) != [], table
+    ids = rows_of(f"SELECT DISTINCT producer_id FROM read_parquet('{tmp_path}/local/timelines/*.parquet')")
+    assert ids == [(100,)]
+
+
 @pytest.mark.parametrize(
     ("command", "engine", "why"),
     [
         ("scan", "local", "the local engine writes to a directory"),
-        ("timeline", "spark", "timelines of all producer ids"),
+        ("timeline", "local", "the local engine writes to a directory"),
+        ("producers", "spark", "its tables hold all producer ids"),
     ],
 )
 def test_what_cannot_be_written_to_a_url_is_refused_before_the_audit(logs, capsys, command, engine, why):

@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 from msgspec.structs import replace
 
+from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.judging import JudgedPartition
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
@@ -21,9 +22,12 @@ from kaudit.model.finding import Finding, Status
 from kaudit.policy.baseline import Baseline, Entry
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
+from kaudit.report.json_documents import timeline_document
+from kaudit.report.render_options import RenderOptions
 from kaudit.report.selection import Selection, count
 from tests.engines.faulty_logs import FAULTS, gap, zombie
 from tests.logs import Log, data
+from tests.report.test_json_schemas import DOCUMENT, validator
 
 ON_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -172,3 +176,33 @@ def test_findings_beyond_the_limit_are_counted_on_spark(spark_session, tmp_path,
     assert [int(number) for more in part.unlisted for number in more.fingerprints] == [
         int(finding.fingerprint, 16) for finding in whole.findings[10:]
     ]
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_the_first_timelines_are_listed_and_the_rest_counted(spark, local, tmp_path, monkeypatch):
+    for number, make in enumerate(FAULTS):
+        make(tmp_path / f"orders-{number}")
+    whole = local.timeline(tmp_path)
+    monkeypatch.setattr(spark_engine, "TIMELINES", 5)
+    found = spark.timeline(tmp_path)
+    assert found.timelines == whole.timelines[:5]
+    assert found.omitted == len(whole.timelines) - 5 > 0
+    document = timeline_document(found, RenderOptions())
+    assert document["timelines_omitted"] == found.omitted
+    validator(DOCUMENT).validate(document)
+    chosen = spark.timeline(tmp_path, producer_ids=[100])
+    assert chosen.timelines == local.timeline(tmp_path, producer_ids=[100]).timelines
+    assert (len(chosen.timelines) > 5, chosen.omitted) == (True, 0)
+
+
+def test_names_of_transactions_are_read_in_tasks(spark_session, local, spark, evidence, monkeypatch):
+    logs = evidence.oracle("2.0.1", "logdir") / "main"
+    expected = local.timeline(logs).timelines
+    assert any(timeline.transactional_id for timeline in expected)
+
+    def not_on_the_driver(*_):
+        raise AssertionError("__transaction_state was read in the driver's process")
+
+    monkeypatch.setattr(CoordinatorReader, "names", not_on_the_driver)
+    assert spark.timeline(logs).timelines == expected

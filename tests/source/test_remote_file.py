@@ -5,7 +5,9 @@ import socket
 import pytest
 
 from kaudit.source.bytes import RemoteFile, nothing_held
-from kaudit.source.filesystem import as_os_errors, require_listener
+from kaudit.source.filesystem import as_os_errors, connect_seconds, require_listener
+from kaudit.source.name_nodes import name_nodes
+from kaudit.source.uri import UrlError
 
 CONTENT = bytes(range(256)) * (128 << 10)
 
@@ -75,6 +77,42 @@ def test_nobody_listening_is_found_out_at_once():
         held.bind(("127.0.0.1", 0))
         authority = f"127.0.0.1:{held.getsockname()[1]}"
         with pytest.raises(OSError, match=f"nobody answers at {authority}: Connection refused"):
-            require_listener("hdfs://nn", authority)
+            require_listener("hdfs://nn", [authority])
         held.listen()
-        require_listener("hdfs://nn", authority)
+        require_listener("hdfs://nn", ["127.0.0.1:1", authority])  # the second of two name nodes
+
+
+def test_a_server_that_takes_no_connection_has_so_many_seconds(monkeypatch):
+    monkeypatch.setenv("KAUDIT_CONNECT_SECONDS", "0.2")
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen(0)
+        authority = f"127.0.0.1:{held.getsockname()[1]}"
+        with socket.create_connection(held.getsockname()), pytest.raises(OSError, match="timed out"):
+            require_listener("hdfs://nn", [authority])  # one waits to be accepted already
+    for text in ("soon", "0", "-1", "inf"):
+        monkeypatch.setenv("KAUDIT_CONNECT_SECONDS", text)
+        with pytest.raises(UrlError, match=f"KAUDIT_CONNECT_SECONDS={text}: write a number of seconds above 0"):
+            connect_seconds()
+
+
+CORE = "<configuration><property><name>fs.defaultFS</name><value>hdfs://logs/</value></property></configuration>"
+SITE = """<configuration>
+<property><name>dfs.nameservices</name><value>logs</value></property>
+<property><name>dfs.ha.namenodes.logs</name><value>nn1, nn2</value></property>
+<property><name>dfs.namenode.rpc-address.logs.nn1</name><value>one:8020</value></property>
+<property><name>dfs.namenode.rpc-address.logs.nn2</name><value>two:8020</value></property>
+</configuration>"""
+
+
+def test_the_name_nodes_of_a_name_service_are_those_of_hadoops_configuration(tmp_path, monkeypatch):
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    assert name_nodes("logs") == []
+    (tmp_path / "core-site.xml").write_text(CORE)
+    (tmp_path / "hdfs-site.xml").write_text(SITE)
+    assert name_nodes("logs") == name_nodes("") == ["one:8020", "two:8020"]
+    assert name_nodes("other") == []
+    assert name_nodes("other:9000") == ["other:9000"]
+    monkeypatch.delenv("HADOOP_CONF_DIR")
+    monkeypatch.setenv("HADOOP_HOME", str(tmp_path / "home"))
+    assert name_nodes("logs") == []

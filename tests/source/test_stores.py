@@ -8,7 +8,7 @@ import hdfs_native
 import pytest
 from pyarrow import fs
 
-from kaudit.source.filesystem import CONNECT_SECONDS, FileStatus
+from kaudit.source.filesystem import FileStatus
 from kaudit.source.hdfs import HdfsFileSystem
 from kaudit.source.s3 import S3FileSystem
 from kaudit.source.uri import Uri, UrlError
@@ -148,7 +148,7 @@ def test_s3_is_chosen_as_aws_own_tools_choose_it(monkeypatch, environ, endpoint,
     asked = []
     monkeypatch.setattr(fs, "S3FileSystem", lambda **options: asked.append(options))
     S3FileSystem("bucket")
-    assert asked == [{"endpoint_override": endpoint, "region": region, "connect_timeout": CONNECT_SECONDS}]
+    assert asked == [{"endpoint_override": endpoint, "region": region, "connect_timeout": 10}]
 
 
 def test_s3_needs_a_bucket():

@@ -32,7 +32,7 @@ def list_producers(audit: Audit, kept: Sequence[ActivityRows], query: Query) -> 
     scan = audit.result()
     joined = join(audit.partitions, kept)
     findings = _by_producer([finding for finding in scan.findings if query.includes(finding.code)])
-    names = audit.transactional_ids(joined.holds) if joined.is_transactional.any() else {}
+    names = audit.transactional_ids(joined.ids) if joined.is_transactional.any() else {}
     chosen = _choose(joined, findings, audit, query)
     lister = _Lister(audit, joined, findings, names, remembers_markers(scan))
     blocks = [

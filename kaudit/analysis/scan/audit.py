@@ -3,8 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.analysis.producer_ids.allocation_evidence import allocation_evidence
@@ -80,6 +82,20 @@ ReadCoordinator = Callable[[Sequence[PartitionDirectory], Collection[int]], tupl
 """Returns what partitions of __transaction_state say of these producer ids, and who read it."""
 
 
+ReadNames = Callable[[Sequence[PartitionDirectory], NDArray[np.int64] | None], Mapping[int, str]]
+"""Returns the transactional ids that partitions of __transaction_state name of these producer ids, of all if None."""
+
+
+def names_of(open_source: OpenSource) -> ReadNames:
+    """Return what reads transactional ids whenever it is asked."""
+
+    def read(directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
+        chosen = None if wanted is None else frozenset(wanted.tolist())
+        return CoordinatorReader(open_source).names(directories, lambda own: chosen is None or own in chosen)
+
+    return read
+
+
 def coordinator_of(open_source: OpenSource) -> ReadCoordinator:
     """Return what reads __transaction_state whenever it is asked."""
 
@@ -106,10 +122,12 @@ class Audit:
         histories: BlockHistories,
         read_coordinator: ReadCoordinator | None = None,
         rescan: Rescan | None = None,
+        read_names: ReadNames | None = None,
     ) -> None:
         self.options = options
         self._read_coordinator = read_coordinator or coordinator_of(open_source)
         self._rescan = rescan or rescan_here(open_source)
+        self._read_names = read_names or names_of(open_source)
         self.layout = layout
         self.open_source = open_source
         self.histories = histories
@@ -249,10 +267,10 @@ class Audit:
             raise NothingToAuditError("; ".join(f"{entry.path}: {entry.reason}" for entry in producers))
         return [*missing_from_inputs(self.options, self.layout), *producers]
 
-    def transactional_ids(self, wanted: Callable[[int], bool]) -> Mapping[int, str]:
-        """Return the transactional id of each wanted producer id that __transaction_state names."""
+    def transactional_ids(self, wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
+        """Return the transactional id of each wanted producer id that __transaction_state names; of all if None."""
         directories = [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
-        return CoordinatorReader(self.open_source).names(directories, wanted)
+        return self._read_names(directories, wanted)
 
     def high_watermarks(self) -> Mapping[tuple[str, int, str], int]:
         """Return what replication-offset-checkpoint says, by topic, partition and replica."""

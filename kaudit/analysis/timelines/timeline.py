@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from kaudit.analysis.log_events.timeline_entries import MAX_SHARED, TimelineEvents
 from kaudit.analysis.scan.audit import Audit
@@ -33,12 +34,16 @@ def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
         own = findings.get((place.topic, place.partition, place.replica), ())
         events = None if logs is None else logs.of_partition(place.topic, place.partition)
         timelines += partition_timelines(partition, rows, own, events)
+    return TimelineResult(scan, with_names(audit, timelines))
+
+
+def with_names(audit: Audit, timelines: Sequence[Timeline]) -> list[Timeline]:
+    """Return the timelines with the transactional ids that __transaction_state names."""
     transactional = {timeline.producer_id for timeline in timelines if any(map(_is_transactional, timeline.entries))}
-    names = audit.transactional_ids(transactional.__contains__) if transactional else {}
-    return TimelineResult(
-        scan,
-        [replace(entry, transactional_id=names.get(entry.producer_id, entry.transactional_id)) for entry in timelines],
-    )
+    names = audit.transactional_ids(np.array(sorted(transactional), dtype=np.int64)) if transactional else {}
+    return [
+        replace(entry, transactional_id=names.get(entry.producer_id, entry.transactional_id)) for entry in timelines
+    ]
 
 
 def _is_transactional(entry: Mapping[str, object]) -> bool:
@@ -63,7 +68,7 @@ def partition_timelines(
     for finding in findings:
         by_producer.setdefault(finding.producer_id, []).append(finding)
     runs, markers = in_order(rows)
-    ids = np.union1d(runs["producer_id"], markers["producer_id"])
+    ids = producer_ids_of(rows)
     directory = partition.directory
     for producer_id in ids.tolist():
         own_runs = runs[_slice(runs, producer_id)]
@@ -86,6 +91,12 @@ def partition_timelines(
             entries=entries,
             state=_state(partition, producer_id, own_runs, own_markers),
         )
+
+
+def producer_ids_of(rows: KeptRows) -> NDArray[np.int64]:
+    """Return the producer ids of a partition's rows, ascending: each has a timeline."""
+    columns = [kept["producer_id"] for kept in (*rows.runs, *rows.markers)]
+    return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *columns]))
 
 
 def in_order(rows: KeptRows) -> tuple[Columns, Columns]:

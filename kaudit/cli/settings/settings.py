@@ -17,7 +17,7 @@ from kaudit.policy.topics import TopicRule
 PREFIX = "KAUDIT_"
 _NO_KEYS = ("config", "force", "help", "isolated", "version")
 """Options that say where configuration is, only print, or must be meant each time."""
-_OTHER_VARIABLES = ("KAUDIT_DEBUG", "KAUDIT_CONFIG", "KAUDIT_ISOLATED")
+_OTHER_VARIABLES = ("KAUDIT_DEBUG", "KAUDIT_CONFIG", "KAUDIT_ISOLATED", "KAUDIT_CONNECT_SECONDS")
 
 
 class Value(Struct, frozen=True):
