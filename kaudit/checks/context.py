@@ -124,8 +124,6 @@ class Context(Struct, frozen=True, kw_only=True):
     def dump_command(self, segment: int, position: int) -> str:
         """The command that shows a segment with Kafka's own tool, or with kaudit where that cannot open the file."""
         path = self.paths[segment]
-        if self.fetched is not None:
-            return self.header_command(segment, position)
         if self.texts or not Uri.parse(path).is_local:
             return self.header_command(segment, position)
         return f"kafka-dump-log --files {quote(path)}"

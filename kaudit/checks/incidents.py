@@ -210,7 +210,7 @@ def _damages(findings: Sequence[Finding]) -> _Subjects:
             if finding.code in _INDEXES:
                 same = segments.get((finding.replica or "", finding.segment), ())
                 hit = same if len(same) == 1 else ()
-            elif finding.code not in _DAMAGE and finding.offset is not None:
+            elif finding.code not in _DAMAGE:
                 replicas = by_replica if finding.code in _COMPARED else [finding.replica or ""]
                 hit = filter(None, (_range_at(by_replica.get(replica, ()), finding) for replica in replicas))
             yield from ((finding, (key, found.replica, found.first)) for found in hit)

@@ -65,6 +65,15 @@ class TestSeveralPartitions:
         client.code("add_partitions", transactional_id="x", producer_id=900001, producer_epoch=0)
         assert self.ask(client, 0, [unreadable], **transactional) == [0, 2]
 
+    def test_with_acks_0_a_refused_request_closes_the_connection(self):
+        """KafkaApis.sendNoOpResponseExemptThrottle: there is no answer that could bear the error."""
+        magic_3 = bytearray(bytes(61))
+        magic_3[8:12], magic_3[16] = (49).to_bytes(4, "big"), 3
+        client = PartitionClient("4.4.0")
+        unreadable = {"partition": 1, "records_hex": magic_3.hex()}
+        assert self.ask(client, 0, [unreadable], acks=0) == "connection-closed"
+        assert client.describe()["high_watermark"] == 0
+
     def test_what_is_wrong_behind_a_good_first_batch_is_wrong_with_its_partition_only(self):
         """RequestUtils.flag looks at first batches; ProduceRequest.validateRecords at each partition's record set."""
         good = data(900001, 0, 0).encode()

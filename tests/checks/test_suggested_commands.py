@@ -35,7 +35,7 @@ REMOTE = replace(
 LONE = replace(LOCAL, lone_files=("a b.bin", "-c.bin"), relative="", asked=CommandLine(("a b.bin",), ("a b.bin",)))
 TEXTS = replace(LOCAL, texts=True, paths=("one.txt", "two.txt"))
 RANGE = FetchedRange("h:9092,i:9092", "orders", 3, 100, 100, 200, bytes_per_offset=10)
-FETCHED = replace(LOCAL, directory="kafka://h:9092/orders-3", paths=(), fetched=RANGE)
+FETCHED = replace(LOCAL, directory="kafka://h:9092/orders-3", paths=("kafka://h:9092/orders/3",) * 2, fetched=RANGE)
 WITH_CONFIG = replace(FETCHED, fetched=replace(RANGE, command_config="my admin.conf"))
 
 
@@ -55,7 +55,7 @@ WITH_CONFIG = replace(FETCHED, fetched=replace(RANGE, command_config="my admin.c
 )
 def test_a_batch_is_shown_by_what_can_open_it(context, dump, header):
     assert context.header_command(1, 70) == header
-    assert context.dump_command(1, 70) == (dump or header) if context.paths else header
+    assert context.dump_command(1, 70) == (dump or header)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,7 @@ def test_a_timeline_of_producers(context, by_clock, expected):
 
 
 def test_commands_over_the_inputs():
+    assert LOCAL.timeline_command(7) == f"kaudit timeline 'the logs' {OF_THIS} --producer-id 7"
     assert LOCAL.timeline_everywhere(7) == "kaudit timeline 'the logs' --producer-id 7"
     assert LOCAL.producers_command("--summary") == f"kaudit producers 'the logs' {OF_THIS} --summary"
     assert list(LOCAL.compare_records_command()) == [f"kaudit scan 'the logs' {OF_THIS} --depth records"]
@@ -152,6 +153,12 @@ def test_of_many_inputs_those_that_lead_there(inputs, paths, evidence, expected)
     asked = CommandLine(inputs, paths, ("--now", "it's"), evidence)
     context = replace(LOCAL, log_dir="/d/b0", directory="/d/b0/my orders-3", asked=asked)
     assert context.timeline_everywhere(7) == f"kaudit timeline {expected} --producer-id 7 --now 'it'\"'\"'s'"
+
+
+def test_of_many_files_those_of_the_partition():
+    files = tuple(f"/f/{number}.bin" for number in range(6))
+    context = replace(LOCAL, lone_files=files[1:3], asked=CommandLine(files, files))
+    assert context.timeline_everywhere(7) == "kaudit timeline /f/1.bin /f/2.bin --producer-id 7"
 
 
 def test_without_inputs_the_places_are_named():

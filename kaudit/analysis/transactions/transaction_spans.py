@@ -69,12 +69,10 @@ class TransactionSpans(Struct):
         elif self.has_all_commits:
             self._keep(spans, np.arange(len(is_abort)))
         else:
-            self._ended = [rows for rows in map(_only_aborts, self._ended) if len(rows)]
+            self._ended = [_only_aborts(rows) for rows in self._ended]
             self._keep(spans, np.flatnonzero(is_abort))
 
     def _keep(self, spans: "_Spans", chosen: NDArray[np.intp]) -> None:
-        if not len(chosen):
-            return
         markers = spans.markers if len(chosen) == len(spans.markers) else spans.markers[chosen]
         rows = np.empty(len(chosen), dtype=ENDED_TRANSACTION)
         for name in ("producer_id", "producer_epoch", "coordinator_epoch", "type", "timestamp", "position", "segment"):

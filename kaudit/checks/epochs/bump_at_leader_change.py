@@ -25,7 +25,6 @@ _RULE = (
     "KA206",
     severity=Severity.WARNING,
     summary="a client raised its own epoch where the partition's leader changed: acknowledged records may be gone",
-    confidence=Confidence.POSSIBLE,
     needs=(LeaderChange,),
     faulty_column="epoch",
 )

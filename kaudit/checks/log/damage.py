@@ -84,8 +84,6 @@ def damaged_ranges(evidence: Evidence, kind: DamageKind) -> Iterator[DamagedRang
     """Yield the ranges that begin with damage of this kind, in log order."""
     group: list[PlacedDamage] = []
     for placed in evidence.of(PlacedDamage):
-        if placed.damage.kind is DamageKind.LEFT_OUT:
-            continue
         if group and not _continues(group[-1], placed):
             if group[0].damage.kind is kind:
                 yield DamagedRange(group)

@@ -31,7 +31,7 @@ def block_overlap(context: Context, evidence: Evidence) -> Iterator[Finding]:
         overlap, cause = found.overlap, found.cause
         seen = "none of them is in these logs"
         if found.seen_count:
-            seen = f"{found.seen_count} of these ids are in the logs"
+            seen = f"{found.seen_count} of these ids {'is' if found.seen_count == 1 else 'are'} in the logs"
         yield block_overlap.finding(
             context,
             f"producer ids {overlap.first}..{overlap.last} were granted twice: as {block_text(overlap.earlier)}, then as "

@@ -20,7 +20,6 @@ _CAUSES = (
 @check(
     "KA703",
     severity=Severity.WARNING,
-    confidence=Confidence.LIKELY,
     summary="a retry has put batches without producer ids out of order",
     needs=(ReorderedBatches,),
 )

@@ -13,7 +13,6 @@ from kaudit.model.repeats import RepeatedSession
 @check(
     "KA701",
     severity=Severity.WARNING,
-    confidence=Confidence.LIKELY,
     summary="a producer's first records are those another session had written",
     needs=(RepeatedSession,),
 )

@@ -15,7 +15,6 @@ _MAX_LISTED = 100
 @check(
     "KA702",
     severity=Severity.WARNING,
-    confidence=Confidence.LIKELY,
     summary="a batch without a producer id is in the log twice",
     needs=(RepeatedBatch,),
 )

@@ -62,11 +62,9 @@ def _truncated(
     ids = {name: found.topic_ids[name] for name in (change.earlier, change.later) if name in found.topic_ids}
     recreated = recreated_topic(ids)
     mark = found.high_watermarks.get(change.earlier)
-    below = missing is not None and missing.below_high_watermark > 0 and not recreated
+    below = missing.below_high_watermark if missing is not None and not recreated else 0
     count = offsets_count(offsets.last - offsets.first + 1) if missing is None else records_text(missing.records)
-    acknowledged = (
-        f"; {missing.below_high_watermark:,} lie below its high watermark {mark}" if missing and below else ""
-    )
+    acknowledged = f"; {below:,} lie below its high watermark {mark}" if below else ""
     difference = change.first_difference
     yield only_copy.finding(
         context.replicas[change.earlier],
@@ -131,22 +129,22 @@ def _is_divergence(comparison: PartitionComparison, name: str, offset: int) -> b
     """Whether the others differ there, or a newer leader began there: KA601 reports that."""
     difference = comparison.first_difference
     differs = difference is not None and difference.offset == offset and name in difference.batches
-    other_ends = [end for other, end in comparison.replica_ends.items() if other != name]
-    return differs or name in comparison.beyond_reference or offset not in other_ends
+    return differs or name in comparison.beyond_reference or offset not in comparison.replica_ends.values()
 
 
 def _only_copy(context: Context, found: ReplicaEvidence, name: str, offsets: OffsetRange) -> Finding:
     end_offsets = found.comparison.replica_ends
     holder, mark = found.high_watermark or (None, None)
-    below = mark is not None and mark > offsets.first
+    last_acknowledged = min(mark - 1, offsets.last) if mark is not None and mark > offsets.first else None
+    below = last_acknowledged is not None
     missing = found.missing.get(name)
-    waiting = mark is not None and not below and missing is not None and missing.span_ms < _SHORTEST_LAG_MS
-    unacknowledged = waiting and missing is not None and not missing.without_producer_id
+    is_recent = missing is not None and missing.span_ms < _SHORTEST_LAG_MS
+    waiting = missing if mark is not None and not below and is_recent else None
+    unacknowledged = waiting is not None and not waiting.without_producer_id
     others = [other for other in end_offsets if other != name]
     return only_copy.finding(
         context.replicas[name],
-        f"{offsets_text(offsets.first, offsets.last)} are on {name} alone"
-        + _acknowledged(mark, missing, below=below, waiting=waiting),
+        f"{offsets_text(offsets.first, offsets.last)} are on {name} alone" + _acknowledged(mark, waiting, below=below),
         severity=Severity.ERROR if below else Severity.NOTE if unacknowledged else Severity.WARNING,
         confidence=Confidence.CERTAIN if below else Confidence.LIKELY if unacknowledged else Confidence.POSSIBLE,
         offset=offsets.first,
@@ -161,27 +159,29 @@ def _only_copy(context: Context, found: ReplicaEvidence, name: str, offsets: Off
             "end_offsets": dict(end_offsets),
             "high_watermark": mark,
             "high_watermark_of": holder,
-            "last_acknowledged_offset": min(mark - 1, offsets.last) if mark is not None and below else None,
+            "last_acknowledged_offset": last_acknowledged,
             "ends_in_damage": list(found.torn),
             **({} if missing is None else {"without_producer_id": missing.without_producer_id}),
         },
         explanations=[_ABOUT_TO_FETCH] if unacknowledged else _causes(found, name, below=below),
-        impact=Impact(records_lost_at_least=0, records_lost_at_most=_lost_at_most(missing, bounded=below or waiting)),
+        impact=Impact(
+            records_lost_at_least=0, records_lost_at_most=_lost_at_most(missing, bounded=below or waiting is not None)
+        ),
         following=(inspect_replica(context, name, offsets.first),),
         absent=ABSENT,
     )
 
 
-def _acknowledged(mark: int | None, missing: MissingRecords | None, *, below: bool, waiting: bool) -> str:
-    """Say who had an acknowledgement for them, as far as the high watermark shows it."""
+def _acknowledged(mark: int | None, waiting: MissingRecords | None, *, below: bool) -> str:
+    """Say who had an acknowledgement for them, as far as the high watermark shows it; `waiting` wait for it."""
     if below:
         return f", below the high watermark {mark}"
-    if not waiting or missing is None:
+    if waiting is None:
         return ""
     text = f", above the high watermark {mark}: producers with acks=all had no acknowledgement yet"
-    if missing.without_producer_id:
+    if waiting.without_producer_id:
         # an idempotent producer has acks=all, others need not (ProducerConfig.ENABLE_IDEMPOTENCE_DOC)
-        text += f"; {records_text(missing.without_producer_id)} without a producer id may be acks=1"
+        text += f"; {records_text(waiting.without_producer_id)} without a producer id may be acks=1"
     return text
 
 

@@ -33,7 +33,8 @@ def replica_behind(context: Context, evidence: Evidence) -> Iterator[Finding]:
         ]
         if not behind:
             continue
-        reference = comparison.reference or ""
+        reference = comparison.reference
+        assert reference is not None
         end = comparison.end_offsets[reference]
         name = min(behind, key=lambda key: found.comparison.end_offsets[key])
         start = comparison.end_offsets[name]

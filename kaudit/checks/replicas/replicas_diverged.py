@@ -46,8 +46,8 @@ def replicas_diverged(context: Context, evidence: Evidence) -> Iterator[Finding]
 
 
 def _different(context: Context, found: ReplicaEvidence, difference: Difference) -> Finding:
-    comparison = found.comparison
-    reference = comparison.reference or ""
+    comparison, reference = found.comparison, found.comparison.reference
+    assert reference is not None
     diverged = [name for name, relation in comparison.relations.items() if relation is Relation.DIVERGED]
     name = next((name for name in diverged if name in difference.batches), next(iter(difference.batches)))
     batch, previous = difference.batches[name], found.last_common.get(name)
@@ -88,8 +88,9 @@ def _different(context: Context, found: ReplicaEvidence, difference: Difference)
 
 
 def _passed_over(context: Context, found: ReplicaEvidence) -> Finding:
-    comparison = found.comparison
-    names, reference = comparison.beyond_reference, comparison.reference or ""
+    comparison, reference = found.comparison, found.comparison.reference
+    assert reference is not None
+    names = comparison.beyond_reference
     name = max(names, key=lambda key: comparison.end_offsets[key])
     first, end = comparison.end_offsets[reference], comparison.end_offsets[name]
     newest = comparison.leader_epochs[reference][-1]
@@ -161,7 +162,7 @@ def _histories(found: ReplicaEvidence) -> Mapping[str, object]:
 
 def _what_follows(comparison: PartitionComparison, name: str, offset: int) -> str:
     """What brokers do about the difference at `offset` when `name` follows the reference."""
-    reference, end = comparison.reference or "", comparison.end_offsets[name]
+    reference, end = comparison.reference, comparison.end_offsets[name]
     cut = comparison.truncation_offsets.get(name)
     if cut is None:
         return f"has no leader epochs to go by: {name} truncates to its high watermark when it follows {reference}"

@@ -50,8 +50,6 @@ def _contradiction(context: Context, comparison: SnapshotComparison) -> _Contrad
         return _missing(comparison)
     if max(stored.last_offset, stored.current_txn_first_offset) >= comparison.offset:
         return _RUNS_AHEAD
-    if any(entry == stored for entry in expected):
-        return None
     if not expected:
         return _unheard_of(stored, comparison.log)
     cleaned = comparison.names_marker and not comparison.log.whole

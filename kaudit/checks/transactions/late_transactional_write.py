@@ -34,7 +34,7 @@ def late_transactional_write(context: Context, evidence: Evidence) -> Iterator[F
         if unfinished.hangs is None or not transaction.began_after_marker:
             continue
         certain = unfinished.hangs is Confidence.CERTAIN
-        if certain and not _ended_before(unfinished):
+        if not _ended_before(unfinished):
             continue
         older = transaction.first_timestamp <= transaction.marker_timestamp
         yield late_transactional_write.finding(

@@ -56,7 +56,7 @@ def _state(context: Context, unfinished: Unfinished) -> tuple[Severity, str]:
     verdict = unfinished.verdict
     if verdict.standing is TransactionStanding.DECIDED:
         return Severity.WARNING, "decided by its coordinator, but its marker is not in this log yet"
-    if verdict.standing is not TransactionStanding.ONGOING or verdict.entry is None:
+    if verdict.entry is None:
         return Severity.WARNING, "open at the end of the log"
     value = verdict.entry.value
     # a text of kafka-dump-log may not show when it began: no later than its last change

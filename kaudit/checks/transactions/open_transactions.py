@@ -41,9 +41,8 @@ def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Un
     it is idle for longer than any transaction may take.
     """
     oldest = oldest_transaction(evidence)
-    if oldest is None:
-        return
     for transaction in evidence.of(OpenTransaction):
+        assert oldest is not None
         verdict = context.coordinator.standing(
             transaction.producer_id, transaction.producer_epoch, context.topic, context.partition
         )

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from kaudit.analysis.coordinator import decision_history
 from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.model.transaction_state import TransactionStatus
 from kaudit.source.discover import discover
@@ -177,3 +178,39 @@ class TestDecisions:
     def test_where_records_are_missing_there_are_none(self, offsets, tmp_path):
         states = [state("a", PREPARE_COMMIT, [("x", 0)]), state("a", COMPLETE_COMMIT)]
         assert self.decided(tmp_path, states, offsets) == {}
+
+    @pytest.mark.parametrize(("limit", "complete"), [(2, False), (3, True)])
+    def test_beyond_a_limit_no_partition_has_decisions(self, limit, complete, tmp_path, monkeypatch):
+        monkeypatch.setattr(decision_history, "MAX_DECISIONS", limit)
+        one = [state("a", PREPARE_COMMIT, [("x", 0)]), state("a", COMPLETE_COMMIT)]
+        two = [state("b", PREPARE_COMMIT, [("x", 0)], producer_id=8), state("b", COMPLETE_COMMIT, producer_id=8)] * 2
+        reader = CoordinatorReader(open_segment)
+        reader.view(write(tmp_path, (0, one), (1, two)), [])
+        assert reader.history.complete is complete
+        assert sorted(reader.history.decisions) == ([7, 8] if complete else [7])
+
+    def test_another_copy_of_the_partition_changes_nothing(self, tmp_path):
+        """The copy that is read first counts, and a copy with a hole has no decisions of its own."""
+        states = [state("a", PREPARE_COMMIT, [("x", 0)]), state("a", COMPLETE_COMMIT)]
+        for name, copy in (("b1", states), ("b2", [state("a", 3, [("x", 0)])]), ("b3", [])):
+            (tmp_path / name).mkdir()
+            write(tmp_path / name, (0, copy))
+        reader = CoordinatorReader(open_segment)
+        reader.view(discover([str(tmp_path)]).partitions, [])
+        (known,) = reader.history.decisions.values()
+        assert known is not None
+        assert [(one.transactional_id, one.type, one.offset) for one in known] == [("a", 1, 0)]
+
+    def test_an_illegal_transition_names_its_directory_and_both_records(self, tmp_path):
+        states = [
+            state("b", EMPTY, producer_id=8),
+            state("a", ONGOING),
+            state("b", EMPTY, producer_id=8),
+            state("a", EMPTY),
+        ]
+        reader = CoordinatorReader(open_segment)
+        reader.view(write(tmp_path, (0, states)), [])
+        ((directory, found),) = reader.history.transitions
+        assert directory == str(tmp_path / "__transaction_state-0")
+        assert (found.transactional_id, found.before_offset, found.offset) == ("a", 1, 3)
+        assert (found.before.status, found.after.status) == (TransactionStatus.ONGOING, TransactionStatus.EMPTY)

@@ -7,6 +7,7 @@ from kaudit.analysis.coordinator.decision_history import Decision
 from kaudit.analysis.transactions.marker_outcomes import Markers, compare_outcomes
 from kaudit.analysis.transactions.transaction_spans import ENDED_TRANSACTION
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER
+from kaudit.model.transactions import MismatchedMarker
 from kaudit.source.layout import PartitionDirectory
 
 COMMIT, ABORT = COMMIT_MARKER, ABORT_MARKER
@@ -40,3 +41,35 @@ def disagreeing(markers, decided):
 )
 def test_markers_are_held_against_the_decisions_only_where_each_can_have_its_own(markers, decided, expected):
     assert disagreeing(markers, decided) == expected
+
+
+def partition(topic, *types):
+    """A partition's markers of producer 7, each of an epoch of its own."""
+    rows = np.zeros(len(types), dtype=ENDED_TRANSACTION)
+    rows["producer_id"], rows["type"] = 7, types
+    rows["producer_epoch"] = rows["first_offset"] = range(len(types))
+    rows["marker_offset"] = np.arange(len(types)) * 10 + 5
+    rows["position"], rows["segment"] = rows["marker_offset"] * 70, 2
+    return Markers(PartitionDirectory(topic, 0, "", "", f"{topic}-0", f"{topic}-0", ()), rows)
+
+
+def decision(kind, offset, *topics):
+    return Decision("t", kind, frozenset((topic, 0) for topic in topics), offset)
+
+
+def test_a_marker_is_held_against_the_decision_about_its_partition():
+    decisions = [decision(1, 3, "a", "b"), decision(0, 8, "b"), decision(1, 9, "a")]
+    first, second = compare_outcomes(
+        [partition("a", COMMIT, ABORT), partition("b", ABORT, ABORT)], {7: decisions, 8: None}
+    )
+    assert first == [MismatchedMarker("t", 7, 1, 15, 1050, 2, 0, 1, 9, [])]
+    assert second == [MismatchedMarker("t", 7, 0, 5, 350, 2, 0, 1, 3, ["a-0"])]
+
+
+def test_markers_that_may_be_copies_count_where_all_are_as_decided():
+    copies = partition("a", COMMIT, COMMIT)
+    copies.rows["producer_epoch"] = 0
+    copies.rows["first_offset"] = (0, -1)
+    decisions = {7: [decision(1, 3, "a", "b"), decision(1, 8, "a")]}
+    _, (found,) = compare_outcomes([copies, partition("b", ABORT)], decisions)
+    assert found.agreeing == ["a-0"]

@@ -12,7 +12,9 @@ from kaudit.analysis.transactions import transaction_spans as module
 from kaudit.analysis.transactions.transaction_spans import TransactionSpans
 from kaudit.model.columns import Columns
 
-ABORT, COMMIT, DATA, PLAIN = range(4)
+ABORT, COMMIT, DATA, PLAIN, OTHER = range(5)
+"""OTHER: a control record of a type that ends no transaction."""
+MARKERS = (ABORT, COMMIT, OTHER)
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,9 @@ def diary_of(events: list[Event]) -> Diary:
 def events_of(random: np.random.Generator) -> list[Event]:
     events, offset = [], int(random.integers(0, 3))
     for _ in range(60):
-        kind = int(random.integers(0, 4))
-        offsets = 1 if kind in (ABORT, COMMIT) else int(random.integers(1, 4))
-        events.append(Event(int(random.integers(1, 5)), offset, kind, offsets))
+        kind = int(random.integers(0, 5))
+        offsets = 1 if kind in MARKERS else int(random.integers(1, 4))
+        events.append(Event(int(random.integers(0, 4)), offset, kind, offsets))
         offset += offsets
     return events
 
@@ -70,8 +72,8 @@ def fed(events: list[Event], pieces: int) -> TransactionSpans:
         chosen = [events[index] for index in piece]
         spans.feed(
             merge(
-                rows_of(RUN, [e for e in chosen if e.kind >= DATA]),
-                rows_of(MARKER, [e for e in chosen if e.kind < DATA]),
+                rows_of(RUN, [e for e in chosen if e.kind not in MARKERS]),
+                rows_of(MARKER, [e for e in chosen if e.kind in MARKERS]),
             )
         )
     return spans
@@ -138,10 +140,18 @@ def test_with_too_many_commits_aborts_are_still_all_there():
                 assert ended(spans) == kept
         for limit in (aborts - 1, aborts):
             with patch.object(module, "MAX_ABORTS", limit):
-                assert fed(events, 7).has_all_aborts is (limit == aborts)
+                spans = fed(events, 7)
+                assert spans.has_all_aborts is (limit == aborts)
+                assert ended(spans) == (expected if spans.has_all_aborts else [])
 
 
 def test_many_parts_are_put_together():
     events = HISTORIES[0]
     with patch.object(module, "_MOST_PARTS", 2):
-        assert ended(fed(events, 60)) == diary_of(events).ended
+        spans = fed(events, 60)
+        assert ended(spans) == diary_of(events).ended
+        assert len(spans._ended) <= 2
+
+
+def test_nothing_has_ended_at_first():
+    assert ended(TransactionSpans()) == []

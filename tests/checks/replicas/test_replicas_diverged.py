@@ -134,6 +134,31 @@ def test_several_that_hold_the_same_are_named_together():
     assert found.evidence["previous"] is None
 
 
+def test_of_copies_that_hold_the_same_the_highest_high_watermark_counts():
+    four = {"b1": held(60, 69, epoch=2), "b2": held(60, 64), "b3": held(60, 64)}
+    comparison = parting(ends=dict.fromkeys(four, 100), relations={"b2": DIVERGED, "b3": DIVERGED}, **four)
+    for missing in ((lacking(6, 4), lacking(6, 2)), (lacking(5, 4), lacking(6, 2)), (lacking(6, 2), lacking(6, 4))):
+        (found,) = reported(replicas_diverged, comparison, missing=dict(zip(("b2", "b3"), missing, strict=True)))
+        assert found.impact == Impact(records_lost_at_least=4, records_lost_at_most=6)
+
+
+def test_what_one_copy_lost_is_not_hidden_by_another():
+    same = {"b1": held(60, 69, epoch=1), "b2": held(60, 69), "b3": held(60, 69)}
+    comparison = parting(ends=dict.fromkeys(same, 100), relations={"b2": DIVERGED, "b3": DIVERGED}, **same)
+    for lost in (lacking(2), lacking(0)):
+        (found,) = reported(replicas_diverged, comparison, missing={"b2": lacking(0), "b3": lost})
+        assert found.severity.value == ("error" if lost.records else "note")
+        assert found.evidence.get("count") == (None if lost.records else 2)
+
+
+def test_a_difference_is_about_a_copy_that_holds_something_there():
+    comparison = parting(relations={"b2": DIVERGED, "b3": DIVERGED}, b1=THREE["b1"], b3=held(60, 69, crc=3))
+    (found,) = reported(replicas_diverged, comparison)
+    assert (found.replica, found.message) == ("b3", "b3 holds other records than b1 from offset 60 on")
+    (found,) = reported(replicas_diverged, parting(relations={"b2": DIVERGED, "b3": SAME}, b2=THREE["b2"]))
+    assert (found.replica, found.message) == ("b2", "b2 holds other records than b1 from offset 60 on")
+
+
 def test_what_replicas_with_other_batches_lack_is_added_up():
     four = {"b1": held(60, 69, epoch=2), "b2": held(60, 64), "b3": held(60, 61, crc=3)}
     comparison = parting(ends=dict.fromkeys(four, 100), relations={"b2": DIVERGED, "b3": DIVERGED}, **four)
