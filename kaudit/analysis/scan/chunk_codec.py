@@ -21,9 +21,10 @@ from kaudit.model.columns import Columns
 from kaudit.model.limits import CHUNK_ROWS, PACKED_CHUNK_BYTES
 
 _HELPERS = frozenset(
-    ("kaudit.analysis.scan.shuffle_codec", name) for name in ("_to_rows", "_to_columns", "_to_chunk_rows")
+    (("kaudit.analysis.scan.shuffle_codec", "_to_rows"), ("kaudit.analysis.scan.shuffle_codec", "_to_columns"))
 )
 _OTHERS = frozenset((
+    ("kaudit.analysis.scan.shuffle_codec", "_to_chunk_rows"),
     ("builtins", "frozenset"), ("builtins", "set"), ("numpy", "dtype"), ("numpy", "ndarray"), ("msgspec._core", "rebuild"),
     ("numpy._core.numeric", "_frombuffer"), ("numpy._core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "scalar"),
     ("numpy.core.numeric", "_frombuffer"), ("numpy.core.multiarray", "_reconstruct"), ("numpy.core.multiarray", "scalar"),

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from kaudit.analysis.scan.chunk_codec import pack_chunk, unpack_chunk
 from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_assembler import read_planned
@@ -35,6 +36,9 @@ def test_rows_arrive_as_they_were(tmp_path, make):
             assert before.dtype == after.dtype
             assert before.tolist() == after.tolist()
         assert (received.counts, received.damages, received.ordered) == (sent.counts, sent.damages, sent.ordered)
+        (stored,) = unpack_chunk(pack_chunk([sent]))
+        assert isinstance(stored, ChunkRows)
+        assert stored.runs.tolist() == sent.runs.tolist()
 
 
 @pytest.mark.parametrize("dtype", [RUN, BOUNDARY_BATCH, MARKER])
