@@ -35,7 +35,7 @@ _LESSONS = {
     "application. Records reported as failed may be in the log: an application that sends them again by itself writes them twice.",
     "delivery-timeout-reset": "Upgrade the client: from 2.5 on it keeps its producer id and raises the epoch, which the log shows.",
     "delivery-timeout-reuse": "Upgrade the client: since 2.5 it raises its epoch instead, and since 3.6 an error that comes after a batch "
-    "was given up changes nothing. No log shows this loss; the application was told one offset for two records.",
+    "was given up changes nothing. No log shows this loss; the application got one offset for two records.",
     "acks0-leader-moves": "acks=0 promises nothing: use acks=all where records matter. No log shows this loss.",
     "expired-producer-before-2.5": "Raise transactional.id.expiration.ms, which was also the expiry of producer ids then, or upgrade "
     "brokers and clients to 2.5.",

@@ -73,7 +73,7 @@ def match_partition(  # noqa: PLR0913 - independent inputs
 
 
 def _identity(path: str) -> FileIdentity:
-    """Return what tells a local file from one that takes its place; stores have only sizes and times."""
+    """Return what distinguishes a local file from one that takes its place; stores have only sizes and times."""
     uri = Uri.parse(path).absolute()
     if not uri.is_local:
         return FileIdentity()
