@@ -39,6 +39,7 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
     ignore: Sequence[str] = (),
     baseline: AnyPath | None = None,
     command_config: AnyPath | None = None,
+    state: AnyPath | None = None,
     engine: str = "local",
     spark: Any = None,  # noqa: ANN401 - a SparkSession: pyspark is an extra
 ) -> ScanResult:
@@ -46,7 +47,7 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
 
     `paths` are what `kaudit scan` takes. Times without a zone are UTC. `select` and `ignore` are codes, prefixes or names of checks,
     `compacted_topics` names or patterns; `command_config` is the property file to connect to kafka:// with. No other configuration
-    is read. `jobs` is 1 so that a library never forks unasked; None is one process per core. `engine` is local, or spark: on
+    is read. `state` is where what reading gives is kept between audits, for the local engine. `jobs` is 1 so that a library never forks unasked; None is one process per core. `engine` is local, or spark: on
     the session `spark`, one of Spark Connect too, else on the one that runs or on a new one on this machine.
 
     Raises:
@@ -58,6 +59,8 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
         raise UsageError(f"engine {engine}: local or spark")
     if spark is not None and engine != "spark":
         raise UsageError('a Spark session is given: say engine="spark" too')
+    if state is not None and engine != "local":
+        raise UsageError("a state is for the local engine, and for kaudit scan --engine spark")
     options = ScanOptions(
         paths=[os.fspath(path) for path in _each(paths)],
         broker_version=_version(broker_version),
@@ -71,6 +74,7 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
         compacted_topics=compacted_topics,
         jobs=jobs,
         depth=Depth(depth),
+        state=None if state is None else os.fspath(state),
         cluster=ClusterOptions(None if command_config is None else os.fspath(command_config)),
     )
     selection = Selection(parse_codes(select, "select"), parse_codes(ignore, "ignore"))

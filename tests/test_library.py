@@ -57,6 +57,18 @@ def test_options_narrow_what_is_told(evidence, damaged):
     assert kaudit.scan(str(damaged), since=datetime(2000, 1, 1, tzinfo=UTC)).summary.batches > 0
 
 
+def test_a_state_is_kept_between_audits(damaged, tmp_path):
+    whole = kaudit.scan(damaged)
+    first, second = (kaudit.scan(damaged, state=tmp_path / "state") for _ in range(2))
+    assert first.state is not None
+    assert second.state is not None
+    assert (first.state.unchanged, second.state.new) == (0, 0)
+    assert first.state.new == second.state.unchanged + second.state.read_again > 0
+    assert [found.to_dict() for found in second.findings] == [found.to_dict() for found in whole.findings] != []
+    with pytest.raises(kaudit.UsageError, match="a state is for the local engine"):
+        kaudit.scan(damaged, state=tmp_path / "state", engine="spark")
+
+
 def test_a_baseline_makes_findings_known(damaged, tmp_path):
     known = tmp_path / "known.json"
     assert run(["baseline", "create", "--isolated", "-q", "--baseline", str(known), str(damaged)]) == 0

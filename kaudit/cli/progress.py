@@ -3,10 +3,12 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kaudit.analysis.scan.options import Progress, SilentProgress
+from kaudit.report.console import visible
 from kaudit.report.formatting import size
 
 if TYPE_CHECKING:
@@ -22,10 +24,12 @@ LINE_SECONDS = 30.0
 def progress_on_stderr(*, quiet: bool, verbose: bool = False) -> Iterator[Progress]:
     """Show a bar with bytes, rate and time left while the body runs; it is gone when the report is printed.
 
-    Where stderr is no terminal, `verbose` gets a line every LINE_SECONDS instead.
+    Where stderr is no terminal, `verbose` gets a line every LINE_SECONDS instead. With `verbose`, what the engine logs is shown.
     """
     if quiet or not sys.stderr.isatty():
-        yield ProgressLines() if verbose and not quiet else SilentProgress()
+        lines = verbose and not quiet
+        with _log_lines(sys.stderr.write) if lines else nullcontext():
+            yield ProgressLines() if lines else SilentProgress()
         return
     from rich import progress as bars
     from rich.console import Console
@@ -38,8 +42,34 @@ def progress_on_stderr(*, quiet: bool, verbose: bool = False) -> Iterator[Progre
         bars.TimeRemainingColumn(),
     )
     # Without rich's refresh thread: the engine forks, and a fork beside a thread that holds a lock may hang.
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
+    console = Console(stderr=True)
+    with (
+        bars.Progress(*columns, console=console, transient=True, auto_refresh=False) as progress,
+        _log_lines(partial(console.print, end="", markup=False, highlight=False, soft_wrap=True))
+        if verbose
+        else nullcontext(),
+    ):
         yield _Bar(progress)
+
+
+@contextmanager
+def _log_lines(write: Callable[[str], object]) -> Iterator[None]:
+    """Write what kaudit logs while the body runs, a line each."""
+    import logging  # costs a start some ms
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            write(f"{visible(record.getMessage())}\n")
+
+    logger, handler = logging.getLogger("kaudit"), Lines()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 class ProgressLines:

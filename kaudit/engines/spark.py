@@ -53,6 +53,7 @@ from kaudit.engines.spark_judging import (
     first_of_each,
     listing,
 )
+from kaudit.engines.spark_metrics import ReadMetrics
 from kaudit.engines.spark_plan import SparkPlan, share
 from kaudit.engines.spark_progress import JobProgress
 from kaudit.engines.spark_session import SparkOptions, session
@@ -172,6 +173,7 @@ class _Run(Struct, frozen=True):
     jobs: Sequence[Job]
     plan: SparkPlan
     replayed: "DataFrame"
+    metrics: ReadMetrics
     state: StateUse | None = None
 
     def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
@@ -326,7 +328,9 @@ def _started(
             jobs = _matched(started, state, jobs, resumes=make_sink is _nothing_kept)
         plan = share(share_rate(jobs, cores), cores)
         use = None if state is None else state.use
-        yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, make_sink, seal), use)
+        metrics = ReadMetrics.of(started.sparkContext)
+        replayed = _dataframe(started, plan, metrics, make_sink, seal)
+        yield _Run(started, options, layout, histories, jobs, plan, replayed, metrics, use)
         if state is not None:
             state.sweep(layout)
 
@@ -377,11 +381,13 @@ def _table(run: _Run, frame: "DataFrame", progress: Progress) -> pa.Table:
         named_job(run.session, f"kaudit: audit {', '.join(run.options.paths)}") as group,
         JobProgress(run.session.sparkContext, group, len(run.plan.works), run.plan.bytes, progress),
     ):
-        return frame.toArrow()
+        table = frame.toArrow()
+    run.metrics.log()
+    return table
 
 
 def _dataframe(
-    spark: "SparkSession", plan: SparkPlan, make_sink: Callable[[], RowSink | None], seal: Seal
+    spark: "SparkSession", plan: SparkPlan, metrics: ReadMetrics, make_sink: Callable[[], RowSink | None], seal: Seal
 ) -> "DataFrame":
     """Describe the job: plan -> read -> shuffle -> replay -> one row per partition replica, more if much is kept."""
     table = pa.table(
@@ -393,7 +399,7 @@ def _dataframe(
     return (
         spark.createDataFrame(table)
         .repartitionById(len(plan.works), "task")
-        .mapInArrow(reading(from_here(), retries(spark)), ROWS_SCHEMA)
+        .mapInArrow(reading(from_here(), retries(spark), metrics.add), ROWS_SCHEMA)
         .repartitionById(plan.shuffle_partitions, "shuffle_partition")
         .sortWithinPartitions("job_index", "number")
         .mapInArrow(replayer(make_sink, seal, from_here()), AUDIT_SCHEMA)

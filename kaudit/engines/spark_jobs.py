@@ -12,6 +12,7 @@ import pyarrow as pa
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import UnreadableInputError
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
+from kaudit.engines.spark_metrics import logged_job
 from kaudit.engines.spark_tasks import ANSWER_SCHEMA, answering, why_not_opened
 from kaudit.source.layout import SegmentFile
 from kaudit.source.schemes import open_segment
@@ -126,12 +127,13 @@ def errors_in_one_line() -> Iterator[None]:
 
 @contextmanager
 def named_job(spark: "SparkSession", description: str) -> Iterator[str]:
-    """Name the jobs of the body in Spark's UI; give their group."""
+    """Name the jobs of the body in Spark's UI, and log them in a line; give their group."""
     context = spark.sparkContext
     group = f"kaudit-{secrets.token_hex(4)}"
     context.setJobGroup(group, description, interruptOnCancel=True)
     try:
-        yield group
+        with logged_job(context, group, description):
+            yield group
     finally:
         for name in _GROUP_PROPERTIES:
             context.setLocalProperty(name, None)  # type: ignore[arg-type]

@@ -109,11 +109,12 @@ class TransientReadError(OSError):
     """A range could not be read: Spark is to try the task again, elsewhere perhaps, before that counts."""
 
 
-def reading(open_source: OpenSource, retries: int = 0) -> ArrowMap:
+def reading(open_source: OpenSource, retries: int, count: Callable[[Sequence[Outcome]], None]) -> ArrowMap:
     """Return the function that reads, verifies and compresses the ranges of each row's work.
 
     One row out per range, or per series of ranges whose rows could be joined, one more per partition. A task that cannot
-    read a file that is still there fails, `retries` times; then the range counts as unreadable.
+    read a file that is still there fails, `retries` times; then the range counts as unreadable. `count` is called with
+    what each range gave.
     """
 
     def read(plan: Batches) -> Batches:
@@ -128,7 +129,8 @@ def reading(open_source: OpenSource, retries: int = 0) -> ArrowMap:
                     yield _row(shuffle_partition, job_index, _HEADER_NUMBER, 0, pack(header))
                 for task in work.byte_ranges:
                     found = (
-                        _outcomes(spec, open_source, may_fail=may_fail) for spec in cut(task.spec, task.chunk_bytes)
+                        _outcomes(spec, open_source, count, may_fail=may_fail)
+                        for spec in cut(task.spec, task.chunk_bytes)
                     )
                     number = task.number
                     for joined in join_ranges(found, task.snapshot_offsets):
@@ -139,11 +141,14 @@ def reading(open_source: OpenSource, retries: int = 0) -> ArrowMap:
     return read
 
 
-def _outcomes(spec: ChunkSpec, open_source: OpenSource, *, may_fail: bool) -> Sequence[Outcome]:
+def _outcomes(
+    spec: ChunkSpec, open_source: OpenSource, count: Callable[[Sequence[Outcome]], None], *, may_fail: bool
+) -> Sequence[Outcome]:
     outcomes = read_planned(spec, open_source=open_source)
     for outcome in outcomes if may_fail else ():
         if isinstance(outcome, Failure) and not outcome.vanished and outcome.log_start is None:
             raise TransientReadError(5, outcome.reason, outcome.path)
+    count(outcomes)
     return outcomes
 
 

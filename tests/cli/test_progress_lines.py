@@ -1,5 +1,7 @@
 """What a scan tells of its progress where stderr is a file."""
 
+import logging
+
 from kaudit.analysis.scan.options import SilentProgress
 from kaudit.cli.progress import ProgressLines, progress_on_stderr
 
@@ -32,3 +34,12 @@ def test_only_who_asks_gets_them(capsys):
         assert isinstance(silent, SilentProgress)
     with progress_on_stderr(quiet=True, verbose=True) as quiet:
         assert isinstance(quiet, SilentProgress)
+
+
+def test_what_engines_log_is_shown_to_who_asks(capsys):
+    engine = logging.getLogger("kaudit.engines.some")
+    for quiet, verbose in ((False, True), (False, False), (True, True)):
+        with progress_on_stderr(quiet=quiet, verbose=verbose):
+            engine.info("kaudit: read the log: tasks: %s", f"quiet={quiet}, verbose={verbose}")
+    engine.info("afterwards")
+    assert capsys.readouterr().err == "kaudit: read the log: tasks: quiet=False, verbose=True\n"

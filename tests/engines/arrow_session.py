@@ -8,13 +8,15 @@ Tests marked `spark` hold Spark itself to the same results.
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pyarrow as pa
 from pyspark import cloudpickle
+from pyspark.accumulators import INT_ACCUMULATOR_PARAM, Accumulator
 from pyspark.errors import PythonException
 
 _ROWS_AT_A_TIME = 3
+_ACCUMULATORS = count()
 _TYPES = {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
 
 
@@ -153,6 +155,11 @@ class ArrowSession:
 
     def statusTracker(self) -> "ArrowSession":  # noqa: N802
         return self
+
+    @staticmethod
+    def accumulator(value: int) -> "Accumulator[int]":
+        """Spark's own: tasks of this process add to it directly."""
+        return Accumulator(next(_ACCUMULATORS), value, INT_ACCUMULATOR_PARAM)
 
     @staticmethod
     def getJobIdsForGroup(_: str) -> list[int]:  # noqa: N802

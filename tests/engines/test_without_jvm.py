@@ -71,6 +71,18 @@ def test_the_jobs_of_an_audit_are_named(spark, session):
     ]
 
 
+def test_each_job_is_logged_in_a_line_and_what_was_read_counted(local, spark, session, caplog):
+    sample = ROOT / "samples" / "coordinator"
+    counted = local.scan(sample).summary
+    caplog.set_level("INFO", "kaudit")
+    spark.scan(sample, chunk_bytes=700)
+    lines = [record.getMessage() for record in caplog.records]
+    (read,) = [line for line in lines if line.startswith("kaudit: ranges read: ")]
+    assert f", bytes {counted.bytes:,}, batches {counted.batches:,}, runs " in read
+    jobs = [line.partition(": tasks: ")[0] for line in lines if line != read]
+    assert jobs == session.jobs
+
+
 @pytest.mark.parametrize("name", ["coordinator", "hanging-transaction", "producer-ids", "malformed"])
 def test_samples(local, spark, name):
     options: dict[str, object] = {"depth": Depth.RECORDS, "chunk_bytes": 500}
