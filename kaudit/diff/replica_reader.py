@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kaudit.analysis.digests.judged import log_end
 from kaudit.analysis.scan.batch_order import OrderFilter
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
@@ -81,11 +82,7 @@ class ReplicaReader:
     @property
     def end_offset(self) -> int:
         """Offset after the last valid batch; for a log without one, or whose last segment is empty, where it begins."""
-        last = self.directory.segments[-1] if self.directory.segments else None
-        empty = last.base_offset if last is not None and not last.size else 0
-        if self._next_offset is not None:
-            return max(self._next_offset, empty)
-        return max(empty, self._start, self.directory.segments[0].base_offset if self.directory.segments else 0)
+        return log_end(self.directory, self._next_offset, self._start)
 
     @property
     def leader_epochs(self) -> list[EpochEntry]:

@@ -16,14 +16,11 @@ from kaudit.diff.fingerprint.reading import (
 )
 from kaudit.engines.partition_tasks import EachPartition, each_partition
 from kaudit.engines.replicas import layout_of
-from kaudit.model.fingerprint import MOST_RANGES, Fingerprint, FingerprintDiff, PartitionFingerprint
+from kaudit.model.digests import ranges_each
+from kaudit.model.fingerprint import Fingerprint, FingerprintDiff, PartitionFingerprint
 from kaudit.model.replicas import Replica
 from kaudit.model.result import NotAudited
 from kaudit.source.layout import Layout, PartitionDirectory
-
-_DIGESTS = 1024
-"""Of a whole document, as long as each partition gets _FEWEST: 64 bytes each."""
-_FEWEST = 4
 
 Key = tuple[str, int]
 
@@ -44,7 +41,7 @@ def fingerprint(
 
     """
     layout = _layout(site, options)
-    most = max(_FEWEST, min(MOST_RANGES, _DIGESTS // max(len(layout.partitions), 1)))
+    most = ranges_each(len(layout.partitions))
     wanted: Mapping[Key, Rows] = {}
     if other is not None:
         theirs = {partition.key: partition for partition in other.partitions}

@@ -6,40 +6,13 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from kaudit.model.digests import LEAF_OFFSETS, Digest, Offset, RangeDigests
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.replicas import OffsetRange, Relation
 from kaudit.model.result import NotAudited
 
-LEAF_OFFSETS = 1024
-"""Offsets of the narrowest range that has a digest; in a narrower one batches are listed."""
-MOST_RANGES = 64
-"""Digests of one row of ranges."""
 MOST_NARROWED = 8
 """Ranges of one partition that are cut into narrower ones at a time, the first of those that differ."""
-_LAST_OFFSET = (1 << 63) - 1
-
-Offset = Annotated[int, Meta(ge=0, le=_LAST_OFFSET)]
-Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-
-
-class RangeDigests(JsonRecord, frozen=True):
-    """Digests of ranges of `width` offsets each, side by side from `first_offset`; None: no batch begins in the range.
-
-    Widths are powers of two from LEAF_OFFSETS, and ranges begin at multiples of them. Raises ValueError for others.
-    """
-
-    first_offset: Offset
-    width: Annotated[int, Meta(ge=LEAF_OFFSETS, le=1 << 62)]
-    digests: Annotated[Sequence[Digest | None], Meta(min_length=1, max_length=MOST_RANGES)]
-
-    def __post_init__(self) -> None:
-        if self.width & (self.width - 1) or self.first_offset % self.width:
-            raise ValueError("ranges begin at multiples of their width, a power of two")
-
-    @property
-    def end_offset(self) -> int:
-        """Offset after the last range."""
-        return self.first_offset + self.width * len(self.digests)
 
 
 class HeldBatch(Struct, frozen=True, array_like=True):
@@ -82,7 +55,7 @@ class PartitionFingerprint(Struct, frozen=True):
     log_end_offset: Offset
     start_offset: Offset
     end_offset: Offset
-    batches: Annotated[int, Meta(ge=0, le=_LAST_OFFSET)]
+    batches: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
     digest: Digest | None
     ranges: Annotated[Sequence[RangeDigests], Meta(max_length=MOST_NARROWED + 1)]
     listed: Annotated[Sequence[ListedBatches], Meta(max_length=MOST_NARROWED)] = ()

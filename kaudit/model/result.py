@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from kaudit.model.application_logs import LogEventSummary
+from kaudit.model.digests import Digests
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.state_use import StateUse
@@ -149,6 +150,8 @@ class ScanResult(Struct, frozen=True):
     """What logs of brokers and clients say, where they were given."""
     unlisted: Sequence[UnlistedFindings] = ()
     """What the engine counted and did not list: `summary` has it among its findings and `omitted`."""
+    digests: Digests | None = None
+    """Which batches were judged, where that was asked for."""
     state: StateUse | None = None
     """What was taken from a saved state; nothing else of the result depends on it."""
 

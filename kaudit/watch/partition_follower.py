@@ -248,14 +248,14 @@ class PartitionFollower:
         mark.position, mark.head = min(max(place.position(log_start), at + 1), spec.stop), b""
         reason = f"offsets {place.offset(at)}..{log_start - 1} were removed by retention before they were read"
         self._failures[f"{spec.file.path} {place.offset(at)}"] = Failure(spec.file.path, reason)
-        self.replay.continuity.skip()
+        self.replay.skip()
         return mark.position
 
     def _skip(self, spec: ChunkSpec, error: OSError) -> bool:
         """A segment cannot be read: leave it out, as a scan does; the last one may be readable at the next visit."""
         self._fail(spec.file.path, error)
         if spec.segment < len(self.directory.segments) - 1:
-            self.replay.continuity.skip()
+            self.replay.skip()
         return True
 
     def _parts(self, part: ChunkSpec, rows: ChunkRows, source: ByteSource) -> Iterator[ChunkRows]:

@@ -18,12 +18,12 @@ from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.command_line import asked_for
 from kaudit.analysis.scan.find_repeats import find_repeats
 from kaudit.analysis.scan.judging import FromOthers, Surroundings, complete_findings, judge, replicas_of
-from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited
+from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited, without_digest
 from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_evidence import transaction_evidence
 from kaudit.analysis.scan.suggestions import suggestions
-from kaudit.analysis.scan.summaries import partition_summary, segment_rows, total
+from kaudit.analysis.scan.summaries import digests_of, partition_summary, segment_rows, total
 from kaudit.analysis.sequences.rescan import Rescan, rescan_here
 from kaudit.analysis.sidefiles.checkpoint_audit import CheckpointAudit
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
@@ -210,6 +210,7 @@ class Audit:
             *self._not_audited(together.moments),
             *self.histories.notes,
             *together.unlisted,
+            *(without_digest(parts) if self.options.digests else ()),
             *(() if logs is None else logs.not_audited),
         ]
         partitions = [partition_summary(part, self.options.log_start_offset) for part in parts]
@@ -225,6 +226,7 @@ class Audit:
             suggestions=list(suggestions(self.options, self.layout.partitions, together.copies, found.held)),
             log_events=None if logs is None else logs.summary,
             unlisted=found.unlisted,
+            digests=digests_of(parts) if self.options.digests else None,
             state=self.state,
         )
 

@@ -34,6 +34,8 @@ class ChunkSpec(Struct, frozen=True):
     """Decode the records of every batch."""
     contents: bool = False
     """Return what each batch says, or with `decode` each record."""
+    digests: bool = False
+    """Return what digests need of the batches."""
     expected_offset: int | None = None
     """Offset after the batch that ends at `start`, where that is known; at the segment's first byte it is its base offset.
 

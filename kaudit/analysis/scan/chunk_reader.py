@@ -165,7 +165,13 @@ def rows_of(
     spec: ChunkSpec, source: ByteSource | None, batches: Batches, damages: list[LogDamage], read: ChunkRange
 ) -> ChunkRows:
     """Compress the valid batches of a range, with the damage found in it. `source` is for records and contents, if asked for."""
-    rows = compress(batches, read, log_start_offset=spec.log_start_offset, latest_timestamp=spec.latest_timestamp)
+    rows = compress(
+        batches,
+        read,
+        log_start_offset=spec.log_start_offset,
+        latest_timestamp=spec.latest_timestamp,
+        digests=spec.digests,
+    )
     _attach(rows, sorted(damages, key=lambda damage: damage.position), batches)
     decodes = spec.decode and not spec.contents  # who asks for contents decodes the records once, for these
     rows.malformed, rows.more_malformed = malformed_batches(batches, spec.segment, source if decodes else None)

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.analysis.digests.leaves import RangeLeaves
 from kaudit.analysis.scan.equal_batches import NO_RANGES, Ranges
 from kaudit.analysis.scan.rows import (
     BOUNDARY_BATCH,
@@ -141,6 +142,8 @@ class ChunkRows(Struct):
     """Of CONTENT, where they are asked for."""
     undecoded: int = 0
     """Batches whose records are not among `contents` as they cannot be decoded."""
+    leaves: RangeLeaves | None = None
+    """What digests need of the batches, where they are asked for."""
     last_batch: LastBatch | None = None
     least_beyond: int | None = None
     """The least timestamp that was not counted as it lies beyond the plan's `latest_timestamp`."""
@@ -151,7 +154,8 @@ class ChunkRows(Struct):
         """Return how many bytes the rows take."""
         values = (self.non_idempotent.rows, *(getattr(self, name) for name in self.__struct_fields__))
         tables = [value for value in values if isinstance(value, Columns | np.ndarray)]
-        return sum(len(table) * table.dtype.itemsize for table in tables)
+        of_leaves = 0 if self.leaves is None else self.leaves.bytes
+        return sum(len(table) * table.dtype.itemsize for table in tables) + of_leaves
 
     def renumbered(self, segment: int) -> "ChunkRows":
         """Return the same rows for a partition where the segment of this number is the chunk's first."""

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from kaudit.analysis.digests.leaves import range_leaves
 from kaudit.analysis.scan.chunk_rows import ChunkRange, ChunkRows, Counts, LastBatch
 from kaudit.analysis.scan.non_idempotent_rows import non_idempotent_rows
 from kaudit.analysis.scan.rows import GAP, LEADER_EPOCH_START, Rows
@@ -12,19 +13,20 @@ from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.batch_fields import CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG
 
 
-def compress(
+def compress(  # noqa: PLR0913 - independent inputs
     batches: Batches,
     chunk: ChunkRange,
     *,
     log_start_offset: int | None,
     latest_timestamp: int,
     segments: NDArray[np.int32] | None = None,
+    digests: bool = False,
 ) -> ChunkRows:
     """Compress the valid batches of one chunk, in file order; those wholly below the log start offset are only counted.
 
     Batches whose offsets do not ascend make the chunk `ordered` False: its order is for the caller to settle. Timestamps
     beyond `latest_timestamp` (ms) are not counted. `segments`: the segment of each batch, shape (n,), where they are of several;
-    none of them may lie below the log start offset then.
+    none of them may lie below the log start offset then. `digests` are asked for: the rows have what they need.
     """
     segment = chunk.segment if segments is None else segments
     rows = ChunkRows(*chunk, counts=_count(batches, latest_timestamp))
@@ -48,6 +50,8 @@ def compress(
     rows.ordered = contiguous or bool((steps > 0).all())
     if not rows.ordered:
         return rows
+    if digests:
+        rows.leaves = range_leaves(batches["base_offset"], lasts, batches["leader_epoch"], batches["crc"])
     if contiguous:
         before = bases - bases[0]
         rows.offsets_present = rows.last_offset - rows.first_offset + 1

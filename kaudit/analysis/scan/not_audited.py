@@ -49,6 +49,15 @@ def partitions_not_audited(
     )
 
 
+def without_digest(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]:
+    """Yield the partitions whose batches no digest names, though that was asked for."""
+    missing = [part for part in parts if part.digest is None]
+    unread = [part for part in missing if part.unreadable]
+    yield from _reason(unread, "no digest: not all of it could be read")
+    of_text = [part for part in missing if not part.unreadable]
+    yield from _reason(of_text, "no digest: a text of kafka-dump-log is not the bytes of a log")
+
+
 def anomalies_not_listed(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]:
     """Yield the partitions with more anomalies than are kept."""
     for part in parts:

@@ -52,6 +52,8 @@ class ScanOptions(Struct, frozen=True):
     """What logs of brokers and clients say."""
     contents: bool = False
     """Every batch, or record with that depth, is to be compared with those before it."""
+    digests: bool = False
+    """The result names which batches were judged."""
     state: str | None = None
     """Path or URL where what reading gives is saved, for the next audit. Changes nothing that is found."""
     chunk_bytes: int | None = None

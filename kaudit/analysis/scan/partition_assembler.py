@@ -122,7 +122,7 @@ class PartitionAssembler:
         """Take the next range's rows, or why there are none."""
         if isinstance(outcome, Failure):
             self._save_nothing(outcome.reason)
-            self._replay.continuity.skip()
+            self._replay.skip()
             self._unread.add(outcome)
         elif not self._serially and not self._stopped:
             if (
@@ -132,7 +132,7 @@ class PartitionAssembler:
             ):
                 self._state.damaged += 1
             if outcome.not_read is not None:
-                self._replay.continuity.skip()
+                self._replay.skip()
                 self._unread.add(outcome.not_read)
             try:
                 self._serially = outcome.read_to != outcome.stop or not all(map(self._feed, self._parts(outcome)))

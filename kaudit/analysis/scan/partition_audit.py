@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kaudit.analysis.digests.judged import JudgedLog, partition_digest
 from kaudit.analysis.repeats.restarts import Restart
 from kaudit.analysis.repeats.sessions import Handover
 from kaudit.analysis.scan.chunk_plan import OpenSource
@@ -25,6 +26,7 @@ from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, PlacedDamage
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind
+from kaudit.model.digests import PartitionDigest
 from kaudit.model.forgotten_producers import IdleProducer
 from kaudit.model.leader_change import LeaderChange
 from kaudit.model.malformed import MalformedBatch
@@ -90,6 +92,8 @@ class PartitionAudit(Struct):
     """The last epoch and sequence of the producer ids that logs of brokers name; the sequence -1 where none is of that epoch."""
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
+    digest: PartitionDigest | None = None
+    """Which batches were judged, where that is asked for; none of a text, nor where something could not be read."""
     state: StateUse | None = None
     """What was taken from a saved state, where there is one."""
 
@@ -134,6 +138,8 @@ class Needs(Struct, frozen=True):
     markers: bool = True
     states_of: Sequence[int] = ()
     """Producer ids whose last epoch and sequence are asked for."""
+    digest_ranges: int = 0
+    """Most ranges of offsets that digests of the batches are asked for, 0: none are."""
 
 
 def close_partition(
@@ -191,6 +197,7 @@ def close_partition(
         leader_epochs=log.epoch_steps,
         last_states=_last_states(rows, needs.states_of),
         markers=markers,
+        digest=_digest(replay, needs.digest_ranges, unread, compacted=compacted),
         repeats=replay.repeats.result(),
         sessions=replay.sessions.handovers(),
         restarts=restarts,
@@ -199,6 +206,19 @@ def close_partition(
             observations, log.epoch_steps, replay.transitions.leader_changes, compacted=compacted
         ),
     )
+
+
+def _digest(
+    replay: PartitionReplay, most_ranges: int, unread: UnreadSegments, *, compacted: bool
+) -> PartitionDigest | None:
+    directory, continuity = replay.directory, replay.continuity
+    is_text = any(segment.text is not None for segment in directory.segments)
+    if not most_ranges or is_text or unread.unreadable:
+        return None
+    begins_at = continuity.first_offset if unread else None
+    damaged = bool(continuity.damages)
+    log = JudgedLog(directory, replay.log_end_offset, begins_at, compacted=compacted, damaged=damaged)
+    return partition_digest(log, replay.judged, most_ranges)
 
 
 def _last_states(rows: Rows, wanted: Sequence[int]) -> Mapping[int, tuple[int, int]]:

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.analysis.digests.judged import JudgedBatches
 from kaudit.analysis.repeats.non_idempotent_repeats import RepeatDetector
 from kaudit.analysis.repeats.restarts import RestartTracker
 from kaudit.analysis.repeats.sessions import SessionTracker
@@ -82,6 +83,7 @@ class PartitionReplay:
         self.malformed: list[MalformedBatch] = []
         self.more_malformed = 0
         self.counts = Counts()
+        self.judged: JudgedBatches | None = None
         self.kept = kept
         self.still_growing = False
         self.coverage_gaps: frozenset[CoverageGap] = frozenset()
@@ -97,6 +99,9 @@ class PartitionReplay:
         self.coverage_gaps |= chunk.coverage_gaps
         self.listed_aborts |= chunk.listed_aborts
         self.counts.add(chunk.counts)
+        if chunk.leaves is not None:
+            self.judged = self.judged or JudgedBatches()
+            self.judged.add(chunk.leaves)
         if self.continuity.damages or (self.continuity.missing and not self.compacted):
             self.transitions.holes_are_normal = False
         self.transitions.one_leader_epoch = not self.continuity.leader_epoch_changed
@@ -119,6 +124,11 @@ class PartitionReplay:
         if self.kept is not None:
             self.kept.add(chunk, merged, self.transitions.table)
         return True
+
+    def skip(self) -> None:
+        """A chunk could not be read: what follows has nothing to go on from."""
+        self.continuity.skip()
+        self.judged = None
 
     def _count_empty(self, markers: Columns) -> None:
         empty = markers[markers["record_count"] == 0]

@@ -21,6 +21,7 @@ from kaudit.analysis.scan.options import (
 )
 from kaudit.analysis.scan.partition_audit import Needs
 from kaudit.analysis.scan.small_segments import join_small
+from kaudit.model.digests import ranges_each
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.pattern import LayoutPattern, PatternError
@@ -143,8 +144,12 @@ def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDi
         contents = options.contents and directory.topic not in INTERNAL_TOPICS
         if decode or contents:
             plan = [replace(spec, decode=decode, contents=contents and spec.file.text is None) for spec in plan]
+        needed = needs(directory)
+        if options.digests:
+            plan = [replace(spec, digests=spec.file.text is None) for spec in plan]
+            needed = replace(needed, digest_ranges=ranges_each(len(layout.partitions)))
         compacted = options.says_compacted(directory.topic)
-        jobs.append(Job(directory, plan, options.chunk_bytes or CHUNK_BYTES, compacted, needs(directory)))
+        jobs.append(Job(directory, plan, options.chunk_bytes or CHUNK_BYTES, compacted, needed))
     return jobs
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kaudit.analysis.digests.leaves import join_leaves
 from kaudit.analysis.scan.chunk_rows import ChunkRows, Counts, Outcome
 from kaudit.analysis.scan.non_idempotent_rows import join_non_idempotent
 from kaudit.analysis.scan.producer_grouping import group, merge
@@ -131,6 +132,9 @@ def join(parts: Sequence[ChunkRows]) -> ChunkRows:
         more_malformed=sum(part.more_malformed for part in parts),
         decoded=first.decoded,
         listed_aborts=first.listed_aborts.union(*(part.listed_aborts for part in parts)),
+        leaves=None
+        if first.leaves is None
+        else join_leaves([part.leaves for part in parts if part.leaves is not None]),
         last_batch=last.last_batch,
         least_beyond=min((part.least_beyond for part in parts if part.least_beyond is not None), default=None),
     )

@@ -109,6 +109,7 @@ def read_together(spec: ChunkSpec, open_source: OpenSource) -> ChunkRows | None:
         log_start_offset=None,
         latest_timestamp=spec.latest_timestamp,
         segments=np.repeat(np.arange(spec.segment, spec.segment + len(files), dtype=np.int32), lengths),
+        digests=spec.digests,
     )
     rows.joined, rows.decoded = len(spec.joined), spec.decode
     return rows

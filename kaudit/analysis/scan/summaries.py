@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.model.digests import ALGORITHM, Digests
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import PartitionSummary, SegmentSummary, Summary, UnlistedFindings
 from kaudit.source.layout import PartitionDirectory, Unreadable
@@ -57,6 +58,11 @@ def segment_rows(directory: PartitionDirectory, unread: Sequence[Unreadable]) ->
             status=status,
             reason=None if entry is None else entry.reason,
         )
+
+
+def digests_of(parts: Iterable[PartitionAudit]) -> Digests:
+    """Return which batches were judged of the partitions that have digests."""
+    return Digests(ALGORITHM, [part.digest for part in parts if part.digest is not None])
 
 
 def total(

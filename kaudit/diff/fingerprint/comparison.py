@@ -3,17 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kaudit.diff.fingerprint.digests import widened
+from kaudit.analysis.digests.tree import widened
 from kaudit.diff.fingerprint.reading import Rows
+from kaudit.model.digests import LEAF_OFFSETS, MOST_RANGES, RangeDigests
 from kaudit.model.fingerprint import (
-    LEAF_OFFSETS,
     MOST_NARROWED,
-    MOST_RANGES,
     FingerprintComparison,
     HeldBatch,
     ListedBatches,
     PartitionFingerprint,
-    RangeDigests,
 )
 from kaudit.model.replicas import OffsetRange, Relation
 

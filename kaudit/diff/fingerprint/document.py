@@ -7,10 +7,9 @@ import msgspec
 from msgspec import Struct
 
 from kaudit import __version__
+from kaudit.model.digests import ALGORITHM
 from kaudit.model.fingerprint import Fingerprint, PartitionFingerprint
 from kaudit.model.result import NotAudited
-
-SCHEMA = "kaudit.fingerprint/1"
 
 
 class FingerprintError(Exception):
@@ -28,7 +27,7 @@ class _Document(Struct):
 def write_fingerprint(fingerprint: Fingerprint) -> Iterator[str]:
     """Yield the document piece by piece."""
     head = {
-        "schema": SCHEMA,
+        "schema": ALGORITHM,
         "tool": {"name": "kaudit", "version": __version__},
         "inputs": list(fingerprint.inputs),
         "incomplete": fingerprint.incomplete,
@@ -51,8 +50,8 @@ def read_fingerprint_document(text: str) -> Fingerprint:
         document = msgspec.json.decode(text, type=_Document)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise FingerprintError(f"not a fingerprint, which 'kaudit diff --fingerprint DIR' writes: {error}") from None
-    if document.schema != SCHEMA:
-        raise FingerprintError(f"a {document.schema} document, not {SCHEMA}")
+    if document.schema != ALGORITHM:
+        raise FingerprintError(f"a {document.schema} document, not {ALGORITHM}")
     keys = [partition.key for partition in document.partitions]
     if len(set(keys)) < len(keys):
         raise FingerprintError("damaged: a partition is there twice")

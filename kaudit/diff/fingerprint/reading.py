@@ -2,21 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 from msgspec import Struct
 
+from kaudit.analysis.digests.leaves import Leaves, range_leaves
+from kaudit.analysis.digests.tree import Leaf, RowOfRanges, Tree, WholeLog, hexadecimal
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import Depth, ScanOptions
 from kaudit.diff.columns import Columns
-from kaudit.diff.fingerprint.digests import Leaf, Leaves, RowOfRanges, Tree, WholeLog, batches_of, hexadecimal
 from kaudit.diff.replica_reader import ReplicaReader
-from kaudit.model.fingerprint import (
-    LEAF_OFFSETS,
-    MOST_RANGES,
-    HeldBatch,
-    ListedBatches,
-    PartitionFingerprint,
-    RangeDigests,
-)
+from kaudit.model.digests import LEAF_OFFSETS, MOST_RANGES, RangeDigests
+from kaudit.model.fingerprint import HeldBatch, ListedBatches, PartitionFingerprint
 from kaudit.source.layout import ALWAYS_COMPACTED, PartitionDirectory, Unreadable
 
 _NO_END = 1 << 63
@@ -25,7 +21,7 @@ _NO_END = 1 << 63
 class Rows(Struct, frozen=True):
     """Which digests are wanted: rows of ranges as (first offset, width, count), and leaves whose batches are to be listed.
 
-    `most_ranges` is the length of the row over the whole log, 0: none.
+    `most_ranges` is the length of the row over the whole log, 0: none. `cleaned`: of offsets below the cleaner's checkpoint too.
     """
 
     most_ranges: int = MOST_RANGES
@@ -33,6 +29,7 @@ class Rows(Struct, frozen=True):
     listed: Sequence[int] = ()
     start_offset: int = 0
     end_offset: int = _NO_END
+    cleaned: bool = False
 
 
 class FingerprintTask(Struct, frozen=True):
@@ -76,7 +73,7 @@ def read_fingerprint(task: FingerprintTask, options: ScanOptions, open_source: O
     directory, rows = task.directory, task.rows
     log_start = options.log_start_offset if options.log_start_offset is not None else directory.log_start_offset
     # below its checkpoint the log cleaner has removed what it found, and on each replica at a time of its own
-    own_start = max(log_start or 0, directory.first_dirty_offset or 0)
+    own_start = max(log_start or 0, 0 if rows.cleaned else directory.first_dirty_offset or 0)
     start = max(own_start, rows.start_offset)
     reader = ReplicaReader(
         directory, open_source, verify=options.depth is not Depth.HEADERS, log_start_offset=own_start
@@ -86,11 +83,12 @@ def read_fingerprint(task: FingerprintTask, options: ScanOptions, open_source: O
         reader.fill()
         taken = _between(reader.take(_NO_END - 1), start, rows.end_offset)
         batches += len(taken["base_offset"])
-        digests.add(leaves.feed(taken))
+        columns = (taken[name] for name in ("base_offset", "last_offset", "leader_epoch", "crc"))
+        digests.add(leaves.feed(range_leaves(*columns)))
         digests.note(taken)
         if reader.ended:
             break
-    digests.add(leaves.finish())
+    digests.add(leaves.rest())
     says_compacted = directory.topic in ALWAYS_COMPACTED or options.says_compacted(directory.topic)
     end = min(reader.end_offset, rows.end_offset)
     first = directory.segments[0].base_offset if directory.segments else reader.end_offset
@@ -134,7 +132,7 @@ class _Digests:
             bases = rows["base_offset"]
             within = (bases >= first) & (bases < first + LEAF_OFFSETS)
             if within.any():
-                self._listed[first] += batches_of({name: column[within] for name, column in rows.items()})
+                self._listed[first] += _batches({name: column[within] for name, column in rows.items()})
 
     def digest(self) -> str | None:
         return hexadecimal(self._all.digest())
@@ -151,3 +149,13 @@ def _between(rows: Columns, start: int, end: int) -> Columns:
     """Return the batches that lie in offsets `start` to `end` (exclusive), with their ends at least."""
     kept = (rows["last_offset"] >= start) & (rows["last_offset"] < end) & (rows["base_offset"] >= 0)
     return rows if kept.all() else {name: column[kept] for name, column in rows.items()}
+
+
+def _batches(rows: Columns) -> list[HeldBatch]:
+    columns = (
+        rows["base_offset"],
+        rows["last_offset"],
+        rows["leader_epoch"],
+        rows["crc"].astype(np.int64) & 0xFFFF_FFFF,
+    )
+    return [HeldBatch(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]

@@ -2,14 +2,16 @@
 
 import hashlib
 import struct
+from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.diff.columns import COLUMNS
-from kaudit.diff.fingerprint.digests import Leaves, RowOfRanges, WholeLog, widened
-from kaudit.model.fingerprint import LEAF_OFFSETS, MOST_RANGES
+from kaudit.analysis.digests.leaves import Leaves, RangeLeaves, join_leaves, range_leaves
+from kaudit.analysis.digests.tree import Leaf, RowOfRanges, WholeLog, widened
+from kaudit.model.digests import LEAF_OFFSETS, MOST_RANGES
 
 Held = list[tuple[int, int, int, int]]
 
@@ -36,15 +38,29 @@ def logs(draw: st.DrawFn) -> Held:
     return batches
 
 
-def leaves(batches: Held, window: int):
+def part(batches: Held) -> RangeLeaves:
+    columns = zip(*batches, strict=True) if batches else ((),) * 4
+    return range_leaves(*(np.array(column, dtype=np.int64) for column in columns))
+
+
+def leaves(batches: Held, window: int) -> Iterator[Leaf]:
     reader = Leaves()
     for start in range(0, len(batches), window):
-        rows = {name: np.zeros(len(batches[start : start + window]), dtype=np.int64) for name in COLUMNS}
-        columns = zip(*batches[start : start + window], strict=True)
-        for name, column in zip(("base_offset", "last_offset", "leader_epoch", "crc"), columns, strict=True):
-            rows[name] = np.array(column, dtype=np.int64)
-        yield from reader.feed(rows)
-    yield from reader.finish()
+        yield from reader.feed(part(batches[start : start + window]))
+    yield from reader.rest()
+
+
+@settings(deadline=None, max_examples=80)
+@given(logs(), st.lists(st.integers(0, 40), max_size=6), st.integers(0, 6))
+def test_ranges_cut_anywhere_and_joined_by_any_task_have_the_leaves_of_the_log(batches, cuts, joined):
+    bounds = [0, *sorted(min(cut, len(batches)) for cut in cuts), len(batches)]
+    parts = [part(batches[begin:end]) for begin, end in pairwise(bounds)]
+    together = [join_leaves(parts[:joined]), *parts[joined:]]
+    reader = Leaves()
+    found = [leaf for each in together for leaf in reader.feed(each)] + list(reader.rest())
+    numbers = dict.fromkeys(batch[0] // LEAF_OFFSETS for batch in batches)
+    assert found == [(number, expected(batches, number * LEAF_OFFSETS, LEAF_OFFSETS)) for number in numbers]
+    assert sum(each.batches for each in together) == len(batches)
 
 
 @settings(deadline=None, max_examples=80)
@@ -58,6 +74,8 @@ def test_ranges_of_a_whole_log(batches, window, most):
     assert len(made.digests) <= most
     assert made.first_offset <= batches[0][0]
     assert batches[-1][1] < made.end_offset
+    span = 1 << (batches[-1][0]).bit_length()
+    assert whole.digest() == expected(batches, 0, max(span, LEAF_OFFSETS))
     for at, digest in enumerate(made.digests):
         of_range = expected(batches, made.first_offset + at * made.width, made.width)
         assert digest == (None if of_range is None else of_range.hex())

@@ -1,22 +1,19 @@
-"""Digests of batches, and of ranges of offsets over them: a Merkle tree whose leaves are LEAF_OFFSETS offsets each."""
+"""Digests of ranges of offsets: a Merkle tree whose leaves are LEAF_OFFSETS offsets each."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-import numpy as np
+from msgspec import Struct, field
 
-from kaudit.diff.columns import Columns
-from kaudit.model.fingerprint import LEAF_OFFSETS, MOST_RANGES, HeldBatch, RangeDigests
+from kaudit.model.digests import LEAF_OFFSETS, MOST_RANGES, RangeDigests
 
-_LEAF_BITS = LEAF_OFFSETS.bit_length() - 1
-_BATCH = np.dtype([("base_offset", ">i8"), ("last_offset", ">i8"), ("leader_epoch", ">i4"), ("crc", ">u4")])
-"""The bytes of a batch in a leaf, as SHA-256 takes them."""
+LEAF_BITS = LEAF_OFFSETS.bit_length() - 1
 
 Leaf = tuple[int, bytes]
 """The number of a leaf (its first offset divided by LEAF_OFFSETS) and its digest."""
 
 
-class Tree:
+class Tree(Struct):
     """The digest of leaves that come in ascending order.
 
     A node is a range of a power-of-two number of leaves that begins at a multiple of that. Its digest is SHA-256 over the
@@ -24,8 +21,7 @@ class Tree:
     that no leaf to come can change, one a level at most, each with the number of a leaf in it.
     """
 
-    def __init__(self) -> None:
-        self.nodes: list[Leaf] = []
+    nodes: list[Leaf] = field(default_factory=list)
 
     def add(self, number: int, digest: bytes) -> None:
         """Take a leaf, or a node by the number of any leaf in it: right of all before, and not within one of them."""
@@ -70,37 +66,6 @@ def tree_digest(leaves: Iterable[Leaf]) -> bytes | None:
     return tree.digest()
 
 
-class Leaves:
-    """Batches, a window at a time, as leaves. A window may end within a leaf."""
-
-    def __init__(self) -> None:
-        self._number: int | None = None
-        self._hash = hashlib.sha256()
-
-    def feed(self, rows: Columns) -> Iterator[Leaf]:
-        """Yield the leaves that end before the last batch of these rows (in offset order)."""
-        numbers = rows["base_offset"] >> _LEAF_BITS
-        if not len(numbers):
-            return
-        packed = np.empty(len(numbers), dtype=_BATCH)
-        for name in ("base_offset", "last_offset", "leader_epoch"):
-            packed[name] = rows[name]
-        packed["crc"] = rows["crc"].astype(np.int64) & 0xFFFF_FFFF
-        begins = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()]
-        for begin, end in zip(begins, [*begins[1:], len(numbers)], strict=True):
-            number = int(numbers[begin])
-            if number != self._number:
-                yield from self.finish()
-                self._number = number
-            self._hash.update(packed[begin:end].tobytes())
-
-    def finish(self) -> Iterator[Leaf]:
-        """Yield the last leaf, if there is one."""
-        if self._number is not None:
-            yield self._number, self._hash.digest()
-        self._number, self._hash = None, hashlib.sha256()
-
-
 class RowOfRanges:
     """The digests of ranges side by side, from leaves in ascending order; leaves outside of them are passed over."""
 
@@ -110,7 +75,7 @@ class RowOfRanges:
 
     def add(self, leaf: Leaf) -> None:
         """Take a leaf."""
-        at = ((leaf[0] << _LEAF_BITS) - self._first) // self._width
+        at = ((leaf[0] << LEAF_BITS) - self._first) // self._width
         if 0 <= at < self._count:
             self._trees.setdefault(at, Tree()).add(*leaf)
 
@@ -120,19 +85,18 @@ class RowOfRanges:
         return RangeDigests(self._first, self._width, [hexadecimal(digest) for digest in digests])
 
 
-class WholeLog:
+class WholeLog(Struct):
     """At most `most` ranges of equal width over all leaves, however many there will be: the width doubles as they come."""
 
-    def __init__(self, most: int = MOST_RANGES) -> None:
-        self._most = most
-        self._shift = 0
-        self._trees: dict[int, Tree] = {}
+    most: int = MOST_RANGES
+    _shift: int = 0
+    _trees: dict[int, Tree] = field(default_factory=dict)
 
     def add(self, leaf: Leaf) -> None:
         """Take a leaf."""
         number = leaf[0]
         first = next(iter(self._trees), number >> self._shift)
-        while (number >> self._shift) - first >= self._most:
+        while (number >> self._shift) - first >= self.most:
             self._double()
             first = next(iter(self._trees))
         self._trees.setdefault(number >> self._shift, Tree()).add(*leaf)
@@ -143,14 +107,26 @@ class WholeLog:
             return None
         while True:
             held = [at << self._shift for at in self._trees]
-            first, last = min([start_offset >> _LEAF_BITS, *held]), max([(end_offset - 1) >> _LEAF_BITS, *held])
+            first, last = min([start_offset >> LEAF_BITS, *held]), max([(end_offset - 1) >> LEAF_BITS, *held])
             first, last = first >> self._shift, last >> self._shift
-            if last - first < self._most:
+            if last - first < self.most:
                 break
             self._double()
         digests = [self._trees[at].digest() if at in self._trees else None for at in range(first, last + 1)]
         width = LEAF_OFFSETS << self._shift
         return RangeDigests(first * width, width, [hexadecimal(digest) for digest in digests])
+
+    def narrowed(self, most: int) -> "WholeLog":
+        """Return the same in at most `most` ranges; this may not be used any more."""
+        self.most = min(self.most, most)
+        while self._trees and max(self._trees) - min(self._trees) >= self.most:
+            self._double()
+        return self
+
+    def digest(self) -> bytes | None:
+        """Return the digest of all leaves, None of none."""
+        ranges = ((at << self._shift, tree.digest()) for at, tree in self._trees.items())
+        return tree_digest((number, digest) for number, digest in ranges if digest is not None)
 
     def _double(self) -> None:
         narrow, self._trees = self._trees, {}
@@ -169,17 +145,6 @@ def widened(ranges: RangeDigests, first_offset: int, width: int) -> str | None:
     count = width // ranges.width
     held = zip(range(at, at + count), ranges.digests[at : at + count], strict=True)
     return hexadecimal(tree_digest((number, bytes.fromhex(digest)) for number, digest in held if digest is not None))
-
-
-def batches_of(rows: Columns) -> list[HeldBatch]:
-    """Return rows as what a fingerprint lists."""
-    columns = (
-        rows["base_offset"],
-        rows["last_offset"],
-        rows["leader_epoch"],
-        rows["crc"].astype(np.int64) & 0xFFFF_FFFF,
-    )
-    return [HeldBatch(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def hexadecimal(digest: bytes | None) -> str | None:
