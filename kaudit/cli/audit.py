@@ -271,6 +271,7 @@ def show(
         fail_on=request.fail_on.severity,
         producer_ids=frozenset(request.options.producer_ids) or None,
         batches=request.batches,
+        digests=request.options.digests,
         command=" ".join(["kaudit", *map(quote_text, sys.argv[1:])]),
         repository=repository_root(),
         decide=Decision(request.selection, request.policy),

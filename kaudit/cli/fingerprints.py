@@ -1,7 +1,7 @@
 """Running `kaudit diff` with fingerprints: what is made, what is compared, and the exit code."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -15,15 +15,22 @@ from kaudit.cli.parsing import is_fingerprint, parse_names
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_file, split_formats
-from kaudit.diff.fingerprint.document import FingerprintError, read_fingerprint_document, write_fingerprint
+from kaudit.cli.verification import run_verification
+from kaudit.diff.fingerprint.document import (
+    FingerprintError,
+    read_fingerprint_document,
+    schema_of,
+    write_fingerprint,
+)
 from kaudit.engines import fingerprints
 from kaudit.engines.replicas import name_replicas
 from kaudit.model.finding import Severity
-from kaudit.model.fingerprint import Fingerprint
+from kaudit.model.fingerprint import Fingerprint, FingerprintDiff
 from kaudit.model.replicas import Relation
 from kaudit.model.result import NotAudited
 from kaudit.report.console import visible
 from kaudit.report.fingerprints import document, render
+from kaudit.report.saved import SCHEMA as SAVED_SCAN
 from kaudit.source.documents import read_document
 
 _FORMATS = ("table", "json")
@@ -48,28 +55,20 @@ def write_digests(comparison: DiffOptions, options: ScanOptions, _: Sequence[str
 
 
 def run_comparison(comparison: DiffOptions, options: ScanOptions, names: Sequence[str], display: DisplayOptions) -> int:
-    """Compare two sites, one of them at least by its fingerprint; return the exit code."""
+    """Compare two sites, one of them at least by its fingerprint, or logs with what a report judged; return the exit code."""
     documents, sites = _sorted(options.paths)
     given = parse_names(names, options.paths)
+    texts = {path: _text(path) for path in documents}
+    reports = [path for path in documents if schema_of(texts[path]) == SAVED_SCAN]
+    if reports:
+        if len(documents) > 1 or not sites or names:
+            raise UsageError(f"{reports[0]}: a saved report is held against directories: one report, and no --name")
+        saved, reading = (reports[0], texts[reports[0]]), replace(options, paths=sites)
+        return run_verification(comparison, reading, saved, _targets(comparison, options), display)
     if len(options.paths) != 2:
         raise UsageError("fingerprints are compared two at a time: one with a directory, or with another fingerprint")
-    targets = [
-        RowTarget(name, output_file(file, options.paths))
-        for name, file in split_formats(comparison.output.output_format or (), comparison.output.output)
-    ]
-    for target in targets:
-        if target.form not in _FORMATS:
-            raise UsageError(f"--output-format {target.form}: a comparison of fingerprints is {' or '.join(_FORMATS)}")
-    read = [_read(path) for path in documents]
-    titles = {replica.path: replica.name for replica in name_replicas(options.paths, given)}
-    if sites:
-        site = next(replica for replica in name_replicas(options.paths, given) if replica.path == sites[0])
-        reading = replace(options, paths=sites)
-        each = comparison.engine.choose().each_partition
-        with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
-            found = fingerprints.compare_with_logs(reading, site, titles[documents[0]], read[0], progress, each=each)
-    else:
-        found = fingerprints.compare_fingerprints((titles[documents[0]], titles[documents[1]]), (read[0], read[1]))
+    targets = _targets(comparison, options)
+    found = _compared(comparison, options, {path: _parsed(path, texts[path]) for path in documents}, given, display)
     narrowing = " ".join(["kaudit diff --fingerprint", *map(quote_text, options.paths)]) if sites else None
     for target in targets:
         console = console_of(target, display.terminal)
@@ -83,19 +82,59 @@ def run_comparison(comparison: DiffOptions, options: ScanOptions, names: Sequenc
     return code
 
 
+def _targets(comparison: DiffOptions, options: ScanOptions) -> list[RowTarget]:
+    targets = [
+        RowTarget(name, output_file(file, options.paths))
+        for name, file in split_formats(comparison.output.output_format or (), comparison.output.output)
+    ]
+    for target in targets:
+        if target.form not in _FORMATS:
+            raise UsageError(f"--output-format {target.form}: a comparison of fingerprints is {' or '.join(_FORMATS)}")
+    return targets
+
+
+def _compared(
+    comparison: DiffOptions,
+    options: ScanOptions,
+    read: Mapping[str, Fingerprint],
+    given: Mapping[str, str],
+    display: DisplayOptions,
+) -> FingerprintDiff:
+    replicas = name_replicas(options.paths, given)
+    titles = {replica.path: replica.name for replica in replicas}
+    if len(read) == 2:
+        (one, ours), (other, theirs) = read.items()
+        return fingerprints.compare_fingerprints((titles[one], titles[other]), (ours, theirs))
+    ((name, theirs),) = read.items()
+    site = next(replica for replica in replicas if replica.path not in read)
+    reading = replace(options, paths=[site.path])
+    each = comparison.engine.choose().each_partition
+    with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
+        return fingerprints.compare_with_logs(reading, site, titles[name], theirs, progress, each=each)
+
+
 def _sorted(paths: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the fingerprints and the directories."""
     return [path for path in paths if is_fingerprint(path)], [path for path in paths if not is_fingerprint(path)]
 
 
 def _read(file: str) -> Fingerprint:
+    return _parsed(file, _text(file))
+
+
+def _text(file: str) -> str:
     try:
-        return read_fingerprint_document(read_document(file))
+        return read_document(file)
     except FileNotFoundError:
         raise UsageError(f"no such file: {file}") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"{file}: cannot be read: {reason}") from error
+
+
+def _parsed(file: str, text: str) -> Fingerprint:
+    try:
+        return read_fingerprint_document(text)
     except FingerprintError as error:
         raise UsageError(f"{file}: {visible(str(error))}") from error
 

@@ -251,6 +251,13 @@ SparkSettings = Annotated[
 BatchesTable = Annotated[
     bool, typer.Option("--batches", help="With --output-format parquet: a row for every batch too.")
 ]
+DigestsOption = Annotated[
+    bool,
+    typer.Option(
+        "--digests",
+        help="Name in the report the batches that were judged, by digests: kaudit diff REPORT.json DIR proves later that they are the same.",
+    ),
+]
 Statistics = Annotated[
     bool,
     typer.Option("--statistics", help="With table: count findings and their cost by check, instead of listing them."),

@@ -280,10 +280,14 @@ SCAN_COLUMNS: Mapping[str, Column] = {
         reference="the replica whose log the others would follow",
         leader_epochs="JSON: the leader epochs and their start offsets",
         codec="none, gzip, snappy, lz4 or zstd",
+        algorithm="how the digest was made, and by which version of it",
+        digest="digest of the batches that were judged, null without one",
+        ranges="JSON: digests of ranges of their offsets",
     ),
     **_columns(
         "bool",
         compacted="the partition is compacted",
+        damaged="some bytes were no valid batch: they are in no digest",
         is_transactional="transactional flag",
         is_control="control flag",
         is_log_append_time="timestamps are the broker's",
@@ -329,7 +333,7 @@ SCAN_COLUMNS: Mapping[str, Column] = {
         common_end_offset="offset below which all replicas agree",
         first_difference="first offset at which replicas differ",
         truncation_offset="where the replica would truncate its log to follow the reference",
-        start_offset="first offset of the replica's log",
+        start_offset="first offset of the replica's log, or of what was judged of it",
         end_offset="offset after the replica's last record",
         only_first_offset="first offset that only this replica holds",
         only_last_offset="last offset that only this replica holds",
@@ -355,6 +359,9 @@ SCAN_TABLES: Mapping[str, tuple[str, ...]] = {
     ),
     "partitions": PartitionSummary.__struct_fields__,
     "segments": SegmentSummary.__struct_fields__,
+    "digests": (
+        *_REPLICA, "start_offset", "end_offset", "batches", "digest", "algorithm", "ranges", "compacted", "damaged",
+    ),
     "timelines": (
         *_REPLICA, "producer_id", "transactional_id", "entry", "kind", "first_offset", "last_offset", "first_sequence",
         "last_sequence", "producer_epoch", "batches", "records", "bytes", "min_timestamp", "max_timestamp",

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from kaudit.model.digests import Digests
 from kaudit.model.finding import Finding
 from kaudit.model.result import Expected, ScanResult
 from kaudit.report.console import visible
+from kaudit.report.digests import more_digests, named_digests
 from kaudit.report.formatting import extent, partition_of, plural, short_producer_of, span, verdict
 from kaudit.report.impact import with_impact
 from kaudit.report.incidents import describe, distinct, fingerprints, impact_of, members
@@ -32,6 +34,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
         _table(listed),
         f"… and {omitted_text(left_out)}." if left_out else "",
         _baseline(result),
+        _judged(result.digests),
         _unread(result, unreadable=True),
         _unread(result, unreadable=False),
     ]
@@ -96,6 +99,20 @@ def _baseline(result: ScanResult) -> str:
 def _entries(entries: Sequence[Expected]) -> list[str]:
     lines = [f"- `{visible(entry.fingerprint)}` {prose(entry.summary)}" for entry in entries[:_LINES_SHOWN]]
     return [*lines, *_rest(len(entries))]
+
+
+def _judged(digests: Digests | None) -> str:
+    if digests is None or not digests.partitions:
+        return ""
+    lines = [f"- {code(digest)}: {prose(what)}" for what, digest in named_digests(digests.partitions, _LINES_SHOWN)]
+    return "\n".join(
+        [
+            f"Judged ({digests.algorithm}):",
+            "",
+            *lines,
+            *(f"- … and {more}" for more in more_digests(digests, _LINES_SHOWN)),
+        ]
+    )
 
 
 def _unread(result: ScanResult, *, unreadable: bool) -> str:

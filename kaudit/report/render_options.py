@@ -44,6 +44,8 @@ class RenderOptions(Struct, frozen=True):
     recorded: "Mapping[str | None, RecordedScan]" = field(default_factory=dict)
     producer_ids: frozenset[int] | None = None
     batches: bool = False
+    digests: bool = False
+    """Tables have a row for each partition replica's digests."""
     command: str = "kaudit"
     repository: str | None = None
     decide: Decide = as_found

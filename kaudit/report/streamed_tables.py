@@ -20,7 +20,7 @@ from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.output import Row, Tables
 from kaudit.report.parquet import arrow_schema, columns_to_ipc, to_ipc
 from kaudit.report.render_options import Decide, RenderOptions
-from kaudit.report.tables import finding_row, producer_row, scan_tables, timeline_rows
+from kaudit.report.tables import digest_row, finding_row, producer_row, scan_tables, timeline_rows
 
 _PIECE_ROWS = 20_000
 """Rows made at once: some MB as Python objects."""
@@ -61,7 +61,7 @@ def _recorded(result: ScanResult, options: RenderOptions, shown: Shown) -> Table
     tables = scan_tables(result, options)
     by_engine = [recorded.tables for recorded in options.recorded.values() if recorded.tables is not None]
     if by_engine:
-        writer = TablePieces(options.decide, options.log_start_offset, shown)
+        writer = TablePieces(options.decide, options.log_start_offset, shown, options.digests)
         batches = write_batches if options.batches else None
         return replace(
             tables,
@@ -127,11 +127,12 @@ class TablePieces(Struct, frozen=True):
     decide: Decide
     log_start_offset: int | None = None
     shown: Shown = _EVERYBODY
+    digests: bool = False
 
     def tables(self, *, batches: bool) -> Sequence[str]:
         """Return the names of all tables that there are pieces of."""
         names = ("findings", "partitions", "segments", "timelines", "producers")
-        return (*names, "batches") if batches else names
+        return (*names, *(["digests"] if self.digests else []), *(["batches"] if batches else []))
 
     def schema(self, table: str) -> Any:  # noqa: ANN401 - pyarrow has no types
         """Return the Arrow schema of a table."""
@@ -152,6 +153,8 @@ class TablePieces(Struct, frozen=True):
         yield from _pieces("partitions", [partition_summary(part, self.log_start_offset).to_dict()])
         segments = segment_rows(part.directory, [*part.unreadable, *part.removed])
         yield from _pieces("segments", (segment.to_dict() for segment in segments))
+        if part.digest is not None:
+            yield from _pieces("digests", [digest_row(part.digest)])
         yield from write_histories(history, findings, remembers_markers, self.shown)
 
 

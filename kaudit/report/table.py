@@ -8,6 +8,7 @@ from kaudit.model.result import ScanResult, Suggestion
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.counts import check_counts, topic_counts
 from kaudit.report.coverage import coverage_sections, text_of
+from kaudit.report.digests import digest_section
 from kaudit.report.formatting import extent, plural
 from kaudit.report.incident_block import incident_sections
 from kaudit.report.most_severe import omitted_text
@@ -21,7 +22,8 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return the report as text."""
     shown = options.for_people(result.findings)
     sections = finding_sections(shown, options, many_inputs=len(result.inputs) > 1)
-    sections += [_overview(result, shown, options), *coverage_sections(result, options)]
+    sections += [_overview(result, shown, options), digest_section(result.digests, options.console)]
+    sections += coverage_sections(result, options)
     return text_of([*sections, *(_suggestion(suggestion, options.console) for suggestion in result.suggestions)])
 
 

@@ -4,6 +4,7 @@ import json
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 
+from kaudit.model.digests import ALGORITHM, PartitionDigest
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
@@ -74,7 +75,9 @@ def _tables(result: ScanResult, options: RenderOptions, more: Mapping[str, Seque
         "segments": [segment.to_dict() for segment in result.segments],
         **more,
     }
-    in_tables = ("partitions", "baseline")
+    if result.digests is not None:
+        rows["digests"] = list(map(digest_row, result.digests.partitions))
+    in_tables = ("partitions", "baseline", "digests")
     manifest = {name: value for name, value in header(result, SCHEMA, options).items() if name not in in_tables}
     return Tables(rows, manifest)
 
@@ -84,6 +87,12 @@ def finding_row(finding: Finding) -> Row:
     fields = finding.to_dict()
     nested = ("evidence", "explanations", "impact", "known_bugs", "next", "absent")
     return {**fields, **{name: to_json(fields[name]) for name in nested}}
+
+
+def digest_row(digest: PartitionDigest) -> Row:
+    """Return a row of `digests`: the digests of ranges are JSON."""
+    fields = digest.to_dict()
+    return {**fields, "algorithm": ALGORITHM, "ranges": to_json(fields["ranges"])}
 
 
 def to_json(value: object) -> str:

@@ -17,13 +17,14 @@ Examples:
   kaudit diff before-restart/b1 after-restart/b1
   kaudit diff --fingerprint /data/kafka > site-a.json
   kaudit diff site-a.json /data/kafka
+  kaudit diff report.json /data/kafka
 """
 
 _Replicas = Annotated[
     list[str],
     typer.Argument(
         metavar="DIR",
-        help="One directory a replica: a broker's log directory, or a partition's; two or more. Or a fingerprint (.json, or - for stdin) and a directory, or two fingerprints.",
+        help="One directory a replica: a broker's log directory, or a partition's; two or more. Or a fingerprint (.json, or - for stdin) and a directory, or two fingerprints; or a report of 'kaudit scan --digests' and directories.",
     ),
 ]
 _Names = Annotated[

@@ -12,13 +12,15 @@ Examples:
   kaudit scan /var/lib/kafka/data
   kaudit scan --topic orders --broker-version 2.8.2 /disk1/kafka /disk2/kafka
   kaudit scan --output-format json:report.json --output-format table orders-3
+  kaudit scan --digests --output-format json:report.json /var/lib/kafka/data
 """
 
 
-class _ScanTables(TableOptions, frozen=True, kw_only=True):
-    """What tables show, and which rows parquet has."""
+class _ScanOutput(TableOptions, frozen=True, kw_only=True):
+    """What tables show, which rows parquet has, and what names the batches that were judged."""
 
     batches: options.BatchesTable = False
+    digests: options.DigestsOption = False
 
 
 app = typer.Typer()
@@ -31,7 +33,7 @@ def scan(  # noqa: PLR0913 - its groups of options
     paths: options.Paths,
     *,
     audit: AuditOptions,
-    tables: _ScanTables,
+    output: _ScanOutput,
     engine: EngineOptions,
     display: DisplayOptions,
 ) -> int:
@@ -41,11 +43,18 @@ def scan(  # noqa: PLR0913 - its groups of options
     """
     from msgspec.structs import replace
 
-    from kaudit.analysis.scan.options import UsageError
+    from kaudit.analysis.scan.options import Depth, UsageError
     from kaudit.cli.audit import run_scan
 
     request = audit.request(settings_of(context), paths, display)
-    request = replace(request, statistics=tables.statistics, batches=tables.batches)
-    if tables.batches and not any(target.form.directory for target in request.targets):
+    if output.digests and request.options.depth is Depth.HEADERS:
+        raise UsageError("--digests needs CRCs that were checked: --depth crc or records")
+    request = replace(
+        request,
+        options=replace(request.options, digests=output.digests),
+        statistics=output.statistics,
+        batches=output.batches,
+    )
+    if output.batches and not any(target.form.directory for target in request.targets):
         raise UsageError("--batches needs --output-format parquet")
     return run_scan(request, engine.choose())

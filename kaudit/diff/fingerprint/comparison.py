@@ -36,10 +36,10 @@ def compare(names: tuple[str, str], ours: PartitionFingerprint, theirs: Partitio
     """Compare what two sites, which are named, hold of one partition."""
     logs = [Bounds(side.log_start_offset, side.log_end_offset) for side in (ours, theirs)]
     found = blocks(ours, theirs)
-    differing = [OffsetRange(block.first, block.end - 1) for block in _joined(found) if block.same is False]
+    differing = [OffsetRange(block.first, block.end - 1) for block in joined(found) if block.same is False]
     common = Bounds(max(log.start for log in logs), min(log.end for log in logs))
-    known = [block for block in _joined(found) if block.same is not None]
-    unknown = list(_without(common, known))
+    known = [block for block in joined(found) if block.same is not None]
+    unknown = list(without(common, known))
     compacted = ours.compacted or theirs.compacted
     identical = common.start
     for block in known:
@@ -147,18 +147,18 @@ def _held(side: PartitionFingerprint, first: int, end: int) -> Bounds:
     return Bounds(start, max(start, min(end, side.end_offset)))
 
 
-def _joined(found: Sequence[Block]) -> list[Block]:
-    """Blocks side by side that say the same, as one."""
-    joined: list[Block] = []
+def joined(found: Sequence[Block]) -> list[Block]:
+    """Return blocks side by side that say the same as one."""
+    together: list[Block] = []
     for block in found:
-        if joined and joined[-1].end == block.first and joined[-1].same is block.same:
-            joined[-1] = Block(joined[-1].first, block.end, max(joined[-1].width, block.width), block.same)
+        if together and together[-1].end == block.first and together[-1].same is block.same:
+            together[-1] = Block(together[-1].first, block.end, max(together[-1].width, block.width), block.same)
         else:
-            joined.append(block)
-    return joined
+            together.append(block)
+    return together
 
 
-def _without(within: Bounds, known: Sequence[Block]) -> Iterator[OffsetRange]:
+def without(within: Bounds, known: Sequence[Block]) -> Iterator[OffsetRange]:
     """Yield what of a range no block says anything about."""
     position = within.start
     for block in known:

@@ -16,6 +16,10 @@ class FingerprintError(Exception):
     """The text is no fingerprint; the message says what is wrong with it."""
 
 
+class _Head(Struct):
+    schema: str
+
+
 class _Document(Struct):
     schema: str
     inputs: Sequence[str]
@@ -37,6 +41,14 @@ def write_fingerprint(fingerprint: Fingerprint) -> Iterator[str]:
     for number, partition in enumerate(fingerprint.partitions):
         yield ("\n    " if not number else ",\n    ") + msgspec.json.encode(partition).decode()
     yield "\n  ]\n}\n"
+
+
+def schema_of(text: str) -> str | None:
+    """Return the schema that a JSON document names, None where it names none."""
+    try:
+        return msgspec.json.decode(text, type=_Head).schema
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None
 
 
 def read_fingerprint_document(text: str) -> Fingerprint:

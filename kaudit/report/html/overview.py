@@ -10,6 +10,7 @@ from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import BaselineComparison, ScanResult
 from kaudit.model.total_impact import total_impact
 from kaudit.report.coverage import rules_text
+from kaudit.report.digests import more_digests, named_digests
 from kaudit.report.formatting import extent, headline
 from kaudit.report.html.page_model import (
     CheckCount,
@@ -33,6 +34,7 @@ from kaudit.report.table import hidden_lines, nothing_text
 
 MOST_INCIDENTS = 200
 _MOST_OF_INCIDENT = 100
+_MOST_DIGESTS = 20
 _MOST_CELLS = 3_000
 _FOR_INCIDENTS = 300_000
 _FOR_NOT_AUDITED = 150_000
@@ -128,6 +130,11 @@ def _facts(result: ScanResult, shown: Sequence[Finding]) -> Iterator[tuple[str, 
     yield from (("not shown in the verdict", line) for line in hidden_lines(result, shown))
     if result.baseline is not None:
         yield "baseline", _baseline(result.baseline)
+    if result.digests is not None:
+        for what, digest in named_digests(result.digests.partitions, _MOST_DIGESTS):
+            yield f"judged ({result.digests.algorithm})", f"{what}: {digest}"
+        for more in more_digests(result.digests, _MOST_DIGESTS):
+            yield f"judged ({result.digests.algorithm})", more
     for suggestion in result.suggestions:
         yield suggestion.reason, suggestion.command
 

@@ -1,0 +1,120 @@
+"""A saved report held against logs: one task a partition, done by an engine."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UsageError
+from kaudit.diff.fingerprint.reading import FingerprintTask, ReadFingerprint, read_fingerprint
+from kaudit.diff.fingerprint.verification import rows_of_judged, verify
+from kaudit.engines.partition_tasks import EachPartition, each_partition
+from kaudit.model.digests import PartitionDigest
+from kaudit.model.result import NotAudited
+from kaudit.model.verification import PartitionVerification, Verdict, Verification
+from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.source.uri import UrlError
+
+Key = tuple[str, int]
+
+
+def verify_report(
+    options: ScanOptions,
+    judged: Sequence[PartitionDigest],
+    progress: Progress,
+    each: EachPartition = each_partition,
+) -> Verification:
+    """Hold what lies under `options.paths` against what a report judged, of the topics and partitions that are asked for.
+
+    Raises:
+        UsageError: a path does not exist, or it is not clear which replica of a partition is which.
+        NothingToAuditError: no segment was found, or the report judged nothing of what is asked for.
+
+    """
+    wanted = [entry for entry in judged if _is_wanted(options, *entry.key)]
+    if not wanted:
+        raise NothingToAuditError("nothing to verify: the report names no digest of what is asked for")
+    layout = _layout(options)
+    there = [entry for entry in layout.partitions if _is_wanted(options, entry.topic, entry.partition)]
+    if not layout.unreadable and not any(directory.segments for directory in there):
+        raise NothingToAuditError(f"nothing to verify under {', '.join(options.paths)}: no segment was found")
+    held = _matched(wanted, there)
+    work = [
+        FingerprintTask(held[number], rows_of_judged(entry)) for number, entry in enumerate(wanted) if number in held
+    ]
+    progress.start(sum(task.bytes for task in work))
+    read = list(each(work, read_fingerprint, options, progress)) if work else []
+    by_number = dict(zip(held, read, strict=True))
+    found = [
+        _missing(entry) if number not in by_number else _verified(entry, by_number[number], held[number])
+        for number, entry in enumerate(wanted)
+    ]
+    keys = {entry.key for entry in wanted}
+    not_judged = dict.fromkeys(key for entry in there if (key := (entry.topic, entry.partition)) not in keys)
+    not_audited = [
+        *(NotAudited(entry.path, entry.reason, unreadable=True) for entry in layout.unreadable),
+        *(NotAudited(entry.path, entry.reason, unreadable=True) for one in read for entry in one.unreadable),
+        *(NotAudited(entry.path, entry.reason) for entry in chain.from_iterable(one.removed for one in read)),
+    ]
+    return Verification(
+        options.paths, found, list(not_judged), not_audited, any(entry.unreadable for entry in not_audited)
+    )
+
+
+def _is_wanted(options: ScanOptions, topic: str, partition: int) -> bool:
+    return (not options.topics or topic in options.topics) and (
+        not options.partitions or partition in options.partitions
+    )
+
+
+def _layout(options: ScanOptions) -> Layout:
+    try:
+        return discover(options.paths, cluster=options.cluster)
+    except PathNotFoundError as error:
+        raise UsageError(f"no such file or directory: {error}") from error
+    except UrlError as error:
+        raise UsageError(str(error)) from error
+
+
+def _matched(
+    wanted: Sequence[PartitionDigest], there: Sequence[PartitionDirectory]
+) -> Mapping[int, PartitionDirectory]:
+    """Return by its place in `wanted` where each partition replica lies: that of its name, or the only one of the partition."""
+    directories, judged = defaultdict[Key, list[PartitionDirectory]](list), defaultdict[Key, list[int]](list)
+    for directory in there:
+        directories[directory.topic, directory.partition].append(directory)
+    for number, entry in enumerate(wanted):
+        judged[entry.key].append(number)
+    found: dict[int, PartitionDirectory] = {}
+    for key, numbers in judged.items():
+        places = directories[key]
+        if len(places) == len(numbers) == 1:
+            found[numbers[0]] = places[0]
+            continue
+        own = {directory.replica: directory for directory in places}
+        named = {number: own[wanted[number].replica] for number in numbers if wanted[number].replica in own}
+        if places and not named:
+            names = ", ".join(wanted[number].replica for number in numbers)
+            raise UsageError(
+                f"{key[0]}-{key[1]}: the report judged {names}, and here lie {', '.join(own)}: the names do not say which is which"
+            )
+        found |= named
+    return dict(sorted(found.items()))
+
+
+def _missing(judged: PartitionDigest) -> PartitionVerification:
+    return PartitionVerification(
+        topic=judged.topic,
+        partition=judged.partition,
+        replica=judged.replica,
+        verdict=Verdict.MISSING,
+        start_offset=judged.start_offset,
+        end_offset=judged.end_offset,
+    )
+
+
+def _verified(judged: PartitionDigest, read: ReadFingerprint, directory: PartitionDirectory) -> PartitionVerification:
+    cleaned_below = directory.first_dirty_offset
+    if cleaned_below is None:
+        cleaned_below = judged.end_offset if judged.compacted or read.fingerprint.compacted else 0
+    return verify(judged, read.fingerprint, cleaned_below, read_whole=not read.unreadable)
