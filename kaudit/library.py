@@ -40,6 +40,7 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
     baseline: AnyPath | None = None,
     command_config: AnyPath | None = None,
     state: AnyPath | None = None,
+    digests: bool = False,
     engine: str = "local",
     spark: Any = None,  # noqa: ANN401 - a SparkSession: pyspark is an extra
 ) -> ScanResult:
@@ -47,7 +48,8 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
 
     `paths` are what `kaudit scan` takes. Times without a zone are UTC. `select` and `ignore` are codes, prefixes or names of checks,
     `compacted_topics` names or patterns; `command_config` is the property file to connect to kafka:// with. No other configuration
-    is read. `state` is where what reading gives is kept between audits, for the local engine. `jobs` is 1 so that a library never forks unasked; None is one process per core. `engine` is local, or spark: on
+    is read. `state` is where what reading gives is kept between audits, for the local engine. `digests`: `result.digests`
+    names the batches that were judged. `jobs` is 1 so that a library never forks unasked; None is one process per core. `engine` is local, or spark: on
     the session `spark`, one of Spark Connect too, else on the one that runs or on a new one on this machine.
 
     Raises:
@@ -61,6 +63,8 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
         raise UsageError('a Spark session is given: say engine="spark" too')
     if state is not None and engine != "local":
         raise UsageError("a state is for the local engine, and for kaudit scan --engine spark")
+    if digests and Depth(depth) is Depth.HEADERS:
+        raise UsageError("digests need CRCs that were checked: depth crc or records")
     options = ScanOptions(
         paths=[os.fspath(path) for path in _each(paths)],
         broker_version=_version(broker_version),
@@ -75,6 +79,7 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
         jobs=jobs,
         depth=Depth(depth),
         state=None if state is None else os.fspath(state),
+        digests=digests,
         cluster=ClusterOptions(None if command_config is None else os.fspath(command_config)),
     )
     selection = Selection(parse_codes(select, "select"), parse_codes(ignore, "ignore"))

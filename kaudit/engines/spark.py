@@ -341,7 +341,7 @@ def _matched(spark: "SparkSession", state: OpenedState, jobs: Sequence[Job], *, 
     match = partial(_match, state=state, open_source=from_here(), resumes=resumes)
     answers = ask_tasks(spark, "kaudit: what of the saved state holds?", questions, match)
     found = [saved for answer in answers for saved in answer]
-    return [replace(job, saved=saved) for job, saved in zip(jobs, found, strict=True)]
+    return [replace(state.planned(job), saved=saved) for job, saved in zip(jobs, found, strict=True)]
 
 
 def _match(

@@ -169,7 +169,7 @@ def scan_with(spark: "SparkSession", options: ScanOptions) -> ScanResult:
     read = ReadOptions(
         **{
             name: getattr(asked, name)
-            for name in ("paths", "topics", "partitions", "log_start_offset", "compacted_topics")
+            for name in ("paths", "topics", "partitions", "log_start_offset", "compacted_topics", "digests")
         },
         depth=asked.depth.value,
         command_config=asked.cluster.command_config,

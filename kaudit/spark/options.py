@@ -21,7 +21,7 @@ class ReadOptions(Struct, frozen=True):
     """What to read: `paths` as `kaudit scan` takes them; offsets and times (ms) are inclusive, None means unbounded.
 
     `partition_bytes`: bytes of segments that a task reads, about. `cut`: tasks may read parts of segments. `pushdown`: filters
-    of Spark choose segments before they are read.
+    of Spark choose segments before they are read. `digests`: chunks have what digests of their batches need.
     """
 
     paths: Sequence[str] = ()
@@ -38,6 +38,7 @@ class ReadOptions(Struct, frozen=True):
     partition_bytes: int | None = None
     cut: bool = False
     pushdown: bool = False
+    digests: bool = False
 
     def to_text(self) -> dict[str, str]:
         """Return the options of a data source."""
@@ -49,7 +50,7 @@ class ReadOptions(Struct, frozen=True):
 
     def scan_options(self, **audit: Any) -> ScanOptions:  # noqa: ANN401 - fields of ScanOptions
         """Return the options of an audit of what is read."""
-        names = ("paths", "topics", "partitions", "log_start_offset", "compacted_topics")
+        names = ("paths", "topics", "partitions", "log_start_offset", "compacted_topics", "digests")
         own = {name: getattr(self, name) for name in names}
         return ScanOptions(**own, depth=Depth(self.depth), cluster=ClusterOptions(self.command_config), **audit)
 
@@ -58,7 +59,7 @@ _NAMES = ReadOptions.__struct_fields__
 _TEXTS = ("paths", "topics", "compacted_topics")
 _NUMBERS = ("partitions",)
 _TIMES = ("since", "until")
-_FLAGS = ("cut", "pushdown")
+_FLAGS = ("cut", "pushdown", "digests")
 _PLAIN = ("depth", "command_config")
 
 

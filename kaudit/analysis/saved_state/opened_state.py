@@ -33,11 +33,18 @@ class OpenedState(Struct, frozen=True):
     settings: Settings
     use: StateUse = field(default_factory=StateUse)
 
+    def planned(self, job: Job) -> Job:
+        """Return the job so that it reads what this state keeps: digests too, once an audit was asked for them."""
+        if not self.settings.digests:
+            return job
+        return replace(job, plan=[replace(spec, digests=spec.file.text is None) for spec in job.plan])
+
     def matched(self, job: Job, open_source: OpenSource, *, resumes: bool) -> Job:
-        """Return the job with what holds of what is saved; what texts and brokers show is never saved.
+        """Return the job, planned, with what holds of what is saved; what texts and brokers show is never saved.
 
         `resumes`: nobody needs the rows but the audit itself.
         """
+        job = self.planned(job)
         if any(spec.contents or spec.file.text is not None or spec.file.fetched is not None for spec in job.plan):
             return job
         own = directory_of(self.uri, job.directory.directory)
@@ -97,9 +104,9 @@ def open_state(state: str, options: ScanOptions, layout: Layout) -> OpenedState:
     except UrlError as error:
         raise UsageError(f"--state {error}") from error
     _refuse_inputs(state, uri, options, layout)
-    settings = Settings(__version__, options.depth.value)
+    settings = Settings(__version__, options.depth.value, options.digests)
     try:
-        notice = _manifest_notice(store, uri, settings)
+        settings, notice = _settled(store, uri, settings)
     except OSError as error:
         raise UsageError(f"--state {state}: {error.strerror or error}") from error
     return OpenedState(uri, settings, StateUse(notice=notice))
@@ -124,15 +131,14 @@ def _resolved(uri: Uri) -> Uri:
     return replace(uri, scheme=uri.scheme.replace("s3a", "s3"))
 
 
-def _manifest_notice(store: WritableFileSystem, uri: Uri, settings: Settings) -> str | None:
-    """Make sure that the manifest names these settings; return why what was there is of no use.
+def _settled(store: WritableFileSystem, uri: Uri, settings: Settings) -> tuple[Settings, str | None]:
+    """Make sure that the manifest names these settings, and digests if it did; return them, and why what was there is of no use.
 
     Raises:
         UsageError: the directory holds something else.
         OSError: it cannot be read or written.
 
     """
-    written = json.dumps({"schema": _SCHEMA, "kaudit": settings.kaudit, "depth": settings.depth}, sort_keys=True)
     notice = None
     try:
         found = store.read_start(uri / _MANIFEST, _MANIFEST_BYTES)
@@ -140,12 +146,20 @@ def _manifest_notice(store: WritableFileSystem, uri: Uri, settings: Settings) ->
         if any(_names(store, uri)):
             raise UsageError(f"--state {uri}: holds something else than a state of kaudit") from None
     else:
-        if found == written.encode():
-            return None
+        with_digests = replace(settings, digests=True)
+        if found in (_written(settings), _written(with_digests)):
+            return (settings if found == _written(settings) else with_digests), None
         notice = _difference(found, settings)
     store.make_directory(uri)
-    store.put(uri / _MANIFEST, BytesIO(written.encode()))
-    return notice
+    store.put(uri / _MANIFEST, BytesIO(_written(settings)))
+    return settings, notice
+
+
+def _written(settings: Settings) -> bytes:
+    manifest: dict[str, object] = {"schema": _SCHEMA, "kaudit": settings.kaudit, "depth": settings.depth}
+    if settings.digests:
+        manifest["digests"] = True
+    return json.dumps(manifest, sort_keys=True).encode()
 
 
 def _names(store: WritableFileSystem, uri: Uri) -> Iterator[str]:
@@ -163,4 +177,6 @@ def _difference(found: bytes, settings: Settings) -> str:
         return "its manifest is damaged"
     if schema != _SCHEMA or version != settings.kaudit:
         return f"kaudit {version} wrote it, this is {settings.kaudit}"
-    return f"it is of --depth {depth}, this is --depth {settings.depth}"
+    if depth != settings.depth:
+        return f"it is of --depth {depth}, this is --depth {settings.depth}"
+    return "it is without --digests"

@@ -44,10 +44,11 @@ class FileIdentity(Struct, frozen=True, array_like=True):
 
 
 class Settings(Struct, frozen=True):
-    """What must be the same for rows to be of use: the version of kaudit, and how deep segments were read."""
+    """What must be the same for rows to be of use: the version of kaudit, how deep segments were read, and whether for digests too."""
 
     kaudit: str
     depth: str
+    digests: bool = False
 
 
 class SavedPartition(Struct, frozen=True):

@@ -70,6 +70,9 @@ class KeptRows(Struct):
 class PartitionReplay:
     """Takes a partition's chunks in offset order. A chunk that is refused asks for the partition to be read serially."""
 
+    judged: JudgedBatches | None = None
+    """The digests of the batches, where chunks have what they need."""
+
     def __init__(self, directory: PartitionDirectory, fetch_run: FetchRun, kept: RowSink | None = None) -> None:
         self.directory = directory
         self.continuity = Continuity(directory.segments, directory.log_start_offset)
@@ -83,7 +86,6 @@ class PartitionReplay:
         self.malformed: list[MalformedBatch] = []
         self.more_malformed = 0
         self.counts = Counts()
-        self.judged: JudgedBatches | None = None
         self.kept = kept
         self.still_growing = False
         self.coverage_gaps: frozenset[CoverageGap] = frozenset()
