@@ -71,19 +71,15 @@ def test_samples(request, engine_name, name):
 
 
 @pytest.mark.parametrize("name", CAPTURES)
-def test_captures(local, arrow, evidence, name):
+def test_captures(local, evidence, name):
     path = evidence.capture(name)
-    known = fingerprints(path)
-    assert named(local.scan(path, digests=True)) == known
-    assert named(arrow.scan(path, digests=True, chunk_bytes=1_000_000)) == known
+    assert named(local.scan(path, digests=True)) == fingerprints(path)
 
 
 @pytest.mark.parametrize("version", ORACLES)
-def test_oracles(local, arrow, evidence, version):
+def test_oracles(local, evidence, version):
     path = evidence.oracle(version, "logdir")
-    known = fingerprints(path)
-    assert named(local.scan(path, digests=True, chunk_bytes=20_000)) == known
-    assert named(arrow.scan(path, digests=True)) == known
+    assert named(local.scan(path, digests=True, chunk_bytes=100_000)) == fingerprints(path)
 
 
 def test_the_command_writes_the_same_digest(each_engine, evidence):
@@ -119,7 +115,7 @@ BATCHES = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(BATCHES, st.integers(0, 5000), st.integers(150, 9000), st.sets(st.integers(0, 49)))
 def test_a_log_cut_anywhere(arrow, counts, first, chunk_bytes, rolls):
     log = log_of(counts, first)

@@ -58,12 +58,13 @@ def read_fingerprint_document(text: str) -> Fingerprint:
         FingerprintError: it is no kaudit.fingerprint/1 document, or a damaged one.
 
     """
+    schema = schema_of(text)
+    if schema not in (None, ALGORITHM):
+        raise FingerprintError(f"a {schema} document, not {ALGORITHM}")
     try:
         document = msgspec.json.decode(text, type=_Document)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise FingerprintError(f"not a fingerprint, which 'kaudit diff --fingerprint DIR' writes: {error}") from None
-    if document.schema != ALGORITHM:
-        raise FingerprintError(f"a {document.schema} document, not {ALGORITHM}")
     keys = [partition.key for partition in document.partitions]
     if len(set(keys)) < len(keys):
         raise FingerprintError("damaged: a partition is there twice")
