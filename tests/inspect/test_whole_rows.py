@@ -20,7 +20,7 @@ OF_ANY = {"topic": "orders", "partition": 3, "replica": "data"}
 def rows_of(directory, name, data, **options) -> list[dict[str, Any]]:
     directory.mkdir(parents=True, exist_ok=True)
     (directory / name).write_bytes(data)
-    return list(inspect_rows(InspectOptions([str(directory / name)], **options), batches=True))  # type: ignore[arg-type]
+    return list(inspect_rows(InspectOptions([str(directory / name)], **options), batches=True))
 
 
 def snapshot(*entries):
@@ -28,7 +28,7 @@ def snapshot(*entries):
     return struct.pack(">hI", 1, crc32c.crc32c(body)) + body
 
 
-SIDE_FILES = {
+SIDE_FILES: dict[str, tuple[bytes, str, list[dict[str, Any]]]] = {
     "00000000000000001000.index": (
         struct.pack(">iiii", 4, 100, 9, 4200),
         "index",
