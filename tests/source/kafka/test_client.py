@@ -31,6 +31,7 @@ from tests.source.kafka.fake_broker import (
     DESCRIBE_CONFIGS,
     FETCH,
     LIST_OFFSETS,
+    LIST_TRANSACTIONS,
     METADATA,
     VERSIONS,
     FakeBroker,
@@ -354,6 +355,16 @@ def test_a_transactional_id_that_is_gone_since_it_was_listed(broker, met, error,
         with pytest.raises(BrokerError) as raised:
             met.describe_transactions(listed)
         assert raised.value.filename == "t"
+
+
+def test_a_list_that_is_null_holds_nothing(broker, met):
+    """Arrays of these answers are not nullable; what a broker sends may be."""
+    null = b"\x00"  # of a compact array: its length plus one
+    tagged = b"\x00"
+    broker.scripts[LIST_TRANSACTIONS] = lambda request: framed(
+        request.header.correlation_id, tagged + bytes(4) + bytes(2) + null + null + tagged
+    )
+    assert met.list_transactions() == []
 
 
 def test_a_described_transaction(broker, met):

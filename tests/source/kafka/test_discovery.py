@@ -7,13 +7,13 @@ from kafka.protocol.admin import DescribeConfigsResponse
 from kafka.protocol.consumer import FetchRequest, ListOffsetsResponse
 
 from kaudit.source.kafka.answers import Node
-from kaudit.source.kafka.discovery import find_partitions
+from kaudit.source.kafka.discovery import _heads, find_partitions
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.kafka.topic_url import TopicUrl
 from kaudit.source.layout import FetchedRange
 from kaudit.source.uri import UrlError
 from tests.formats.encoders import message
-from tests.logs import data
+from tests.logs import data, sealed_records
 from tests.source.kafka.fake_broker import DESCRIBE_CONFIGS, FETCH, LIST_OFFSETS, FakeBroker
 
 KEY = ("orders", 0)
@@ -167,6 +167,21 @@ def test_offsets_beyond_what_positions_can_stand_for(broker, first, end, refused
     if refused:
         assert "no log has them" in result.unreadable[0].reason
         assert result.unreadable[0].path == f"kafka://{broker.address}/orders/0"
+
+
+@pytest.mark.parametrize(
+    ("cut", "spans"),
+    [
+        (0, [(0, 3, SIZE), (4, 7, SIZE), (8, 8, 61)]),  # a batch of a header alone, to the last byte
+        (1, [(0, 3, SIZE), (4, 7, SIZE)]),
+        (61, [(0, 3, SIZE), (4, 7, SIZE)]),
+        (62, [(0, 3, SIZE)]),
+    ],
+)
+def test_whole_batches_of_an_answer(cut, spans):
+    records = log()[0] + log()[1] + sealed_records(data(7, 0, 8, 1).at(8), [])
+    assert list(_heads(records[: len(records) - cut])) == spans
+    assert list(_heads(records[:SIZE] + bytes(SIZE))) == spans[:1]
 
 
 @pytest.mark.parametrize(("policy", "dirty"), [("delete", None), ("compact", 8), ("compact,delete", 8), (None, None)])
