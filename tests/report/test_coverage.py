@@ -51,7 +51,9 @@ def test_how_to_know_better(versions, verbose, lines):
 
 
 def sections(**changes):
-    return [section for section in unchecked_sections(scan_result(**{"not_audited": [], **changes}), Console()) if section]
+    return [
+        section for section in unchecked_sections(scan_result(**{"not_audited": [], **changes}), Console()) if section
+    ]
 
 
 def test_what_could_not_be_read_or_was_not_checked():
