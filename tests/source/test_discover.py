@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,7 +127,7 @@ def test_what_brokers_leave_behind(broker):
         LeftoverFile("odd", "odd-name", log_dir=log_dir),
         LeftoverFile(f"orders-1.{uuid}-delete", "delete", "orders", 1, log_dir),
     ]
-    own = {"topic": "orders", "partition": 0, "log_dir": log_dir}
+    own: dict[str, Any] = {"topic": "orders", "partition": 0, "log_dir": log_dir}
     assert list(layout.partitions[0].leftover_files) == [
         LeftoverFile("orders-0/00000000000000000000.index.cleaned", "cleaned", **own),
         LeftoverFile(f"orders-0/{TEN}.deleted", "deleted", **own, base_offset=10, segment_missing=False),
