@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
-from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import s3_backends
-from moto.server import DomainDispatcherApplication, create_backend_app
 from pyarrow import fs
 from werkzeug.serving import make_server
 

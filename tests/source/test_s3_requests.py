@@ -55,7 +55,8 @@ def indexed_log(directory, batches):
     for sequence in range(batches):
         log.append(data(1, 0, sequence, payload=random.randbytes(16 << 10)))
     log.write(directory)
-    content, rows, position = (directory / f"{0:020d}.log").read_bytes(), [], 0
+    content, position = (directory / f"{0:020d}.log").read_bytes(), 0
+    rows: list[tuple[int, int]] = []
     while position < len(content):
         rows.append((len(rows), position))
         position += 12 + int.from_bytes(content[position + 8 : position + 12])
