@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.bench_spark import SHAPES, logs
+from benchmarks.partition_logs import SHAPES, logs
 
 LIMIT = 0.05
 """Of the second audit, as a share of the first."""
