@@ -38,9 +38,9 @@ def one_record_batches(segment: Path, producers: list[tuple[int, int]]) -> None:
     writer.file.close()
 
 
-def gaps(root: Path, number: int) -> Path:
-    """One partition of one producer with so many gaps, no two alike in a row; made once."""
-    segment = root / "orders-0" / f"{0:020d}.log"
+def gaps(root: Path, number: int, partition: int = 0) -> Path:
+    """One partition of one producer with so many gaps, no two alike in a row; made once. Return the root."""
+    segment = root / f"orders-{partition}" / f"{0:020d}.log"
     if not segment.exists():
         sent, sequence = [], 0
         for index in range(number + 1):
