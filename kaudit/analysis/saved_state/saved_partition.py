@@ -44,7 +44,7 @@ class FileIdentity(Struct, frozen=True, array_like=True):
 
 
 class Settings(Struct, frozen=True):
-    """What must be the same for rows to be of use: the version of kaudit, how deep segments were read, and whether for digests too."""
+    """What must be the same for rows to be of use: the version of kaudit with its commit, how deep, and whether for digests too."""
 
     kaudit: str
     depth: str

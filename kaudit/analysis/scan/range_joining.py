@@ -136,6 +136,7 @@ def join(parts: Sequence[ChunkRows]) -> ChunkRows:
         if first.leaves is None
         else join_leaves([part.leaves for part in parts if part.leaves is not None]),
         last_batch=last.last_batch,
+        batch_starts=np.concatenate([part.batch_starts for part in parts]),
         least_beyond=min((part.least_beyond for part in parts if part.least_beyond is not None), default=None),
     )
 
