@@ -26,6 +26,7 @@ from kaudit.source.layout import (
     LogDirectoryIdentity,
     PartitionDirectory,
     SegmentFile,
+    SideFiles,
     Unreadable,
 )
 from kaudit.source.listing import Listed, Listing, side_file
@@ -306,7 +307,7 @@ def _take_partition(
             relative=directory.relative_to(root),
             topic_id=_topic_id(listed.side_file),
             leftover_files=tuple(leftover_files),
-            side_files=tuple(side_files),
+            side_files=SideFiles.of(side_files),
             checkpoints=known.checkpoints,
         )
     )
