@@ -87,9 +87,7 @@ class SideFiles(Struct, frozen=True):
         if not files:
             return ()
         numbers = array("q", (number for file in files for number in (file.size, file.modified_ms)))
-        return cls(
-            files[0].path.removesuffix(files[0].name), "/".join(file.name for file in files), numbers.tobytes()
-        )
+        return cls(files[0].path.removesuffix(files[0].name), "/".join(file.name for file in files), numbers.tobytes())
 
     def __iter__(self) -> Iterator[SegmentFile]:
         """Make the files anew."""
