@@ -206,6 +206,10 @@ def truth_of(log) -> LogTruth:
         _count(truth, state)
         if deleted:
             continue  # deleted records are no evidence
+        if state.is_transactional:
+            truth.open_transactions.setdefault(producer, state.base_offset)
+        elif producer in truth.open_transactions:
+            truth.outside_transaction.add(state.base_offset)
         _compare_epochs(truth, stored, newest.get(producer), log)
         _compare(truth, state, last, seen.setdefault((producer, state.producer_epoch), set()))
         if stored.base_offset not in truth.repeats:
@@ -216,16 +220,12 @@ def truth_of(log) -> LogTruth:
 
 
 def _count(truth: LogTruth, state: DataBatch) -> None:
-    """Count a batch for its producer, and for its open transaction."""
+    """Count a batch for its producer."""
     producer = state.producer_id
     truth.batches[producer] += 1
     truth.records[producer] += state.last_offset - state.base_offset + 1
     truth.epochs.setdefault(producer, set()).add(state.producer_epoch)
     truth.last_offset[producer] = state.last_offset
-    if state.is_transactional:
-        truth.open_transactions.setdefault(producer, state.base_offset)
-    elif producer in truth.open_transactions:
-        truth.outside_transaction.add(state.base_offset)
 
 
 def _copied_records(truth: LogTruth, log) -> int:

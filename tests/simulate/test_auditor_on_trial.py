@@ -163,6 +163,8 @@ def test_what_forgetful_brokers_write_twice_is_found_to_the_offset(tmp_path_fact
     "seed",
     [
         pytest.param(60151, id="an idle producer expired before its empty transaction was aborted"),
+        pytest.param(80435, id="a replica forgot what was deleted"),
+        pytest.param(81232, id="an open transaction was deleted"),
         pytest.param(61032, id="the sequences of a batch given up were used again"),
     ],
 )

@@ -123,9 +123,7 @@ def bumps(simulation: Simulation, truth: Truth) -> Bumps:
         if write.state is not None
     }
     outcomes = [outcome for found in truth.outcomes.values() for outcome in found]
-    gave_up = {
-        outcome.batch.producer_id for outcome in outcomes if outcome.acknowledgement is Acknowledgement.FAILED
-    }
+    gave_up = {outcome.batch.producer_id for outcome in outcomes if outcome.acknowledgement is Acknowledgement.FAILED}
     refused = {outcome.batch.producer_id for outcome in outcomes if outcome.batch.last_error in REFUSALS}
     return Bumps(cut, gave_up, refused)
 

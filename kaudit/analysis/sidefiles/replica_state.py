@@ -26,7 +26,8 @@ class ReplicaState(Struct):
 
     versions: tuple[ProducerStateManager, ...]
     forgetful: tuple[ProducerStateManager, ...]
-    """The same, had each forgotten a producer whenever it was idle for long enough."""
+    """The same, had each forgotten what lies below the log start, and a producer whenever it was idle for long enough."""
+    log_start: int
     asked: frozenset[tuple[int, int]]
     """(producer id, last offset) of the batches a snapshot names."""
     present: set[tuple[int, int]] = field(default_factory=set)
@@ -47,7 +48,7 @@ class ReplicaState(Struct):
                     self.markers.add(key)
             for producers in self.versions:
                 producers.replicate((batch,))
-            for producers in self.forgetful:
+            for producers in self.forgetful if key[1] >= self.log_start else ():
                 producers.expire_producer(batch.producer_id, row[_MAX_TIMESTAMP], SHORTEST_EXPIRATION_MS)
                 producers.replicate((batch,))
 
@@ -70,7 +71,7 @@ def replica_states(  # noqa: PLR0913, PLR0917 - independent inputs, named at eac
     Raises OSError.
     """
     profiles = _distinct(versions)
-    state = ReplicaState(_managers(profiles), _managers(profiles), asked)
+    state = ReplicaState(_managers(profiles), _managers(profiles), directory.log_start_offset or 0, asked)
     wanted = np.fromiter(producer_ids, dtype=np.int64)
     left = deque(offsets)
     for segment in directory.segments:
