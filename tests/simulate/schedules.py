@@ -206,10 +206,7 @@ def truth_of(log) -> LogTruth:
         _count(truth, state)
         if deleted:
             continue  # deleted records are no evidence
-        if state.is_transactional:
-            truth.open_transactions.setdefault(producer, state.base_offset)
-        elif producer in truth.open_transactions:
-            truth.outside_transaction.add(state.base_offset)
+        _open_transaction(truth, state)
         _compare_epochs(truth, stored, newest.get(producer), log)
         _compare(truth, state, last, seen.setdefault((producer, state.producer_epoch), set()))
         if stored.base_offset not in truth.repeats:
@@ -226,6 +223,14 @@ def _count(truth: LogTruth, state: DataBatch) -> None:
     truth.records[producer] += state.last_offset - state.base_offset + 1
     truth.epochs.setdefault(producer, set()).add(state.producer_epoch)
     truth.last_offset[producer] = state.last_offset
+
+
+def _open_transaction(truth: LogTruth, state: DataBatch) -> None:
+    """Begin or go on with the transaction of a batch's producer; note what is written outside of one that is open."""
+    if state.is_transactional:
+        truth.open_transactions.setdefault(state.producer_id, state.base_offset)
+    elif state.producer_id in truth.open_transactions:
+        truth.outside_transaction.add(state.base_offset)
 
 
 def _copied_records(truth: LogTruth, log) -> int:
