@@ -7,6 +7,7 @@ import pytest
 from kaudit.analysis.scan import read_window
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, settle
+from kaudit.formats.log.record_batch import batch_crc_holds
 from kaudit.source.layout import SegmentFile
 from tests.formats.encoders import batch, message, record
 from tests.memory import Memory
@@ -82,7 +83,7 @@ def legacy_claim(length):
 def computed(monkeypatch):
     """How many bytes went into the CRCs of claims, each claim by itself."""
     counted = []
-    original = read_window.batch_crc_holds
+    original = batch_crc_holds
 
     def counting(buffer, at, size):
         counted.append(size)

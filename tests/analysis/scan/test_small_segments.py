@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kaudit.analysis.scan import chunk_summary, planning, small_segments
+from kaudit.analysis.scan.batch_stream import stream_batches
 from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
 from kaudit.engines.local import scan, timeline
 from tests.crafted_sample import snapshot
@@ -154,7 +155,7 @@ def test_what_contradicts_old_snapshots_is_read_together(tmp_path, monkeypatch):
         stored = (7, 0, offset - 3, offset - 3, 0, 1_700_000_000_000, -1, -1)
         (directory / f"{offset:020d}.snapshot").write_bytes(snapshot([stored]))
     read = []
-    original = small_segments.stream_batches
+    original = stream_batches
 
     def counting(source, where, **more):
         read.append(where.end)
