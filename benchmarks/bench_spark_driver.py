@@ -104,6 +104,9 @@ class Store:
             for suffix, size in ((".index", 2 << 20), (".log", self._segment_bytes), (".timeindex", 3 << 20))
         ]
 
+    def tree(self, uri: Uri) -> None:
+        """List one directory at a time."""
+
     def identity(self, uri: Uri) -> str:
         return str(uri)
 
