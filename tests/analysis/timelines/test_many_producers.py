@@ -17,7 +17,7 @@ def looked_at(monkeypatch):
     """What was looked at of the open transactions and missing offsets of a partition, each time it was."""
     seen = []
 
-    class Counted(list):
+    class Counted(list[object]):
         def __iter__(self):
             for item in super().__iter__():
                 seen.append(item)
