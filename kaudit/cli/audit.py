@@ -87,10 +87,33 @@ def _refuse_urls(request: AuditRequest, instead: str) -> None:
             )
 
 
-def run_scan(request: AuditRequest, engine: "Engine") -> int:
-    """Audit and report; return the exit code."""
+def _check_urls(request: AuditRequest, engine: "Engine") -> None:
+    """Refuse before the audit URLs that this engine does not write to, and HDFS that nobody serves."""
     if not engine.writes_to_urls:
         _refuse_urls(request, "the local engine writes to a directory")
+    for target in request.targets:
+        if target.url is not None:
+            _require_name_nodes(target.url)
+
+
+def _require_name_nodes(url: str) -> None:
+    from kaudit.source.filesystem import require_listener  # what audits to stdout need not wait for
+    from kaudit.source.name_nodes import name_nodes
+    from kaudit.source.uri import Uri, UrlError
+
+    try:
+        place = Uri.parse(url)
+        if place.scheme == "hdfs":
+            require_listener(url, name_nodes(place.authority))
+    except UrlError as error:
+        raise UsageError(f"--output {error}") from error
+    except OSError as error:
+        raise UsageError(f"--output {url}: {error.strerror}") from error
+
+
+def run_scan(request: AuditRequest, engine: "Engine") -> int:
+    """Audit and report; return the exit code."""
+    _check_urls(request, engine)
 
     def produce(progress: Progress, recording: _Recording) -> ScanResult:
         if not request.shows_histories("scan"):
@@ -110,8 +133,7 @@ def run_scan(request: AuditRequest, engine: "Engine") -> int:
 
 def run_timeline(request: AuditRequest, engine: "Engine") -> int:
     """Tell the producers' histories; return the exit code."""
-    if not engine.writes_to_urls:
-        _refuse_urls(request, "the local engine writes to a directory")
+    _check_urls(request, engine)
 
     def produce(progress: Progress, recording: _Recording) -> TimelineResult:
         if request.shows_histories("timeline"):

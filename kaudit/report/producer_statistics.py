@@ -99,7 +99,7 @@ def _creators(result: ProducersResult, ids: _Figures, console: Console) -> list[
         return []
     lines = ["  client patterns, most ids first:"]
     groups = [_number(creator, "producers") for creator in creators]
-    others = _number(ids, "chosen") - sum(groups)
+    others = max(_number(ids, "chosen") - sum(groups), 0)
     width = max(len(f"{number:,}") for number in (*groups, others))
     for creator in creators:
         topics, count = creator["topics"], _number(creator, "topic_count")
@@ -110,7 +110,7 @@ def _creators(result: ProducersResult, ids: _Figures, console: Console) -> list[
         text = f"{kind}, {creator['batches_per_producer']:,.1f} batches each, in {named}"
         lead = f"    {_number(creator, 'producers'):>{width},}  "
         lines += console.wrap(visible(text), lead=lead)
-    return [*lines, f"    {others:>{width},}  of other patterns"] if others > 0 else lines
+    return [*lines, f"    {others:>{width},}  of other patterns"] if others else lines
 
 
 def _number(figures: _Figures, name: str) -> int:

@@ -77,7 +77,8 @@ def require_listener(name: str, authorities: Sequence[str]) -> None:
 class FileStatus(Struct, frozen=True):
     """A file or directory by name. `size` in bytes and `modified_ms` are None where listing does not give them.
 
-    `inode` and `changed_ns`, the time of its last change of any kind (st_ctime), are 0 where a file system has none.
+    `inode`, `changed_ns`, the time of its last change of any kind (st_ctime), and `block_bytes`, the size of the blocks that it
+    is stored in, are 0 where a file system has none.
     """
 
     name: str
@@ -86,6 +87,7 @@ class FileStatus(Struct, frozen=True):
     modified_ms: int | None = None
     inode: int = 0
     changed_ns: int = 0
+    block_bytes: int = 0
 
 
 class FileSystem(Protocol):
@@ -99,6 +101,12 @@ class FileSystem(Protocol):
 
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name."""
+
+    def tree(self, uri: Uri) -> "dict[str, list[FileStatus]] | None":
+        """List all that lies below a directory, by the paths of directories, sorted by name, where that is one listing.
+
+        None where a directory lists only what it holds itself.
+        """
 
     def identity(self, uri: Uri) -> Hashable:
         """Return what is equal for two names of one directory: links may form rings."""

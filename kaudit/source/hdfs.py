@@ -38,6 +38,9 @@ class HdfsFileSystem:
         with _as_os_errors(str(uri)):
             return sorted(map(_entry, self._client.list_status(uri.path)), key=lambda entry: entry.name)
 
+    def tree(self, uri: Uri) -> None:
+        """Return None: the name node lists one directory at a time."""
+
     def identity(self, uri: Uri) -> Hashable:
         """Return the path: HDFS has no links between directories."""
         return str(uri)
@@ -90,4 +93,5 @@ def _as_os_errors(name: str) -> AbstractContextManager[None]:
 
 def _entry(status: Any) -> FileStatus:  # noqa: ANN401 - a class of the extra's extension module
     name = str(status.path).rstrip("/").rpartition("/")[2]
-    return FileStatus(name, bool(status.isdir), int(status.length), int(status.modification_time))
+    block = int(status.blocksize or 0)
+    return FileStatus(name, bool(status.isdir), int(status.length), int(status.modification_time), block_bytes=block)

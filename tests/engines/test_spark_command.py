@@ -2,6 +2,7 @@
 
 import io
 import os
+import socket
 import subprocess
 import sys
 import tarfile
@@ -46,6 +47,21 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch, capsys, tm
 def test_options_of_spark_need_spark(capsys, options):
     assert run(["scan", "/data", *options]) == 2
     assert "need --engine spark" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["scan", "timeline"])
+def test_tables_for_an_hdfs_that_nobody_serves_are_refused_before_the_audit(monkeypatch, capsys, tmp_path, command):
+    def audit(*arguments, **more):
+        raise AssertionError("audited")
+
+    monkeypatch.setattr("kaudit.engines.spark._started", audit)
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # and does not listen
+        authority = f"127.0.0.1:{held.getsockname()[1]}"
+        url = f"hdfs://{authority}/audits"
+        gap(tmp_path / "orders-0")
+        assert run([command, str(tmp_path), "--engine", "spark", "--output-format", "parquet", "-o", url]) == 2
+    assert capsys.readouterr().err == f"kaudit: --output {url}: nobody answers at {authority}: Connection refused\n"
 
 
 def test_a_setting_is_refused_before_java_starts():
