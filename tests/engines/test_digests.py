@@ -1,5 +1,6 @@
 """The digests of a report are those of a fingerprint and of their definition, on both engines, wherever a log is cut."""
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -83,13 +84,14 @@ def test_oracles(local, evidence, version):
 
 
 def test_the_command_writes_the_same_digest(each_engine, evidence):
-    path = evidence.oracle("2.8.2", "logdir")
+    path = evidence.oracle("2.8.2", "logdir") / "main"
     digests = each_engine.scan(path, digests=True).digests
     written = fingerprint(ScanOptions([str(path)], jobs=1), Replica("here", str(path)), SilentProgress())
     assert digests.algorithm == ALGORITHM
-    plain = [entry for entry in written.partitions if entry.start_offset == entry.log_start_offset]
-    assert len(plain) > 3
     by_key = {entry.key: entry for entry in digests.partitions}
+    plain = [entry for entry in written.partitions if entry.start_offset == by_key[entry.key].start_offset]
+    left = {entry.topic for entry in written.partitions} - {entry.topic for entry in plain}
+    assert left == {"s39-compacted", "s39c-compacted-txn"}  # a fingerprint begins behind what the cleaner has processed
     assert [held(by_key[entry.key]) for entry in plain] == [held(entry) for entry in plain]
 
 
@@ -153,22 +155,27 @@ def test_batches_below_the_log_start_offset_were_not_judged(local, tmp_path):
     assert found.digest == (expected(judged, 0, LEAF_OFFSETS) or b"").hex()
 
 
-def test_what_could_not_be_read_has_no_digest(each_engine, tmp_path):
+@pytest.mark.parametrize("engine_name", ["local", "arrow"])
+def test_what_could_not_be_read_has_no_digest(request, engine_name, tmp_path, monkeypatch):
     log_of([(10, 0)] * 9, 0).write(tmp_path / "orders-0", segment_starts=(40,))
     log_of([(10, 0)] * 2, 0).write(tmp_path / "orders-1")
-    segment = tmp_path / "orders-0" / f"{40:020d}.log"
-    segment.unlink()
-    segment.mkdir()
-    result = each_engine.scan(tmp_path, digests=True)
-    names = [(entry.topic, entry.partition) for entry in result.digests.partitions]
-    assert names == [("orders", 1)] or ("orders", 0) not in names
+    refused, real = str(tmp_path / "orders-0" / f"{40:020d}.log"), os.open
+
+    def guarded(path, *rest, **more):
+        if str(path) == refused:
+            raise PermissionError(13, "Permission denied", refused)
+        return real(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", guarded)
+    result = request.getfixturevalue(engine_name).scan(tmp_path, digests=True)
+    assert [(entry.topic, entry.partition) for entry in result.digests.partitions] == [("orders", 1)]
+    assert any(entry.reason == "no digest: not all of it could be read" for entry in result.not_audited)
     assert result.incomplete
 
 
 def test_a_text_of_a_log_has_no_digest(local, evidence):
-    texts = sorted((ROOT / "tests/data").glob("**/*dump*.txt"))
-    assert texts
-    result = local.scan(texts[0], digests=True)
+    text = evidence.oracle("2.8.2", "dumps") / "segments-deep.txt"
+    result = local.scan(text, digests=True)
     assert result.digests.partitions == []
     assert any(entry.reason.startswith("no digest: a text") for entry in result.not_audited)
 

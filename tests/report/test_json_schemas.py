@@ -10,6 +10,7 @@ import referencing
 from msgspec.structs import replace
 
 from kaudit.model.application_logs import ApplicationLogFile, LogClock, LogEventSummary, RefusedBatches
+from kaudit.model.digests import Digests, PartitionDigest, RangeDigests
 from kaudit.model.impact import Impact
 from kaudit.model.incident import Incident
 from kaudit.model.result import Suggestion
@@ -141,10 +142,17 @@ def test_the_schemas_name_every_field_that_is_printed():
     refused = RefusedBatches("t", 0, 1, 0, "out_of_order_sequence", 1, 2, 2, "never-landed", "logs/server.log", 1, "")
     logs = LogEventSummary([ApplicationLogFile("server.log", "server", 1, 0, 1)], {}, [clock], [refused])
     suggestions = [Suggestion("2 replicas", "kaudit diff b1 b2")]
-    whole = json.loads(
-        scan_text("json", replace(accepted(), suggestions=suggestions, log_events=logs), RenderOptions(run=RUN))
+    ranges = RangeDigests(0, 1024, ["0" * 64])
+    digest = PartitionDigest("t", 0, "b1", 0, 9, 3, "0" * 64, ranges, compacted=False, damaged=False)
+    result = replace(
+        accepted(), suggestions=suggestions, log_events=logs, digests=Digests("kaudit.fingerprint/1", [digest])
     )
+    whole = json.loads(scan_text("json", result, RenderOptions(run=RUN)))
+    validator(DOCUMENT).validate(whole)
     defs = DOCUMENT["$defs"]
+    described = defs["digests"]["properties"]["partitions"]["items"]["properties"]
+    assert set(whole["digests"]["partitions"][0]) == set(described)
+    assert set(whole["digests"]["partitions"][0]["ranges"]) == set(described["ranges"]["properties"])
     assert set(whole["log_events"]) == set(defs["log_events"]["properties"])
     for name in ("files", "clocks", "refused"):
         described = defs["log_events"]["properties"][name]["items"]["properties"]
