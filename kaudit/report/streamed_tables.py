@@ -11,16 +11,25 @@ from msgspec.structs import replace
 
 from kaudit.analysis.scan.batch_export import SegmentTask
 from kaudit.analysis.scan.summaries import partition_summary, segment_rows
-from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
+from kaudit.analysis.timelines.producer_histories import EngineTables, PartitionHistory, Piece
 from kaudit.formats.log.codecs import Codec
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from kaudit.model.finding import Finding
+from kaudit.model.producer_listing import GrantedBlock, Producer, ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.output import Row, Tables
 from kaudit.report.parquet import arrow_schema, columns_to_ipc, to_ipc
 from kaudit.report.render_options import Decide, RenderOptions
-from kaudit.report.tables import finding_row, producer_row, scan_tables, timeline_rows
+from kaudit.report.tables import (
+    block_row,
+    finding_row,
+    producer_row,
+    producer_rows,
+    producers_tables,
+    scan_tables,
+    timeline_rows,
+)
 
 _PIECE_ROWS = 20_000
 """Rows made at once: some MB as Python objects."""
@@ -57,21 +66,31 @@ def recorded_timelines(result: TimelineResult, options: RenderOptions) -> Tables
     return _recorded(result.scan, options, Shown(options.producer_ids, names))
 
 
+def listed_producers(result: ProducersResult, options: RenderOptions) -> Tables:
+    """Return the tables of a list of producer ids: an engine's own have all ids, however few are listed."""
+    if options.listed is None:
+        return producers_tables(result, options)
+    writer = TablePieces(options.decide, options.log_start_offset, blocks=result.blocks)
+    return _of_engine(scan_tables(result.scan, options), options.listed, writer, options)
+
+
+def _of_engine(tables: Tables, engine: EngineTables, writer: "TablePieces", options: RenderOptions) -> Tables:
+    batches = write_batches if options.batches else None
+    return replace(
+        tables,
+        rows={},
+        streamed=writer.tables(batches=options.batches),
+        pieces=engine.pieces(writer, batches),
+        write_to=lambda url: engine.write_to(url, {**tables.manifest, "exit_code": options.exit_code}, writer, batches),
+    )
+
+
 def _recorded(result: ScanResult, options: RenderOptions, shown: Shown) -> Tables:
     tables = scan_tables(result, options)
     by_engine = [recorded.tables for recorded in options.recorded.values() if recorded.tables is not None]
     if by_engine:
         writer = TablePieces(options.decide, options.log_start_offset, shown)
-        batches = write_batches if options.batches else None
-        return replace(
-            tables,
-            rows={},
-            streamed=writer.tables(batches=options.batches),
-            pieces=chain.from_iterable(own.pieces(writer, batches) for own in by_engine),
-            write_to=lambda url: by_engine[0].write_to(
-                url, {**tables.manifest, "exit_code": options.exit_code}, writer, batches
-            ),
-        )
+        return _of_engine(tables, by_engine[0], writer, options)
     write = partial(write_histories, shown=shown)
     pieces = [recorded.write_histories(write, result.findings) for recorded in options.recorded.values()]
     if not pieces:
@@ -127,10 +146,12 @@ class TablePieces(Struct, frozen=True):
     decide: Decide
     log_start_offset: int | None = None
     shown: Shown = _EVERYBODY
+    blocks: Sequence[GrantedBlock] | None = None
+    """The blocks of producer ids, for a list of these: it has their table in place of the timelines'."""
 
     def tables(self, *, batches: bool) -> Sequence[str]:
         """Return the names of all tables that there are pieces of."""
-        names = ("findings", "partitions", "segments", "timelines", "producers")
+        names = ("findings", "partitions", "segments", "timelines" if self.blocks is None else "blocks", "producers")
         return (*names, "batches") if batches else names
 
     def schema(self, table: str) -> Any:  # noqa: ANN401 - pyarrow has no types
@@ -140,6 +161,16 @@ class TablePieces(Struct, frozen=True):
     def of_findings(self, findings: Sequence[Finding]) -> Iterator[Piece]:
         """Yield the rows of findings."""
         return _pieces("findings", map(finding_row, findings))
+
+    def of_scan(self, findings: Sequence[Finding]) -> Iterator[Piece]:
+        """Yield the rows of what belongs to no partition, these findings among it."""
+        yield from self.of_findings(findings)
+        if self.blocks is not None:
+            yield from _pieces("blocks", map(block_row, self.blocks))
+
+    def of_producers(self, producers: Sequence[Producer]) -> Iterator[Piece]:
+        """Yield the rows of `producers` of these, in their order."""
+        return _pieces("producers", producer_rows(producers))
 
     def of_replica(
         self,
@@ -152,7 +183,8 @@ class TablePieces(Struct, frozen=True):
         yield from _pieces("partitions", [partition_summary(part, self.log_start_offset).to_dict()])
         segments = segment_rows(part.directory, [*part.unreadable, *part.removed])
         yield from _pieces("segments", (segment.to_dict() for segment in segments))
-        yield from write_histories(history, findings, remembers_markers, self.shown)
+        if self.blocks is None:
+            yield from write_histories(history, findings, remembers_markers, self.shown)
 
 
 def _pieces(table: str, rows: Iterable[Row]) -> Iterator[Piece]:

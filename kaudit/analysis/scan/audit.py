@@ -1,6 +1,7 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +14,10 @@ from kaudit.analysis.producer_ids.allocation_evidence import allocation_evidence
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
 from kaudit.analysis.replicas.moments import BrokerMoments, broker_moments, same_time
 from kaudit.analysis.scan.asked_for import missing_from_inputs, missing_producers
-from kaudit.analysis.scan.broker_versions import AUTO, given_version, inferred_versions
+from kaudit.analysis.scan.broker_versions import AUTO, ReadLevels, given_version, inferred_versions
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.command_line import asked_for
+from kaudit.analysis.scan.feature_levels import feature_levels
 from kaudit.analysis.scan.find_repeats import find_repeats
 from kaudit.analysis.scan.judging import FromOthers, Surroundings, complete_findings, judge, replicas_of
 from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited
@@ -123,11 +125,13 @@ class Audit:
         read_coordinator: ReadCoordinator | None = None,
         rescan: Rescan | None = None,
         read_names: ReadNames | None = None,
+        read_levels: ReadLevels | None = None,
     ) -> None:
         self.options = options
         self._read_coordinator = read_coordinator or coordinator_of(open_source)
         self._rescan = rescan or rescan_here(open_source)
         self._read_names = read_names or names_of(open_source)
+        self._read_levels = read_levels or partial(feature_levels, open_source=open_source)
         self.layout = layout
         self.open_source = open_source
         self.histories = histories
@@ -320,7 +324,7 @@ class Audit:
         return inferred_versions(
             self.layout,
             self.partitions,
-            self.open_source,
+            self._read_levels,
             flexible_transaction_value=any(moment.reader.has_flexible_value for moment in moments),
         )
 

@@ -21,7 +21,7 @@ from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.timelines.timeline import partition_timelines
 from kaudit.model.finding import Finding
-from kaudit.model.producer_listing import ProducerPartition
+from kaudit.model.producer_listing import Producer, ProducerPartition
 from kaudit.model.result import ScanResult, Timeline
 
 Piece = tuple[str, bytes]
@@ -83,9 +83,7 @@ class PartitionHistory(Struct, frozen=True):
         `remembers_markers`: the brokers in question renew a producer's timestamp with a marker (2.4.1 and later).
         """
         for row in np.argsort(self.producer_ids, kind="stable").tolist():
-            activity = producer_partition(
-                self.partition.directory, self.activity[row], (), remembers_markers=remembers_markers
-            )
+            activity = producer_partition(self.key, self.activity[row], (), remembers_markers=remembers_markers)
             yield int(self.producer_ids[row]), activity
 
 
@@ -108,6 +106,9 @@ class TableWriter(Protocol):
     def of_findings(self, findings: Sequence[Finding]) -> Iterator[Piece]:
         """Yield the rows of findings."""
 
+    def of_scan(self, findings: Sequence[Finding]) -> Iterator[Piece]:
+        """Yield the rows of what belongs to no partition, these findings among it."""
+
     def of_replica(
         self,
         history: PartitionHistory,
@@ -116,6 +117,9 @@ class TableWriter(Protocol):
         /,
     ) -> Iterator[Piece]:
         """Yield the rows of a partition replica, its findings' left out."""
+
+    def of_producers(self, producers: Sequence[Producer]) -> Iterator[Piece]:
+        """Yield the rows of `producers` of these, in their order: where an engine lists producer ids."""
 
 
 class EngineTables(Protocol):
