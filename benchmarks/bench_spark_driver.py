@@ -1,10 +1,10 @@
 """What the driver of an audit on Spark holds: its Python's peak memory, and the bytes of results, as the input's parts grow.
 
-    python -m benchmarks.bench_spark_driver [findings timelines partitions segments listing] [--scale 1.0] [--master local[2]]
+    python -m benchmarks.bench_spark_driver [findings timelines producers partitions segments listing] [--scale 1.0] [--master local[2]]
 
 Each case is run at a third, at half and at the whole of its size, each in a process of its own: bytes each are the slope of the
 least-squares line through the three. Cases: gaps of one partition (113,000 findings), a partition with 200,000 producer ids whose
-timelines are written as tables, 5,000 partitions, 100,000 segments of one partition, which are listed and planned and not read,
+timelines are written as tables, and one whose ids are listed and written as tables, 5,000 partitions, 100,000 segments of one partition, which are listed and planned and not read,
 and so are 1,000,000 segments in 100,000 partitions of a store that is simulated.
 """
 
@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
+from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.analysis.scan.shuffle_codec import pack
@@ -27,7 +28,7 @@ from kaudit.engines import spark
 from kaudit.engines.spark_plan import share
 from kaudit.engines.spark_session import SparkOptions, session
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.streamed_tables import recorded_tables
+from kaudit.report.streamed_tables import listed_producers, recorded_tables
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri
 from tests.logs import Log, data
@@ -114,6 +115,7 @@ class Store:
 CASES: dict[str, tuple[Callable[[Path, int], None], int]] = {
     "findings": (findings, 113_000),
     "timelines": (timelines, 200_000),
+    "producers": (timelines, 200_000),
     "partitions": (partitions, 5_000),
     "segments": (segments, 100_000),
     "listing": (nothing, 1_000_000),
@@ -143,6 +145,11 @@ def measure(case: str, root: Path, master: str, number: int) -> dict[str, object
             with spark.record(options, SilentProgress()) as recorded:
                 view = RenderOptions(recorded={None: recorded})
                 tables = recorded_tables(recorded.result, view)
+                assert tables.write_to is not None
+                tables.write_to(f"{root.parent.as_uri()}/tables/run_id=bench")
+        elif case == "producers":
+            with spark.listed_producers(options, SilentProgress(), Query()) as found:
+                tables = listed_producers(found.result, RenderOptions(listed=found.tables))
                 assert tables.write_to is not None
                 tables.write_to(f"{root.parent.as_uri()}/tables/run_id=bench")
         else:
