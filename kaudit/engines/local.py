@@ -162,7 +162,7 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
             write_histories,
             write_batches,
             audit.high_watermarks,
-            lambda: audit.transactional_ids(None),
+            audit.transactional_ids,
         )
 
 

@@ -53,7 +53,7 @@ from kaudit.engines.spark_judging import (
     first_of_each,
     listing,
 )
-from kaudit.engines.spark_listing import SharedIds, ids_to_share, list_producers
+from kaudit.engines.spark_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
 from kaudit.engines.spark_metrics import ReadMetrics
 from kaudit.engines.spark_plan import SparkPlan, share
 from kaudit.engines.spark_progress import JobProgress
@@ -165,7 +165,7 @@ def record(options: ScanOptions, progress: Progress, spark: SparkOptions | None 
             tables.histories,
             tables.batches,
             judged.audit.high_watermarks,
-            lambda: judged.audit.transactional_ids(None),
+            judged.audit.transactional_ids,
             tables,
         )
 
@@ -180,6 +180,7 @@ def _tables(run: "_Run", replayed: "DataFrame", judged: "_JudgedScan", listed: L
         judged.scan_wide,
         remembers_markers=remembers_markers(judged.result),
         listed=listed,
+        names=NamesOfJobs(run.session, judged.audit.coordinator_logs, shares_of(judged.audit, judged.result)),
     )
 
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE
 from kaudit.analysis.producer_ids.client_patterns import Creator, top_creators
 from kaudit.analysis.producer_ids.histograms import TimeSteps
 from kaudit.analysis.producer_ids.partition_join import join, replica_places
@@ -32,13 +31,15 @@ from kaudit.engines.spark_producers import (
     making_producers,
     making_rows,
     merging_first,
+    naming_jobs,
     packing_rows,
     row_schema,
     sharing,
     sharing_findings,
+    sharing_ids,
     sharing_names,
 )
-from kaudit.engines.spark_tables import SORTED_BY
+from kaudit.engines.spark_tables import PIECES_SCHEMA, SORTED_BY, OutputBatches
 from kaudit.engines.spark_tasks import ArrowMap
 from kaudit.model.finding import Finding
 from kaudit.model.limits import PRODUCER_REPLICAS, PRODUCERS
@@ -77,27 +78,51 @@ class IdsToShare(Struct, frozen=True):
         if found:
             rows = rows.unionByName(spark.createDataFrame(pa.Table.from_batches(found)))
         if self.coordinator:
-            rows = rows.unionByName(self._names(spark))
-        return rows.repartitionById(self.shares, "share").sortWithinPartitions("share", "kind", "number")
+            rows = rows.unionByName(_names(spark, self.coordinator, self.shares))
+        return _in_shares(rows, self.shares)
 
-    def _names(self, spark: "SparkSession") -> "DataFrame":
-        """Describe the reading of __transaction_state: a task for each of its partitions."""
-        works = [pack(NamesTask(number, directory)) for number, directory in enumerate(self.coordinator)]
-        table = pa.table({"task": pa.array(range(len(works)), pa.int32()), "work": pa.array(works, pa.binary())})
-        planned = spark.createDataFrame(table).repartitionById(len(works), "task")
-        return planned.mapInArrow(sharing_names(self.shares, from_here()), SHARES_SCHEMA)
+
+def _names(spark: "SparkSession", coordinator: Sequence[PartitionDirectory], shares: int) -> "DataFrame":
+    """Describe the reading of __transaction_state: a task for each of its partitions."""
+    works = [pack(NamesTask(number, directory)) for number, directory in enumerate(coordinator)]
+    table = pa.table({"task": pa.array(range(len(works)), pa.int32()), "work": pa.array(works, pa.binary())})
+    planned = spark.createDataFrame(table).repartitionById(len(works), "task")
+    return planned.mapInArrow(sharing_names(shares, from_here()), SHARES_SCHEMA)
+
+
+def _in_shares(rows: "DataFrame", shares: int) -> "DataFrame":
+    return rows.repartitionById(shares, "share").sortWithinPartitions("share", "kind", "number")
+
+
+class NamesOfJobs(Struct, frozen=True):
+    """The transactional ids that partitions of __transaction_state name, brought to the jobs that have their producer ids."""
+
+    session: "SparkSession"
+    coordinator: Sequence[PartitionDirectory]
+    shares: int
+
+    def pieces(self, kept: "DataFrame", output_batches: OutputBatches) -> "DataFrame | None":
+        """Describe rows like those of pieces; None where there is no such topic."""
+        if not self.coordinator:
+            return None
+        rows = kept.mapInArrow(sharing_ids(self.shares), SHARES_SCHEMA)
+        rows = rows.unionByName(_names(self.session, self.coordinator, self.shares))
+        return _in_shares(rows, self.shares).mapInArrow(naming_jobs(output_batches), PIECES_SCHEMA)
 
 
 def ids_to_share(
     audit: Audit, scan: ScanResult, judging: Judging, scan_wide: Sequence[Finding], query: Query
 ) -> IdsToShare:
     """Plan the shares of the producer ids of an audit whose partitions were judged."""
-    coordinator = [entry for entry in audit.layout.everything if entry.topic == TRANSACTION_STATE]
-    ids = sum(partition.producers for partition in scan.partitions)
-    size = sum(segment.size for directory in coordinator for segment in directory.segments)
-    shares = max(-(-ids // _SHARE_IDS), -(-size // _SHARE_BYTES), 1)
     together = Sharing(replica_places(audit.partitions, audit.histories), Listing.of(audit, query, scan))
-    return IdsToShare(shares, judging, scan_wide, coordinator, together)
+    return IdsToShare(shares_of(audit, scan), judging, scan_wide, audit.coordinator_logs, together)
+
+
+def shares_of(audit: Audit, scan: ScanResult) -> int:
+    """Return in how many shares the ids of all partitions and the names of the coordinator's log are joined."""
+    ids = sum(partition.producers for partition in scan.partitions)
+    size = sum(segment.size for directory in audit.coordinator_logs for segment in directory.segments)
+    return max(-(-ids // _SHARE_IDS), -(-size // _SHARE_BYTES), 1)
 
 
 class SharedIds(Struct, frozen=True):

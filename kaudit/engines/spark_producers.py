@@ -23,8 +23,8 @@ from kaudit.analysis.scan.audit import names_of
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.producer_histories import TableWriter
-from kaudit.engines.spark_judging import Judging
-from kaudit.engines.spark_tables import KEY, PLACE, spark_schema
+from kaudit.engines.spark_judging import Judging, replicas
+from kaudit.engines.spark_tables import KEY, PLACE, OutputBatches, names_piece, spark_schema
 from kaudit.engines.spark_tasks import ArrowMap, Batches
 from kaudit.model.producer_listing import Producer
 from kaudit.source.layout import PartitionDirectory
@@ -73,6 +73,34 @@ def sharing_findings(findings: Any, query: Query, shares: int, number: int) -> B
     yield from _shared(shares, _FINDINGS, number, ids, lambda places: [found[at] for at in places.tolist()])
 
 
+def sharing_ids(shares: int) -> ArrowMap:
+    """Return the function that gives each share the producer ids of partitions alone."""
+
+    def share_ids(rows: Batches) -> Batches:
+        for number, _, kept in replicas(rows):
+
+            def some(places: Any, number: int = number, ids: Any = kept.producer_ids) -> Any:  # noqa: ANN401
+                return number, ids[places]
+
+            yield from _shared(shares, _ROWS, number, kept.producer_ids, some)
+
+    return share_ids
+
+
+def naming_jobs(output_batches: OutputBatches) -> ArrowMap:
+    """Return the function that gives each job the names of its producer ids, from shares of ids and names."""
+
+    def name_jobs(rows: Batches) -> Batches:
+        for _, held in _held(rows):
+            names = {producer_id: name for some in held[_NAMES] for producer_id, name in some.items()}
+            for job_index, ids in held[_ROWS] if names else ():
+                own = {producer_id: names[producer_id] for producer_id in ids.tolist() if producer_id in names}
+                if own:
+                    yield names_piece(output_batches, job_index, own)
+
+    return name_jobs
+
+
 class NamesTask(Struct, frozen=True):
     """A partition of __transaction_state, and its number among all."""
 
@@ -98,6 +126,20 @@ def sharing_names(shares: int, open_source: OpenSource) -> ArrowMap:
     return share_names
 
 
+def _held(rows: Batches) -> Iterator[tuple[int, list[list[Any]]]]:
+    """Yield each share's number and what it holds of each kind, from rows sorted by share, kind and number."""
+    cells = (
+        (batch.column("share")[at].as_py(), batch.column("kind")[at].as_py(), batch.column("data")[at].as_py())
+        for batch in rows
+        for at in range(batch.num_rows)
+    )
+    for number, own in groupby(cells, key=lambda cell: cell[0]):
+        held: list[list[Any]] = [[], [], []]
+        for _, kind, data in own:
+            held[kind].append(unpack(data))
+        yield number, held
+
+
 class Share(Struct, frozen=True):
     """A share of the ids: its number, and what is known of those that the list is to have."""
 
@@ -114,15 +156,7 @@ class Sharing(Struct, frozen=True):
 
     def shares(self, rows: Batches) -> Iterator[Share]:
         """Yield the shares of rows sorted by share, kind and number."""
-        cells = (
-            (batch.column("share")[at].as_py(), batch.column("kind")[at].as_py(), batch.column("data")[at].as_py())
-            for batch in rows
-            for at in range(batch.num_rows)
-        )
-        for number, own in groupby(cells, key=lambda cell: cell[0]):
-            held: list[list[Any]] = [[], [], []]
-            for _, kind, data in own:
-                held[kind].append(unpack(data))
+        for number, held in _held(rows):
             joined = join(self.places, held[_ROWS])
             transactional = set(joined.ids[joined.is_transactional].tolist())
             names = {

@@ -45,6 +45,11 @@ _ROW_BYTES = 64
 """What Parquet makes of a row that is no piece."""
 KEY, PLACE = "_key", "_place"
 """Columns beside those of the table `producers`: what the ids are sorted by, and the number of an id's row among its own."""
+NAMES = "names"
+"""Beside the tables' names: names of producer ids, to be put into a job's rows."""
+_NAMES_NUMBER = -2_000_000
+"""Before all pieces of a job."""
+_NAMED_TABLES = frozenset(("timelines", "producers"))
 SORTED_BY = (KEY, "producer_id", PLACE)
 
 
@@ -74,6 +79,13 @@ class ListedRows(Protocol):
         """Bring the rows to the driver, in order."""
 
 
+class Names(Protocol):
+    """The transactional ids that __transaction_state names, by the jobs whose partitions have their producer ids."""
+
+    def pieces(self, kept: "DataFrame", output_batches: OutputBatches) -> "DataFrame | None":
+        """Describe rows like those of pieces, `NAMES` being their table; None where there is no such topic."""
+
+
 class SparkTables(Struct, frozen=True):
     """The tables of an audit whose partitions were judged: made anew in tasks, of all findings."""
 
@@ -86,6 +98,8 @@ class SparkTables(Struct, frozen=True):
     remembers_markers: bool
     listed: ListedRows | None = None
     """The rows of a list of producer ids, which only all partitions together show."""
+    names: Names | None = None
+    """What puts transactional ids into rows, where the writer looks them up."""
 
     def histories(self, writer: HistoryWriter, findings: Sequence[Finding]) -> Iterator[Piece]:
         """Yield what `writer` makes of each partition replica and its own of these findings, in order."""
@@ -105,7 +119,8 @@ class SparkTables(Struct, frozen=True):
         """Yield all tables a piece at a time, each in its order."""
         output_batches = OutputBatches(len(self.jobs), _MOST_OUTPUT_BATCHES)
         yield from writer.of_scan(writer.decide(self.scan_wide))
-        yield from self._in_order(self._tables(writer, output_batches), output_batches, "tables")
+        tables, names = self._tables(writer, output_batches), self._names(writer, output_batches)
+        yield from self._in_order(tables, output_batches, "tables", names)
         if self.listed is not None:
             yield from self.listed.pieces(writer)
         if batches is not None:
@@ -125,9 +140,11 @@ class SparkTables(Struct, frozen=True):
         from pyspark import StorageLevel  # noqa: PLC0415 - an extra
 
         target = TableTarget.of(self.session, url, manifest)
-        frame = self._tables(writer, OutputBatches(len(self.jobs), 1)).unionByName(
-            _pieces_frame(self.session, writer.of_scan(writer.decide(self.scan_wide)))
-        )
+        output_batches = OutputBatches(len(self.jobs), _MOST_OUTPUT_BATCHES)
+        frame = self._tables(writer, output_batches)
+        if (names := self._names(writer, output_batches)) is not None:
+            frame = _named(frame.unionByName(names), output_batches)
+        frame = frame.unionByName(_pieces_frame(self.session, writer.of_scan(writer.decide(self.scan_wide))))
         if batches is not None:
             frame = frame.unionByName(self._batches(batches)[0])
         pieces = frame.persist(StorageLevel.DISK_ONLY)
@@ -151,6 +168,11 @@ class SparkTables(Struct, frozen=True):
         )
         return self._kept.mapInArrow(write, PIECES_SCHEMA)
 
+    def _names(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame | None":
+        if self.names is None or not writer.looks_up_names:
+            return None
+        return self.names.pieces(self._kept, output_batches)
+
     def _batches(self, writer: BatchWriter) -> tuple["DataFrame", OutputBatches]:
         tasks = segment_tasks(self.jobs)
         output_batches = OutputBatches(len(tasks), _MOST_OUTPUT_BATCHES)
@@ -163,13 +185,26 @@ class SparkTables(Struct, frozen=True):
         planned = self.session.createDataFrame(table).repartitionById(output_batches.count, "output_batch")
         return planned.mapInArrow(batch_writing(writer, output_batches, from_here()), PIECES_SCHEMA), output_batches
 
-    def _in_order(self, pieces: "DataFrame", output_batches: OutputBatches, what: str) -> Iterator[Piece]:
+    def _in_order(
+        self, pieces: "DataFrame", output_batches: OutputBatches, what: str, names: "DataFrame | None" = None
+    ) -> Iterator[Piece]:
         """Bring pieces of tables to the driver in order, one batch of them in memory at a time."""
-        ordered = pieces.repartitionById(output_batches.count, "output_batch")
-        ordered = ordered.sortWithinPartitions("job_index", "number")
+        ordered = (
+            _ordered(pieces, output_batches) if names is None else _named(pieces.unionByName(names), output_batches)
+        )
         with errors_in_one_line(), named_job(self.session, f"kaudit: bring the {what}"):
             for row in ordered.toLocalIterator(prefetchPartitions=True):
                 yield row["table"], bytes(row["data"])
+
+
+def _ordered(pieces: "DataFrame", output_batches: OutputBatches) -> "DataFrame":
+    ordered = pieces.repartitionById(output_batches.count, "output_batch")
+    return ordered.sortWithinPartitions("job_index", "number")
+
+
+def _named(pieces: "DataFrame", output_batches: OutputBatches) -> "DataFrame":
+    """Put names, which are among the pieces, into the rows of their jobs."""
+    return _ordered(pieces, output_batches).mapInArrow(naming(), PIECES_SCHEMA)
 
 
 class TableTarget(Struct, frozen=True):
@@ -345,9 +380,49 @@ def table_writing(
             first = judged.job_index
             yield from _in_batch(output_batches.of(first), first, topic, writer.of_findings(findings), -1_000_000)
             for job_index, history in enumerate(judged.kept, first):
-                yield from _in_batch(output_batches.of(first), job_index, topic, pieces(history))
+                yield from _in_batch(output_batches.of(job_index), job_index, topic, pieces(history))
 
     return write_tables
+
+
+def names_piece(output_batches: OutputBatches, job_index: int, names: Mapping[int, str]) -> pa.RecordBatch:
+    """Return names of some of a job's producer ids as a row before its pieces."""
+    piece = NAMES, pack(names)
+    row = _piece_row(output_batches.of(job_index), job_index, _NAMES_NUMBER, None, piece) | {"rows": 0}
+    return pa.RecordBatch.from_pylist([row], _PIECES)
+
+
+def naming() -> ArrowMap:
+    """Return the function that puts the names of a job's producer ids into its rows, and leaves the names out."""
+
+    def name(pieces: Batches) -> Batches:
+        job, names = -1, dict[int, str]()
+        for batch in pieces:
+            for row in batch.to_pylist():
+                if row["job_index"] != job:
+                    job, names = row["job_index"], {}
+                if row["table"] == NAMES:
+                    names |= unpack(row["data"])
+                    continue
+                if names and row["table"] in _NAMED_TABLES:
+                    row["data"] = _with_names(row["data"], names)
+                yield pa.RecordBatch.from_pylist([row], _PIECES)
+
+    return name
+
+
+def _with_names(data: bytes, names: Mapping[int, str]) -> bytes:
+    rows = pa.ipc.open_stream(data).read_all()
+    before = rows["transactional_id"].to_pylist()
+    ids = rows["producer_id"].to_pylist()
+    own = [names.get(producer_id, name) for producer_id, name in zip(ids, before, strict=True)]
+    at = rows.schema.get_field_index("transactional_id")
+    named = rows.set_column(at, rows.schema.field(at), pa.array(own, rows.schema.field(at).type))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, named.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
+        out.write_table(named)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
 
 
 def batch_writing(writer: BatchWriter, output_batches: OutputBatches, open_source: OpenSource) -> ArrowMap:

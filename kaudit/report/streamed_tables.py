@@ -37,10 +37,14 @@ _CODECS = np.array([*(codec.name.lower() for codec in Codec), *map(str, range(ma
 
 
 class Shown(Struct, frozen=True):
-    """Whose histories a table has, and the names that are known of them; `producer_ids` None: everybody's."""
+    """Whose histories a table has, and the names that are known of them; `producer_ids` None: everybody's.
+
+    `look_up_names`: an engine that makes the tables itself puts the names in.
+    """
 
     producer_ids: frozenset[int] | None = None
     names: Mapping[int, str] = {}
+    look_up_names: bool = False
 
     def includes(self, producer_id: int) -> bool:
         """Tell whether an id's histories belong into the tables."""
@@ -57,11 +61,12 @@ def recorded_tables(result: ScanResult, options: RenderOptions) -> Tables:
 
 def recorded_timelines(result: TimelineResult, options: RenderOptions) -> Tables:
     """Return a scan's tables, with the timelines and producers of those asked for, and their transactional ids."""
+    if options.producer_ids is None and any(recorded.tables is not None for recorded in options.recorded.values()):
+        return _recorded(result.scan, options, Shown(look_up_names=True))
     names = {
         producer_id: name
         for recorded in options.recorded.values()
-        for producer_id, name in recorded.transactional_ids().items()
-        if options.producer_ids is None or producer_id in options.producer_ids
+        for producer_id, name in recorded.transactional_ids(options.producer_ids).items()
     }
     return _recorded(result.scan, options, Shown(options.producer_ids, names))
 
@@ -148,6 +153,11 @@ class TablePieces(Struct, frozen=True):
     shown: Shown = _EVERYBODY
     blocks: Sequence[GrantedBlock] | None = None
     """The blocks of producer ids, for a list of these: it has their table in place of the timelines'."""
+
+    @property
+    def looks_up_names(self) -> bool:
+        """Whether the engine puts the transactional ids that __transaction_state names into the rows."""
+        return self.shown.look_up_names
 
     def tables(self, *, batches: bool) -> Sequence[str]:
         """Return the names of all tables that there are pieces of."""

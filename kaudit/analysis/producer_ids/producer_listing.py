@@ -174,7 +174,7 @@ def list_producers(audit: Audit, kept: Sequence[ActivityRows], query: Query) -> 
     ]
     joined = join(replica_places(audit.partitions, audit.histories), held)
     transactional = joined.ids[joined.is_transactional]
-    names = audit.transactional_ids(transactional) if len(transactional) else {}
+    names = audit.transactional_ids(transactional.tolist()) if len(transactional) else {}
     ids = Ids(joined, by_producer(about_producers(scan.findings, query)), names)
     listing = Listing.of(audit, query, scan)
     chosen = listing.choose(ids)

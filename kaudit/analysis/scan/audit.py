@@ -271,10 +271,14 @@ class Audit:
             raise NothingToAuditError("; ".join(f"{entry.path}: {entry.reason}" for entry in producers))
         return [*missing_from_inputs(self.options, self.layout), *producers]
 
-    def transactional_ids(self, wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
+    def transactional_ids(self, wanted: Collection[int] | None) -> Mapping[int, str]:
         """Return the transactional id of each wanted producer id that __transaction_state names; of all if None."""
-        directories = [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
-        return self._read_names(directories, wanted)
+        return self._read_names(self.coordinator_logs, None if wanted is None else np.fromiter(wanted, dtype=np.int64))
+
+    @property
+    def coordinator_logs(self) -> Sequence[PartitionDirectory]:
+        """The partitions of __transaction_state among the inputs."""
+        return [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
 
     def high_watermarks(self) -> Mapping[tuple[str, int, str], int]:
         """Return what replication-offset-checkpoint says, by topic, partition and replica."""

@@ -3,7 +3,7 @@
 They are kept and written one partition at a time: no process ever holds more than one partition's.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -94,6 +94,10 @@ HistoryWriter = Callable[[PartitionHistory, Sequence[Finding], bool], Iterator[P
 class TableWriter(Protocol):
     """Makes rows of an audit's tables where its partitions are judged."""
 
+    @property
+    def looks_up_names(self) -> bool:
+        """Whether the rows of all producer ids are to have the transactional ids that __transaction_state names."""
+
     def tables(self, *, batches: bool) -> Sequence[str]:
         """Return the names of all tables that there are pieces of; `batches`: that of batches too."""
 
@@ -134,6 +138,10 @@ class EngineTables(Protocol):
         """Write all tables where `url` says, and return the run's id."""
 
 
+def _no_names(wanted: Collection[int] | None) -> Mapping[int, str]:  # noqa: ARG001 - nothing is known of any
+    return {}
+
+
 class RecordedScan(Struct, frozen=True):
     """A scan whose producers' histories can be written afterwards, with the findings that are reported."""
 
@@ -143,6 +151,6 @@ class RecordedScan(Struct, frozen=True):
     """Reads everything once more, for a row of each batch."""
     high_watermarks: Callable[[], Mapping[tuple[str, int, str], int]] = dict
     """Returns what replication-offset-checkpoint says, by topic, partition and replica."""
-    transactional_ids: Callable[[], Mapping[int, str]] = dict
-    """Reads the transactional ids that __transaction_state names, by producer id."""
+    transactional_ids: Callable[[Collection[int] | None], Mapping[int, str]] = _no_names
+    """Reads the transactional ids that __transaction_state names of these producer ids, of all if None."""
     tables: EngineTables | None = None
