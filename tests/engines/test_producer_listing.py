@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from kaudit.analysis.scan.audit import Audit
 from kaudit.cli.app import run
 from kaudit.engines import spark_listing
 from tests.engines.faulty_logs import FAULTS, gap, healthy
@@ -131,3 +132,29 @@ def test_tables_have_every_id_in_order(spark_session, small_shares, logs, tmp_pa
         ), table
     assert manifests[0]["rows"]["findings"]
     assert "--summary" in options or manifests[0]["rows"]["producers"] >= 4
+
+
+def test_timelines_of_all_ids_have_their_transactional_ids(spark_session, logs, tmp_path, monkeypatch):
+    """The names of all ids are put into the rows in tasks: the driver is never asked for them."""
+    told = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q")
+    paths = [*logs, str(SAMPLES / "coordinator")]
+    assert run(["timeline", *paths, *told, "-o", str(tmp_path / "local")]) == 0
+    monkeypatch.setattr(spark_listing, "_SHARE_BYTES", 100)
+    read = Audit.transactional_ids
+
+    def some(self, wanted):
+        assert wanted is not None
+        return read(self, wanted)
+
+    monkeypatch.setattr(Audit, "transactional_ids", some)
+    assert run(["timeline", *paths, *told, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
+    url = f"{(tmp_path / 'url').as_uri()}/run_id=one"
+    assert run(["timeline", *paths, *told, "--engine", "spark", "-o", url]) == 0
+    for table in ("timelines", "producers"):
+        ours = rows((tmp_path / "local" / table).glob("*.parquet"))
+        assert rows((tmp_path / "spark" / table).glob("*.parquet")) == ours, table
+        written = pq.read_table(tmp_path / "url" / table / "run_id=one").to_pylist()
+        assert sorted(repr([row[name] for name in ours[0]]) for row in written) == sorted(
+            repr(list(row.values())) for row in ours
+        ), table
+        assert {row["transactional_id"] for row in ours} > {None}
