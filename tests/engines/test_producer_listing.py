@@ -68,7 +68,7 @@ def test_lists_are_those_of_the_local_engine(spark_session, small_shares, logs, 
         (("producer-ids",), BLOCKS),
         (("producer-ids",), (*BLOCKS, "--sort", "first", "--reverse", "--max-age", "1h")),
         (("coordinator",), ("--sort", "partitions", "--reverse")),
-        (("coordinator", "duplicates", "sequences"), ("--since", "2020-01-01T00:00:00Z")),
+        (("coordinator", "duplicates", "retries"), ("--since", "2020-01-01T00:00:00Z")),
     ],
 )
 def test_blocks_and_transactional_ids_are_those_of_the_local_engine(spark_session, small_shares, capsys, paths, more):
