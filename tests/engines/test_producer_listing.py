@@ -10,6 +10,7 @@ from kaudit.analysis.scan.audit import Audit
 from kaudit.cli.app import run
 from kaudit.engines import spark_listing
 from tests.engines.faulty_logs import FAULTS, gap, healthy
+from tests.report.test_json_schemas import DOCUMENT, validator
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -88,6 +89,7 @@ def test_the_driver_lists_the_first_ids_and_counts_the_rest(spark_session, small
     assert code == 1
     assert some["producers"] == everything["producers"][:3]
     assert some["producers_omitted"] == ids - 3
+    validator(DOCUMENT).validate(some)
     assert f"kaudit: the first 3 producer ids of {ids}; " in err
     assert {**some, "producers": everything["producers"]} == {**everything, "producers_omitted": ids - 3}
     # what is asked for is listed
