@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.bench_spark import MIB, SHAPES, logs, shuffle_write
+from benchmarks.partition_logs import MIB, SHAPES, logs
+from benchmarks.stage_metrics import Stages
 
 LIMITS = {"large": 0.01, "small": 0.10}
 """Bytes that findings exchange at most, as a share of the bytes read."""
@@ -37,14 +38,14 @@ def measure(root: Path, master: str) -> dict[str, tuple[float, int]]:
             "findings(path)": lambda: ks.findings(spark, root).count(),
             "findings(runs(batches))": lambda: ks.findings(ks.runs(batches)).count(),
         }
-        measured = {}
+        measured, stages = {}, Stages(spark.sparkContext)
         for name, way in ways.items():
             way()
-            before, started = shuffle_write(spark.sparkContext), time.perf_counter()
+            stages.take()
+            started = time.perf_counter()
             way()
             seconds = time.perf_counter() - started
-            time.sleep(1)  # the UI learns of a stage after the job
-            measured[name] = seconds, shuffle_write(spark.sparkContext) - before
+            measured[name] = seconds, sum(stage.shuffled for stage in stages.take())
         return measured
 
 

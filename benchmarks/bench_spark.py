@@ -1,184 +1,197 @@
-"""Spark beside the local engine on generated logs: batches a second, cores, exchanged bytes, peak memory.
+"""The Spark engine by Spark's own metrics, on generated logs: exchanged bytes, results, cores; beside the local engine.
 
-    python -m benchmarks.bench_spark [--mib 256] [--shape small] [--master local[2]] [--directory DIR]
+    python -m benchmarks.bench_spark [exchange results engines cores] [--mib 256] [--cores-mib 4096] [--directory DIR]
 
-Each figure is a process of its own: a scan to warm it, then the scan that is timed. Exchanged bytes are Spark's own
-metric, the shuffle write of the timed scan's stages, held against LIMITS below; peak memory is
-VmHWM, the driver's JVM, the driver's Python and the largest of the workers. Exit code 1: a limit is broken.
+exchange  shuffle write of an audit's stages, as a share of the log
+results   what each task sends the driver: healthy logs, and 100,000 and 200,000 gaps
+engines   seconds, CPU seconds and memory of a warm audit: the local engine, and Spark on one and two cores and as a cluster
+cores     a warm audit on one and two cores; its seconds say nothing on a busy machine, so it must be asked for there
+
+Audits run in a process of its own for each master; "warm" is the second in its session. CPU seconds are those of the JVM
+and its Python workers together; memory is VmHWM. Exit code 1: one of LIMITS is broken.
 """
 
 import argparse
-import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-import urllib.request
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from benchmarks.generate import Shape, generate
+import msgspec
+from msgspec import Struct
 
-MIB = 1 << 20
-HEADER = 61
-PARTITIONS = 4
-SHAPES = {
-    "large": Shape("large", records=(16, 16), value_bytes=(1000, 1040), producers=50, anomalies=0),
-    "small": Shape("small", producers=100, anomalies=0),
-    "short runs": Shape("short runs", producers=50_000, anomalies=0),
-    "200,000 ids": Shape("200,000 ids", producers=200_000, anomalies=0),
-}
-LIMITS = {"large": 0.01, "small": 0.10}
-"""Exchanged bytes at most, as a share of the bytes read; always at most 1.5 times the headers."""
+from benchmarks.partition_logs import SHAPES, gaps, logs
+from benchmarks.process_tree import PeakMemory, cpu_seconds
+from benchmarks.stage_metrics import StageMetrics, Stages
+
+EXCHANGE_LIMITS = {"large": 0.01, "small": 0.01, "short runs": 0.15, "200,000 ids": 0.15}
+"""Shuffle write at most, as a share of the log."""
+RESULT_LIMIT = 64 << 10
+"""Bytes that a task over a healthy log sends the driver at most."""
+MOST_GAPS = 100_000
+"""What an audit keeps of a partition: the result of twice as many is hardly larger."""
+SPEED_UP = 1.6
+"""Of two cores over one, at least."""
+QUIET = 1.0
+"""Load average of a machine on which seconds mean something."""
+LOCAL_ENGINE = "local engine"
 MASTERS = ("local engine, 1 process", "local engine, 2 processes", "local[1]", "local[2]", "local-cluster[2,1,1024]")
 
 
-def logs(directory: Path, shape: Shape, mib: int) -> Path:
-    """Partitions of this shape, about `mib` MiB in all; made once."""
-    root = directory / f"{shape.name.replace(' ', '-')}-{mib}"
-    for number in range(PARTITIONS):
-        partition = root / f"orders-{number}"
-        if not (partition / "done").exists():
-            partition.mkdir(parents=True, exist_ok=True)
-            generate(partition / f"{0:020d}.log", replace(shape), mib * MIB // PARTITIONS, seed=number)
-            (partition / "done").touch()
-    return root
+class Measured(Struct, frozen=True):
+    """One audit: seconds, CPU seconds of all processes, what it read and found, memory (MiB) by kind of process."""
+
+    seconds: float
+    cpu: float
+    bytes: int
+    batches: int
+    findings: int
+    peaks: dict[str, int]
+    stages: list[StageMetrics] = []
+
+    @property
+    def shuffled(self) -> int:
+        """Bytes of all stages."""
+        return sum(stage.shuffled for stage in self.stages)
+
+    @property
+    def largest(self) -> tuple[int, str]:
+        """The largest result of a task, and whose."""
+        return max((size, stage.description) for stage in self.stages for size in stage.results)
 
 
-class PeakMemory:
-    """The highest VmHWM of this process and of each kind below it, looked at while the body runs."""
-
-    def __init__(self) -> None:
-        self.peaks: dict[str, int] = {}
-        self.done = threading.Event()
-        self.thread = threading.Thread(target=self.watch, daemon=True)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *failure):
-        self.done.set()
-        self.thread.join()
-
-    def watch(self):
-        while not self.done.wait(0.2):
-            self.look()
-
-    def look(self):
-        parents = {}
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                except OSError:
-                    continue  # it has ended
-        below = {os.getpid()}
-        while more := {process for process, parent in parents.items() if parent in below} - below:
-            below |= more
-        for process in below:
-            try:
-                command = Path(f"/proc/{process}/cmdline").read_text()
-                status = Path(f"/proc/{process}/status").read_text()
-            except OSError:
-                continue
-            peak = re.search(r"VmHWM:\s+(\d+)", status)
-            kind = self.kind(process, command)
-            if peak is not None and kind is not None:
-                self.peaks[kind] = max(self.peaks.get(kind, 0), int(peak[1]) >> 10)
-
-    @staticmethod
-    def kind(process: int, command: str) -> str | None:
-        if process == os.getpid():
-            return "driver's Python"
-        if "pyspark.daemon" in command or "benchmarks" in command:
-            return "largest worker"
-        if "CoarseGrainedExecutorBackend" in command:
-            return "executor's JVM"
-        return "driver's JVM" if "java" in command else None
-
-
-def shuffle_write(context) -> int:
-    """Bytes of all stages so far, from the UI's REST interface."""
-    url = re.sub(r"//[^:/]+", "//127.0.0.1", context.uiWebUrl)
-    with urllib.request.urlopen(f"{url}/api/v1/applications/{context.applicationId}/stages", timeout=30) as answer:
-        return sum(stage["shuffleWriteBytes"] for stage in json.load(answer))
-
-
-def measure(path: str, master: str) -> dict[str, object]:
-    """Scan twice in this process; the second time counts."""
+def measure(master: str, paths: list[str]) -> list[Measured]:
+    """Audit the paths one after the other in one session."""
     from kaudit.analysis.scan.options import ScanOptions, SilentProgress  # noqa: PLC0415
     from kaudit.engines import local, spark  # noqa: PLC0415 - only in the measured process
     from kaudit.engines.spark_session import SparkOptions, session  # noqa: PLC0415
+    from kaudit.model.result import ScanResult  # noqa: PLC0415
 
-    def timed(engine, options):
-        started = time.perf_counter()
-        result = engine.scan(options, SilentProgress())
-        return time.perf_counter() - started, result
+    def audited(
+        scan: Callable[[ScanOptions, SilentProgress], ScanResult], path: str, stages: Stages | None
+    ) -> Measured:
+        options = ScanOptions([path], jobs=jobs)
+        cpu, started = cpu_seconds(), time.perf_counter()
+        with PeakMemory() as memory:
+            summary = scan(options, SilentProgress()).summary
+            seconds = time.perf_counter() - started
+        found = sum(summary.findings.values())
+        cost = seconds, cpu_seconds() - cpu
+        return Measured(*cost, summary.bytes, summary.batches, found, memory.peaks, stages.take() if stages else [])
 
-    sent = None
-    with PeakMemory() as memory:
-        if master.startswith("local engine"):
-            options = ScanOptions([path], jobs=int(master.split()[2]))
-            local.scan(options, SilentProgress())
-            seconds, result = timed(local, options)
-        else:
-            options = ScanOptions([path])
-            with session(SparkOptions(master), None) as started:
-                spark.scan(options, SilentProgress())
-                before = shuffle_write(started.sparkContext)
-                seconds, result = timed(spark, options)
-                sent = shuffle_write(started.sparkContext) - before
-        memory.look()
-    summary = result.summary
-    errors = summary.findings["error"]
-    return {"seconds": seconds, "batches": summary.batches, "bytes": summary.bytes, "sent": sent, "errors": errors,
-            "peaks": memory.peaks}  # fmt: skip
+    if master.startswith(LOCAL_ENGINE):
+        jobs: int | None = int(master.split()[2])
+        return [audited(local.scan, path, None) for path in paths]
+    jobs = None
+    with session(SparkOptions(master), None) as started:
+        stages = Stages(started.sparkContext)
+        return [audited(spark.scan, path, stages) for path in paths]
 
 
-def show(master: str, shape: Shape, found: dict[str, Any]) -> bool:
-    """Print a line; tell whether the limits are kept."""
-    rate = found["batches"] / found["seconds"]
-    memory = ", ".join(f"{kind} {peak} MiB" for kind, peak in sorted(found["peaks"].items()))
-    print(
-        f"  {master:26} {found['seconds']:7.2f} s {rate:11,.0f} batches/s {found['bytes'] / found['seconds'] / 1e6:7.0f} MB/s  {memory}"
-    )
-    if found["sent"] is None:
-        return True
-    share, headers = found["sent"] / found["bytes"], found["sent"] / (HEADER * found["batches"])
-    limit = LIMITS.get(shape.name, 1.0)
-    kept: bool = share < limit and headers < 1.5
-    print(
-        f"  {'':26} exchanged {found['sent']:,} bytes: {share:.3%} of the log (limit {limit:.0%}), "
-        f"{headers:.3f} of its headers (limit 1.5){'' if kept else '  BROKEN'}"
-    )
+def in_a_process(master: str, paths: list[Path]) -> list[Measured]:
+    """Measure in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.bench_spark", "--inside", master, *map(str, paths)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    return msgspec.json.decode(done.stdout.splitlines()[-1], type=list[Measured])
+
+
+def exchange(arguments: argparse.Namespace, directory: Path) -> bool:
+    """Shuffled bytes of each shape."""
+    kept = True
+    shapes = arguments.shape or list(EXCHANGE_LIMITS)
+    measured = in_a_process("local[2]", [logs(directory, SHAPES[shape], arguments.mib) for shape in shapes])
+    for shape, audit in zip(shapes, measured, strict=True):
+        share, limit = audit.shuffled / audit.bytes, EXCHANGE_LIMITS[shape]
+        kept &= verdict(
+            f"{shape}, {arguments.mib} MiB: {audit.shuffled:,} bytes exchanged, {share:.3%} of the log (limit {limit:.0%})",
+            share < limit,
+        )
     return kept
+
+
+def results(arguments: argparse.Namespace, directory: Path) -> bool:
+    """Result bytes of the tasks over healthy logs, and over gaps, once more than an audit keeps."""
+    kept = True
+    shapes = arguments.shape or list(SHAPES)
+    numbers = [MOST_GAPS, 2 * MOST_GAPS]
+    paths = [logs(directory, SHAPES[shape], arguments.mib) for shape in shapes]
+    measured = in_a_process("local[2]", paths + [gaps(directory / f"gaps-{number}", number) for number in numbers])
+    for shape, audit in zip(shapes, measured, strict=False):
+        size, stage = audit.largest
+        kept &= verdict(
+            f"{shape}, {arguments.mib} MiB: a task sends {size:,} bytes at most ({stage})", size < RESULT_LIMIT
+        )
+    once, twice = measured[-2:]
+    for number, audit in zip(numbers, (once, twice), strict=True):
+        size, stage = audit.largest
+        print(f"  {number:,} gaps, {audit.findings:,} findings: a task sends {size:,} bytes at most ({stage})")
+    kept &= verdict("twice the gaps send at most 1.1 times as much", twice.largest[0] < 1.1 * once.largest[0])
+    return kept
+
+
+def engines(arguments: argparse.Namespace, directory: Path) -> bool:
+    """Cost of a warm audit of each shape on each engine."""
+    for shape in arguments.shape or ("large", "small"):
+        path = logs(directory, SHAPES[shape], arguments.mib)
+        for master in MASTERS:
+            cost = in_a_process(master, [path, path])[-1]
+            memory = ", ".join(f"{kind} {peak} MiB" for kind, peak in sorted(cost.peaks.items()))
+            print(
+                f"  {shape}, {arguments.mib} MiB, {master}: {cost.seconds:.2f} s, {cost.cpu:.2f} CPU s, "
+                f"{cost.batches / cost.cpu:,.0f} batches and {cost.bytes / cost.cpu / 1e6:,.0f} MB a CPU s; {memory}",
+                flush=True,
+            )
+    return True
+
+
+def cores(arguments: argparse.Namespace, directory: Path) -> bool:
+    """Seconds of a warm audit on one and two cores, and of its longest stage, which reads the log."""
+    load = os.getloadavg()[0]
+    if load >= QUIET and "cores" not in arguments.cases:
+        print(f"  not measured: the load average is {load:.1f}")
+        return True
+    path = logs(directory, SHAPES["large"], arguments.cores_mib)
+    audits = [in_a_process(f"local[{number}]", [path] * 4)[1:] for number in (1, 2)]
+    one, two = (min(turns, key=lambda audit: audit.seconds) for turns in audits)
+    reads = [max(audit.stages, key=lambda stage: stage.seconds).seconds for audit in (one, two)]
+    print(f"  {arguments.cores_mib} MiB, load {load:.1f}; reading stage {reads[0]:.2f} and {reads[1]:.2f} s, "
+          f"{reads[0] / reads[1]:.2f} times as fast; CPU seconds {one.cpu:.2f} and {two.cpu:.2f}")  # fmt: skip
+    text = f"a warm audit {one.seconds:.2f} and {two.seconds:.2f} s, {one.seconds / two.seconds:.2f} times as fast"
+    return verdict(text, one.seconds / two.seconds >= SPEED_UP)
+
+
+def verdict(text: str, kept: bool) -> bool:
+    """Print a line that says whether a limit is kept; return it."""
+    print(f"  {text}{'' if kept else '  BROKEN'}", flush=True)
+    return kept
+
+
+CASES = {case.__name__: case for case in (exchange, results, engines, cores)}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mib", type=int, default=256)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("--mib", type=int, default=256, help="size of each log")
+    parser.add_argument("--cores-mib", type=int, default=4096, help="size of the log for the case cores")
     parser.add_argument("--shape", choices=SHAPES, action="append")
-    parser.add_argument("--master", action="append")
-    parser.add_argument("--directory", type=Path)
-    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        print(json.dumps(measure(*options.one)))
+    parser.add_argument("--directory", type=Path, help="where logs are kept for the next run")
+    parser.add_argument("--inside", nargs="+", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.inside:
+        master, *paths = arguments.inside
+        print(msgspec.json.encode(measure(master, paths)).decode())
         return 0
+    if unknown := set(arguments.cases) - set(CASES):
+        parser.error(f"no such case: {', '.join(sorted(unknown))}")
     kept = True
-    with tempfile.TemporaryDirectory() as temporary:
-        for name in options.shape or SHAPES:
-            root = logs(options.directory or Path(temporary), SHAPES[name], options.mib)
-            print(f"{name}: {options.mib} MiB in {PARTITIONS} partitions")
-            for master in options.master or MASTERS:
-                command = [sys.executable, "-m", "benchmarks.bench_spark", "--one", str(root), master]
-                done = subprocess.run(command, check=True, capture_output=True, text=True)
-                kept &= show(master, SHAPES[name], json.loads(done.stdout.splitlines()[-1]))
+    with tempfile.TemporaryDirectory(prefix="kaudit-bench-") as temporary:
+        for name in arguments.cases or CASES:
+            print(f"{name} (load {os.getloadavg()[0]:.1f})", flush=True)
+            kept &= CASES[name](arguments, arguments.directory or Path(temporary))
     return 0 if kept else 1
 
 

@@ -96,6 +96,14 @@ class LeaderEpochStart(NamedTuple):
     segment: Int32
 
 
+class BatchStart(NamedTuple):
+    """Where a batch begins."""
+
+    position: Int64
+    base_offset: Int64
+    segment: Int32
+
+
 class NonIdempotentBatch(NamedTuple):
     """A data batch without a producer id."""
 

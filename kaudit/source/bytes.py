@@ -48,12 +48,15 @@ class LocalFile:
 
 _AHEAD_BYTES = 8 << 20
 """Whoever reads on from where the last read ended is given so much at once: a question to a store takes some 10 ms."""
+_GROWTH = 16
+"""Behind what is announced somebody looks for a batch's begin, and a batch has a MiB at most as a rule."""
 
 
 class RemoteFile:
     """A file behind a client that reads ranges. Its size, in bytes, is the one at opening; `close` releases it.
 
-    Reads that follow one another are answered from one larger read; those at other places ask for what is wanted.
+    Reads that follow one another, or lie in bytes that are `announced`, are answered from one larger read, which does not
+    go beyond what is announced; those at other places ask for what is wanted.
     """
 
     def __init__(self, size: int, read_range: Callable[[int, int], bytes], close: Callable[[], None]) -> None:
@@ -61,11 +64,16 @@ class RemoteFile:
         self._read_range = read_range
         self._start = self._next = 0
         self._held = memoryview(b"")
+        self._announced = (0, 0)
         self.close = close
 
     def size(self) -> int:
         """Return the file's size at opening, in bytes."""
         return self._size
+
+    def announce(self, start: int, stop: int) -> None:
+        """Do as the function of this name."""
+        self._announced = (start, stop)
 
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill `buffer` from `position`; return how many bytes were there."""
@@ -74,14 +82,22 @@ class RemoteFile:
             return 0
         done = self._take_held(position, buffer[:wanted])
         if done < wanted:
-            missing = wanted - done
-            follows = position == self._next and position > 0
-            ahead = max(missing, _AHEAD_BYTES) if follows and missing < _AHEAD_BYTES else missing
-            self._start = position + done
-            self._held = memoryview(self._read_range(self._start, min(ahead, self._size - self._start)))
+            start = position + done
+            length = max(wanted - done, self._ahead(position, start, wanted))
+            self._held = memoryview(self._read_range(start, length))
+            self._start = start
             done += self._take_held(self._start, buffer[done:wanted])
         self._next = position + done
         return done
+
+    def _ahead(self, position: int, start: int, wanted: int) -> int:
+        """Return how many bytes from `start` a read of `wanted` bytes from `position`, some of them held, is worth asking for."""
+        first, stop = self._announced
+        if first <= position < stop:
+            return _at_once(stop - start, _AHEAD_BYTES)
+        if position == 0 or position != self._next:
+            return 0
+        return _at_once(self._size - start, min(_AHEAD_BYTES, wanted * _GROWTH) if stop else _AHEAD_BYTES)
 
     def _take_held(self, position: int, buffer: memoryview) -> int:
         at = position - self._start
@@ -90,6 +106,17 @@ class RemoteFile:
         data = self._held[at : at + len(buffer)]
         buffer[: len(data)] = data
         return len(data)
+
+
+def _at_once(rest: int, most: int) -> int:
+    """Return `most`, or all of the rest if it is not twice as much: a small last read takes as long as a large one."""
+    return rest if rest < 2 * most else most
+
+
+def announce(source: ByteSource, start: int, stop: int) -> None:
+    """Say that these bytes of a file will be read in order, and few behind them: a store is asked for much of them at once."""
+    if isinstance(source, RemoteFile):
+        source.announce(start, stop)
 
 
 class HeldBytes:

@@ -28,7 +28,7 @@ from kaudit.source.layout import (
     SegmentFile,
     Unreadable,
 )
-from kaudit.source.listing import Listed, list_all, list_directory, side_file
+from kaudit.source.listing import Listed, Listing, side_file
 from kaudit.source.names import (
     PartitionName,
     is_known_file,
@@ -118,7 +118,7 @@ def discover(
             continue
         if entry.is_directory:
             held = found.held()
-            _visit(found, place, list_directory(place, PARTITION_METADATA), 0)
+            _visit(found, listing := Listing(place, PARTITION_METADATA), listing.first(), 0)
             if found.held() == held:
                 found.empty_inputs.append(Unreadable(text, _what_else(found, place)))
         else:
@@ -182,31 +182,31 @@ def _files_of_no_partition(found: _Discovery, given: Mapping[str, str]) -> Itera
             yield Unreadable(text, reasons.get(path, "no batch was found"))
 
 
-def _visit(found: _Discovery, root: Uri, listed: Listed, depth: int) -> None:
+def _visit(found: _Discovery, listing: Listing, listed: Listed, depth: int) -> None:
     directory = listed.directory
     entries = _once(found, listed)
     held = {entry.name: entry for entry in entries if not entry.is_directory}
-    if entries and not _take_directory(found, root, listed, held):
+    if entries and not _take_directory(found, listing.root, listed, held):
         if META_PROPERTIES in held:
             _take_meta(found, directory)
         if CAPTURE_ACCOUNT in held:
             found.features |= captured_features(side_file(directory / CAPTURE_ACCOUNT) or b"")
         found.bootstrap = found.bootstrap or BOOTSTRAP_CHECKPOINT in held
         _refuse_dumps(found, directory, held)
-        below = _below(found, [directory / entry.name for entry in entries if entry.is_directory], depth + 1)
+        below = _below(found, listing, [directory / entry.name for entry in entries if entry.is_directory], depth + 1)
         for entry in entries:
             if entry.is_directory:
                 inner = next(below)
                 if inner is not None:
-                    _visit(found, root, inner, depth + 1)
+                    _visit(found, listing, inner, depth + 1)
             elif parse_partition_name(entry.name) is not None:
                 _require_target(found, directory / entry.name)
 
 
-def _below(found: _Discovery, directories: Sequence[Uri], depth: int) -> Iterator[Listed | None]:
+def _below(found: _Discovery, listing: Listing, directories: Sequence[Uri], depth: int) -> Iterator[Listed | None]:
     """List directories; None for each that lies too deep."""
     if depth <= MAX_DEPTH:
-        yield from list_all(directories, PARTITION_METADATA)
+        yield from listing.below(directories)
     else:
         for directory in directories:
             found.skipped.append(Unreadable(str(directory), f"deeper than {MAX_DEPTH} directories"))

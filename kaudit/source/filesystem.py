@@ -100,6 +100,12 @@ class FileSystem(Protocol):
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name."""
 
+    def tree(self, uri: Uri) -> "dict[str, list[FileStatus]] | None":
+        """List all that lies below a directory, by the paths of directories, sorted by name, where that is one listing.
+
+        None where a directory lists only what it holds itself.
+        """
+
     def identity(self, uri: Uri) -> Hashable:
         """Return what is equal for two names of one directory: links may form rings."""
 

@@ -38,6 +38,9 @@ class HdfsFileSystem:
         with _as_os_errors(str(uri)):
             return sorted(map(_entry, self._client.list_status(uri.path)), key=lambda entry: entry.name)
 
+    def tree(self, uri: Uri) -> None:
+        """Return None: the name node lists one directory at a time."""
+
     def identity(self, uri: Uri) -> Hashable:
         """Return the path: HDFS has no links between directories."""
         return str(uri)

@@ -1,7 +1,7 @@
-"""Directories listed, those of a store that answers over a network many at a time."""
+"""Directories listed: those of a store all at once, or many at a time."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from functools import partial
+from typing import Final
 
 from msgspec import Struct
 
@@ -29,30 +29,48 @@ class Listed(Struct, frozen=True):
     side_file: bytes | None = None
 
 
-def list_directory(directory: Uri, name: str) -> Listed:
-    """List a directory, and read the small file of this name in it."""
-    files = filesystem(directory)
-    identity = None
-    try:
-        identity = files.identity(directory)
-        entries = list(files.entries(directory))
-    except OSError as error:
-        return Listed(directory, identity, error=error)
-    has_file = any(entry.name == name and not entry.is_directory for entry in entries)
-    return Listed(directory, identity, entries, side_file=side_file(directory / name) if has_file else None)
+class Listing:
+    """The directories under one input, with the small file of one name in each of them."""
 
+    def __init__(self, root: Uri, name: str) -> None:
+        self.root: Final = root
+        self._name = name
+        self._files = filesystem(root)
+        self._tree: dict[str, list[FileStatus]] | None = None
 
-def list_all(directories: Sequence[Uri], name: str) -> Iterator[Listed]:
-    """List directories in their order, each as `list_directory` does: one when it is asked for, or many at a time."""
-    list_one = partial(list_directory, name=name)
-    if len(directories) < 2 or not filesystem(directories[0]).is_remote:
-        yield from map(list_one, directories)
-        return
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - local paths need not wait for it
+    def first(self) -> Listed:
+        """List the input itself, and with it all that lies below where its store lists that at once."""
+        try:
+            self._tree = self._files.tree(self.root)
+        except OSError as error:
+            return Listed(self.root, error=error)
+        return self._list(self.root)
 
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        for first in range(0, len(directories), _AHEAD):
-            yield from threads.map(list_one, directories[first : first + _AHEAD])
+    def below(self, directories: Sequence[Uri]) -> Iterator[Listed]:
+        """List directories in their order: one when it is asked for, or, of a store, many at a time."""
+        if len(directories) < 2 or not self._files.is_remote:
+            yield from map(self._list, directories)
+            return
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - local paths need not wait for it
+
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            for first in range(0, len(directories), _AHEAD):
+                yield from threads.map(self._list, directories[first : first + _AHEAD])
+
+    def _list(self, directory: Uri) -> Listed:
+        identity = None
+        try:
+            identity = self._files.identity(directory)
+            entries = self._entries(directory)
+        except OSError as error:
+            return Listed(directory, identity, error=error)
+        has_file = any(entry.name == self._name and not entry.is_directory for entry in entries)
+        return Listed(directory, identity, entries, side_file=side_file(directory / self._name) if has_file else None)
+
+    def _entries(self, directory: Uri) -> Sequence[FileStatus]:
+        if self._tree is None:
+            return list(self._files.entries(directory))
+        return self._tree.pop(directory.path, ())  # each is asked for once
 
 
 def side_file(path: Uri) -> bytes | None:

@@ -45,6 +45,9 @@ class LocalFileSystem:
             raise OSError(errno.EFBIG, f"more than {DIRECTORY_ENTRIES} files in one directory", uri.path)
         return sorted(entries, key=lambda entry: entry.name)
 
+    def tree(self, uri: Uri) -> None:
+        """Return None: the operating system lists one directory at a time."""
+
     def identity(self, uri: Uri) -> Hashable:
         """Return device and inode."""
         status = os.stat(uri.path)

@@ -52,6 +52,20 @@ class S3FileSystem:
             infos = self._s3.get_file_info(self._selector(self._key(uri), recursive=False))
         return sorted(map(self._entry, infos), key=lambda entry: entry.name)
 
+    def tree(self, uri: Uri) -> dict[str, list[FileStatus]]:
+        """List all keys below a prefix, 1,000 a request, by the paths of what would be directories."""
+        with as_os_errors("S3", str(uri)):
+            infos = self._s3.get_file_info(self._selector(self._key(uri), recursive=True))
+        found: dict[str, list[FileStatus]] = {}
+        while infos:  # there may be millions: what is taken is let go
+            info = infos.pop()
+            parent, _, name = info.path.removeprefix(self._bucket).rpartition("/")
+            if name:
+                found.setdefault(parent or "/", []).append(self._entry(info))
+        for entries in found.values():
+            entries.sort(key=lambda entry: entry.name)
+        return found
+
     def identity(self, uri: Uri) -> Hashable:
         """Return the path: S3 has no links."""
         return str(uri)

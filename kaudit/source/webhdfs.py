@@ -36,6 +36,9 @@ class WebHdfsFileSystem:
         found = self._ask(uri, "LISTSTATUS")["FileStatuses"]["FileStatus"]
         return sorted((_entry(status, str(status["pathSuffix"])) for status in found), key=lambda entry: entry.name)
 
+    def tree(self, uri: Uri) -> None:
+        """Return None: the name node lists one directory at a time."""
+
     def identity(self, uri: Uri) -> Hashable:
         """Return the path: HDFS has no links between directories."""
         return str(uri)

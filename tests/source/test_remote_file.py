@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from kaudit.source.bytes import RemoteFile, nothing_held
+from kaudit.source.bytes import RemoteFile, announce, nothing_held
 from kaudit.source.filesystem import as_os_errors, connect_seconds, require_listener
 from kaudit.source.name_nodes import name_nodes
 from kaudit.source.uri import UrlError
@@ -37,9 +37,43 @@ def test_reads_in_order_are_few(file, asked):
         pieces.append(piece)
         position += len(piece)
     assert b"".join(pieces) == CONTENT
-    assert asked == [(0, 1 << 20)] + [(start, 8 << 20) for start in range(1 << 20, 25 << 20, 8 << 20)] + [
-        (25 << 20, 7 << 20)
-    ]
+    assert asked == [(0, 1 << 20), (1 << 20, 8 << 20), (9 << 20, 8 << 20), (17 << 20, 15 << 20)]
+
+
+def test_what_is_announced_is_read_ahead_and_nothing_behind_it(file, asked):
+    stop = (17 << 20) + 5
+    announce(file, 1000, stop)
+    read(file, stop, 100)
+    position, pieces = 1000, []
+    while position < stop:
+        pieces.append(read(file, position, min(1 << 20, stop - position)))
+        position += len(pieces[-1])
+    assert b"".join(pieces) == CONTENT[1000:stop]
+    # the rest of less than two reads is one
+    assert asked == [(stop, 100), (1000, 8 << 20), ((8 << 20) + 1000, stop - (8 << 20) - 1000)]
+
+
+def test_who_looks_for_a_batch_behind_what_is_announced_reads_ahead_a_little(file, asked):
+    announce(file, 0, 1000)
+    for number in range(20):
+        read(file, 1000 + number * 100, 100)
+    assert asked == [(1000, 100), (1100, 1600), (2700, 1600)]
+
+
+def test_a_read_that_failed_leaves_nothing_behind():
+    answers = [CONTENT[:10], OSError("gone"), CONTENT[20:30]]
+
+    def answer(_position, _length):
+        data = answers.pop(0)
+        if isinstance(data, OSError):
+            raise data
+        return data
+
+    file = RemoteFile(len(CONTENT), answer, nothing_held)
+    assert read(file, 0, 10) == CONTENT[:10]
+    with pytest.raises(OSError, match="gone"):
+        read(file, 20, 10)
+    assert read(file, 20, 10) == CONTENT[20:30]
 
 
 def test_reads_elsewhere_ask_for_what_is_wanted(file, asked):

@@ -8,13 +8,13 @@ from io import BytesIO
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit import __version__
 from kaudit.analysis.saved_state.matching import match_partition
 from kaudit.analysis.saved_state.saved_partition import DamagedStateError, Settings
 from kaudit.analysis.saved_state.state_files import PARTITIONS, directory_of, read_index
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import ScanOptions, UsageError
 from kaudit.analysis.scan.planning import Job
+from kaudit.installation import version_text
 from kaudit.model.state_use import StateUse
 from kaudit.source.filesystem import WritableFileSystem
 from kaudit.source.layout import Layout
@@ -97,7 +97,7 @@ def open_state(state: str, options: ScanOptions, layout: Layout) -> OpenedState:
     except UrlError as error:
         raise UsageError(f"--state {error}") from error
     _refuse_inputs(state, uri, options, layout)
-    settings = Settings(__version__, options.depth.value)
+    settings = Settings(version_text(), options.depth.value)
     try:
         notice = _manifest_notice(store, uri, settings)
     except OSError as error:
@@ -162,5 +162,5 @@ def _difference(found: bytes, settings: Settings) -> str:
     except (ValueError, KeyError, TypeError):
         return "its manifest is damaged"
     if schema != _SCHEMA or version != settings.kaudit:
-        return f"kaudit {version} wrote it, this is {settings.kaudit}"
+        return f"{version} wrote it, this is {settings.kaudit}"
     return f"it is of --depth {depth}, this is --depth {settings.depth}"

@@ -44,7 +44,7 @@ class FileIdentity(Struct, frozen=True, array_like=True):
 
 
 class Settings(Struct, frozen=True):
-    """What must be the same for rows to be of use: the version of kaudit, and how deep segments were read."""
+    """What must be the same for rows to be of use: the version of kaudit with its commit, and how deep segments were read."""
 
     kaudit: str
     depth: str

@@ -39,7 +39,7 @@ from kaudit.formats.log.record_batch import (
 from kaudit.model.batch import Batches, empty_batches
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind, LogDamage
-from kaudit.source.bytes import ByteSource
+from kaudit.source.bytes import ByteSource, announce
 from kaudit.source.kafka.fetched_segment import Aborted, FetchedSegment
 from kaudit.source.text import SegmentText
 
@@ -106,6 +106,7 @@ def stream_batches(
 
         yield from fetched_batches(source, start, stop, verify=verify)
         return
+    announce(source, start, stop)
     window = Window(source, end, min(window_bytes, max(end - start, HEADER_SIZE)))
     reader = _Reader(window, source, verify)
     reader.expected_offset = expected_offset
@@ -190,7 +191,9 @@ class _Reader:
             self.framing.meet_obstacle()
             return memoryview(b""), _NO_BATCH
         mean = self.framing.mean_size or 0
-        view = self.window.load(at, max(_STRIDE_BYTES, int(mean) * _STRIDE_BATCHES))
+        # a range that was cut at boundaries ends where a batch does: what lies behind it is not read for nothing
+        most = max(stop - at, HEADER_SIZE)
+        view = self.window.load(at, min(max(_STRIDE_BYTES, int(mean) * _STRIDE_BATCHES), most))
         walked = self.framing.follow(view, 0, len(view), stop - at)
         if not len(walked.positions) and walked.valid and at + len(view) < self.window.end:
             view = self.window.load(at)

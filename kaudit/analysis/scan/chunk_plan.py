@@ -9,7 +9,7 @@ from kaudit.analysis.saved_state.saved_partition import SavedPartition, SavedPie
 from kaudit.analysis.scan.read_window import Window
 from kaudit.formats.log import resync
 from kaudit.formats.log.batch_header import HEADER_SIZE, batch_size
-from kaudit.source.bytes import ByteSource
+from kaudit.source.bytes import ByteSource, announce
 from kaudit.source.kafka.fetched_segment import FetchedSegment
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 
@@ -118,9 +118,11 @@ def settle(spec: ChunkSpec, source: ByteSource) -> ChunkSpec:
     Neighbours settle on the same boundary, each by itself. It is only a guess that reading the chunk before it
     confirms: that chunk must end exactly there. A range that lies within one batch ends up empty.
     """
-    known = spec.start == 0 or spec.expected_offset is not None
-    start = spec.start if known else boundary_from(source, spec.start, spec.end)
+    announce(source, spec.start, spec.stop)
     stop = boundary_from(source, spec.stop, spec.end) if spec.stop < spec.end else spec.end
+    known = spec.start == 0 or spec.expected_offset is not None
+    # last, as reading goes on from there
+    start = spec.start if known else boundary_from(source, spec.start, spec.end)
     if spec.limit is not None:
         start, stop = min(start, spec.limit), min(stop, spec.limit)
     return replace(spec, start=start, stop=stop)

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.analysis.scan.batch_starts import BATCH_START
 from kaudit.analysis.scan.equal_batches import NO_RANGES, Ranges
 from kaudit.analysis.scan.rows import (
     BOUNDARY_BATCH,
@@ -144,6 +145,8 @@ class ChunkRows(Struct):
     last_batch: LastBatch | None = None
     least_beyond: int | None = None
     """The least timestamp that was not counted as it lies beyond the plan's `latest_timestamp`."""
+    batch_starts: Rows = field(default_factory=lambda: np.empty(0, dtype=BATCH_START))
+    """Where some of the batches begin, those below the log start offset too."""
     is_saved: bool = False
     """An earlier audit read it: it comes from the saved state."""
 

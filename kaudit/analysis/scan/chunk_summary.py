@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from kaudit.analysis.scan.batch_starts import batch_starts
 from kaudit.analysis.scan.chunk_rows import ChunkRange, ChunkRows, Counts, LastBatch
 from kaudit.analysis.scan.non_idempotent_rows import non_idempotent_rows
 from kaudit.analysis.scan.rows import GAP, LEADER_EPOCH_START, Rows
@@ -27,7 +28,7 @@ def compress(
     none of them may lie below the log start offset then.
     """
     segment = chunk.segment if segments is None else segments
-    rows = ChunkRows(*chunk, counts=_count(batches, latest_timestamp))
+    rows = ChunkRows(*chunk, counts=_count(batches, latest_timestamp), batch_starts=batch_starts(batches, segment))
     lasts = last_offsets(batches)
     if len(batches):
         rows.last_batch = last_batch_of(batches, lasts)

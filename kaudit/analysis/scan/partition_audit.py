@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kaudit.analysis.repeats.restarts import Restart
 from kaudit.analysis.repeats.sessions import Handover
+from kaudit.analysis.scan.batch_starts import BATCH_START
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.chunk_rows import Counts
 from kaudit.analysis.scan.partition_replay import PartitionReplay
@@ -222,6 +223,8 @@ def _log_facts(replay: PartitionReplay, *, compacted: bool, unread: bool) -> Log
         ended=replay.spans.ended() if replay.spans.has_all_aborts else None,
         unread=unread,
         listed_aborts=replay.listed_aborts,
+        batch_starts=np.concatenate([np.empty(0, dtype=BATCH_START), *replay.batch_starts]),
+        read_to=replay.read_to,
     )
 
 

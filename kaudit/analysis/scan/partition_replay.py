@@ -13,6 +13,7 @@ from kaudit.analysis.repeats.sessions import SessionTracker
 from kaudit.analysis.scan.chunk_rows import ChunkRows, Counts
 from kaudit.analysis.scan.continuity import MAX_LISTED, Continuity
 from kaudit.analysis.scan.producer_grouping import Merged, merge, with_records
+from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.sequences.transition_audit import FetchRun, TransitionAudit
 from kaudit.analysis.sidefiles.snapshot_states import SnapshotWatch
@@ -86,6 +87,9 @@ class PartitionReplay:
         self.still_growing = False
         self.coverage_gaps: frozenset[CoverageGap] = frozenset()
         self.listed_aborts = NO_ABORTS
+        self.batch_starts: list[Rows] = []
+        self.read_to = (0, 0)
+        """The segment of the last valid batch, and the position behind it."""
 
     def feed(self, chunk: ChunkRows) -> bool:
         """Take the next chunk; False if it does not fit what came before and nothing of it was taken."""
@@ -96,6 +100,10 @@ class PartitionReplay:
         self.continuity.feed(chunk)
         self.coverage_gaps |= chunk.coverage_gaps
         self.listed_aborts |= chunk.listed_aborts
+        if chunk.last_batch is not None:
+            self.read_to = (chunk.segment + chunk.joined, chunk.last_batch.end)
+        if len(chunk.batch_starts) and not self.directory.is_fetched:  # brokers send no indexes
+            self.batch_starts.append(chunk.batch_starts)
         self.counts.add(chunk.counts)
         if self.continuity.damages or (self.continuity.missing and not self.compacted):
             self.transitions.holes_are_normal = False
@@ -144,6 +152,7 @@ class PartitionReplay:
         ended.continuity, ended.transitions = copy.copy(self.continuity), copy.copy(self.transitions)
         ended.snapshots = copy.copy(self.snapshots)
         ended.counts, ended.malformed = copy.copy(self.counts), list(self.malformed)
+        ended.batch_starts = list(self.batch_starts)
         ended.continuity.damages = list(self.continuity.damages)
         ended.continuity.missing = list(self.continuity.missing)
         ended.transitions.observations = list(self.transitions.observations)

@@ -132,6 +132,7 @@ def join(parts: Sequence[ChunkRows]) -> ChunkRows:
         decoded=first.decoded,
         listed_aborts=first.listed_aborts.union(*(part.listed_aborts for part in parts)),
         last_batch=last.last_batch,
+        batch_starts=np.concatenate([part.batch_starts for part in parts]),
         least_beyond=min((part.least_beyond for part in parts if part.least_beyond is not None), default=None),
     )
 

@@ -8,16 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kaudit.analysis.scan.batch_starts import is_kept
 from kaudit.analysis.sidefiles.log_facts import LogFacts
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
-from kaudit.formats.log.batch_header import (
-    LOG_OVERHEAD,
-    MAGIC_OFFSET,
-    PREFIX_SIZE,
-    base_offset_of,
-    batch_size,
-    plausible_length,
-)
 from kaudit.formats.sidefiles.indexes import OffsetIndex, TimeIndex, parse_offset_index, parse_time_index
 from kaudit.model.continuity import MissingCause
 from kaudit.model.side_files import IndexFault, IndexKind, MissingIndexes
@@ -25,8 +18,6 @@ from kaudit.source.layout import SegmentFile
 
 MAX_SEGMENT_OFFSETS = 2**31
 """Rows hold offsets relative to the segment's in 32 bits: LogSegment.canConvertToRelativeOffset."""
-MAX_PROBES = 256
-"""Rows of an offset index looked up in the log, spread evenly."""
 _ROW_BYTES = {IndexKind.OFFSET: 8, IndexKind.TIME: 12}
 _BASE_DIGITS = 20
 
@@ -84,7 +75,8 @@ def _first_fault(
     segment = _indexed(log, number)
     if kind is IndexKind.OFFSET:
         offsets = parse_offset_index(data)
-        damage, wrong = offsets.damage, wrong_offset_rows(offsets, *_probed(files, log, segment, offsets))
+        current = _current(files, log, segment, offsets)
+        damage, wrong = offsets.damage, wrong_offset_rows(offsets, current, _probed(log, segment, offsets))
     else:
         times = parse_time_index(data)
         damage, wrong = times.damage, wrong_time_rows(times, segment)
@@ -160,36 +152,31 @@ def _indexed(log: LogFacts, number: int) -> IndexedSegment:
     return IndexedSegment(number, segment.base_offset, end, segment.size)
 
 
-def _probed(
-    files: SideFileReader, log: LogFacts, segment: IndexedSegment, index: OffsetIndex
-) -> tuple[IndexedSegment, list[Probe]]:
-    """The segment as it is now, with what lies where some of the rows point."""
-    count = len(index.positions)
-    # they ascend, so repeats are neighbours; np.unique would import numpy.ma, a seventh of a small scan
-    rows = np.linspace(0, max(count - 1, 0), min(count, MAX_PROBES)).astype(np.int64)
-    rows = rows[np.diff(rows, prepend=-1) > 0]
-    if segment.size is None or not len(rows):
-        return segment, []
-    probes: list[Probe] = []
+def _current(files: SideFileReader, log: LogFacts, segment: IndexedSegment, index: OffsetIndex) -> IndexedSegment:
+    """The segment as it is now: a live log grows, and its index with it, after its size was noted."""
+    if segment.size is None or not (index.positions >= segment.size).any():
+        return segment
     try:
-        source = files.open_source(log.directory.segments[segment.number])
+        with closing(files.open_source(log.directory.segments[segment.number])) as source:
+            return replace(segment, size=max(segment.size, source.size()))
     except OSError:
-        return segment, []  # reported when the segment itself was read
-    with closing(source):
-        # a live log grows, and its index with it, after its size was noted
-        segment = replace(segment, size=max(segment.size, source.size()))
-        head = bytearray(PREFIX_SIZE)
-        for row in rows.tolist():
-            position = int(index.positions[row])
-            if position < 0 or source.read_into(position, memoryview(head)) < PREFIX_SIZE:
-                continue  # beyond the end: the index itself shows it
-            probes.append(Probe(row, _batch_offset(head, segment)))
-    return segment, probes
+        return segment  # reported when the segment itself was read
 
 
-def _batch_offset(head: bytearray, segment: IndexedSegment) -> int | None:
-    """The base offset of the batch whose first bytes these may be, None if they cannot."""
-    starts = plausible_length(head[MAGIC_OFFSET], batch_size(head) - LOG_OVERHEAD)
-    base = base_offset_of(head)
-    stop = segment.base_offset + MAX_SEGMENT_OFFSETS if segment.end_offset is None else segment.end_offset
-    return base if starts and segment.base_offset <= base < stop else None
+def _probed(log: LogFacts, segment: IndexedSegment, index: OffsetIndex) -> list[Probe]:
+    """What lies where rows point to, of those positions that are kept of the log."""
+    last, stop = log.read_to
+    if segment.size is None or segment.number > last or any(damage.segment == segment.number for damage in log.damages):
+        return []
+    stop = stop if segment.number == last else segment.size
+    rows = np.flatnonzero((index.positions >= 0) & (index.positions < stop))
+    rows = rows[is_kept(index.positions[rows])]
+    if not len(rows):
+        return []
+    first, behind = np.searchsorted(log.batch_starts["segment"], (segment.number, segment.number + 1))
+    starts = log.batch_starts[first:behind]
+    known = dict(zip(starts["position"].tolist(), starts["base_offset"].tolist(), strict=True))
+    return [
+        Probe(row, known.get(position))
+        for row, position in zip(rows.tolist(), index.positions[rows].tolist(), strict=True)
+    ]

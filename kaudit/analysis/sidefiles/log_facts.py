@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+import numpy as np
+from msgspec import Struct, field
 
+from kaudit.analysis.scan.batch_starts import BATCH_START
 from kaudit.analysis.scan.rows import Rows
 from kaudit.model.continuity import MissingCause, MissingOffsets, PlacedDamage
 from kaudit.source.kafka.fetched_segment import Aborted
@@ -15,7 +17,8 @@ class LogFacts(Struct, frozen=True):
 
     `ended` are its markers (analysis.transactions.transaction_spans.ENDED), None if not all could be kept; `epoch_steps`
     the first batch of every run of one leader epoch, in offset order; `unread`: a segment could not be read; `listed_aborts`: what brokers
-    list as aborted, where they sent the log.
+    list as aborted, where they sent the log. `batch_starts`: of those positions that is_kept keeps, segment by segment in the
+    order of the log; `read_to`: the segment of the last valid batch, and the position behind it.
     """
 
     directory: PartitionDirectory
@@ -30,6 +33,8 @@ class LogFacts(Struct, frozen=True):
     ended: Rows | None
     unread: bool
     listed_aborts: Aborted = frozenset()
+    batch_starts: Rows = field(default_factory=lambda: np.empty(0, dtype=BATCH_START))
+    read_to: tuple[int, int] = (0, 0)
 
     @property
     def is_whole(self) -> bool:

@@ -6,14 +6,14 @@ import crc32c
 import pytest
 from msgspec.structs import replace
 
-from kaudit import __version__
-from kaudit.analysis.saved_state import opened_state
+from kaudit import __version__, installation
 from kaudit.analysis.saved_state.partition_index import decode_index, encode_index
 from kaudit.analysis.saved_state.range_saver import MOST_FILES
 from kaudit.analysis.scan.options import Depth
 from kaudit.analysis.scan.planning import share_rate
 from kaudit.analysis.scan.rows import RUN
 from kaudit.analysis.scan.shuffle_codec import _to_columns, pack
+from kaudit.installation import Build, version_text
 from kaudit.source.local import LocalFileSystem
 from tests.analysis.saved_state.audits import Audited
 from tests.analysis.saved_state.test_changed_logs import append, segments, write
@@ -108,15 +108,18 @@ def test_rows_of_another_range(saved):
     assert saved.audit().damaged == 1
 
 
-def test_a_state_of_another_version(saved, monkeypatch):
+def test_a_state_of_another_build(saved, monkeypatch):
+    written = version_text()
     with monkeypatch.context() as patch:
-        patch.setattr(opened_state, "__version__", "0.0.1")
+        patch.setattr(
+            installation, "build_of", lambda: Build("0123456789ab")
+        )  # the same version, made from another commit
         use = saved.audit()
         assert use.new == 2
-        assert use.notice == f"kaudit {__version__} wrote it, this is 0.0.1"
+        assert use.notice == f"{written} wrote it, this is kaudit {__version__} (commit 0123456789ab)"
     use = saved.audit()
     assert use.new == 2
-    assert use.notice == f"kaudit 0.0.1 wrote it, this is {__version__}"
+    assert use.notice == f"kaudit {__version__} (commit 0123456789ab) wrote it, this is {written}"
     assert saved.audit().notice is None
 
 

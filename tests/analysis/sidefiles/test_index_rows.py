@@ -9,7 +9,10 @@ import struct
 import numpy as np
 import pytest
 
+from kaudit.analysis.scan.options import ScanOptions
+from kaudit.analysis.scan.planning import find_input
 from kaudit.analysis.sidefiles.index_audit import IndexedSegment, Probe, wrong_offset_rows, wrong_time_rows
+from kaudit.engines import local
 from kaudit.formats.sidefiles.indexes import OffsetIndex, TimeIndex
 from tests.checks.sidefiles.findings import told
 from tests.logs import Log, data
@@ -145,3 +148,55 @@ def test_indexes_that_are_missing_are_one_note_each(tmp_path):
         ("KA503", "note", f"{10:020d}.index", None),
         ("KA504", "note", f"{0:020d}.timeindex", None),
     ]
+
+
+def is_looked_up(position):
+    """The rule of analysis.scan.batch_starts, in whole numbers."""
+    return (position * 0x9E3779B1 % 2**32) * position < 2**18 * 2**32
+
+
+def large_partition(root, changed=None):
+    """A segment of 600 batches of 4 KiB, and its index: the row of `changed` points a byte behind where it should."""
+    log = Log()
+    for sequence in range(600):
+        log.append(data(1, 0, sequence, payload=bytes(4000)))
+    directory = log.write(root / "b" / "t-0")
+    size = (directory / f"{0:020d}.log").stat().st_size // 600
+    rows = [(number, number * size + (number == changed)) for number in range(600)]
+    (directory / f"{0:020d}.index").write_bytes(b"".join(struct.pack(">ii", *row) for row in rows))
+    (directory / f"{0:020d}.timeindex").write_bytes(b"")
+    return directory, size
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 100_000])
+def test_rows_are_looked_up_among_batches_that_reading_left(tmp_path, chunk_bytes):
+    directory, size = large_partition(tmp_path)
+    assert told(directory, chunk_bytes=chunk_bytes) == []
+    looked_up = [number for number in range(600) if is_looked_up(number * size + 1)]
+    assert all(number in looked_up for number in range(2**18 // size))
+    assert 100 < len(looked_up) < 300
+    left_out = next(number for number in range(599, 0, -1) if number not in looked_up)
+    for changed, position in ((looked_up[-1], looked_up[-1] * 8), (left_out, None)):
+        directory, _ = large_partition(tmp_path / str(changed), changed)
+        expected = [] if position is None else [("KA503", "warning", f"{0:020d}.index", position)]
+        assert told(directory, chunk_bytes=chunk_bytes) == expected
+
+
+def test_an_index_that_changed_is_compared_with_what_an_earlier_audit_read(tmp_path):
+    directory, _ = large_partition(tmp_path)
+    state = str(tmp_path / "state")
+    assert told(directory, state=state) == []
+    large_partition(tmp_path, 20)
+    assert told(directory, state=state) == [("KA503", "warning", f"{0:020d}.index", 160)]
+
+
+def test_a_row_of_a_batch_that_was_being_appended_is_not_wrong(tmp_path, monkeypatch):
+    directory, size = large_partition(tmp_path)
+    log = directory / f"{0:020d}.log"
+    content = log.read_bytes()
+    last = max(number for number in range(600) if is_looked_up(number * size))
+    log.write_bytes(content[: last * size + 100])
+    listed = find_input(ScanOptions([str(directory)]))
+    log.write_bytes(content)
+    monkeypatch.setattr(local, "find_input", lambda _: listed)
+    assert told(directory) == []
