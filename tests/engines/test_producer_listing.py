@@ -43,16 +43,10 @@ def listed(capsys, paths, engine, *options):
 @pytest.mark.parametrize(
     "options",
     [
-        (),
-        ("--summary",),
-        ("--sort", "batches", "--limit", "4"),
-        ("--sort", "findings", "--reverse"),
-        ("--limit", "0"),
-        ("--with-findings", "--select", "KA104", "--sort", "last"),
-        ("--min-batches", "8", "--sort", "partitions"),
+        ("--summary", "--min-batches", "8"),
+        ("--with-findings", "--select", "KA104", "--sort", "findings", "--reverse"),
         ("--producer-id", "100", "--producer-id", "102", "--sort", "records"),
-        ("--broker-version", "2.0.0", "--max-age", "1h"),
-        ("--min-batches", "1000000"),
+        ("--broker-version", "2.0.0", "--sort", "last", "--limit", "6"),
     ],
 )
 def test_lists_are_those_of_the_local_engine(spark_session, small_shares, logs, capsys, options):
@@ -66,10 +60,8 @@ def test_lists_are_those_of_the_local_engine(spark_session, small_shares, logs, 
 @pytest.mark.parametrize(
     ("paths", "more"),
     [
-        (("producer-ids",), BLOCKS),
         (("producer-ids",), (*BLOCKS, "--sort", "first", "--reverse", "--max-age", "1h")),
-        (("coordinator",), ("--sort", "partitions", "--reverse")),
-        (("coordinator", "duplicates", "retries"), ("--since", "2020-01-01T00:00:00Z")),
+        (("coordinator", "duplicates", "retries"), ("--since", "2020-01-01T00:00:00Z", "--sort", "partitions")),
     ],
 )
 def test_blocks_and_transactional_ids_are_those_of_the_local_engine(spark_session, small_shares, capsys, paths, more):
@@ -93,13 +85,9 @@ def test_the_driver_lists_the_first_ids_and_counts_the_rest(spark_session, small
     assert f"kaudit: the first 3 producer ids of {ids}; " in err
     assert {**some, "producers": everything["producers"]} == {**everything, "producers_omitted": ids - 3}
     # what is asked for is listed
-    for asked in (
-        ("--limit", "5"),
-        ("--producer-id", "100", "--producer-id", "101", "--producer-id", "102", "--producer-id", "103"),
-    ):
-        ours, theirs = (listed(capsys, logs, engine, "-q", *asked) for engine in ("local", "spark"))
-        assert theirs == ours
-        assert len(json.loads(ours[1])["producers"]) > 3
+    ours, theirs = (listed(capsys, logs, engine, "-q", "--limit", "5") for engine in ("local", "spark"))
+    assert theirs == ours
+    assert len(json.loads(ours[1])["producers"]) == 5
     # ids that are in many partitions take more: the replicas count too
     monkeypatch.setattr(spark_listing, "PRODUCER_REPLICAS", 1)
     assert json.loads(listed(capsys, logs, "spark", "-q", "--sort", "batches")[1])["producers_omitted"] == ids - 1
@@ -109,7 +97,7 @@ def rows(files):
     return [row for file in sorted(files) for row in pq.read_table(file, partitioning=None).to_pylist()]
 
 
-@pytest.mark.parametrize("options", [(), ("--sort", "records", "--limit", "4"), ("--summary",), BLOCKS])
+@pytest.mark.parametrize("options", [BLOCKS, ("--sort", "records", "--limit", "4")])
 def test_tables_have_every_id_in_order(spark_session, small_shares, logs, tmp_path, monkeypatch, options):
     monkeypatch.setattr(spark_listing, "PRODUCERS", 2)
     told = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q", *options)
@@ -133,7 +121,7 @@ def test_tables_have_every_id_in_order(spark_session, small_shares, logs, tmp_pa
             repr([row[name] for name in names]) for row in ours
         ), table
     assert manifests[0]["rows"]["findings"]
-    assert "--summary" in options or manifests[0]["rows"]["producers"] >= 4
+    assert manifests[0]["rows"]["producers"] >= 4
 
 
 def test_timelines_of_all_ids_have_their_transactional_ids(spark_session, logs, tmp_path, monkeypatch):
