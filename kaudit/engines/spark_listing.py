@@ -196,7 +196,7 @@ class RowsOfList(Struct, frozen=True):
         ordered = self.frame(writer).orderBy(*SORTED_BY)
         packed = ordered.mapInArrow(packing_rows(writer.schema("producers")), "data binary")
         with errors_in_one_line(), named_job(self.ids.session, "kaudit: bring the table producers"):
-            for row in packed.toLocalIterator():
+            for row in packed.toLocalIterator(prefetchPartitions=True):
                 yield "producers", bytes(row["data"])
 
 

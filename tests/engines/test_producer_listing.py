@@ -12,7 +12,6 @@ from kaudit.engines import spark_listing
 from tests.engines.faulty_logs import FAULTS, gap, healthy
 from tests.report.test_json_schemas import DOCUMENT, validator
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 SAMPLES = Path(__file__).parents[2] / "samples"
 BLOCKS = ("--blocks", str(SAMPLES / "producer-ids/blocks.jsonl"))
 
@@ -43,13 +42,16 @@ def listed(capsys, paths, engine, *options):
 @pytest.mark.parametrize(
     "options",
     [
+        (),
         ("--summary", "--min-batches", "8"),
+        ("--sort", "batches", "--limit", "0"),
+        ("--min-batches", "1000000"),
         ("--with-findings", "--select", "KA104", "--sort", "findings", "--reverse"),
         ("--producer-id", "100", "--producer-id", "102", "--sort", "records"),
         ("--broker-version", "2.0.0", "--sort", "last", "--limit", "6"),
     ],
 )
-def test_lists_are_those_of_the_local_engine(spark_session, small_shares, logs, capsys, options):
+def test_lists_are_those_of_the_local_engine(arrow_session, small_shares, logs, capsys, options):
     ours, theirs = (listed(capsys, logs, engine, "-q", *options) for engine in ("local", "spark"))
     assert theirs == ours
     document = json.loads(ours[1])
@@ -64,7 +66,7 @@ def test_lists_are_those_of_the_local_engine(spark_session, small_shares, logs, 
         (("coordinator", "duplicates", "retries"), ("--since", "2020-01-01T00:00:00Z", "--sort", "partitions")),
     ],
 )
-def test_blocks_and_transactional_ids_are_those_of_the_local_engine(spark_session, small_shares, capsys, paths, more):
+def test_blocks_and_transactional_ids_are_those_of_the_local_engine(arrow_session, small_shares, capsys, paths, more):
     places = [str(SAMPLES / path) for path in paths]
     ours, theirs = (listed(capsys, places, engine, "-q", *more) for engine in ("local", "spark"))
     assert theirs == ours
@@ -72,7 +74,7 @@ def test_blocks_and_transactional_ids_are_those_of_the_local_engine(spark_sessio
     assert any(one["block"] or one["transactional_id"] for one in document["producers"])
 
 
-def test_the_driver_lists_the_first_ids_and_counts_the_rest(spark_session, small_shares, logs, capsys, monkeypatch):
+def test_the_driver_lists_the_first_ids_and_counts_the_rest(arrow_session, small_shares, logs, capsys, monkeypatch):
     everything = json.loads(listed(capsys, logs, "local", "-q", "--sort", "batches")[1])
     ids = len(everything["producers"])
     monkeypatch.setattr(spark_listing, "PRODUCERS", 3)
@@ -97,6 +99,8 @@ def rows(files):
     return [row for file in sorted(files) for row in pq.read_table(file, partitioning=None).to_pylist()]
 
 
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("options", [BLOCKS, ("--sort", "records", "--limit", "4")])
 def test_tables_have_every_id_in_order(spark_session, small_shares, logs, tmp_path, monkeypatch, options):
     monkeypatch.setattr(spark_listing, "PRODUCERS", 2)
@@ -124,6 +128,8 @@ def test_tables_have_every_id_in_order(spark_session, small_shares, logs, tmp_pa
     assert manifests[0]["rows"]["producers"] >= 4
 
 
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
 def test_timelines_of_all_ids_have_their_transactional_ids(spark_session, logs, tmp_path, monkeypatch):
     """The names of all ids are put into the rows in tasks: the driver is never asked for them."""
     told = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q")
