@@ -136,7 +136,7 @@ def engines(arguments: argparse.Namespace, directory: Path) -> bool:
     """Cost of a warm audit of each shape on each engine."""
     for shape in arguments.shape or ("large", "small"):
         path = logs(directory, SHAPES[shape], arguments.mib)
-        for master in MASTERS:
+        for master in arguments.master or MASTERS:
             cost = in_a_process(master, [path, path])[-1]
             memory = ", ".join(f"{kind} {peak} MiB" for kind, peak in sorted(cost.peaks.items()))
             print(
@@ -178,6 +178,7 @@ def main() -> int:
     parser.add_argument("--mib", type=int, default=256, help="size of each log")
     parser.add_argument("--cores-mib", type=int, default=4096, help="size of the log for the case cores")
     parser.add_argument("--shape", choices=SHAPES, action="append")
+    parser.add_argument("--master", choices=MASTERS, action="append", help="for the case engines")
     parser.add_argument("--directory", type=Path, help="where logs are kept for the next run")
     parser.add_argument("--inside", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -106,6 +106,9 @@ class Store:
             for suffix, size in ((".index", 2 << 20), (".log", self._segment_bytes), (".timeindex", 3 << 20))
         ]
 
+    def tree(self, uri: Uri) -> None:
+        """List one directory at a time."""
+
     def identity(self, uri: Uri) -> str:
         return str(uri)
 
@@ -203,11 +206,16 @@ def run(case: str, scale: float, master: str) -> None:
         found[number] = json.loads(done.stdout.strip().splitlines()[-1])
         shown = ", ".join(f"{name} {value:,}" for name, value in found[number].items())
         print(f"{case:10} {number:>9,}  {shown}", flush=True)
-    for name in ("driver", "results", "worker", "packed plan"):
+    for name in ("driver", "results", "worker", "packed plan", "CPU seconds"):
         sizes = [measured[name] for measured in found.values() if name in measured]
-        if sizes:
-            line = statistics.linear_regression(list(found), sizes)
-            print(f"{case:10} {name}: {line.slope:,.0f} bytes each, and {line.intercept / MIB:,.1f} MiB", flush=True)
+        if not sizes:
+            continue
+        line = statistics.linear_regression(list(found), sizes)
+        if name == "CPU seconds":
+            shown = f"{line.slope * 1000:.2f} ms each, and {line.intercept:.1f} s"
+        else:
+            shown = f"{line.slope:,.0f} bytes each, and {line.intercept / MIB:,.1f} MiB"
+        print(f"{case:10} {name}: {shown}", flush=True)
 
 
 def main() -> int:

@@ -105,3 +105,17 @@ def spark_session(tmp_path_factory):
     tables = f"spark.sql.warehouse.dir={tmp_path_factory.mktemp('warehouse')}"
     with session(SparkOptions("local[2]", ["spark.ui.enabled=false", tables]), None) as started:
         yield started
+
+
+@pytest.fixture
+def s3_server(monkeypatch):
+    """An S3 server in this process, with an empty bucket `kafka`, that this process and those it starts find."""
+    from kaudit.source.schemes import _connect
+    from tests.source.s3_server import S3Server
+
+    _connect.cache_clear()  # clients of other servers
+    with S3Server().running() as server:
+        for name, value in server.variables.items():
+            monkeypatch.setenv(name, value)
+        yield server
+    _connect.cache_clear()

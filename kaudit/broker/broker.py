@@ -162,8 +162,7 @@ class Broker:
                 self._epochs.answered(key, at)
             self._clocks[key] = at
             self._saw(at)
-        if partition.next_sweep is None or now >= partition.next_sweep:
-            partition.pass_time(now)
+        partition.pass_time(now)
         if now > self._timeouts.get(key, now):
             self._abort_timed_out(key, now)
         return partition, now
@@ -195,14 +194,14 @@ class Broker:
 
     def _produce(self, attempt: attempts.Produce, key: TopicPartition, partition: Partition, now: int) -> Answer:
         if attempt.other_partitions is not None:
-            return self._produce_to_several(attempt)
+            return self._produce_to_several(attempt, attempt.other_partitions)
         limits = self._limits.get(attempt.topic, self._default_limits)
         return self._produce_handler.produce(attempt, key, partition, limits, now)
 
-    def _produce_to_several(self, attempt: attempts.Produce) -> Answer:
+    def _produce_to_several(self, attempt: attempts.Produce, others: Sequence[attempts.SentElsewhere]) -> Answer:
         """Answer for the attempt's own partition, with the others' answers beside it."""
         sent = [replace(attempt, other_partitions=None)]
-        for other in attempt.other_partitions or ():
+        for other in others:
             fields = {**asdict(other), "topic": attempt.topic if other.topic is None else other.topic}
             sent.append(replace(sent[0], **fields))
         refusal = self._produce_handler.refuses_all(sent)

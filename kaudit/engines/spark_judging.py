@@ -1,6 +1,6 @@
 """Judging in Spark's tasks: where a partition's evidence lies its findings are made; the driver gets numbers, and a few of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -127,9 +127,14 @@ class Judging(Struct, frozen=True):
     others: Sequence[FromOthers]
     open_source: OpenSource
 
-    def topic_partitions(self, rows: Batches) -> Iterator[Judged]:
-        """Yield the topic partitions of rows with audits, which come in the order of jobs, replicas beside one another."""
+    def topic_partitions(self, rows: Batches, chosen: Container[int] | None = None) -> Iterator[Judged]:
+        """Yield the topic partitions of rows with audits, which come in the order of jobs, replicas beside one another.
+
+        Those with none of the `chosen` jobs are not judged; None chooses all.
+        """
         for same in _topic_partitions(rows):
+            if chosen is not None and not any(job_index in chosen for job_index, _, _ in same):
+                continue
             parts = [part for _, part, _ in same]
             found = judge(
                 parts, [self.others[job_index] for job_index, _, _ in same], self.surroundings, self.open_source
@@ -155,9 +160,7 @@ def listing(
     """Return the function that judges, and gives so many findings of each check as `listed` says."""
 
     def list_findings(rows: Batches) -> Batches:
-        for judged in judging.topic_partitions(rows):
-            if judged.job_index not in listed:
-                continue
+        for judged in judging.topic_partitions(rows, listed):
             chosen = first_of_each(judged.findings(across), listed[judged.job_index])
             if chosen:
                 yield _row(judged.job_index, chosen)

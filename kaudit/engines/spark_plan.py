@@ -7,21 +7,13 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES
 from kaudit.analysis.scan.judging import replicas_of
 from kaudit.analysis.scan.planning import Job
 from kaudit.engines.spark_tasks import ByteRangeTask, PartitionHeader, ReadTask
+from kaudit.engines.task_size import TASKS_PER_CORE, block_bytes, task_bytes
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.snapshots import list_snapshots
 
-_TASKS_PER_CORE = 4
-"""So many reading tasks a core even out what compresses, decodes or is stored unlike its neighbours."""
-_BLOCK_BYTES = 128 << 20
-"""A task reads a block of HDFS by default, as Spark's tasks do of other files, however few cores there are at the start."""
-_TASKS = 10_000
-"""Of a log for which this is too few, tasks read more."""
-_LARGEST_TASK = 1 << 30
-"""A task lost with its executor is read again: this much at most. 100 TB make 100,000 tasks, which Spark bears."""
 _SAVED_BYTES = 8 << 20
 """Loading what is saved of a segment costs at most about as much as reading so many bytes of a log."""
 _REPLAYED_BYTES = 16 << 30
@@ -41,18 +33,12 @@ def share(jobs: Sequence[Job], cores: int) -> SparkPlan:
     """Share the jobs among tasks for so many `cores`: small partitions together, large ones in pieces."""
     total = sum(job.bytes for job in jobs)
     saved = sum(len(job.saved.pieces) - job.saved.resumed for job in jobs if job.saved is not None)
-    size = _task_bytes(total + saved * _SAVED_BYTES, cores)
+    size = task_bytes(total + saved * _SAVED_BYTES, block_bytes(jobs), cores)
     groups = replicas_of([job.directory for job in jobs])
-    wanted = max(cores * _TASKS_PER_CORE, total // _REPLAYED_BYTES, len(groups) // _REPLAYED_PARTITIONS)
+    wanted = max(cores * TASKS_PER_CORE, total // _REPLAYED_BYTES, len(groups) // _REPLAYED_PARTITIONS)
     shuffle_partitions = max(min(len(groups), wanted), 1)
     where = _assign(jobs, groups, shuffle_partitions)
     return SparkPlan(list(_works(jobs, where, size)), shuffle_partitions, total)
-
-
-def _task_bytes(total: int, cores: int) -> int:
-    """Return how much of so many bytes a reading task takes: a block, less where cores would be idle."""
-    block = min(max(total // (cores * _TASKS_PER_CORE), CHUNK_BYTES), _BLOCK_BYTES)
-    return min(max(block, total // _TASKS), _LARGEST_TASK)
 
 
 def _assign(jobs: Sequence[Job], groups: Sequence[Sequence[int]], shuffle_partitions: int) -> list[int]:

@@ -47,7 +47,7 @@ def making_timelines(
     """Return the function that judges partitions, and makes so many timelines of each replica as `listed` says."""
 
     def make(rows: Batches) -> Batches:
-        for judged in judging.topic_partitions(rows):
+        for judged in judging.topic_partitions(rows, listed):
             own = by_replica(judged.findings(across))
             for job_index, (part, kept) in enumerate(zip(judged.replicas, judged.kept, strict=True), judged.job_index):
                 place = part.directory

@@ -36,6 +36,6 @@ class BytesFormatter(Struct, frozen=True):
         try:
             return shown.decode("utf-8"), "utf8"
         except UnicodeDecodeError as error:
-            if truncated and error.start >= len(shown) - 3 and error.reason == "unexpected end of data":
+            if truncated and error.reason == "unexpected end of data":
                 return shown[: error.start].decode("utf-8"), "utf8"  # the cut went through a character
             return shown.hex(), "hex"

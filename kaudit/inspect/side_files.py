@@ -59,7 +59,8 @@ def _damage(file: LogFile, damage: Damage) -> Row:
 
 def _index(data: bytes, file: LogFile) -> Iterator[Row]:
     index = parse_offset_index(data)
-    base = file.base_offset or 0
+    base = file.base_offset
+    assert base is not None  # an index is known by its name
     rows = zip(index.relative_offsets.tolist(), index.positions.tolist(), strict=True)
     for number, (relative, position) in enumerate(rows):
         yield file.side_row(
@@ -70,7 +71,8 @@ def _index(data: bytes, file: LogFile) -> Iterator[Row]:
 
 def _timeindex(data: bytes, file: LogFile) -> Iterator[Row]:
     index = parse_time_index(data)
-    base = file.base_offset or 0
+    base = file.base_offset
+    assert base is not None  # an index is known by its name
     rows = zip(index.timestamps.tolist(), index.relative_offsets.tolist(), strict=True)
     for number, (timestamp, relative) in enumerate(rows):
         yield file.side_row(

@@ -28,7 +28,7 @@ def first_of_checks(result: ScanResult, limit: int | None) -> ScanResult:
 
     The summary counts all. None is no limit.
     """
-    if limit is None or len(result.findings) <= limit:
+    if limit is None:
         return result
     counts: Counter[tuple[str, Severity, Status, str | None, int | None]] = Counter()
     kept = []

@@ -26,6 +26,7 @@ from kaudit.source.layout import (
     LogDirectoryIdentity,
     PartitionDirectory,
     SegmentFile,
+    SideFiles,
     Unreadable,
 )
 from kaudit.source.listing import Listed, Listing, side_file
@@ -275,7 +276,6 @@ def _take_partition(
     segments: list[SegmentFile] = []
     leftover_files: list[LeftoverFile] = []
     side_files: list[SegmentFile] = []
-    names = set(files)
     for file in sorted(files):
         base = segment_base_offset(file)
         if base is not None:
@@ -296,7 +296,7 @@ def _take_partition(
                 partition=name.partition,
                 log_dir=str(directory.parent),
                 base_offset=leftover,
-                segment_missing=leftover is not None and f"{leftover:020d}.log" not in names,
+                segment_missing=leftover is not None and f"{leftover:020d}.log" not in files,
             )
         )
     known = _log_directory(found, directory.absolute().parent)
@@ -306,7 +306,7 @@ def _take_partition(
             relative=directory.relative_to(root),
             topic_id=_topic_id(listed.side_file),
             leftover_files=tuple(leftover_files),
-            side_files=tuple(side_files),
+            side_files=SideFiles.of(side_files),
             checkpoints=known.checkpoints,
         )
     )

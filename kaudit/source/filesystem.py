@@ -77,7 +77,8 @@ def require_listener(name: str, authorities: Sequence[str]) -> None:
 class FileStatus(Struct, frozen=True):
     """A file or directory by name. `size` in bytes and `modified_ms` are None where listing does not give them.
 
-    `inode` and `changed_ns`, the time of its last change of any kind (st_ctime), are 0 where a file system has none.
+    `inode`, `changed_ns`, the time of its last change of any kind (st_ctime), and `block_bytes`, the size of the blocks that it
+    is stored in, are 0 where a file system has none.
     """
 
     name: str
@@ -86,6 +87,7 @@ class FileStatus(Struct, frozen=True):
     modified_ms: int | None = None
     inode: int = 0
     changed_ns: int = 0
+    block_bytes: int = 0
 
 
 class FileSystem(Protocol):

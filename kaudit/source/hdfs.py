@@ -93,4 +93,5 @@ def _as_os_errors(name: str) -> AbstractContextManager[None]:
 
 def _entry(status: Any) -> FileStatus:  # noqa: ANN401 - a class of the extra's extension module
     name = str(status.path).rstrip("/").rpartition("/")[2]
-    return FileStatus(name, bool(status.isdir), int(status.length), int(status.modification_time))
+    block = int(status.blocksize or 0)
+    return FileStatus(name, bool(status.isdir), int(status.length), int(status.modification_time), block_bytes=block)

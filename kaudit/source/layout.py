@@ -1,6 +1,7 @@
 """What lies where: log directories, partitions, segments, and what was left out."""
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -69,6 +70,33 @@ class SegmentFile(Struct, frozen=True):
     """It was read and is gone since, as retention deletes segments from the front: nothing can be compared with it."""
 
 
+class SideFiles(Struct, frozen=True):
+    """The files of one directory that are no segments, by name: some 45 bytes each, as there are two or three a segment.
+
+    `prefix`: what their paths have in front of their names. `names` are joined by slashes; `numbers`: for each its size in
+    bytes and its mtime in ms, int64 in this machine's order, as bytes.
+    """
+
+    prefix: str
+    names: str
+    numbers: bytes
+
+    @classmethod
+    def of(cls, files: Sequence[SegmentFile]) -> "SideFiles | tuple[()]":
+        """Take files of one directory."""
+        if not files:
+            return ()
+        numbers = array("q", (number for file in files for number in (file.size, file.modified_ms)))
+        return cls(files[0].path.removesuffix(files[0].name), "/".join(file.name for file in files), numbers.tobytes())
+
+    def __iter__(self) -> Iterator[SegmentFile]:
+        """Make the files anew."""
+        numbers = array("q")
+        numbers.frombytes(self.numbers)
+        for name, size, modified_ms in zip(self.names.split("/"), numbers[::2], numbers[1::2], strict=True):
+            yield SegmentFile(self.prefix + name, name, 0, size, modified_ms)
+
+
 class LeftoverFile(Struct, frozen=True):
     """A file or directory a broker leaves behind; `relative` to its input, `kind` its suffix or `odd-name`."""
 
@@ -127,7 +155,7 @@ class PartitionDirectory(Struct, frozen=True):
     whole_directory: bool = True
     named: bool = True
     """False where no name gives topic and partition: those here are made up, and the user may give others."""
-    side_files: Sequence[SegmentFile] = ()
+    side_files: Iterable[SegmentFile] = ()
     """Files of known names that are no segments, by name."""
     checkpoints: Sequence[SegmentFile] = ()
     """The offset checkpoints of its log directory: the same objects for all its partitions."""

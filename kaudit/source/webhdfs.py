@@ -81,4 +81,7 @@ class WebHdfsFileSystem:
 
 
 def _entry(status: Mapping[str, Any], name: str) -> FileStatus:
-    return FileStatus(name, status["type"] == "DIRECTORY", int(status["length"]), int(status["modificationTime"]))
+    size, modified = int(status["length"]), int(status["modificationTime"])
+    return FileStatus(
+        name, status["type"] == "DIRECTORY", size, modified, block_bytes=int(status.get("blockSize") or 0)
+    )

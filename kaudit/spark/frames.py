@@ -37,7 +37,8 @@ class Read(TypedDict, total=False):
     """What to read. Offsets and times are inclusive; of a batch or record outside of them there is no row.
 
     `depth`: headers (CRCs are not checked), crc or records; `log_start_offset`, `compacted_topics` and `command_config` as of
-    `kaudit.scan`; `partition_bytes`: bytes of segments that a task reads, about (64 MiB to 1 GiB by the size of the input).
+    `kaudit.scan`; `partition_bytes`: bytes of segments that a task reads, about (a block of the store, 128 MiB where it
+    has none, up to 1 GiB by the size of the input).
     """
 
     topics: Sequence[str]

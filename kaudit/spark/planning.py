@@ -9,15 +9,12 @@ from msgspec.structs import replace
 from kaudit.analysis.scan.batch_export import SegmentTask
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut
 from kaudit.analysis.scan.planning import Job, all_needs, find_input, plan_jobs
+from kaudit.engines.task_size import block_bytes, task_bytes
 from kaudit.formats.sidefiles.indexes import TIME_ENTRY
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from kaudit.source.schemes import open_segment
 from kaudit.spark.options import ReadOptions
 
-_SMALLEST_TASK = 64 << 20
-_LARGEST_TASK = 1 << 30
-_TASKS = 10_000
-"""So many tasks are enough: each costs the driver some KB."""
 _TIME_INDEX = ".timeindex"
 
 
@@ -92,7 +89,8 @@ def segment_reads(options: ReadOptions, chosen: Chosen) -> list[list[SegmentRead
     asked = options.scan_options()
     jobs = plan_jobs(asked, find_input(asked), all_needs)
     reads = [read for number, job in enumerate(jobs) for read in _reads(job, number, options, chosen)]
-    return list(_grouped(reads, options.partition_bytes))
+    size = options.partition_bytes or task_bytes(sum(read.bytes for read in reads), block_bytes(jobs))
+    return list(_grouped(reads, size))
 
 
 def _reads(job: Job, number: int, options: ReadOptions, chosen: Chosen) -> Iterator[SegmentRead]:
@@ -112,9 +110,7 @@ def _reads(job: Job, number: int, options: ReadOptions, chosen: Chosen) -> Itera
             yield SegmentRead(replace(whole, spec=part), index)
 
 
-def _grouped(reads: Sequence[SegmentRead], partition_bytes: int | None) -> Iterator[list[SegmentRead]]:
-    total = sum(read.bytes for read in reads)
-    size = partition_bytes or min(max(total // _TASKS, _SMALLEST_TASK), _LARGEST_TASK)
+def _grouped(reads: Sequence[SegmentRead], size: int) -> Iterator[list[SegmentRead]]:
     held: list[SegmentRead] = []
     filled = 0
     for read in reads:

@@ -150,10 +150,23 @@ class TestTxnOffsetCommit:
         client = self.client(version)
         assert self.commit(client, api_version=api_version) == code
 
+    @pytest.mark.parametrize(("version", "api_version", "code"), [("3.9.1", 4, 0), ("4.2.0", 4, 0), ("4.2.0", 5, 0)])
+    def test_nor_where_verification_is_switched_off(self, version, api_version, code):
+        """transaction.partition.verification.enable; a commit that adds its partition asks the coordinator all the same."""
+        client = self.client(version, **{"transaction.partition.verification.enable": "false"})
+        assert self.commit(client, api_version=api_version) == code
+
     def test_under_transaction_version_2_it_adds_the_partition_itself(self):
         client = self.client("4.2.0")
         assert self.commit(client, api_version=5) == 0
         assert client.describe()["last_stable_offset"] == 0
+
+    @pytest.mark.parametrize("config", [{}, {"transaction.partition.verification.enable": "false"}])
+    def test_what_adds_the_partition_is_refused_to_strangers(self, config):
+        """KIP-890 part 2: AddPartitionsToTxn on the client's behalf, 49 where the id is not this producer's."""
+        client = self.client("4.2.0", **config)
+        stranger = {"transactional_id": "nobody", "producer_id": 0, "producer_epoch": 0, "api_version": 5}
+        assert client.code("txn_offset_commit", **stranger) == 49
 
 
 class TestExpireProducers:

@@ -2,6 +2,9 @@
 
 import pytest
 
+from kaudit.broker.attempts import StartBroker
+from kaudit.broker.broker import Broker
+from kaudit.broker.releases.profile import profile_for
 from tests.broker.client import PartitionClient
 
 CONCURRENT_TRANSACTIONS, FENCED_COORDINATOR, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION, SERVER_ERROR = 51, 52, 1, 44, -1
@@ -79,6 +82,24 @@ def test_ids_are_granted_one_after_the_other():
     client = PartitionClient("3.9.1")
     given = [client.ask("init_producer_id", transactional_id=name)["producer_id"] for name in ("x", "y", "z")]
     assert given == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("early", "known"), [(1, [1, 2]), (0, [2])])
+def test_idle_producers_are_looked_for_every_ten_minutes(early, known):
+    """producer.id.expiration.check.interval.ms counts from the first attempt on; the moment itself counts."""
+    client = PartitionClient("3.9.1", {"producer.id.expiration.ms": "300000"})
+    client.produce(0, pid=1)
+    first = client.at
+    client.wait(400_000)
+    client.produce(0, pid=2)
+    client.at = first + 600_000 - 1 - early
+    assert [each["producer_id"] for each in client.describe()["producers"]] == known
+
+
+def test_a_profile_counts_before_the_version_that_attempts_name():
+    broker = Broker(profile_for("2.0.1"))
+    broker.answer(StartBroker(index=0, broker_version="3.9.1", config={}))
+    assert str(broker.profile.version) == "2.0.1"
 
 
 def test_idle_producers_are_forgotten_when_told():

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from kaudit.capture.account import Missing, PartitionAccount
 from kaudit.capture.capture import Capture, CaptureRequest, require_there
 from kaudit.capture.directory import CaptureDirectory, OccupiedError
 from kaudit.formats.sidefiles.checkpoints import parse_leader_epoch_checkpoint, parse_offset_checkpoint
@@ -165,9 +166,11 @@ def test_runs_that_are_stopped_and_taken_up_make_the_same_files(broker, tmp_path
         assert (tmp_path / "pieces" / name).read_text() == (tmp_path / "at-once" / name).read_text()
 
 
-def test_a_killed_run_is_taken_up_where_its_last_whole_batch_ends(broker, tmp_path):
+@pytest.mark.parametrize("whole", [3, 4])
+def test_a_killed_run_is_taken_up_where_its_last_whole_batch_ends(broker, tmp_path, whole):
+    """Four batches fill a segment."""
     capture(broker, tmp_path / "at-once")
-    in_pieces(broker, 3 * SIZE)
+    in_pieces(broker, whole * SIZE)
 
     class Killer(Progress):
         def advance(self, offsets, size_in_bytes):
@@ -188,8 +191,19 @@ def test_a_killed_run_is_taken_up_where_its_last_whole_batch_ends(broker, tmp_pa
             assert len(content) % SIZE == 0
     account = capture(broker, target)
     assert segments(target) == segments(tmp_path / "at-once")
-    assert (account.partitions[0].first_offset, account.partitions[0].next_offset) == (0, 20)
+    (part,) = account.partitions
+    assert (part.first_offset, part.next_offset, part.first_segment, part.bytes) == (0, 20, 0, 10 * SIZE)
     assert epochs_of(target) == [(0, 0)]
+
+
+def test_ranges_that_are_missing_are_listed_up_to_a_thousand():
+    account = PartitionAccount("orders", 0)
+    account.miss(5, 6, "retention")
+    account.miss(5, 9, "retention")  # the run that noted it first was killed before it could go on
+    for number in range(1, 1002):
+        account.miss(10 * number, 10 * number, "not in the log")
+    assert account.missing[:2] == [Missing(5, 9, "retention"), Missing(10, 10, "not in the log")]
+    assert (len(account.missing), account.missing_unlisted) == (1000, 2)
 
 
 def test_retention_that_overtakes_is_in_the_account_and_moves_the_log_start(broker, tmp_path):

@@ -144,6 +144,9 @@ def test_partitions_and_producers_that_change_leaders_at_once_are_one_incident()
     later = bump(0, 3, AT + REQUEST_TIMEOUT_MS + 1, epochs=(5, 6))
     same_leader = bump(2, 4, AT, epochs=(5, 5))
     assert groups(first, second, later, same_leader) == [[0, 1]]
+    # each stands alone in its partition: the incident is named after the first of them all the same
+    for ordered in ((first, second), (second, first)):
+        assert {found.incident for found in with_incidents(ordered)} == {first.fingerprint}
 
 
 def test_what_an_unclean_election_cut_off_in_two_partitions_is_one_incident(evidence):

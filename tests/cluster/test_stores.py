@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.source.schemes import filesystem
+from kaudit.source.uri import Uri
 from tests.cluster.conftest import SPARK_HOME, kaudit, plain_environment
 from tests.cluster.test_capture import produce, scenario
-from tests.engines.faulty_logs import FAULTS
+from tests.engines.faulty_logs import FAULTS, healthy
 from tests.live_brokers.jvm import free_port
 from tests.spark import in_process
 
@@ -68,6 +70,18 @@ def test_inspect_of_hdfs(on_hdfs, logs, way):
         own = kaudit("inspect", logs, *shown)
         assert own.stdout.count("\n") > 20
         assert (done.returncode, done.stdout) == (own.returncode, own.stdout), done.stderr
+
+
+def test_hdfs_says_how_large_its_blocks_are(hdfs):
+    import hdfs_native
+
+    client = hdfs_native.Client(hdfs.url)
+    client.mkdirs("/blocks", create_parent=True)
+    with client.create("/blocks/file", hdfs_native.WriteOptions(block_size=2 << 20)) as out:
+        out.write(b"x")
+    for way in (hdfs.url, hdfs.web):
+        place = Uri.parse(f"{way}/blocks/file")
+        assert filesystem(place).status(place).block_bytes == 2 << 20
 
 
 def test_hdfs_says_what_is_not_there(on_hdfs):
@@ -142,6 +156,36 @@ def test_a_capture_to_a_store_goes_on_there(request, forgetful_broker, store, tm
     rows = [kaudit("inspect", f"{place}/{topic}-0", *ROWS, **environment).stdout for place in (target, copy)]
     assert rows[0] == rows[1]
     assert rows[0].count("\n") > 20
+
+
+@pytest.mark.parametrize("store", ["hdfs", "s3"])
+def test_a_state_in_a_store_is_of_both_engines(request, logs, store, tmp_path):
+    if store == "s3":
+        environment, state = request.getfixturevalue("in_s3"), "s3://kafka/state"
+    else:
+        environment, state = {}, f"{request.getfixturevalue('hdfs').url}/state"
+    changing = tmp_path / "logs"
+    shutil.copytree(logs, changing)
+    used = []
+    for number, engine in enumerate(((), SPARK, (), SPARK, ())):
+        if number == 3:
+            healthy(changing / "payments-0")
+        done = kaudit("scan", changing, *engine, *REPORT[:-1], "--state", state, **environment)
+        assert findings(done) == findings(kaudit("scan", changing, *REPORT)), done.stderr
+        used += [line for line in done.stderr.splitlines() if "--state: segments" in line]
+    # what is out of order is not saved, and read each time
+    segments, added = (
+        sum(1 for file in changing.glob(f"{name}/*.log") if file.stat().st_size) for name in ("orders-*", "payments-*")
+    )
+    again = int(used[1].split()[-2])
+    line = "kaudit: --state: segments: "
+    assert used == [
+        f"{line}{segments} new",
+        *[f"{line}{segments - again} unchanged, {again} new"] * 2,
+        f"{line}{segments - again} unchanged, {again + added} new",
+        f"{line}{segments - again + added} unchanged, {again} new",
+    ]
+    assert again < segments // 2
 
 
 FINDINGS = "SELECT fingerprint, code, evidence FROM read_parquet('{}') ORDER BY ALL"

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
+from kaudit.analysis.scan import judging
 from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress, UnreadableInputError
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.analysis.scan.shuffle_codec import pack
@@ -24,7 +25,7 @@ from kaudit.engines.spark_tasks import PartitionHeader, replayer
 from kaudit.source.schemes import open_segment
 from tests.engines.arrow_session import ArrowSession
 from tests.engines.conftest import Engine
-from tests.engines.faulty_logs import FAULTS, gap, zombie
+from tests.engines.faulty_logs import FAULTS, gap, healthy, zombie
 from tests.engines.test_spark_judging import gaps
 from tests.engines.test_tables import fails
 
@@ -65,6 +66,21 @@ def test_the_jobs_of_an_audit_are_named(spark, session):
         "kaudit: judge the partitions",
         "kaudit: bring the findings that are listed",
     ]
+
+
+def test_only_partitions_with_findings_that_are_listed_are_judged_again(spark, session, tmp_path, monkeypatch):
+    for number in range(3):
+        healthy(tmp_path / f"orders-{number}")
+    gaps(tmp_path / "orders-3", 2)
+    judged = []
+
+    def judge(parts, *rest):
+        judged.append(parts[0].directory.partition)
+        return judging.judge(parts, *rest)
+
+    monkeypatch.setattr(spark_judging, "judge", judge)
+    assert len(spark.scan(tmp_path).findings) == 2
+    assert sorted(judged) == [0, 1, 2, 3, 3]
 
 
 def test_each_job_is_logged_in_a_line_and_what_was_read_counted(local, spark, session, caplog):

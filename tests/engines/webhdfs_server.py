@@ -14,6 +14,7 @@ class WebHdfs:
         self.root = root
         self.broken: set[str] = set()
         self.opened: list[tuple[str, int, int]] = []
+        self.block_bytes = 128 << 20
         served = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -57,14 +58,14 @@ class WebHdfs:
             file.seek(offset)
             return self._send(handler, 200, file.read(length))
 
-    @staticmethod
-    def _status(path):
+    def _status(self, path):
         status = path.stat()
         return {
             "pathSuffix": path.name,
             "type": "DIRECTORY" if path.is_dir() else "FILE",
             "length": 0 if path.is_dir() else status.st_size,
             "modificationTime": status.st_mtime_ns // 1_000_000,
+            "blockSize": 0 if path.is_dir() else self.block_bytes,
         }
 
     @staticmethod

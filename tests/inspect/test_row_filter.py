@@ -2,7 +2,12 @@
 
 import pytest
 
+from kaudit.inspect.file_kinds import identify
 from kaudit.inspect.row_filter import RowFilter, around
+from kaudit.inspect.segment import SegmentReader
+from kaudit.source.uri import Uri
+from tests.formats.encoders import batch as batch_bytes
+from tests.formats.encoders import record
 
 
 def batch(first, last, **more):
@@ -45,6 +50,42 @@ def batch(first, last, **more):
 def test_rows_that_were_asked_for(asked, row, shown):
     assert RowFilter(**asked).accepts(row) is shown
     assert RowFilter(**asked).active is bool(asked)
+
+
+HEADERS = (
+    batch_bytes([record(0), record(1, 5)], 10, producer_id=7, producer_epoch=2, base_timestamp=0, max_timestamp=5)
+    + batch_bytes([record(0)], 12, producer_id=8, leader_epoch=3, base_timestamp=20)
+    + batch_bytes([record(0)], 13, base_timestamp=-1, max_timestamp=-1)
+)  # fmt: skip
+"""Batches at 10..11 from time 0 to 5, at 12 at time 20, and at 13 without a time."""
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ({}, [10, 12, 13]),
+        ({"producer_ids": frozenset({7})}, [10]),
+        ({"producer_ids": frozenset({7, 8})}, [10, 12]),
+        ({"producer_epochs": frozenset({2})}, [10]),
+        ({"leader_epochs": frozenset({3})}, [12]),
+        ({"first_offset": 11}, [10, 12, 13]),
+        ({"first_offset": 12}, [12, 13]),
+        ({"last_offset": 12}, [10, 12]),
+        ({"last_offset": 11}, [10]),
+        ({"last_offset": 9}, []),
+        ({"since_ms": 5}, [10, 12]),
+        ({"since_ms": 6}, [12]),
+        ({"until_ms": 0}, [10]),
+        ({"until_ms": 19}, [10]),
+        ({"until_ms": 20}, [10, 12]),
+        ({"producer_ids": frozenset({7}), "since_ms": 6}, []),
+    ],
+)
+def test_batches_that_may_hold_what_was_asked_for(tmp_path, asked, shown):
+    path = tmp_path / "00000000000000000010.log"
+    path.write_bytes(HEADERS)
+    with SegmentReader(identify(Uri.parse(str(path)))) as segment:
+        assert [row["base_offset"] for row in segment.rows(RowFilter(**asked))] == shown
 
 
 def test_what_is_asked_of_batches_alone():

@@ -191,8 +191,10 @@ class _NotedModules(importlib.abc.MetaPathFinder):
         if fullname.partition(".")[0] != "kaudit":
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path)
-        if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
-            spec.loader = _NotingLoader(fullname, spec.origin, self)
+        file = "" if spec is None or spec.origin is None else spec.origin
+        # a test may put modules of its own into a package
+        if spec is not None and file.endswith(".py") and Path(file).is_relative_to(ROOT):
+            spec.loader = _NotingLoader(fullname, file, self)
         return spec
 
     def noting(self, file: str) -> tuple[ast.Module, bytearray]:
@@ -354,7 +356,7 @@ class Reached:
     def by_use(self, path: str, line: int) -> list[RecordedTest]:
         """Tests of what a line defines at import: those that run lines that name it, those beside the module, all others.
 
-        All others run any line of the module or of one that imports it.
+        All others run any line of the module or of one that imports it. The file named after the module comes first.
         """
         names, modules = _defined(path, line), [path, *self._importers[path]]
         using = {
@@ -370,7 +372,8 @@ class Reached:
             reaching = {test.id: test for tests in self._by_line.get(module, {}).values() for test in tests}
             for test in sorted(reaching.values(), key=_cheapest_first):
                 found.setdefault(test.id, test)
-        return list(found.values())
+        own = str(mirrored / f"test_{Path(path).name}")
+        return sorted(found.values(), key=lambda test: test.file != own)
 
 
 @cache

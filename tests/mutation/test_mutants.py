@@ -131,7 +131,10 @@ def test_a_function_is_changed_wherever_it_is_known():
 
 
 def test_what_runs_at_import_is_tried_by_the_tests_that_use_it():
-    """A constant of one module is used by a function of another: its tests come first, then those beside the module."""
+    """A constant of one module is used by a function of another: its tests come first, then those beside the module.
+
+    Before all of them come those of the file that is named after the module.
+    """
     constants = enumerate((ROOT / CONSTANTS).read_text().splitlines(), 1)
     (defined,) = (number for number, line in constants if line.startswith("DELETE_HORIZON_FLAG ="))
     columns = "kaudit/diff/columns.py"
@@ -144,8 +147,9 @@ def test_what_runs_at_import_is_tried_by_the_tests_that_use_it():
     others = RecordedTest("tests/diff/test_gaps.py::test_b", 0.1, {columns: nums_to_numbits([using - 1])})
     beside = RecordedTest("tests/model/test_batch.py::test_c", 0.1, {})
     unrelated = RecordedTest("tests/cli/test_help.py::test_d", 0.1, {"kaudit/cli/app.py": nums_to_numbits([1])})
-    found = Reached([unrelated, others, beside, users]).by_use(CONSTANTS, defined)
-    assert [test.id.rpartition("::")[2] for test in found] == ["test_a", "test_c", "test_b"]
+    own = RecordedTest("tests/model/test_batch_fields.py::test_e", 0.7, {})
+    found = Reached([unrelated, others, beside, users, own]).by_use(CONSTANTS, defined)
+    assert [test.id.rpartition("::")[2] for test in found] == ["test_e", "test_a", "test_c", "test_b"]
 
 
 def test_a_file_that_cannot_be_imported_or_fails_is_recorded_again(tmp_path, monkeypatch, capsys):

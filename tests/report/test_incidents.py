@@ -109,3 +109,18 @@ def test_the_table_of_topics_leaves_room_for_the_cost_however_long_a_topic_is():
     lines = topic_counts([finding], Console(width=80))
     assert lines[1:] == [f"{'t' * 48}  KA102 old-duplicate  {1:8}", "    3 records were written twice"]
     assert max(map(len, lines)) <= 80
+
+
+def test_a_few_findings_of_an_incident_are_named_with_the_replicas_that_have_the_first():
+    lead = results.old_duplicate(offset=512, incident="x", impact=Impact(records_duplicated=5))
+    other = results.old_duplicate(
+        offset=700, last_offset=700, partition=4, incident="x", impact=Impact(records_duplicated=1)
+    )
+    copies = [replace(lead, replica=name) for name in ("1", "2")]
+    lines = incident_block.incident_sections([*copies, other], RenderOptions(), many_inputs=False)
+    text = "\n".join(line for section in lines for line in section)
+    assert ", on replicas 1, 2" in text
+    (also,) = [line for line in text.splitlines() if "also" in line]
+    assert also.endswith("(orders-4)")
+    # what two replicas say alike costs once
+    assert "impact: 6 records were written twice" in text

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +24,8 @@ class Request(NamedTuple):
     key: str
     length: int | None = None
     delimiter: str | None = None
+    is_end: bool = False
+    """Of an upload in parts: only now there is such a key."""
 
 
 class S3Server:
@@ -31,6 +33,9 @@ class S3Server:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        self.fatal: Callable[[Request], bool] = lambda _: False
+        """Of a request that is never answered: `reached` is set, and whoever asked is to be killed, then `killed` to be set."""
+        self.reached, self.killed = threading.Event(), threading.Event()
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
         self.variables = {
@@ -47,13 +52,23 @@ class S3Server:
             request = Request("LIST", query["prefix"][0], None, query.get("delimiter", [None])[0])
         else:
             first, _, last = environ.get("HTTP_RANGE", "").removeprefix("bytes=").partition("-")
-            request = Request(environ["REQUEST_METHOD"], key, int(last) - int(first) + 1 if first else None)
+            length = int(last) - int(first) + 1 if first else None
+            request = Request(environ["REQUEST_METHOD"], key, length, None, "uploadId" in query)
         self.requests.append(request)
+        if self.fatal(request):
+            self.reached.set()
+            self.killed.wait(60)
+            start_response("503 Slow Down", [])
+            return []
         return self._app(environ, start_response)
 
     def put(self, key: str, content: bytes) -> None:
         """Store an object, by no request."""
         s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(BUCKET, key, content)
+
+    def stored(self) -> list[str]:
+        """Return the keys that are there, asked for by no request."""
+        return list(s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets[BUCKET].keys)
 
     def upload(self, root: Path, prefix: str) -> None:
         """Copy a directory's files to keys under a prefix, by no request."""
@@ -79,6 +94,7 @@ class S3Server:
         thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         thread.start()
         try:
+            s3_backends[DEFAULT_ACCOUNT_ID]["aws"].reset()  # what was stored belongs to the process
             self.client().create_dir(BUCKET)
             self.requests.clear()
             yield self

@@ -1,5 +1,7 @@
 """Stores are listed many directories at a time, each once; what is found is what one at a time finds."""
 
+import os
+import pickle
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -96,3 +98,24 @@ def test_directories_too_deep_are_named(tmp_path, depth):
     found = discover([str(tmp_path)])
     assert len(found.partitions) == (depth == 16)
     assert [entry.reason for entry in found.skipped] == ["deeper than 16 directories"] * (depth == 17)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_side_files_are_those_that_lie_there(tmp_path, monkeypatch, inside):
+    log = Log()
+    log.append(data(1, 0, 0))
+    directory = log.write(tmp_path / "orders-0")
+    names = [f"{0:020d}.index", f"{0:020d}.snapshot", f"{0:020d}.timeindex", "leader-epoch-checkpoint"]
+    for number, name in enumerate(names):
+        (directory / name).write_bytes(bytes(number))
+        os.utime(directory / name, ns=(0, (1_700_000_000_000 + number) * 1_000_000))
+    monkeypatch.chdir(directory)
+    (found,) = discover(["." if inside else str(directory)]).partitions
+    for files in (found.side_files, pickle.loads(pickle.dumps(found.side_files))):
+        assert [
+            (file.path, file.name, file.base_offset, file.size, file.modified_ms) for file in files
+        ] == [
+            (name if inside else str(directory / name), name, 0, number, 1_700_000_000_000 + number)
+            for number, name in enumerate(names)
+        ]  # fmt: skip
+        assert [*files] == [*files]

@@ -150,3 +150,15 @@ def test_the_name_nodes_of_a_name_service_are_those_of_hadoops_configuration(tmp
     monkeypatch.delenv("HADOOP_CONF_DIR")
     monkeypatch.setenv("HADOOP_HOME", str(tmp_path / "home"))
     assert name_nodes("logs") == []
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(OSError(111, "refused"), "refused"), (OSError("odd"), "odd"), (OSError(), "OSError")]
+)
+def test_the_reason_why_nobody_answers(monkeypatch, error, reason):
+    def refuse(*_arguments):
+        raise error
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    with pytest.raises(OSError, match=f"nobody answers at h:1: {reason}"):
+        require_listener("hdfs://h:1/x", ["h:1"])

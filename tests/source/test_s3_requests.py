@@ -4,28 +4,14 @@ import struct
 from collections import Counter
 from random import Random
 
-import pytest
-
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
 from kaudit.source.discover import discover
-from kaudit.source.schemes import _connect
 from tests.logs import Log, data
-from tests.source.s3_server import S3Server
 
 PAGE = 1000
 """Keys of one answer of ListObjectsV2, at most."""
 AHEAD = 8 << 20
-
-
-@pytest.fixture
-def s3(monkeypatch):
-    _connect.cache_clear()
-    with S3Server().running() as server:
-        for name, value in server.variables.items():
-            monkeypatch.setenv(name, value)
-        yield server
-    _connect.cache_clear()
 
 
 def partitions(s3, prefix, count):
@@ -34,19 +20,19 @@ def partitions(s3, prefix, count):
             s3.put(f"{prefix}/b{number % 2}/orders-{number}/00000000000000000000.{suffix}", b"x" * 100)
 
 
-def test_a_prefix_is_listed_by_pages_of_all_keys_not_by_directories(s3):
-    partitions(s3, "few", 4)
-    partitions(s3, "many", 400)
+def test_a_prefix_is_listed_by_pages_of_all_keys_not_by_directories(s3_server):
+    partitions(s3_server, "few", 4)
+    partitions(s3_server, "many", 400)
     assert len(discover(["s3://kafka/few"]).partitions) == 4
-    few = len(s3.requests)
-    s3.requests.clear()
+    few = len(s3_server.requests)
+    s3_server.requests.clear()
     found = discover(["s3://kafka/many"])
     assert len(found.partitions) == 400
-    assert {(len(entry.segments), len(entry.side_files), entry.bytes) for entry in found.partitions} == {(1, 2, 100)}
-    assert [request.key for request in s3.requests if request.kind == "LIST" and request.delimiter is None] == [
+    assert {(len(entry.segments), len([*entry.side_files]), entry.bytes) for entry in found.partitions} == {(1, 2, 100)}
+    assert [request.key for request in s3_server.requests if request.kind == "LIST" and request.delimiter is None] == [
         "many/"
     ] * -(-400 * 3 // PAGE)
-    assert len(s3.requests) == few + 1  # a page
+    assert len(s3_server.requests) == few + 1  # a page
 
 
 def indexed_log(directory, batches):
@@ -66,17 +52,17 @@ def indexed_log(directory, batches):
     return index
 
 
-def test_objects_are_read_in_large_pieces_and_indexes_once(s3, tmp_path):
+def test_objects_are_read_in_large_pieces_and_indexes_once(s3_server, tmp_path):
     for number, batches in enumerate((1500, 20)):
         indexed_log(tmp_path / "b" / f"orders-{number}", batches)
     index = tmp_path / "b" / "orders-0" / f"{0:020d}.index"
     rows = index.read_bytes()
     index.write_bytes(rows[:92] + struct.pack(">i", struct.unpack_from(">i", rows, 92)[0] + 1) + rows[96:])
-    s3.upload(tmp_path, "logs")
+    s3_server.upload(tmp_path, "logs")
     result = scan(ScanOptions(["s3://kafka/logs"], jobs=1), SilentProgress())
     assert [(found.code, found.position) for found in result.findings] == [("KA503", 88)]
     gets, fetched = Counter[str](), Counter[str]()
-    for request in s3.requests:
+    for request in s3_server.requests:
         if request.kind == "GET":
             gets[request.key] += 1
             fetched[request.key] += request.length or 0
@@ -86,4 +72,4 @@ def test_objects_are_read_in_large_pieces_and_indexes_once(s3, tmp_path):
         cuts = size > AHEAD
         assert gets[key] <= -(-size // AHEAD) + 2 * cuts, key
         assert fetched[key] <= size + cuts * (128 << 10), key
-    assert max(Counter(request.key for request in s3.requests if request.kind == "HEAD").values()) <= 2
+    assert max(Counter(request.key for request in s3_server.requests if request.kind == "HEAD").values()) <= 2

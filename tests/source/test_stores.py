@@ -26,7 +26,10 @@ class NameNode:
     def _status(self, place):
         path = f"/{place.relative_to(self._root)}/" if place.is_dir() else f"/{place.relative_to(self._root)}"
         size, modified = (0, 0) if place.is_dir() else (place.stat().st_size, place.stat().st_mtime_ns // 1_000_000)
-        return SimpleNamespace(path=path, isdir=place.is_dir(), length=size, modification_time=modified)
+        block = None if place.is_dir() else 256 << 20
+        return SimpleNamespace(
+            path=path, isdir=place.is_dir(), length=size, modification_time=modified, blocksize=block
+        )
 
     def _place(self, path):
         place = self._root / path.lstrip("/")
@@ -81,7 +84,8 @@ def store(request, tmp_path, monkeypatch):
 
 def test_status_and_entries(store):
     files, root = store
-    assert files.status(root / "logs" / "b") == FileStatus("b", False, 100, MODIFIED_MS)
+    block_bytes = 256 << 20 if root.scheme == "hdfs" else 0
+    assert files.status(root / "logs" / "b") == FileStatus("b", False, 100, MODIFIED_MS, block_bytes=block_bytes)
     entries = files.entries(root / "logs")
     assert [(entry.name, entry.is_directory, entry.size) for entry in entries] == [
         ("a", False, 0), ("b", False, 100), ("c", True, 0),

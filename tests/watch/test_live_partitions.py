@@ -7,7 +7,8 @@ from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress, UsageError
 from kaudit.engines import local
 from kaudit.source.kafka.readers import client_of
-from kaudit.watch.live_partitions import LivePartitions
+from kaudit.source.layout import FetchedRange, PartitionDirectory, SegmentFile
+from kaudit.watch.live_partitions import LivePartitions, _going_on
 from kaudit.watch.memory import Memory
 from kaudit.watch.watcher import Watcher
 from tests.logs import Log, data
@@ -148,3 +149,23 @@ def test_a_topic_that_is_not_there_is_a_usage_error(broker):
     options = ScanOptions(paths=[f"kafka://{broker.address}/nowhere"])
     with pytest.raises(UsageError, match="nowhere"):
         LivePartitions(options).look()
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        # (base, readable from, end, bytes for each offset): positions stand for the offsets they stood for
+        ((0, 0, 10, 7), (4, 5, 30, 9), (0, 5, 30, 7)),
+        ((0, 6, 10, 7), (4, 5, 10, 9), (0, 6, 10, 7)),
+        ((0, 0, 10, 7), (0, 0, 9, 9), (0, 0, 9, 9)),
+        (None, (4, 5, 30, 9), (4, 5, 30, 9)),
+    ],
+)
+def test_a_partition_that_goes_on_keeps_its_positions(before, now, expected):
+    def entry(base, readable, end, per_offset):
+        fetched = FetchedRange("h:1", "orders", 0, base, readable, end, bytes_per_offset=per_offset)
+        segment = SegmentFile("kafka://h:1/orders/0", f"{base:020}.log", base, fetched.size, 1, fetched=fetched)
+        return PartitionDirectory("orders", 0, "h:1", "kafka://h:1", "kafka://h:1/orders/0", "", (segment,))
+
+    going_on = _going_on(None if before is None else entry(*before), entry(*now))
+    assert going_on.segments == entry(*expected).segments

@@ -16,6 +16,7 @@ from kaudit.source.layout import PartitionDirectory, SegmentFile
 MAX_ANCHORS = 100
 """Lines of one broker that are held against batches."""
 _NEAR_BYTES = 1 << 20
+_WINDOW_BYTES = 2 << 20
 
 
 def clocks(
@@ -66,13 +67,13 @@ def _around(source: ByteSource, segment: SegmentFile, offset: int) -> tuple[int 
     while last - first > _NEAR_BYTES:
         middle = boundary_from(source, (first + last) // 2, segment.size)
         head = bytearray(LENGTH_OFFSET)
-        if middle >= last or source.read_into(middle, memoryview(head)) < len(head) or base_offset_of(head) > offset:
+        if middle >= last or source.read_into(middle, memoryview(head)) < len(head) or base_offset_of(head) >= offset:
             last = (first + last) // 2
         else:
             first = middle
     before: int | None = None
-    read = ByteRange(first, min(last + _NEAR_BYTES, segment.size), segment.size)
-    for piece in stream_batches(source, read, expected_offset=None, verify=False):
+    rest = ByteRange(first, segment.size, segment.size)
+    for piece in stream_batches(source, rest, expected_offset=None, verify=False, window_bytes=_WINDOW_BYTES):
         for base, time in zip(
             piece.batches["base_offset"].tolist(), piece.batches["max_timestamp"].tolist(), strict=True
         ):

@@ -137,7 +137,8 @@ def _manifest_notice(store: WritableFileSystem, uri: Uri, settings: Settings) ->
     try:
         found = store.read_start(uri / _MANIFEST, _MANIFEST_BYTES)
     except FileNotFoundError:
-        if any(_names(store, uri)):
+        # one that is being written, or was when its writer was killed, has a longer name
+        if not all(name.startswith(_MANIFEST) for name in _names(store, uri)):
             raise UsageError(f"--state {uri}: holds something else than a state of kaudit") from None
     else:
         if found == written.encode():

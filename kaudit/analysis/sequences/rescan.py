@@ -77,7 +77,7 @@ def rescan(directory: PartitionDirectory, open_source: OpenSource, questions: Qu
     if not questions:
         return seen
     chained = np.array(sorted({producer_id for producer_id, _ in questions.chains}), dtype=np.int64)
-    room = MAX_CHAIN_BATCHES
+    room = MAX_CHAIN_BATCHES if len(chained) else 0
     for number, segment in enumerate(directory.segments):
         try:
             source = open_source(segment)
@@ -87,7 +87,7 @@ def rescan(directory: PartitionDirectory, open_source: OpenSource, questions: Qu
             for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
                 batches = piece.batches[piece.batches["magic"] >= 2]
                 _take_first(seen, batches, questions, number)
-                if len(chained) and room > 0:
+                if room:
                     kept = _chain_rows(batches, chained, questions)[:room]
                     room -= len(kept)
                     seen._chains.append(kept)  # noqa: SLF001 - its own module

@@ -236,7 +236,7 @@ class _BatchAudit:
         self.observations[-1] = self.observations[-1]._replace(
             missing_sequences=missing_sequences,
             missing_offsets=missing,
-            explained=missing_sequences > 0 and bool(explains(missing, missing_sequences)),
+            explained=bool(explains(missing, missing_sequences)),
         )
 
     def _report(self, kind: ObservationKind, duplicate: RetainedBatch | None = None) -> None:

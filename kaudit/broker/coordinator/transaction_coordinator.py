@@ -141,8 +141,9 @@ class TransactionCoordinator:
         if transaction is not None and transaction.markers_sent and self._profile.checks_pending_transition_first:
             return _busy(transaction)
         rejection = self._check_owner(transaction, producer_id, transactional_id)
-        if rejection is not None or transaction is None:
-            return rejection or rejected(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
+        if rejection is not None:
+            return rejection
+        assert transaction is not None
         if transaction.epoch != producer_epoch:
             return self._fenced(request, _FENCED_ADD, transaction, (producer_id, producer_epoch))
         if transaction.state in _PREPARED:
@@ -166,8 +167,9 @@ class TransactionCoordinator:
             return KafkaError.INVALID_REQUEST, _EMPTY_ID
         transaction = self._transactions.get(transactional_id)
         rejection = self._check_owner(transaction, producer_id, transactional_id)
-        if rejection is not None or transaction is None:
+        if rejection is not None:
             return KafkaError.INVALID_PRODUCER_ID_MAPPING, "the transactional id does not belong to this producer id"
+        assert transaction is not None
         if transaction.epoch != producer_epoch:
             return (
                 KafkaError.INVALID_PRODUCER_EPOCH,

@@ -89,8 +89,7 @@ class _Finder:
             at = data.find(trigger)
             while at >= 0:
                 positions.append((at, number))
-                end = data.find(b"\n", at)
-                at = data.find(trigger, end) if end >= 0 else -1
+                at = data.find(trigger, data.find(b"\n", at) + 1 or len(data))
         found: dict[int, list[int]] = {}
         if positions:
             starts = list(accumulate((len(text) + 1 for text in texts), initial=0))

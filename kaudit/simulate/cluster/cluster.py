@@ -457,9 +457,7 @@ class Cluster:
             if partition.leader is None or key[0] == TRANSACTION_TOPIC:
                 continue
             memory = partition.leader_log().memory
-            now = self.timestamp(partition.leader)
-            if memory.next_sweep is None or now >= memory.next_sweep:
-                memory.pass_time(now)
+            memory.pass_time(self.timestamp(partition.leader))
             if any(state.coordinator_epoch > 0 for state in memory.producers.states.values()):
                 continue  # attempts cannot express that the coordinator moved
             aborted = memory.producers.aborted_between(memory.log_start, memory.last_stable_offset)

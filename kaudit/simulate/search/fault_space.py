@@ -88,7 +88,7 @@ class FaultSpace:
         value: Any = None
         match kind:
             case schema.UnionType(types=types):
-                of_value = next(item for item in types if not isinstance(item, schema.NoneType))
+                (of_value,) = (item for item in types if not isinstance(item, schema.NoneType))
                 value = self._value(name, of_value, chance)
             case schema.IntType(ge=low, le=high):
                 value = self._number(name, low or 0, _MOST if high is None else high, chance)

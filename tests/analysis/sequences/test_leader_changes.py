@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kaudit.analysis.scan.rows import LEADER_EPOCH_START
 from kaudit.analysis.sequences import leader_changes as module
@@ -68,3 +70,52 @@ def test_epochs_that_clients_raised_at_a_change_of_leader():
 
     assert found(compacted=False) == [(2, 4, [4], 1), (5, 9, [9, 10], 1)]
     assert found(compacted=True) == [(2, 4, [4], 1)]
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2)), max_size=30), st.booleans())
+def test_who_wrote_on_is_who_has_a_batch_before_and_behind_the_change(steps, in_parts):
+    """Leader epochs only rise, and every producer writes on in sequence."""
+    log, leader_epoch, sequences = Log(), 0, dict.fromkeys((1, 2, 3), 0)
+    written: dict[int, list[int]] = {1: [], 2: [], 3: []}
+    for producer, rise in steps:
+        leader_epoch += rise
+        log.append(replace(data(producer, 0, sequences[producer]), leader_epoch=leader_epoch))
+        sequences[producer] += 1
+        written[producer].append(leader_epoch)
+    batches = decode(log)
+    cuts = list(range(1, len(batches))) if in_parts else []
+    audit = replay_rows(batches, cuts, holes_are_normal=False)
+    for epoch in range(leader_epoch + 2):
+        expected = sum(1 for epochs in written.values() if epochs and epochs[0] < epoch <= epochs[-1])
+        assert audit.leader_changes.across(epoch) == expected
+
+
+@pytest.mark.parametrize(
+    ("leader_epochs", "across"),
+    [
+        ((-1, 2), [0, 0, 0, 0]),
+        ((0, 2), [0, 1, 1, 0]),
+        ((2, 2), [0, 0, 0, 0]),
+        ((2, 1), [0, 0, 0, 0]),
+        ((-1, -1), [0] * 4),
+    ],
+)
+@pytest.mark.parametrize("cuts", [[], [1]])
+def test_without_a_leader_epoch_nobody_knows(leader_epochs, across, cuts):
+    log = Log()
+    for sequence, leader_epoch in enumerate(leader_epochs):
+        log.append(replace(data(1, 0, sequence), leader_epoch=leader_epoch))
+    audit = replay_rows(decode(log), cuts, holes_are_normal=False)
+    assert [audit.leader_changes.across(epoch) for epoch in range(4)] == across
+
+
+@pytest.mark.parametrize(
+    ("epoch", "sequence", "counts"), [(0, 1, 1), (0, 2, 0), (0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 5, 0)]
+)
+@pytest.mark.parametrize("cuts", [[], [1]])
+def test_only_who_goes_on_in_sequence_and_epoch_counts(epoch, sequence, counts, cuts):
+    log = Log()
+    log.append(replace(data(1, 0, 0), leader_epoch=1))
+    log.append(replace(data(1, epoch, sequence, payload=b"y"), leader_epoch=2))
+    audit = replay_rows(decode(log), cuts, holes_are_normal=False)
+    assert audit.leader_changes.across(2) == counts

@@ -2,6 +2,8 @@
 
 import pytest
 
+from kaudit.broker.coordinator.leader_epochs import RAISED_BY_RESTART, CoordinatorEpochs
+from kaudit.broker.releases.profile import profile_for
 from tests.broker.client import PartitionClient
 
 KRAFT = {"process.roles": "broker,controller"}
@@ -39,3 +41,60 @@ def test_restarts_raise_the_coordinators_epoch(version, clean, killed):
     client.kill()
     client.wait(5000)
     assert epoch_of_next_marker() == killed
+
+
+HERE, THERE = ("t", 0), ("t", 1)
+
+
+def epochs_after(*restarts):
+    """Epochs of a 4.1 broker; each restart is of a partition, after a time and answered at another, clean or not."""
+    epochs = CoordinatorEpochs(profile_for("4.1.0"))
+    for partition, after, answered, clean in restarts:
+        epochs.restarted(partition, after, clean=clean)
+        epochs.answered(partition, answered)
+    return epochs
+
+
+@pytest.mark.parametrize(
+    ("second", "count"),
+    [
+        ((150, 300, True), 1),
+        ((50, 120, True), 1),
+        ((120, 180, True), 1),
+        ((199, 300, True), 1),
+        ((200, 300, True), 2),
+        ((50, 101, True), 1),
+        ((50, 100, True), 2),
+        ((150, 300, False), 2),
+    ],
+)
+def test_what_two_partitions_saw_at_one_time_is_one_restart(second, count):
+    """One restart is over before the broker answers anybody, and begins after it answered everybody."""
+    epochs = epochs_after((HERE, 100, 200, True), (THERE, *second))
+    assert epochs.at(1000) == RAISED_BY_RESTART * count
+
+
+def test_a_restart_lies_where_both_partitions_saw_it():
+    epochs = epochs_after((HERE, 100, 200, True), (THERE, 150, 300, True))
+    assert [(epochs.at(now), epochs.restarted_at(now)) for now in (199, 200)] == [(0, None), (RAISED_BY_RESTART, 150)]
+
+
+def test_two_restarts_of_one_partition_are_two_wherever_they_are_seen():
+    epochs = epochs_after()
+    for partition in (HERE, THERE):
+        epochs.restarted(partition, 100, clean=True)
+        epochs.restarted(partition, 150, clean=True)
+        epochs.answered(partition, 200)
+        assert epochs.at(200) == 2 * RAISED_BY_RESTART
+
+
+def test_an_attempt_at_the_time_of_the_restart_came_before_it():
+    epochs = epochs_after((HERE, 100, 100, True))
+    assert (epochs.at(1000), epochs.at(1000, HERE), epochs.at(1000, THERE)) == (0, RAISED_BY_RESTART, 0)
+    epochs.answered(HERE, 101)
+    assert (epochs.at(1000), epochs.at(1000, HERE)) == (RAISED_BY_RESTART, RAISED_BY_RESTART)
+
+
+def test_a_restart_without_a_time_before_it_counts_from_its_end():
+    epochs = epochs_after((HERE, None, 200, True))
+    assert (epochs.restarted_at(199), epochs.restarted_at(200)) == (None, 200)

@@ -1,6 +1,7 @@
 """Answers to produce requests in which releases differ, as nineteen of them gave them live or as their source says."""
 
 import gzip
+import random
 from dataclasses import replace
 
 import pytest
@@ -60,11 +61,12 @@ def test_a_window_that_begins_at_the_last_sequence_of_all_is_not_looked_at():
     assert [client.produce(sequence) for sequence in (0, 1, 2)] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("transactional", [{"transactional_id": "x"}, {}])
 @pytest.mark.parametrize("version", ["1.0.0", "1.0.1", "1.0.2"])
-def test_1_0_remembers_a_batch_it_refused_in_a_transaction(version):
+def test_1_0_remembers_a_batch_it_refused_in_a_transaction(version, transactional):
     """ProducerAppendInfo.append of 1.0.0 adds the batch, then throws: its retry waits for an offset that is not there."""
     client = PartitionClient(version)
-    transactional = {"is_transactional": True, "transactional_id": "x"}
+    transactional = {"is_transactional": True, **transactional}
     assert client.produce(0, **transactional) == 0
     assert client.produce(1) == NOT_TRANSACTIONAL
     remembers = version in ("1.0.0", "1.0.1")
@@ -92,6 +94,10 @@ def test_a_batch_without_records_is_appended_by_0_11_0_0_alone(version, answers)
     """It takes no offset (LogValidator.validateBatch of 0.11.0.0 and 0.11.0.1; recorded on 0.11.0.0)."""
     client = PartitionClient(version)
     assert [client.produce(0, count=0), client.produce(0, pid=900002)] == answers
+    client = PartitionClient(version)
+    raw = sealed_records(data(900001, 0, 0, 0), [])
+    assert [client.produce(0, records_hex=raw.hex()), client.produce(0, pid=900002)] == answers
+    assert list(client.broker.remembered(("t", 0))) == ([900001, 900002] if answers[0] == 0 else [900002])
 
 
 @pytest.mark.parametrize("version", ["1.0.0", "1.1.1", "2.3.1", "2.4.0"])
@@ -191,9 +197,12 @@ class TestCompressionType:
 
     @pytest.mark.parametrize("codec", ["snappy", "lz4", "zstd"])
     def test_every_codec_is_measured(self, codec):
-        client = PartitionClient("3.8.1", topic_config={"compression.type": codec, "segment.bytes": "500"})
-        sent = replace(data(900001, 0, 0), payload=b"x" * 1000)
-        assert client.produce(0, records_hex=sent.encode().hex()) == 0
+        """61 bytes of header, and random records that no codec makes smaller: 300 bytes and what frames them."""
+        noise = random.Random(1).randbytes(300)
+        for payload, limit, answer in ((b"x" * 1000, 500, 0), (noise, 361, 18), (noise, 460, 0)):
+            client = PartitionClient("3.8.1", topic_config={"compression.type": codec, "segment.bytes": str(limit)})
+            sent = replace(data(900001, 0, 0), payload=payload)
+            assert client.produce(0, records_hex=sent.encode().hex()) == answer
 
 
 @pytest.mark.parametrize(

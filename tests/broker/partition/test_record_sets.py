@@ -11,9 +11,9 @@ import pytest
 
 from kaudit.broker.partition.log_validator import holds_records
 from tests.broker.client import PartitionClient
-from tests.logs import BASE_TIMESTAMP, Batch, data, record, sealed_records
+from tests.logs import BASE_TIMESTAMP, TRANSACTIONAL, Batch, data, record, sealed_records
 
-TOO_LARGE, SEGMENT_TOO_LARGE, INVALID_TIMESTAMP, CORRUPT, INVALID_RECORD = 10, 18, 32, 2, 87
+TOO_LARGE, SEGMENT_TOO_LARGE, INVALID_TIMESTAMP, CORRUPT, INVALID_RECORD, NOT_AUTHORISED = 10, 18, 32, 2, 87, 53
 HOUR = 3_600_000
 COMPACTED = {"cleanup.policy": "compact"}
 
@@ -87,9 +87,43 @@ def test_how_far_a_timestamp_may_differ(difference, answer):
         assert client.produce(0, timestamp=client.at + 1 + sign * difference) == answer
 
 
-def test_no_timestamp_is_never_too_far():
-    client = PartitionClient("2.8.2", topic_config={"message.timestamp.difference.max.ms": "1000"})
-    assert client.produce(0, timestamp=-1) == 0
+@pytest.mark.parametrize(
+    ("kind", "timestamp", "answer"),
+    [
+        ("CreateTime", -1, 0),
+        ("CreateTime", BASE_TIMESTAMP - HOUR, INVALID_TIMESTAMP),
+        ("CreateTime", BASE_TIMESTAMP + HOUR, INVALID_TIMESTAMP),
+        ("LogAppendTime", BASE_TIMESTAMP - HOUR, 0),
+        ("LogAppendTime", BASE_TIMESTAMP + HOUR, 0),
+    ],
+)
+@pytest.mark.parametrize("behind", [b"", b"\0\0\0"])
+def test_no_timestamp_is_never_too_far(kind, timestamp, answer, behind):
+    """LogValidator.validateTimestamp looks at neither NO_TIMESTAMP nor at topics that the broker stamps."""
+    config = {"message.timestamp.difference.max.ms": "1000", "message.timestamp.type": kind}
+    client = PartitionClient("2.8.2", topic_config=config, at=BASE_TIMESTAMP)
+    sent_ = replace(batch(), timestamp=timestamp)
+    assert sent(client, sent_, sent_.encode() + behind) == answer
+    assert PartitionClient("2.8.2", topic_config=config, at=BASE_TIMESTAMP).produce(0, timestamp=timestamp) == answer
+
+
+@pytest.mark.parametrize(
+    ("version", "transactional_id", "attributes", "answer"),
+    [
+        ("2.0.1", None, TRANSACTIONAL, 0),
+        ("2.1.0", None, TRANSACTIONAL, NOT_AUTHORISED),
+        ("2.1.0", "x", TRANSACTIONAL, 0),
+        ("2.1.0", None, 0, 0),
+        ("3.9.1", None, TRANSACTIONAL, NOT_AUTHORISED),
+        ("3.9.1", None, 0, 0),
+    ],
+)
+def test_transactional_batches_name_their_transactional_id(version, transactional_id, attributes, answer):
+    """KafkaApis.handleProduceRequest; whatever lies behind the batch."""
+    for behind in (b"", b"\0\0\0"):
+        sent_ = replace(batch(), attributes=attributes)
+        client = PartitionClient(version)
+        assert sent(client, sent_, sent_.encode() + behind, transactional_id=transactional_id) == answer
 
 
 @pytest.mark.parametrize("size", [0, 1, 55, 56, 57, 63, 64, 8183, 8184, 8185, 8192, 70_000])

@@ -50,6 +50,14 @@ def test_versions_are_ordered_by_number():
     assert v("0.11.0.3") < v("1.0.0") < v("2.0.1") < v("2.10.0") < v("4.0.0")
 
 
+def test_a_line_between_those_that_got_a_fix_has_not_got_it():
+    """KAFKA-6003: in 0.11.0.2 and 1.0.0; KAFKA-6683: in 1.0.2 and 1.1.0. Nobody backported to a line that is not named."""
+    fixed_in = (v("2.6.3"), v("2.8.1"))
+    assert [v(text).includes_fix(*fixed_in) for text in ("2.5.9", "2.6.2", "2.6.3", "2.7.2", "2.8.0", "2.8.1", "3.0.0")] == [
+        False, False, True, False, False, True, True,
+    ]  # fmt: skip
+
+
 def test_a_fix_on_an_older_line_does_not_reach_the_first_release_of_a_newer_one():
     fixed_in = (v("4.0.1"), v("4.1.1"), v("4.2.0"))
     assert [v(text).includes_fix(*fixed_in) for text in ("4.0.0", "4.0.1", "4.1.0", "4.1.1", "4.2.0", "4.3.0")] == [
@@ -156,7 +164,10 @@ def test_a_range_holds_each_set_of_rules_once():
 
 
 def test_groups_cover_all_releases_once():
-    assert [version for _, versions in profile_groups() for version in versions] == list(all_releases())
+    groups = profile_groups()
+    assert [version for _, versions in groups for version in versions] == list(all_releases())
+    assert all(profile.has_rules_of(profile_for(version)) for profile, versions in groups for version in versions)
+    assert not any(before.has_rules_of(after) for (before, _), (after, _) in pairwise(groups))
 
 
 def test_the_last_release_of_each_line():

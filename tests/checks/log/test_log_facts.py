@@ -68,6 +68,13 @@ class TestConsequences:
         found = lost_records(replace(CONTEXT, compacted=compacted), Evidence([observation]), 10, [observation])
         assert found == Impact(records_lost_at_least=at_least, records_lost_at_most=10)
 
+    def test_without_a_batch_before_nobody_knows_the_leader(self):
+        known = gap(1, batch(0, 0, 5, 0), batch(20, 9, 1, 10), 4, 10)
+        assert known.remembered is not None
+        for unknown in (None, known.remembered._replace(last=None)):
+            lacking = known._replace(remembered=unknown)
+            assert lost_records(CONTEXT, Evidence(), 10, [lacking]).records_lost_at_least == 0
+
     def test_what_came_later_is_not_lost(self):
         lacking = gap(1, batch(0, 0, 5, 0), batch(20, 9, 1, 10), 4, 10)
         late = gap(1, batch(20, 9, 1, 10), batch(21, 6, 2, 11), 0, 0, kind=ObservationKind.INSIDE)

@@ -9,6 +9,7 @@ import pytest
 import zstandard
 
 from kaudit.formats.application_log.counts import LogCounts
+from kaudit.formats.application_log.json_lines import parse_json_line
 from kaudit.formats.application_log.layouts import LineReader
 from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.application_log.timestamps import LogTime, parse_time
@@ -286,3 +287,22 @@ def test_the_time_of_a_journal_entry(time, timestamp_ms):
     assert lines.texts == [b"Producer fenced"]
     known = lines.times.get(0)
     assert (known.timestamp_ms if isinstance(known, LogTime) else None) == timestamp_ms
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        ({"error": {"type": "T", "message": "m", "stack_trace": "T: m\n at x\n"}}, "ERROR boom\nT: m\n at x"),
+        ({"error.type": "T", "error.message": "m", "error.stack_trace": "T: m"}, "ERROR boom\nT: m"),
+        ({"error.type": "T", "error.message": "m"}, "ERROR boom; error.type: T, error.message: m"),
+        ({"error": {"type": "T", "message": "m"}}, "ERROR boom; type: T, error.message: m"),
+        ({"error": "text", "host": "b1"}, "ERROR boom; error: text, host: b1"),
+        ({"errors": 3, "errors.stack_trace": "x"}, "ERROR boom; errors: 3, errors.stack_trace: x"),
+        ({"thrown": {"extendedStackTrace": "T: m", "name": "T"}}, "ERROR boom\nT: m"),
+        ({"a": None, "b": True, "c": 1.5, "d": [1], "e": {"f": 1}}, "ERROR boom; b: True, c: 1.5"),
+    ],
+)
+def test_what_a_stack_trace_says_is_not_said_twice(entry, text):
+    parsed = parse_json_line(json.dumps({"message": "boom\n", "level": "ERROR", **entry}).encode())
+    assert parsed is not None
+    assert parsed.text.decode() == text

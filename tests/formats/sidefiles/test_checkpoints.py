@@ -168,6 +168,12 @@ def test_partition_metadata_of_real_brokers(evidence):
         (b"version: 0\ntopic_id: foB6ZpjfTtyrPW3p9fXYZ+", Reason.VALUE),
         (b"version: 0\nversion: 0\n", Reason.TEXT),
         (bytes(43), Reason.TEXT),
+        (b"version: 0\ntopic_id: foB6ZpjfTtyrPW3p9fXYZQ\nowner: me\n", Reason.TEXT),
+        (b"owner: me\ntopic_id: foB6ZpjfTtyrPW3p9fXYZQ\n", Reason.TEXT),
+        (b"version: 0\ntopic_id=foB6ZpjfTtyrPW3p9fXYZQ\n", Reason.TEXT),
+        (b"version\ntopic_id: foB6ZpjfTtyrPW3p9fXYZQ\n", Reason.TEXT),
+        (b"version: 0\ntopic_id: foB6ZpjfTtyrPW3p9fXYZQ\ntopic_id: foB6ZpjfTtyrPW3p9fXYZQ\n", Reason.TEXT),
+        (b"topic_id: foB6ZpjfTtyrPW3p9fXYZQ\n", Reason.TRUNCATED),
     ],
 )
 def test_partition_metadata_nobody_can_use(data, reason):

@@ -1,17 +1,42 @@
+"""Requests of the client and what it takes from answers: those of a sound broker, of a failing and of a hostile one."""
+
 import struct
 import tracemalloc
+from uuid import UUID
 
 import pytest
-from kafka.protocol.consumer import FetchRequest
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from kaudit.source.kafka.answers import AbortedTransaction, ListedTransaction, TopicPartition
+from kaudit.source.kafka.answers import (
+    AbortedTransaction,
+    ActiveProducer,
+    DescribedTransaction,
+    Fetched,
+    ListedOffset,
+    ListedTransaction,
+    Node,
+    PartitionMetadata,
+    TopicMetadata,
+    TopicPartition,
+)
 from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED, KafkaClient
 from kaudit.source.kafka.connections import parse_servers
 from kaudit.source.kafka.failures import BrokerError, OffsetOutOfRangeError, RetriableError, UnknownTopicError
 from kaudit.source.uri import UrlError
 from tests.logs import data
-from tests.source.kafka.fake_broker import API_VERSIONS, FETCH, METADATA, FakeBroker, framed
+from tests.source.kafka.fake_broker import (
+    API_VERSIONS,
+    DESCRIBE_CONFIGS,
+    FETCH,
+    LIST_OFFSETS,
+    LIST_TRANSACTIONS,
+    METADATA,
+    VERSIONS,
+    FakeBroker,
+    framed,
+)
 
 ORDERS = TopicPartition("orders", 0)
 NOT_LEADER = 6
@@ -173,3 +198,200 @@ def test_servers_that_are_no_host_and_port(text):
 
 def test_servers():
     assert parse_servers("a:1, [::1]:2") == ["a:1", "[::1]:2"]
+
+
+# -- each field of a request and of its answer
+
+
+@pytest.fixture
+def met(client):
+    """A client that knows the cluster's brokers: those it is to ask by number."""
+    client.describe_cluster()
+    return client
+
+
+def of_topics(response, **partition):
+    """A script that answers one partition of a topic with these fields."""
+
+    def answer(request):
+        (topic,) = request.topics
+        kind = response.ListOffsetsTopicResponse
+        own = kind.ListOffsetsPartitionResponse(partition_index=topic.partitions[0].partition_index, **partition)
+        return response(topics=[kind(name=topic.name, partitions=[own])])
+
+    return answer
+
+
+@pytest.mark.parametrize(("node", "asker"), [(None, -1), (1, -2)])
+def test_a_listed_offset_and_who_asks_for_it(broker, client, node, asker):
+    """A replica answers its own log end offset only to a debugging consumer (ListOffsetsRequest.DEBUGGING_REPLICA_ID)."""
+    broker.scripts[LIST_OFFSETS] = of_topics(ListOffsetsResponse, error_code=0, timestamp=77, offset=4, leader_epoch=3)
+    assert client.list_offset(ORDERS, 70, READ_COMMITTED, node) == ListedOffset(4, 77, 3)
+    (request,) = broker.asked(ListOffsetsRequest)
+    (topic,) = request.topics
+    (own,) = topic.partitions
+    assert (request.replica_id, request.isolation_level) == (asker, 1)
+    assert (topic.name, own.partition_index, own.timestamp) == ("orders", 0, 70)
+
+
+def test_a_fetch_and_its_answer(broker, client):
+    broker.scripts[FETCH] = lambda request: broker.fetched(
+        request, high_watermark=50, last_stable_offset=40, log_start_offset=2, records=None
+    )
+    answer = client.fetch(ORDERS, 3, max_bytes=99, max_wait_ms=7, node=1)
+    assert answer == Fetched(b"", 50, 40, 2, [], 1)
+    (request,) = broker.asked(FetchRequest)
+    (topic,) = request.topics
+    (own,) = topic.partitions
+    assert (request.max_wait_ms, request.min_bytes, request.max_bytes, request.isolation_level) == (7, 1, 99, 0)
+    assert (topic.topic, own.partition, own.fetch_offset, own.partition_max_bytes) == ("orders", 0, 3, 99)
+
+
+def test_what_is_known_of_topics(broker, client):
+    named, unnamed = UUID(int=7), None
+    metadata = MetadataResponse.MetadataResponseTopic
+    of = metadata.MetadataResponsePartition
+
+    def answer(request):
+        node = MetadataResponse.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=broker.port, rack="r")
+        topics = [
+            metadata(
+                error_code=0, name=name, topic_id=topic_id, is_internal=name == "x",
+                partitions=[
+                    of(
+                        error_code=0, partition_index=number, leader_id=1, leader_epoch=5, replica_nodes=[1, 2, 3],
+                        isr_nodes=[1, 2], offline_replicas=[3],
+                    )
+                    for number in (1, 0)
+                ],
+            )
+            for name, topic_id in (("x", named), ("a", unnamed))
+        ]  # fmt: skip
+        return MetadataResponse(brokers=[node], cluster_id="lu", controller_id=1, topics=topics)
+
+    broker.scripts[METADATA] = answer
+    partitions = [PartitionMetadata(number, 1, 5, (1, 2, 3), (1, 2), (3,)) for number in (0, 1)]
+    first, second = client.describe_topics()
+    assert (first.topic, first.is_internal, first.partitions) == ("a", False, partitions)
+    assert second == TopicMetadata("x", "AAAAAAAAAAAAAAAAAAAABw", True, partitions)
+    cluster = client.describe_cluster()
+    assert (cluster.cluster_id, cluster.controller_id) == ("lu", 1)
+    assert list(cluster.nodes) == [Node(1, "127.0.0.1", broker.port, "r")]
+
+
+@pytest.mark.parametrize(("epoch", "found"), [(0, (0, 2)), (1, (0, 2)), (2, (2, 4)), (3, (3, 6)), (9, (-1, -1))])
+def test_where_a_leader_epoch_ended(broker, client, epoch, found):
+    broker.epochs[ORDERS] = [(0, 0), (2, 2), (3, 4)]
+    assert client.epoch_end_offset(ORDERS, epoch) == found
+
+
+def test_configuration_without_what_is_secret_or_unset(broker, met):
+    result = DescribeConfigsResponse.DescribeConfigsResult
+
+    def answer(request):
+        entries = [
+            result.DescribeConfigsResourceResult(
+                name=name, value=value, read_only=False, config_source=5, is_sensitive=secret, synonyms=[],
+                config_type=2, documentation=None,
+            )
+            for name, value, secret in (("a", "1", False), ("b", None, False), ("c", "2", True), ("d", None, True))
+        ]  # fmt: skip
+        return DescribeConfigsResponse(
+            results=[
+                result(
+                    error_code=0, error_message=None, resource_type=each.resource_type,
+                    resource_name=each.resource_name, configs=entries,
+                )
+                for each in request.resources
+            ]
+        )  # fmt: skip
+
+    broker.scripts[DESCRIBE_CONFIGS] = answer
+    assert met.describe_topic_configs(["orders", "x"]) == {"orders": {"a": "1"}, "x": {"a": "1"}}
+    assert met.describe_broker_configs(1) == {"a": "1"}
+    asked = [
+        [(one.resource_type, one.resource_name) for one in request.resources]
+        for request in broker.asked(DescribeConfigsRequest)
+    ]
+    assert asked == [[(2, "orders"), (2, "x")], [(4, "1")]]
+    assert not any(request.include_synonyms for request in broker.asked(DescribeConfigsRequest))
+
+
+@pytest.mark.parametrize("node", [None, 1])
+def test_producers_of_a_partition(broker, client, node):
+    state = {
+        "producer_id": 7, "producer_epoch": 1, "last_sequence": 41, "last_timestamp": 99, "coordinator_epoch": 3,
+        "current_txn_start_offset": 5,
+    }  # fmt: skip
+    broker.producers[ORDERS] = [state]
+    assert client.describe_producers(ORDERS, node) == [ActiveProducer(7, 1, 41, 99, 3, 5)]
+
+
+def test_request_versions_and_feature_levels(broker, met):
+    broker.features = {"transaction.version": 2}
+    for node in (None, 1):
+        found = met.features(node)
+        assert (found.api_versions, found.finalized) == (VERSIONS, {"transaction.version": 2})
+
+
+@pytest.mark.parametrize(("error", "has_acls"), [(0, True), (31, True), (54, False)])
+def test_whether_there_are_acls(broker, client, error, has_acls):
+    broker.acls_error = error
+    assert client.has_authorizer() is has_acls
+
+
+@pytest.mark.parametrize(("error", "gone"), [(16, True), (105, True), (15, False)])
+def test_a_transactional_id_that_is_gone_since_it_was_listed(broker, met, error, gone):
+    broker.transactions = [
+        {
+            "transactional_id": "t", "producer_id": 7, "producer_epoch": 1, "transaction_state": "Ongoing",
+            "transaction_timeout_ms": 1000, "transaction_start_time_ms": 5, "error_code": error,
+        }
+    ]  # fmt: skip
+    listed = [ListedTransaction("t", 7, "Ongoing", 1), ListedTransaction("u", 8, "Ongoing", 1)]
+    if gone:
+        assert met.describe_transactions(listed) == []
+    else:
+        with pytest.raises(BrokerError) as raised:
+            met.describe_transactions(listed)
+        assert raised.value.filename == "t"
+
+
+def test_a_list_that_is_null_holds_nothing(broker, met):
+    """Arrays of these answers are not nullable; what a broker sends may be."""
+    null = b"\x00"  # of a compact array: its length plus one
+    tagged = b"\x00"
+    broker.scripts[LIST_TRANSACTIONS] = lambda request: framed(
+        request.header.correlation_id, tagged + bytes(4) + bytes(2) + null + null + tagged
+    )
+    assert met.list_transactions() == []
+
+
+def test_a_described_transaction(broker, met):
+    broker.transactions = [
+        {
+            "transactional_id": "t", "producer_id": 7, "producer_epoch": 1, "transaction_state": "Ongoing",
+            "transaction_timeout_ms": 1000, "transaction_start_time_ms": 5, "partitions": [("orders", 0), ("x", 3)],
+        }
+    ]  # fmt: skip
+    assert met.describe_transactions([ListedTransaction("t", 7, "Ongoing", 1)]) == [
+        DescribedTransaction("t", 7, 1, "Ongoing", 1000, 5, [ORDERS, TopicPartition("x", 3)])
+    ]
+
+
+def test_high_watermarks_of_those_that_have_one():
+    logs = {(topic, number): batches() for topic in ("orders", "pay") for number in (0, 1)}
+    with FakeBroker(logs) as broker, KafkaClient(broker.address, retry_seconds=0) as client:
+        broker.errors[("pay", 1)] = NOT_LEADER
+        broker.high_watermark[("orders", 1)] = 4
+        wanted = [TopicPartition(*key) for key in logs] + [TopicPartition("none", 0), TopicPartition("orders", 9)]
+        expected = {TopicPartition("orders", 0): 6, TopicPartition("orders", 1): 4, TopicPartition("pay", 0): 6}
+        assert client.high_watermarks(wanted) == expected
+        (request,) = broker.asked(ListOffsetsRequest)
+        asked = {
+            (topic.name, own.partition_index): own.timestamp for topic in request.topics for own in topic.partitions
+        }
+        assert asked == dict.fromkeys(logs, LATEST)
+        # who was refused is looked for anew
+        broker.errors.clear()
+        assert client.high_watermarks(wanted)[TopicPartition("pay", 1)] == 6

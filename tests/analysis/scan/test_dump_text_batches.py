@@ -1,0 +1,100 @@
+"""Batches from the text of kafka-dump-log: what each field of a line means, and that many lines at once are what each says."""
+
+import pytest
+
+from kaudit.analysis.scan.dump_text_batches import dump_text_batches
+from kaudit.formats.dump_text import columns
+from kaudit.model.batch_fields import NO_CONTROL_TYPE
+from kaudit.model.coverage_gap import CoverageGap
+from kaudit.source.bytes import LocalFile
+from kaudit.source.layout import TextRange
+from kaudit.source.text import SegmentText
+
+COUNT = 40
+"""More lines than are needed for columns to be made of them."""
+LINE = {
+    "baseOffset": 0,
+    "lastOffset": 1,
+    "count": 2,
+    "baseSequence": 0,
+    "lastSequence": 1,
+    "producerId": 7,
+    "producerEpoch": 3,
+    "partitionLeaderEpoch": 5,
+    "isTransactional": "false",
+    "isControl": "false",
+    "deleteHorizonMs": "OptionalLong.empty",
+    "position": 0,
+    "CreateTime": 1_700_000_000_000,
+    "size": 80,
+    "magic": 2,
+    "compresscodec": "none",
+    "crc": 123,
+    "isvalid": "true",
+}
+KINDS: dict[str, dict[str, object]] = {
+    "data": {},
+    "transactional": {"isTransactional": "true"},
+    "control": {"isTransactional": "true", "isControl": "true", "baseSequence": -1, "lastSequence": -1},
+    "invalid": {"isvalid": "false"},
+    "compressed": {"compresscodec": "zstd"},
+    "unknown codec": {"compresscodec": "brotli"},
+    "horizon": {"deleteHorizonMs": "OptionalLong[99]"},
+    "no producer": {"producerId": -1, "producerEpoch": -1, "baseSequence": -1, "lastSequence": -1},
+    "no time": {"CreateTime": -1},
+}
+
+
+FIELDS = (
+    "position", "size", "base_offset", "last_offset_delta", "leader_epoch", "magic", "crc", "attributes",
+    "base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "record_count", "control_type",
+    "coordinator_epoch",
+)  # fmt: skip
+
+
+def line(number, *, without=(), gap=0, **changes):
+    moving = {
+        "baseOffset": 2 * number, "lastOffset": 2 * number + 1, "baseSequence": 2 * number, "lastSequence": 2 * number + 1,
+        "position": number * (80 + gap),
+    }  # fmt: skip
+    fields = {**LINE, **moving, **changes}
+    return " ".join(f"{name}: {value}" for name, value in fields.items() if name not in without) + "\n"
+
+
+def read(path, text):
+    path.write_text("Dumping /data/orders-0/00000000000000000000.log\nStarting offset: 0\n" + text)
+    source = LocalFile(path)
+    try:
+        parts = list(dump_text_batches(SegmentText(source, TextRange(0, source.size())), 0))
+    finally:
+        source.close()
+    rows = [[int(batches[name][index]) for name in FIELDS] for batches, _, _ in parts for index in range(len(batches))]
+    damages = [(d.kind, d.position, d.end, d.base_offset) for _, found, _ in parts for d in found]
+    return rows, damages, frozenset().union(*(gaps for _, _, gaps in parts))
+
+
+TEXTS = {
+    **{name: "".join(line(number, **kind) for number in range(COUNT)) for name, kind in KINDS.items()},
+    "one invalid": "".join(line(number, isvalid=str(number != 20).lower()) for number in range(COUNT)),
+    "some control": "".join(line(number, **(KINDS["control"] if number % 5 == 4 else {})) for number in range(COUNT)),
+    "bytes between": "".join(line(number, gap=7 * (number > 20)) for number in range(COUNT)),
+    "without counts": "".join(line(number, without=("count",)) for number in range(COUNT)),
+    "without control": "".join(line(number, without=("isControl",)) for number in range(COUNT)),
+    "without base offsets": "".join(line(number, without=("baseOffset",)) for number in range(COUNT)),
+    "columns, then others": "".join(line(number) for number in range(COUNT))
+    + line(COUNT, isvalid="false")
+    + line(COUNT + 1),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_many_lines_at_once_are_what_each_of_them_says(tmp_path, monkeypatch, name):
+    together = read(tmp_path / "dump.txt", TEXTS[name])
+    monkeypatch.setattr(columns, "_MIN_LINES", 10**9)
+    assert together == read(tmp_path / "dump.txt", TEXTS[name])
+
+
+def test_each_field_of_a_line(tmp_path):
+    (row,), damages, gaps = read(tmp_path / "dump.txt", line(0, isTransactional="true", compresscodec="gzip"))
+    assert row == [0, 80, 0, 1, 5, 2, 123, 0x11, 1_700_000_000_000, 1_700_000_000_000, 7, 3, 0, 2, NO_CONTROL_TYPE, -1]
+    assert (damages, gaps) == ([], frozenset({CoverageGap.RECORDS}))

@@ -1,0 +1,140 @@
+"""What `inspect` makes of paths: which segments are opened, and files that the operating system refuses to read."""
+
+import builtins
+import os
+from pathlib import Path
+
+import pytest
+
+from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.inspect.row_filter import RowFilter
+from kaudit.inspect.walk import InspectOptions, inspect_rows
+from tests.logs import Log, data
+
+COUNT = 6
+
+
+@pytest.fixture
+def orders(tmp_path):
+    """A partition of six segments with one batch each."""
+    log = Log(next_offset=10)
+    for sequence in range(COUNT):
+        log.append(data(7, 0, sequence))
+    log.write(tmp_path / "data" / "orders-3", segment_starts=tuple(range(10, 10 + COUNT)))
+    return tmp_path / "data"
+
+
+def rows_of(*paths, batches=True, **options):
+    return list(inspect_rows(InspectOptions([str(path) for path in paths], **options), batches=batches))
+
+
+@pytest.mark.parametrize(
+    ("offset", "shown"),
+    [(0, [10, 11]), (10, [10, 11]), (11, [10, 11, 12]), (14, [13, 14, 15]), (15, [14, 15]), (99, [14, 15])],
+)
+def test_around_an_offset_its_segment_is_opened_and_one_on_each_side(orders, offset, shown):
+    assert [row["base_offset"] for row in rows_of(orders, around=offset)] == shown
+
+
+@pytest.fixture
+def refused(monkeypatch):
+    """Names of files and directories that cannot be opened, each with the error."""
+    errors: dict[str, OSError] = {}
+
+    def refusing(function):
+        def call(path, *arguments, **options):
+            name = Path(path).name if isinstance(path, str | os.PathLike) else ""
+            if name in errors:
+                raise errors[name]
+            return function(path, *arguments, **options)
+
+        return call
+
+    for module, name in ((os, "open"), (os, "scandir"), (builtins, "open")):
+        monkeypatch.setattr(module, name, refusing(getattr(module, name)))
+    return errors
+
+
+SECOND = "00000000000000000011.log"
+REFUSALS = [(PermissionError(13, "Permission denied"), "Permission denied"), (OSError(), "OSError")]
+
+
+@pytest.mark.parametrize(("error", "detail"), REFUSALS)
+def test_a_segment_that_cannot_be_read_is_a_row_among_the_others(orders, refused, error, detail):
+    refused[SECOND] = error
+    rows = rows_of(orders)
+    assert [row.get("base_offset") for row in rows] == [10, None, 12, 13, 14, 15]
+    assert rows[1] == {
+        "row": "damage", "topic": "orders", "partition": 3, "replica": "data", "segment": SECOND, "file": SECOND,
+        "kind": "unreadable", "detail": detail,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "detail"), REFUSALS)
+def test_a_file_that_cannot_be_read_is_a_row_of_the_list(orders, refused, error, detail):
+    (orders / "orders-3" / "odd").write_text("?")
+    refused[SECOND] = refused["odd"] = error
+    files = {row["file"]: (row["status"], row["detail"]) for row in rows_of(orders, batches=False)}
+    assert [files.pop(f"orders-3/{name}") for name in (SECOND, "odd")] == [("unreadable", detail)] * 2
+    assert {status for status, _ in files.values()} == {"ok"}
+
+
+@pytest.mark.parametrize(("error", "detail"), REFUSALS)
+def test_a_directory_that_cannot_be_listed_is_a_row_of_the_list(orders, refused, error, detail):
+    (orders / "pay-0").mkdir()
+    refused["pay-0"] = error
+    (row,) = [row for row in rows_of(orders, batches=False) if row["row"] == "damage"]
+    assert row == {"row": "damage", "file": str(orders / "pay-0"), "kind": "unreadable", "detail": detail}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"topic": "pay"}, {"partition": 4}, {"topic": "orders", "partition": 0}, {"topic": "pay", "partition": 3}],
+)
+def test_a_directory_without_what_was_asked_for_holds_nothing(orders, options):
+    with pytest.raises(NothingToAuditError, match="no partition with segments"):
+        rows_of(orders, **options)
+
+
+@pytest.mark.parametrize("options", [{"topic": "orders"}, {"partition": 3}, {"topic": "orders", "partition": 3}, {}])
+def test_topics_and_partitions_of_a_directory_are_chosen(orders, options):
+    assert len(rows_of(orders, **options)) == COUNT
+
+
+def test_at_needs_a_byte_of_a_file_of_batches(orders):
+    path = orders / "orders-3" / SECOND
+    size = path.stat().st_size
+    for at in (-1, size, size + 1):
+        with pytest.raises(UsageError, match=f"has {size} bytes"):
+            rows_of(path, at=at)
+    for at in (0, size - 1):
+        assert [row["field"] for row in rows_of(path, at=at) if row["here"]] == [
+            "base_offset" if at == 0 else "payload"
+        ]
+    (orders / "leader-epoch-checkpoint").write_text("0\n0\n")
+    with pytest.raises(UsageError, match="not a segment"):
+        rows_of(orders / "leader-epoch-checkpoint", at=0)
+    with pytest.raises(UsageError, match="is a directory"):
+        rows_of(orders, at=0)
+
+
+def test_a_damage_is_judged_by_the_segments_behind_it(orders, refused, tmp_path):
+    """A torn end is cut off where brokers read the last segment; before it they load the log as it is."""
+    directory = orders / "orders-3"
+    names = sorted(path.name for path in directory.iterdir())
+    for name in (names[0], names[-1]):
+        path = directory / name
+        path.write_bytes(path.read_bytes() + path.read_bytes()[:-3])
+    verdicts = {name: rows_of(directory / name)[-1]["broker"] for name in (names[0], names[-1])}
+    assert verdicts[names[0]] != verdicts[names[-1]]
+    # neither a list that cannot be read nor a name without an offset tells of later segments
+    (directory / "copy").write_bytes((directory / names[0]).read_bytes())
+    assert rows_of(directory / "copy")[-1]["broker"] == verdicts[names[-1]]
+    refused["orders-3"] = PermissionError(13, "Permission denied")
+    assert rows_of(directory / names[0])[-1]["broker"] == verdicts[names[-1]]
+
+
+def test_damage_is_shown_whatever_was_asked_for(orders):
+    path = orders / "orders-3" / SECOND
+    path.write_bytes(path.read_bytes() + b"\xaa" * 100)
+    assert [row["row"] for row in rows_of(path, wanted=RowFilter(producer_ids=frozenset({1})))] == ["damage"]

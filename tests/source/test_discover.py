@@ -1,0 +1,316 @@
+"""What is found under paths: partitions with all that is known of them, files left behind, inputs that hold nothing."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kaudit.model.limits import DIRECTORY_DEPTH
+from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.source.layout import LeftoverFile, LogDirectoryIdentity, Unreadable
+from kaudit.source.names import PartitionName, is_known_file, leftover_kind, parse_partition_name, segment_base_offset
+from kaudit.source.pattern import LayoutPattern
+from tests.formats.encoders import message
+from tests.logs import Log, data
+
+ZERO, TEN = "00000000000000000000.log", "00000000000000000010.log"
+NOTHING = "no segment (a file such as 00000000000000000000.log) was found"
+TOPIC_ID = "4kZmd2pkSUmPhQv0bDbWCA"
+
+
+def partition(directory: Path, *starts: int) -> Path:
+    """Two segments: batches at 0 and at 10."""
+    log = Log()
+    log.append(data(7, 0, 0, 10))
+    log.append(data(7, 0, 10))
+    return log.write(directory, segment_starts=starts or (10,))
+
+
+def found(*paths, **options):
+    return discover([str(path) for path in paths], **options)
+
+
+def names(layout):
+    return [entry.name for entry in layout.partitions]
+
+
+@pytest.fixture
+def broker(tmp_path):
+    """A log directory with two partitions and what a broker keeps beside them."""
+    root = tmp_path / "b1"
+    first = partition(root / "orders-0")
+    partition(root / "pay-ments-12")
+    (first / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}\n")
+    (first / "leader-epoch-checkpoint").write_text("0\n0\n")
+    (first / "00000000000000000010.index").write_bytes(b"")
+    (root / "meta.properties").write_text("version=1\nnode.id=3\ncluster.id=lu\ndirectory.id=dir\n")
+    (root / "log-start-offset-checkpoint").write_text("0\n1\norders 0 4\n")
+    (root / "cleaner-offset-checkpoint").write_text("0\n1\npay-ments 12 7\n")
+    return root
+
+
+def test_all_that_is_known_of_a_partition(broker):
+    layout = found(broker)
+    assert names(layout) == ["orders-0", "pay-ments-12"]
+    first, second = layout.partitions
+    directory = str(broker / "orders-0")
+    assert (first.replica, first.log_dir, first.directory, first.relative) == ("b1", str(broker), directory, "orders-0")
+    assert (first.topic_id, first.has_checkpoints, first.whole_directory, first.named) == (TOPIC_ID, True, True, True)
+    assert (first.log_start_offset, first.first_dirty_offset) == (4, None)
+    assert (second.log_start_offset, second.first_dirty_offset, second.topic_id) == (None, 7, None)
+    assert first.identity == second.identity == LogDirectoryIdentity(3, "lu", "dir")
+    assert first.checkpoints is second.checkpoints
+    assert [file.name for file in first.checkpoints] == ["cleaner-offset-checkpoint", "log-start-offset-checkpoint"]
+    for segment, (name, base) in zip(first.segments, ((ZERO, 0), (TEN, 10)), strict=True):
+        status = (broker / "orders-0" / name).stat()
+        assert (segment.path, segment.name, segment.base_offset) == (f"{directory}/{name}", name, base)
+        assert (segment.size, segment.modified_ms) == (status.st_size, status.st_mtime_ns // 1_000_000)
+    side_files = ["00000000000000000010.index", "leader-epoch-checkpoint", "partition.metadata"]
+    assert [file.name for file in first.side_files] == side_files
+    assert [file.size for file in first.side_files] == [
+        (broker / "orders-0" / name).stat().st_size for name in side_files
+    ]
+    assert first.bytes == sum(segment.size for segment in first.segments)
+    known = {"version": "1", "path": str(broker), "node.id": "3", "directory.id": "dir", "cluster.id": "lu"}
+    assert [dict(entry) for entry in layout.evidence.meta_properties] == [known]
+    assert not layout.evidence.has_bootstrap_checkpoint
+    assert not [*layout.leftover_files, *layout.unreadable, *layout.skipped, *layout.empty_inputs]
+
+
+@pytest.mark.parametrize("given", ["", "orders-0", f"orders-0/{ZERO}"])
+def test_a_partition_is_the_same_however_it_is_named(broker, given):
+    (one,) = (entry for entry in found(broker / given).partitions if entry.topic == "orders")
+    assert (one.partition, one.log_start_offset, one.has_checkpoints) == (0, 4, True)
+    assert one.identity == LogDirectoryIdentity(3, "lu", "dir")
+    assert one.whole_directory is (given != f"orders-0/{ZERO}")
+    assert [segment.name for segment in one.segments] == ([ZERO] if given.endswith(ZERO) else [ZERO, TEN])
+
+
+def test_without_checkpoints_no_offset_is_known(tmp_path):
+    (one,) = found(partition(tmp_path / "b1" / "orders-0").parent).partitions
+    assert (one.log_start_offset, one.first_dirty_offset, one.has_checkpoints, one.identity) == (
+        None,
+        None,
+        False,
+        None,
+    )
+    assert not one.checkpoints
+
+
+def test_replicas_are_named_by_what_tells_their_log_directories_apart(tmp_path):
+    for place in ("east/b1/data", "west/b1/data", "west/b2/data"):
+        partition(tmp_path / place / "orders-0")
+    assert [entry.replica for entry in found(tmp_path).partitions] == ["east/b1/data", "west/b1/data", "west/b2/data"]
+    assert [entry.replica for entry in found(tmp_path / "west").partitions] == ["b1/data", "b2/data"]
+    assert [entry.replica for entry in found(tmp_path / "east").partitions] == ["data"]
+
+
+def test_partitions_come_in_order_of_topic_number_and_directory(tmp_path):
+    for place in ("b2/x-10", "b2/x-9", "b1/x-10", "b1/a-0"):
+        partition(tmp_path / place)
+    ordered = [(entry.name, entry.replica) for entry in found(tmp_path).partitions]
+    assert ordered == [("a-0", "b1"), ("x-9", "b2"), ("x-10", "b1"), ("x-10", "b2")]
+
+
+def test_what_brokers_leave_behind(broker):
+    uuid = "0" * 31 + "1"
+    partition(broker / f"orders-1.{uuid}-delete")
+    partition(broker / "odd")
+    orders = broker / "orders-0"
+    for name in (f"{TEN}.deleted", "00000000000000000020.log.swap", "00000000000000000000.index.cleaned", "notes"):
+        (orders / name).write_bytes(b"x")
+    layout = found(broker)
+    assert names(layout) == ["orders-0", "pay-ments-12"]
+    log_dir = str(broker)
+    assert list(layout.leftover_files) == [
+        LeftoverFile("odd", "odd-name", log_dir=log_dir),
+        LeftoverFile(f"orders-1.{uuid}-delete", "delete", "orders", 1, log_dir),
+    ]
+    own: dict[str, Any] = {"topic": "orders", "partition": 0, "log_dir": log_dir}
+    assert list(layout.partitions[0].leftover_files) == [
+        LeftoverFile("orders-0/00000000000000000000.index.cleaned", "cleaned", **own),
+        LeftoverFile(f"orders-0/{TEN}.deleted", "deleted", **own, base_offset=10, segment_missing=False),
+        LeftoverFile("orders-0/00000000000000000020.log.swap", "swap", **own, base_offset=20, segment_missing=True),
+        LeftoverFile("orders-0/notes", "odd-name", **own),
+    ]
+
+
+@pytest.mark.parametrize("name", ["meta.properties", "recovery-point-offset-checkpoint"])
+def test_a_log_directory_may_be_named_like_a_partition(tmp_path, name):
+    partition(tmp_path / "kafka-1" / "orders-0")
+    (tmp_path / "kafka-1" / name).write_text("version=0\nbroker.id=1\n" if name.startswith("meta") else "0\n0\n")
+    (tmp_path / "kafka-1" / "leader-epoch-checkpoint").write_text("0\n0\n")
+    assert names(found(tmp_path)) == ["orders-0"]
+
+
+def test_a_partition_may_have_lost_all_its_segments(tmp_path):
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / "leader-epoch-checkpoint").write_text("0\n0\n")
+    (tmp_path / "pay-1").mkdir()
+    (tmp_path / "pay-1" / "notes.txt").write_text("nothing of a broker's")
+    layout = found(tmp_path)
+    assert names(layout) == ["orders-0"]
+    assert list(layout.empty_inputs) == [Unreadable(str(tmp_path), NOTHING)]
+
+
+def test_files_given_one_by_one(tmp_path):
+    log = Log(next_offset=30)
+    log.append(data(7, 0, 0, 3))
+    copy, old, empty = tmp_path / "copy.bin", tmp_path / "old.bin", tmp_path / "empty.bin"
+    copy.write_bytes(log.encode())
+    old.write_bytes(message(5, 1, value=b"v"))
+    empty.write_bytes(b"\0" * 100)
+    left = tmp_path / f"{TEN}.deleted"
+    left.write_bytes(log.encode())
+    layout = found(copy, old, empty, left)
+    (one,) = layout.partitions
+    assert (one.topic, one.partition, one.named, one.whole_directory) == (tmp_path.name, 0, False, False)
+    # a wrapper of old formats names its last offset only
+    assert [(segment.name, segment.base_offset) for segment in one.segments] == [("old.bin", 0), ("copy.bin", 30)]
+    assert [(entry.path, entry.reason) for entry in layout.empty_inputs] == [
+        (str(empty), "no segment file"),
+        (str(left), "left behind by a broker (deleted)"),
+    ]
+
+
+def test_a_file_named_twice_is_read_once(tmp_path):
+    path = partition(tmp_path / "orders-0") / ZERO
+    (one,) = found(path, path).partitions
+    assert [segment.name for segment in one.segments] == [ZERO]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "replica"),
+    [
+        ("{topic}/{partition}", "a/orders/3", None),
+        ("broker={replica}/{topic}/p{partition}", "broker=7/orders/p3", "7"),
+        ("{topic}/*/{partition}", "orders/x/3", None),
+    ],
+)
+def test_a_pattern_says_where_topic_and_partition_stand(tmp_path, pattern, path, replica):
+    directory = partition(tmp_path / path)
+    for given in (tmp_path, directory / ZERO):
+        (one,) = found(given, pattern=LayoutPattern.parse(pattern)).partitions
+        assert (one.topic, one.partition, one.named) == ("orders", 3, True)
+        assert one.replica == (directory.parent.name if replica is None else replica)
+
+
+def test_a_path_that_is_not_there(tmp_path):
+    with pytest.raises(PathNotFoundError, match="none"):
+        found(tmp_path / "none")
+
+
+def test_links_are_followed_each_directory_once(tmp_path):
+    partition(tmp_path / "data" / "orders-0")
+    (tmp_path / "data" / "again").symlink_to(tmp_path / "data")
+    (tmp_path / "other").symlink_to(tmp_path / "data")
+    (tmp_path / "data" / "lost-0").symlink_to(tmp_path / "unmounted")
+    (tmp_path / "data" / "odd").symlink_to(tmp_path / "unmounted")
+    layout = found(tmp_path)
+    assert names(layout) == ["orders-0"]
+    assert [Path(entry.path).name for entry in layout.unreadable] == ["lost-0"]
+    # an input that was met before is no empty one
+    assert not found(tmp_path / "data", tmp_path / "other").empty_inputs
+
+
+def test_directories_that_lie_too_deep_are_told(tmp_path):
+    deep = tmp_path.joinpath(*["d"] * DIRECTORY_DEPTH)
+    partition(deep / "orders-0")
+    layout = found(tmp_path)
+    assert not layout.partitions
+    assert [entry.reason for entry in layout.skipped] == [f"deeper than {DIRECTORY_DEPTH} directories"]
+    assert names(found(tmp_path / "d")) == ["orders-0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("orders-0-delete", "no segment: only orders-0-delete (delete)"), ("odd", "no segment: only odd (odd-name)")],
+)
+def test_an_input_that_holds_leftovers_only_says_so(tmp_path, name, reason):
+    partition(tmp_path / name)
+    assert list(found(tmp_path).empty_inputs) == [Unreadable(str(tmp_path), reason)]
+
+
+def test_a_bootstrap_checkpoint_is_evidence_wherever_it_lies(tmp_path):
+    directory = partition(tmp_path / "b1" / "orders-0")
+    (tmp_path / "b1" / "bootstrap.checkpoint").write_bytes(b"")
+    for given in (tmp_path, tmp_path / "b1", directory, directory / ZERO):
+        assert found(given).evidence.has_bootstrap_checkpoint
+
+
+def test_a_meta_properties_that_cannot_be_read_is_told_and_is_nobodys(tmp_path):
+    partition(tmp_path / "b1" / "orders-0")
+    for content, identity in (("broker.id=1\n", None), ("version=0\n", None), ("version=0\nbroker.id=1\n", 1)):
+        (tmp_path / "b1" / "meta.properties").write_text(content)
+        layout = found(tmp_path)
+        own = layout.partitions[0].identity
+        assert (own.broker_id if own else None) == identity
+        assert bool(layout.skipped) is ("version" not in content)
+
+
+def test_a_directory_that_cannot_be_listed_is_told(tmp_path, monkeypatch):
+    partition(tmp_path / "orders-0")
+    (tmp_path / "closed").mkdir()
+    listed = os.scandir
+
+    def scandir(path):
+        if Path(os.fspath(path)).name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    layout = found(tmp_path)
+    assert names(layout) == ["orders-0"]
+    assert list(layout.unreadable) == [Unreadable(str(tmp_path / "closed"), "Permission denied")]
+
+
+# -- names
+
+UUID = "0123456789abcdef" * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("orders-0", PartitionName("orders", 0)),
+        ("pay-ments.x_y-12", PartitionName("pay-ments.x_y", 12)),
+        (f"orders-3.{UUID}-delete", PartitionName("orders", 3, "delete")),
+        (f"orders-3.{UUID}-future", PartitionName("orders", 3, "future")),
+        ("orders-3-stray", PartitionName("orders", 3, "stray")),
+        ("orders-3-other", None),
+        ("orders-03", None),
+        ("orders", None),
+        ("-3", None),
+        (".-3", None),
+        ("..-3", None),
+        ("...-3", PartitionName("...", 3)),
+        ("a" * 249 + "-1", PartitionName("a" * 249, 1)),
+        ("a" * 250 + "-1", None),
+        ("or ders-1", None),
+    ],
+)
+def test_names_of_partitions(name, read):
+    assert parse_partition_name(name) == read
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "leftover", "known"),
+    [
+        (TEN, 10, None, True),
+        ("10.log", None, None, False),
+        ("000000000000000000010.log", None, None, False),
+        (f"{TEN}.deleted", None, "deleted", False),
+        ("00000000000000000010.index.cleaned", None, "cleaned", False),
+        ("00000000000000000010.log.swap", None, "swap", False),
+        ("00000000000000000010.snapshot", None, None, True),
+        ("00000000000000000010.timeindex.tmp", None, None, True),
+        ("00000000000000000010-0000000003.checkpoint", None, None, True),
+        ("leader-epoch-checkpoint", None, None, True),
+        ("partition.metadata.tmp", None, None, True),
+        ("notes.txt", None, None, False),
+        ("deleted", None, None, False),
+    ],
+)
+def test_names_of_files(name, base, leftover, known):
+    assert (segment_base_offset(name), leftover_kind(name), is_known_file(name)) == (base, leftover, known)
