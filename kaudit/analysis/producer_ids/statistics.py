@@ -79,7 +79,12 @@ class IdFigures(Struct, frozen=True):
         alive = [int((now_ms - last < days * _DAY_MS).sum()) for days in ALIVE_DAYS]
         transactional, records = joined.is_transactional[chosen].sum(), joined.records[chosen].sum()
         sums = [len(joined.ids), len(chosen), transactional, batches.sum(), records, known.sum(), *alive]
-        values = (batches, joined.epochs[chosen], (last - first)[known], np.maximum(now_ms - last, 0)[last >= 0])
+        values: tuple[NDArray[np.integer], ...] = (
+            batches,
+            joined.epochs[chosen],
+            (last - first)[known],
+            np.maximum(now_ms - last, 0)[last >= 0],
+        )
         return cls(
             np.array(sums, dtype=np.int64),
             [counts_between(own, bounds) for own, (_, bounds) in zip(values, _HISTOGRAMS, strict=True)],
