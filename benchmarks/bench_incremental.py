@@ -2,10 +2,11 @@
 
     python -m benchmarks.bench_incremental [--mib 1024] [--shape large] [--engine local] [--rounds 3] [--directory DIR]
 
-Each figure is of a process of its own, which audits a small log twice before, so that nothing but the audit's own work counts:
-CPU seconds of all processes, with Spark those of the JVM and its workers, one process with the local engine. Printed is the least
-of the rounds, which other work on the machine changes least: without a state, the first audit with one, the second, and the second
-as a share of the first; and the bytes of the state. Exit code 1: LIMIT is broken.
+Each round is a process of its own, which audits a small log twice before, so that nothing but the audit's own work counts, not the
+start of Spark's session: CPU seconds of all processes, with Spark those of the JVM and its workers, one process with the local engine.
+Printed is the least of the rounds, which other work on the machine changes least: without a state, the first audit with one, the
+second, and the second as a share of the first; and the bytes of the state. Logs stay in --directory for the next run. Exit code 1:
+LIMIT is broken.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,35 +47,48 @@ def cut(root: Path) -> dict[Path, bytes]:
     return new
 
 
-def measure(engine_name: str, state: str, small: str, path: str) -> float:
-    """Audit a small log twice, then this one; return the CPU seconds of the last audit, of all processes."""
+def measure(engine_name: str, state: str, small: str, path: str) -> tuple[float, float, float]:
+    """Return the CPU seconds, of all processes, of an audit without a state, the first with one, and the second.
+
+    A small log is audited twice before, and the log has its last percent back when this ends.
+    """
     from kaudit.analysis.scan.options import ScanOptions, SilentProgress  # noqa: PLC0415
     from kaudit.engines import local, spark  # noqa: PLC0415 - only in the measured process
     from kaudit.engines.spark_session import SparkOptions, session  # noqa: PLC0415
     from kaudit.model.result import ScanResult  # noqa: PLC0415
 
-    small_options = ScanOptions([small], jobs=1, state=f"{state}-small" if state else None)
-    options = ScanOptions([path], jobs=1, state=state or None)
+    # without the git that a checkout, unlike an installed kaudit, asks for its commit
+    clock = time.process_time if engine_name == "local" else cpu_seconds
 
-    def audited(scan: Callable[[ScanOptions, SilentProgress], ScanResult]) -> float:
+    def cost(scan: Callable[[ScanOptions, SilentProgress], ScanResult], log: str, state: str | None) -> float:
+        started = clock()
+        scan(ScanOptions([log], jobs=1, state=state), SilentProgress())
+        return clock() - started
+
+    def costs(scan: Callable[[ScanOptions, SilentProgress], ScanResult]) -> tuple[float, float, float]:
         for _ in range(2):
-            scan(small_options, SilentProgress())
-        started = cpu_seconds()
-        scan(options, SilentProgress())
-        return cpu_seconds() - started
+            cost(scan, small, f"{state}-small")
+        new = cut(Path(path))
+        try:
+            without, first = cost(scan, path, None), cost(scan, path, state)
+        finally:
+            for segment, content in new.items():
+                with segment.open("ab") as file:
+                    file.write(content)
+        return without, first, cost(scan, path, state)
 
     if engine_name == "local":
-        return audited(local.scan)
+        return costs(local.scan)
     with session(SparkOptions("local[2]", ["spark.ui.enabled=false"]), None):
-        return audited(spark.scan)
+        return costs(spark.scan)
 
 
-def in_a_process(engine: str, state: Path | None, small: Path, root: Path) -> float:
+def in_a_process(engine: str, state: Path, small: Path, root: Path) -> list[float]:
     """Measure in a process of its own."""
-    own = ["--one", engine, "" if state is None else str(state), str(small), str(root)]
-    command = [sys.executable, "-m", "benchmarks.bench_incremental", *own]
+    command = [sys.executable, "-m", "benchmarks.bench_incremental", "--one", engine, str(state), str(small), str(root)]
     answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return float(json.loads(answer.stdout))
+    measured: list[float] = json.loads(answer.stdout.splitlines()[-1])
+    return measured
 
 
 def main() -> int:
@@ -90,19 +105,13 @@ def main() -> int:
         return 0
     kept = True
     with tempfile.TemporaryDirectory(dir=options.directory) as temporary:
-        small = logs(Path(temporary, "warm"), SHAPES["large"], 1)
+        small = logs(options.directory or Path(temporary), SHAPES["large"], 1)
         for name in options.shape or SHAPES:
-            root = logs(Path(temporary), SHAPES[name], options.mib)
+            root = logs(options.directory or Path(temporary), SHAPES[name], options.mib)
             turns, size = [], 0
             for number in range(options.rounds):
                 state = Path(temporary, f"state-{name}-{number}")
-                new = cut(root)
-                without = in_a_process(options.engine, None, small, root)
-                first = in_a_process(options.engine, state, small, root)
-                for segment, content in new.items():
-                    with segment.open("ab") as file:
-                        file.write(content)
-                turns.append((without, first, in_a_process(options.engine, state, small, root)))
+                turns.append(in_a_process(options.engine, state, small, root))
                 size = sum(file.stat().st_size for file in state.rglob("*") if file.is_file())
             least = [min(column) for column in zip(*turns, strict=True)]
             ratio = least[2] / least[1]

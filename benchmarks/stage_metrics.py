@@ -46,7 +46,7 @@ class Stages:
     def _get(self, path: str) -> list[dict[str, Any]]:
         url = re.sub(r"//[^:/]+", "//127.0.0.1", self._context.uiWebUrl)
         address = f"{url}/api/v1/applications/{self._context.applicationId}/{path}"
-        with urllib.request.urlopen(address, timeout=60) as answer:
+        with urllib.request.urlopen(address, timeout=600) as answer:
             found: list[dict[str, Any]] = json.load(answer)
         return found
 

@@ -45,6 +45,7 @@ class LogBeforeSnapshot(Struct, frozen=True):
 class SnapshotComparison(Struct, frozen=True):
     """One producer in a snapshot: what is stored, and what a replica of each kind of version, oldest first, would write.
 
+    `forgotten`: what they would write, had they forgotten the producer as early as may be and known it again by what came after.
     `offset` is the snapshot's, exclusive. `present`: the batch that ends at the stored last offset lies in the log.
     `names_marker`: that batch is a marker, as 0.11 writes it. `may_expire`: what is not stored may have been dropped for being idle.
     """
@@ -58,3 +59,4 @@ class SnapshotComparison(Struct, frozen=True):
     names_marker: bool
     may_expire: bool
     log: LogBeforeSnapshot
+    forgotten: Sequence[SnapshotEntry] = ()

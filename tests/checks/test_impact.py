@@ -188,5 +188,11 @@ def test_an_epoch_that_does_not_begin_at_0_may_have_lost_its_first_records(tmp_p
 
 
 def test_a_batch_cleaned_by_compaction_repeats_only_what_is_left_of_it(tmp_path):
-    log = log_of(data(1, 0, 0), data(1, 0, 1, 4), data(1, 0, 1, 4, kept=1))
-    assert impacts(log, tmp_path)["KA101", 5] == Impact(records_duplicated=1)
+    later = [data(1, 0, sequence) for sequence in range(5, 10)]
+    log = log_of(data(1, 0, 0), data(1, 0, 1, 4), *later, data(1, 0, 1, 4, kept=1))
+    assert impacts(log, tmp_path)["KA102", 10] == Impact(records_duplicated=1)
+
+
+def test_other_bytes_under_known_sequences_prove_no_repeated_record(tmp_path):
+    log = log_of(data(1, 0, 0), data(1, 0, 1, 4), data(1, 0, 1, 4, payload=b"y"))
+    assert impacts(log, tmp_path) == {("KA101", 5): Impact()}

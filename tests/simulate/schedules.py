@@ -206,6 +206,7 @@ def truth_of(log) -> LogTruth:
         _count(truth, state)
         if deleted:
             continue  # deleted records are no evidence
+        _open_transaction(truth, state)
         _compare_epochs(truth, stored, newest.get(producer), log)
         _compare(truth, state, last, seen.setdefault((producer, state.producer_epoch), set()))
         if stored.base_offset not in truth.repeats:
@@ -216,15 +217,19 @@ def truth_of(log) -> LogTruth:
 
 
 def _count(truth: LogTruth, state: DataBatch) -> None:
-    """Count a batch for its producer, and for its open transaction."""
+    """Count a batch for its producer."""
     producer = state.producer_id
     truth.batches[producer] += 1
     truth.records[producer] += state.last_offset - state.base_offset + 1
     truth.epochs.setdefault(producer, set()).add(state.producer_epoch)
     truth.last_offset[producer] = state.last_offset
+
+
+def _open_transaction(truth: LogTruth, state: DataBatch) -> None:
+    """Begin or go on with the transaction of a batch's producer; note what is written outside of one that is open."""
     if state.is_transactional:
-        truth.open_transactions.setdefault(producer, state.base_offset)
-    elif producer in truth.open_transactions:
+        truth.open_transactions.setdefault(state.producer_id, state.base_offset)
+    elif state.producer_id in truth.open_transactions:
         truth.outside_transaction.add(state.base_offset)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import kaudit
+from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
 from kaudit.model.finding import Finding, Severity
 from kaudit.simulate.output.directory import write_run
@@ -37,13 +38,15 @@ CODES = {
     "older than those before them": {"KA703"},
 }
 """The checks that may report trouble the log shows, by its kind."""
-REPEATS = {"KA101", "KA102", "KA103", "KA105", "KA701", "KA702", "KA704"}
+REPEATS = {"KA101", "KA102", "KA103", "KA701", "KA702", "KA704"}
+REFUSALS = (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.UNKNOWN_PRODUCER_ID)
+"""Also where nothing is lost: the broker forgot the producer, or the sixth batch in flight is sent again."""
 ALARMS = (Severity.ERROR, Severity.WARNING)
 
 TRUE, CUT_OFF, OTHER_BUMP, INVENTED = "true", "cut off, but not lost", "another cause", "nothing"
 """What is behind a finding. Of KA206, which is possible and not certain, also: a tail was cut off, but nobody had been told
-that it was written, or it came back; or nothing was, and the client raised its epoch because a delivery had timed out, or
-because of another partition."""
+that it was written, or it came back; or nothing was, and the client raised its epoch because a delivery had timed out,
+because a broker that still had all its batches refused one, or because of another partition."""
 
 
 class Trial(NamedTuple):
@@ -102,14 +105,16 @@ def sent_again(key: TopicPartition, outcomes: list[BatchOutcome]) -> Iterator[Tr
 
 
 class Bumps(NamedTuple):
-    """Why clients raise their epochs: leader epochs that began without batches of a producer id, and deliveries given up."""
+    """Why clients raise their epochs: leader epochs that began without batches of a producer id, deliveries given up, and
+    batches refused for their sequences."""
 
     cut: set[tuple[TopicPartition, int, int]]
     gave_up: set[int]
+    refused: set[int]
 
 
 def bumps(simulation: Simulation, truth: Truth) -> Bumps:
-    """Return (partition, producer id, leader epoch) of every tail that was cut off, and producer ids that gave up a batch."""
+    """Return (partition, producer id, leader epoch) of every tail that was cut off, and the ids of the other two kinds."""
     cut = {
         (key, write.state.producer_id, cut_by(partition, write))
         for key, partition in simulation.cluster.partitions.items()
@@ -117,13 +122,10 @@ def bumps(simulation: Simulation, truth: Truth) -> Bumps:
         for write in writes
         if write.state is not None
     }
-    gave_up = {
-        outcome.batch.producer_id
-        for outcomes in truth.outcomes.values()
-        for outcome in outcomes
-        if outcome.acknowledgement is Acknowledgement.FAILED
-    }
-    return Bumps(cut, gave_up)
+    outcomes = [outcome for found in truth.outcomes.values() for outcome in found]
+    gave_up = {outcome.batch.producer_id for outcome in outcomes if outcome.acknowledgement is Acknowledgement.FAILED}
+    refused = {outcome.batch.producer_id for outcome in outcomes if outcome.batch.last_error in REFUSALS}
+    return Bumps(cut, gave_up, refused)
 
 
 # -- the comparison ------------------------------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ def explained(finding: Finding, troubles: list[Trouble], why: Bumps) -> str:
     if any((key, finding.producer_id, epoch) in why.cut for epoch in range(before + 1, after + 1)):
         return CUT_OFF
     elsewhere = {producer_id for _, producer_id, epoch in why.cut if epoch >= 0}
-    return OTHER_BUMP if finding.producer_id in why.gave_up | elsewhere else INVENTED
+    return OTHER_BUMP if finding.producer_id in why.gave_up | why.refused | elsewhere else INVENTED
 
 
 def _name(trouble: Trouble) -> str:

@@ -34,8 +34,10 @@ from kaudit.source.uri import Uri
 MOST_FILES = 16
 """With more files of rows than this, all rows that are still needed go into one."""
 _HELD_BYTES = 8 << 20
-_CHECKPOINT_BYTES = 1 << 20
-"""So many bytes of packed rows are put together faster than anybody notices."""
+_RANGE_BYTES = 64 << 10
+"""However few its rows are, loading a range and putting them together takes as long as so many bytes more of them: 1 ms."""
+_CHECKPOINT_BYTES = 3 * _RANGE_BYTES
+"""Putting together fewer bytes of packed rows costs no more than a checkpoint."""
 _ABANDONED_MS = 86_400_000
 _NEW = -1
 """In place of a file's index: the file that is being written."""
@@ -145,7 +147,7 @@ class RangeSaver:
 
     def _next_checkpoint(self, replay: PartitionReplay) -> bytes | None:
         """Return a checkpoint of all ranges where loading the rows since the last one would cost more than making it."""
-        last, lengths = self._checkpoint, [entry.length for entry in self._ranges]
+        last, lengths = self._checkpoint, [entry.length + _RANGE_BYTES for entry in self._ranges]
         covered, length = (0, 0) if last is None else (last.ranges, last.length)
         if not lengths or replay.log_end_offset is None or not is_less_to_load(length, sum(lengths[covered:])):
             return None

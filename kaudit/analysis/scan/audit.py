@@ -236,11 +236,12 @@ class Audit:
         for entry in self.layout.skipped:
             if entry.path not in named:
                 yield NotAudited(entry.path, entry.reason)
-        alone = [number for moment in moments if not moment.coordinator.present for number in moment.numbers]
+        alone = [moment for moment in moments if not moment.coordinator.present]
         yield from partitions_not_audited(
             self.partitions,
             log_start_given=self.options.log_start_offset is not None,
-            without_coordinator=[self.partitions[number] for number in alone],
+            without_coordinator=[[self.partitions[number] for number in moment.numbers] for moment in alone],
+            other_coordinators=len(alone) < len(moments),
         )
         for text in self.not_asked:
             yield NotAudited("open transactions", f"their state could not be asked for: {text}")

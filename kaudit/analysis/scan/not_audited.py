@@ -10,12 +10,16 @@ from kaudit.source.layout import INTERNAL_TOPICS
 
 
 def partitions_not_audited(
-    parts: Sequence[PartitionAudit], *, log_start_given: bool, without_coordinator: Sequence[PartitionAudit]
+    parts: Sequence[PartitionAudit],
+    *,
+    log_start_given: bool,
+    without_coordinator: Sequence[Sequence[PartitionAudit]],
+    other_coordinators: bool,
 ) -> Iterator[NotAudited]:
     """Yield what could not be checked in the partitions.
 
     `log_start_given`: the user passed --log-start-offset. `without_coordinator` are those beside which there is no
-    __transaction_state.
+    __transaction_state, by cluster and moment; `other_coordinators`: there is one of another.
     """
     users = [part for part in parts if part.directory.topic not in INTERNAL_TOPICS]
     yield from _reason(
@@ -43,10 +47,12 @@ def partitions_not_audited(
         yield from _reason((part for part in parts if kind in part.coverage_gaps), kind.value)
     for part in parts:
         yield from _left_out(part)
-    yield from _reason(
-        (part for part in without_coordinator if part.opened),
-        "open transactions could not be compared with their coordinator: no __transaction_state among the inputs",
-    )
+    for together in without_coordinator:
+        there = _log_directories(together) if other_coordinators or len(without_coordinator) > 1 else "among the inputs"
+        yield from _reason(
+            (part for part in together if part.opened),
+            f"open transactions could not be compared with their coordinator: no __transaction_state {there}",
+        )
 
 
 def anomalies_not_listed(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]:
@@ -64,6 +70,12 @@ def anomalies_not_listed(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited
         if part.restarts_not_compared:
             reason = f"{part.restarts_not_compared} more producers were not compared with those before them (KA701)"
             yield NotAudited(part.directory.name, reason)
+
+
+def _log_directories(parts: Iterable[PartitionAudit]) -> str:
+    """Say in which log directories these partitions are."""
+    first, *others = dict.fromkeys(part.directory.log_dir or part.directory.directory for part in parts)
+    return f"in {first}" + (f" and {len(others)} more" if others else "")
 
 
 def _left_out(part: PartitionAudit) -> Iterator[NotAudited]:

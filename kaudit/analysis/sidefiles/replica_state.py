@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
+from kaudit.analysis.sidefiles.snapshot_states import SHORTEST_EXPIRATION_MS
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
 from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
 from kaudit.broker.producer_state.rebuild import FIELDS, producer_batch, producer_rows
@@ -24,6 +25,9 @@ class ReplicaState(Struct):
     """What replicas of the versions in question hold at an offset, and which of `asked` batch ends are in the log."""
 
     versions: tuple[ProducerStateManager, ...]
+    forgetful: tuple[ProducerStateManager, ...]
+    """The same, had each forgotten what lies below the log start, and a producer whenever it was idle for long enough."""
+    log_start: int
     asked: frozenset[tuple[int, int]]
     """(producer id, last offset) of the batches a snapshot names."""
     present: set[tuple[int, int]] = field(default_factory=set)
@@ -44,10 +48,13 @@ class ReplicaState(Struct):
                     self.markers.add(key)
             for producers in self.versions:
                 producers.replicate((batch,))
+            for producers in self.forgetful if key[1] >= self.log_start else ():
+                producers.expire_producer(batch.producer_id, row[_MAX_TIMESTAMP], SHORTEST_EXPIRATION_MS)
+                producers.replicate((batch,))
 
 
-_BASE_OFFSET, _LAST_OFFSET_DELTA, _PRODUCER_ID = (
-    FIELDS.index(name) for name in ("base_offset", "last_offset_delta", "producer_id")
+_BASE_OFFSET, _LAST_OFFSET_DELTA, _MAX_TIMESTAMP, _PRODUCER_ID = (
+    FIELDS.index(name) for name in ("base_offset", "last_offset_delta", "max_timestamp", "producer_id")
 )
 
 
@@ -63,7 +70,8 @@ def replica_states(  # noqa: PLR0913, PLR0917 - independent inputs, named at eac
 
     Raises OSError.
     """
-    state = ReplicaState(tuple(ProducerStateManager(profile) for profile in _distinct(versions)), asked)
+    profiles = _distinct(versions)
+    state = ReplicaState(_managers(profiles), _managers(profiles), directory.log_start_offset or 0, asked)
     wanted = np.fromiter(producer_ids, dtype=np.int64)
     left = deque(offsets)
     for segment in directory.segments:
@@ -91,6 +99,10 @@ def replica_states(  # noqa: PLR0913, PLR0917 - independent inputs, named at eac
 def _of(batches: Batches, producer_ids: NDArray[np.int64]) -> Batches:
     chosen: NDArray[np.bool_] = (batches["magic"] == _MAGIC_2) & np.isin(batches["producer_id"], producer_ids)
     return batches[chosen]
+
+
+def _managers(profiles: Iterable[Profile]) -> tuple[ProducerStateManager, ...]:
+    return tuple(map(ProducerStateManager, profiles))
 
 
 def _distinct(versions: VersionRange) -> list[Profile]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.sidefiles.replica_state import ReplicaState, replica_states
 from kaudit.analysis.sidefiles.snapshot_states import Suspects, read_snapshot, unexplained
+from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
 from kaudit.broker.producer_state.rebuild import snapshot_entry
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE
@@ -72,7 +73,8 @@ def _compare(file: _File, state: ReplicaState, log: LogBeforeSnapshot) -> Iterat
     if rows is None:
         return
     stored = {int(row["producer_id"]): SnapshotEntry(*row.tolist()) for row in file.stored}
-    expected = _expected(state, suspect.producer_ids)
+    expected = _entries(state.versions, suspect.producer_ids)
+    forgotten = _entries(state.forgetful, suspect.producer_ids)
     lost = [producer_id for producer_id in expected if producer_id not in stored]
     newest = [expected[producer_id][-1] for producer_id in lost]
     late = unexplained(
@@ -92,6 +94,7 @@ def _compare(file: _File, state: ReplicaState, log: LogBeforeSnapshot) -> Iterat
             producer_id=producer_id,
             stored=entry,
             expected=ours,
+            forgotten=forgotten.get(producer_id, ()),
             present=entry is not None and (producer_id, entry.last_offset) in state.present,
             names_marker=entry is not None and (producer_id, entry.last_offset) in state.markers,
             may_expire=producer_id not in cannot or marker_only,
@@ -99,18 +102,12 @@ def _compare(file: _File, state: ReplicaState, log: LogBeforeSnapshot) -> Iterat
         )
 
 
-def _expected(state: ReplicaState, producer_ids: Sequence[int]) -> dict[int, tuple[SnapshotEntry, ...]]:
-    """Return what each kind of version writes, the same entries once."""
-    first, *others = state.versions
+def _entries(
+    managers: Sequence[ProducerStateManager], producer_ids: Iterable[int]
+) -> dict[int, tuple[SnapshotEntry, ...]]:
+    """Return what each of them writes about the producers it knows, the same entries once."""
     return {
-        producer_id: tuple(
-            dict.fromkeys(
-                [
-                    snapshot_entry(producer_id, first.get(producer_id)),
-                    *(snapshot_entry(producer_id, other.get(producer_id)) for other in others),
-                ]
-            )
-        )
+        producer_id: tuple(dict.fromkeys(snapshot_entry(producer_id, manager.get(producer_id)) for manager in managers))
         for producer_id in producer_ids
-        if producer_id in first.states
+        if producer_id in managers[0].states
     }

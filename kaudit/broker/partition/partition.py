@@ -231,6 +231,7 @@ class Partition:
             return
         written, stopped_at = self.producers, self.log_end
         self._truncate(end)
+        self.log_start = min(self.log_start, end)
         self.producers = self._rebuilt(now, self._snapshots)
         self._keep_transaction_index(written, stopped_at, self.log_end)
 

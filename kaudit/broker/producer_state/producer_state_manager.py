@@ -77,8 +77,13 @@ class ProducerStateManager:
 
     def expire(self, now: int, limit: int) -> None:
         """Drop the entries that are idle at `now`, by their records' time (both in ms)."""
-        for producer_id in [pid for pid, state in self.states.items() if state.is_expired(now, limit)]:
-            del self.states[producer_id]
+        for producer_id in list(self.states):
+            self.expire_producer(producer_id, now, limit)
+
+    def expire_producer(self, producer_id: int, now: int, limit: int) -> None:
+        """Drop one entry if it is idle at `now`, by its records' time (both in ms)."""
+        if self.get(producer_id).is_expired(now, limit):
+            self.states.pop(producer_id, None)
 
     def advance_log_start(self, log_start: int) -> None:
         """Forget what a release forgets when the log start moves up (ProducerStateManager.truncateHead)."""

@@ -88,8 +88,8 @@ def _explanations(
             speaks_against=in_sequence,
         ),
         Explanation(
-            "nothing was cut off here: the client raised its epoch because it gave up a batch while there was no leader "
-            "(delivery.timeout.ms), or because of another partition",
+            "nothing was cut off here: the client raised its epoch for another partition, for a batch it gave up "
+            "(delivery.timeout.ms), or because the new leader had lost its snapshot",
             innocent=True,
             speaks_for=in_sequence,
             speaks_against=(*held, *bumped),

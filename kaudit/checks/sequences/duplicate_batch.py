@@ -14,6 +14,7 @@ from kaudit.checks.sequences.sequence_observations import (
     sequence_observations,
 )
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.impact import Impact
 from kaudit.model.observation import ObservationKind
 
 _RULE = (
@@ -21,7 +22,12 @@ _RULE = (
     "that batch's offset and appends nothing (ProducerStateEntry.findDuplicateBatch)"
 )
 _CHANGED_CRC = Explanation(
-    "the broker compressed it again or set its own timestamp: the CRC differs though it is a retry"
+    "it is a retry that the broker compressed again or gave its own timestamp, or one copy was compacted: the CRCs differ, the "
+    "records are the same (kaudit dedup compares them)"
+)
+_SEQUENCES_REUSED = Explanation(
+    "the first batch was written but answered with an error, and the client gave its sequences to other records: nothing is "
+    "repeated then"
 )
 
 
@@ -51,6 +57,8 @@ def duplicate_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
             evidence=classified_evidence(
                 observation, _RULE, original_offset=original.base_offset, original_crc=original.crc
             ),
-            impact=repeated_records(evidence, observation),
-            explanations=(*lost_state, BYPASSED_CHECKS) if exact else (_CHANGED_CRC, *lost_state, TWO_WRITERS),
+            impact=repeated_records(evidence, observation) if exact else Impact(),
+            explanations=(*lost_state, BYPASSED_CHECKS)
+            if exact
+            else (_CHANGED_CRC, *lost_state, _SEQUENCES_REUSED, TWO_WRITERS),
         )

@@ -50,6 +50,8 @@ def _contradiction(context: Context, comparison: SnapshotComparison) -> _Contrad
         return _missing(comparison)
     if max(stored.last_offset, stored.current_txn_first_offset) >= comparison.offset:
         return _RUNS_AHEAD
+    if stored in comparison.forgotten:
+        return None  # known again by what came after it was forgotten: by expiry, or by a restart above its batches
     if not expected:
         return _unheard_of(stored, comparison.log)
     cleaned = comparison.names_marker and not comparison.log.whole

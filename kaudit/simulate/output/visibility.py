@@ -118,7 +118,13 @@ def _missed_at(
             "committed" if _is_committed(simulation, batch.payload.producer, batch.numbers[0]) else "not committed"
         )
         return None, f"a transaction without them looks whole ({committed})"
-    after = [stored for stored in mine if stored.leader_epoch > first.leader_epoch]
+    # one of the same epoch is older: sent before the tail, and written again behind it
+    after = [
+        stored
+        for stored in mine
+        if stored.leader_epoch > first.leader_epoch
+        and (later or stored.state is None or stored.state.producer_epoch > batch.epoch)
+    ]
     if not after:
         return None, "the producer wrote nothing more under that producer id"
     if later or all(stored.leader_epoch > first.leader_epoch for stored in mine):
@@ -143,6 +149,7 @@ def _copies(key: TopicPartition, outcome: BatchOutcome, partition: ReplicatedPar
         one, other = first.state, copy.state
         if first.base_offset < log.log_start:
             yield Trouble(DUPLICATES, "the first copy was deleted", key, outcome.batch.record_count)
+            first = copy
             continue
         if one is None or other is None:
             kind = "retried without idempotence"
@@ -184,7 +191,7 @@ def _older_beside_copies(partition: ReplicatedPartition) -> int | None:
         if first != index:
             between.update(range(first + 1, index + 1))
             copies[index] = first
-    times = [min(stored.sent.timestamps) if stored.sent else 0 for stored in plain]
+    times = [stored.sent.timestamps[0] if stored.sent else 0 for stored in plain]  # as in a batch's header
     older = [index for index in range(1, len(plain)) if times[index] < times[index - 1]]
     if not between.issuperset(older):
         return None

@@ -112,3 +112,11 @@ def test_a_damaged_one_costs_putting_together(saved, resumed, kind, monkeypatch,
     assert (use.damaged, use.unchanged) == (1, 4)
     assert resumed == []
     assert "called" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("chunk_bytes", "made"), [(1 << 20, 0), (100, 1)])
+def test_one_is_made_of_many_ranges_however_few_their_rows(tmp_path, chunk_bytes, made):
+    write(tmp_path / "log" / "orders-0", 40)
+    audited = Audited(tmp_path / "log", tmp_path / "state", chunk_bytes=chunk_bytes)
+    audited.audit()
+    assert len(list(place(audited).glob("checkpoint-*"))) == made

@@ -9,12 +9,14 @@ from msgspec.structs import replace
 from kaudit import __version__, installation
 from kaudit.analysis.saved_state.partition_index import decode_index, encode_index
 from kaudit.analysis.saved_state.range_saver import MOST_FILES
+from kaudit.analysis.saved_state.state_files import read_index
 from kaudit.analysis.scan.options import Depth
 from kaudit.analysis.scan.planning import share_rate
 from kaudit.analysis.scan.rows import RUN
 from kaudit.analysis.scan.shuffle_codec import _to_columns, pack
 from kaudit.installation import Build, version_text
 from kaudit.source.local import LocalFileSystem
+from kaudit.source.uri import Uri
 from tests.analysis.saved_state.audits import Audited
 from tests.analysis.saved_state.test_changed_logs import append, segments, write
 from tests.logs import data
@@ -149,11 +151,14 @@ def test_a_run_that_is_killed_while_it_saves(saved, monkeypatch, last):
         patch.setattr(LocalFileSystem, "put", killed)
         with pytest.raises(KeyboardInterrupt):
             saved.audit()
-    for file in place(saved).glob("rows-*"):
+    for file in place(saved).iterdir():
         os.utime(file, (1, 1))  # long ago: whoever wrote it is not about to name it
     use = saved.audit()
     assert (use.unchanged, use.grown, use.damaged) == (1, 1, 0)
-    assert len(list(place(saved).iterdir())) == 3  # the index, and the two files it names
+    found = read_index(Uri.parse(str(place(saved))))
+    assert found is not None
+    assert {file.name for file in place(saved).iterdir()} == {"index", *found[0].names}
+    assert len(list(place(saved).glob("rows-*"))) == 2
 
 
 def test_a_store_that_is_full(saved, monkeypatch):

@@ -263,6 +263,38 @@ def test_until_2_4_0_a_marker_of_a_new_epoch_leaves_no_timestamp(tmp_path, versi
     assert [finding.producer_id for finding in findings] == found
 
 
+@pytest.mark.parametrize(("idle_ms", "found"), [(2 * DAY_MS, []), (4000, [2])])
+def test_a_producer_that_expired_is_known_again_by_a_marker_alone(tmp_path, idle_ms, found):
+    """An empty transaction, aborted after the producer was idle: ProducerStateManager.update makes a new entry for its marker."""
+    written = log()
+    written.clock += idle_ms
+    written.append(marker(2, 3, commit=False, coordinator_epoch=6))
+    again = (2, 3, -1, -1, 0, written.clock, 6, -1)
+    findings = disagreements(
+        tmp_path, [again, OPEN], offset=10, written=written, broker_version="3.9.1", modified_ms=written.clock + 1
+    )
+    assert [finding.producer_id for finding in findings if finding.producer_id == 2] == found
+    other_coordinator = (2, 3, -1, -1, 0, written.clock, 5, -1)
+    findings = disagreements(
+        tmp_path,
+        [other_coordinator, OPEN],
+        offset=10,
+        written=written,
+        broker_version="3.9.1",
+        modified_ms=written.clock + 1,
+    )
+    assert [finding.producer_id for finding in findings if finding.producer_id == 2] == [2]
+
+
+def test_a_broker_that_restarts_knows_nothing_below_the_log_start(tmp_path):
+    written = log()
+    written.append(marker(2, 3, commit=False, coordinator_epoch=6))
+    again = (2, 3, -1, -1, 0, written.clock, 6, -1)
+    assert disagreements(tmp_path, [again, OPEN], offset=10, written=written, log_start_offset=8) == []
+    (found,) = disagreements(tmp_path, [ONE, again, OPEN], offset=10, written=written, log_start_offset=5)
+    assert found.producer_id == 2
+
+
 def test_such_a_producer_may_be_missing_too(tmp_path):
     """It was forgotten at the restart or expiry check that came before the snapshot."""
     written = Log()
