@@ -2,6 +2,7 @@
 
 import enum
 import re
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from kaudit.formats.log.batch_header import LOG_OVERHEAD, MAGIC_OFFSET, PREFIX_S
 from kaudit.formats.sidefiles.checkpoints import OFFSET_CHECKPOINT_NAMES
 from kaudit.inspect.rows import Row
 from kaudit.source.layout import FetchedRange
-from kaudit.source.names import leftover_kind, parse_partition_name
+from kaudit.source.names import PartitionName, leftover_kind, parse_partition_name
 from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
 
@@ -110,8 +111,8 @@ def identify(path: Uri, replica: str | None = None) -> LogFile:
 
 def identify_by_name(path: Uri, replica: str | None = None) -> LogFile:
     """Identify a file by its name alone; nothing is opened."""
-    absolute = path.absolute()
-    parsed = parse_partition_name(absolute.parent.name)
+    directory = path.absolute().parent
+    parsed = _partition_of(directory)
     leftover = leftover_kind(path.name)
     name = path.name if leftover is None else path.name.removesuffix(f".{leftover}")
     based = _BASE.fullmatch(name)
@@ -124,8 +125,14 @@ def identify_by_name(path: Uri, replica: str | None = None) -> LogFile:
         kind = _BY_NAME.get(name, FileKind.UNKNOWN)
     if parsed is None:
         return LogFile(path, kind, None, None, None, base_offset, leftover)
-    replica = absolute.parent.parent.name if replica is None else replica
+    replica = directory.parent.name if replica is None else replica
     return LogFile(path, kind, parsed.topic, parsed.partition, replica, base_offset, leftover)
+
+
+@lru_cache(maxsize=16)
+def _partition_of(directory: Uri) -> PartitionName | None:
+    """Kept for the next file of the directory: there may be tens of thousands."""
+    return parse_partition_name(directory.name)
 
 
 def _kind_of_bytes(path: Uri) -> FileKind:

@@ -1,5 +1,6 @@
 """The end of every human report: what was not checked and why, and which brokers' rules were applied."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kaudit.model.result import BaselineComparison, BrokerVersions, NotAudited, ScanResult
@@ -49,8 +50,11 @@ def _section(title: str, items: Iterable[NotAudited], console: Console, style: S
 
 
 def _paths(paths: Sequence[str]) -> str:
-    shown = ", ".join(visible(path) for path in paths[:_PATHS_SHOWN])
-    more = len(paths) - _PATHS_SHOWN
+    """List the first of them, each once: replicas of a partition share its name."""
+    copies = Counter(paths)
+    named = [visible(path) + (f" ({number} copies)" if number > 1 else "") for path, number in copies.items()]
+    shown = ", ".join(named[:_PATHS_SHOWN])
+    more = len(named) - _PATHS_SHOWN
     return f"{shown} and {more:,} more (json lists all)" if more > 0 else shown
 
 

@@ -28,7 +28,7 @@ def statistics_lines(result: ProducersResult, console: Console) -> list[str]:
     histograms = ids.get("histograms")
     if isinstance(histograms, Mapping) and not result.listed:  # beside a list they would be too much
         lines += histogram_lines(histograms, console)
-    return lines + _creators(result, console)
+    return lines + _creators(result, ids, console)
 
 
 def _headline(ids: _Figures) -> str:
@@ -93,12 +93,14 @@ def _span(days: float) -> str:
     return f"{years:,.0f} years" if years < 1e6 else "over a million years"
 
 
-def _creators(result: ProducersResult, console: Console) -> list[str]:
+def _creators(result: ProducersResult, ids: _Figures, console: Console) -> list[str]:
     creators = result.summary.get("creators")
     if not isinstance(creators, Sequence) or not creators:
         return []
     lines = ["  client patterns, most ids first:"]
-    width = max(len(f"{_number(creator, 'producers'):,}") for creator in creators)
+    groups = [_number(creator, "producers") for creator in creators]
+    others = max(_number(ids, "chosen") - sum(groups), 0)
+    width = max(len(f"{number:,}") for number in (*groups, others))
     for creator in creators:
         topics, count = creator["topics"], _number(creator, "topic_count")
         named = ", ".join(map(str, topics)) + (
@@ -108,7 +110,7 @@ def _creators(result: ProducersResult, console: Console) -> list[str]:
         text = f"{kind}, {creator['batches_per_producer']:,.1f} batches each, in {named}"
         lead = f"    {_number(creator, 'producers'):>{width},}  "
         lines += console.wrap(visible(text), lead=lead)
-    return lines
+    return [*lines, f"    {others:>{width},}  of other patterns"] if others else lines
 
 
 def _number(figures: _Figures, name: str) -> int:

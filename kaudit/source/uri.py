@@ -52,7 +52,10 @@ class Uri(Struct, frozen=True):
         return f"{self.scheme}://{self.authority}{self.path}" if self.scheme else self.path
 
     def __truediv__(self, name: str) -> Self:
-        return self._at(posixpath.join(self.path, name))
+        if "/" in name or name in {"", "."}:
+            return self._at(posixpath.join(self.path, name))
+        above = "" if self.path == "." else self.path if self.path.endswith("/") else self.path + "/"
+        return type(self)(self.scheme, self.authority, above + name)
 
     @property
     def name(self) -> str:
@@ -67,8 +70,10 @@ class Uri(Struct, frozen=True):
     @property
     def parent(self) -> Self:
         """The directory that holds it."""
-        root, components = _split(self.path)
-        return self._at(root + "/".join(components[:-1]))
+        above, _, last = self.path.rpartition("/")
+        if above.strip("/"):
+            return type(self)(self.scheme, self.authority, above)
+        return type(self)(self.scheme, self.authority, self.path.removesuffix(last) or ".")
 
     @property
     def is_local(self) -> bool:
@@ -91,6 +96,9 @@ class Uri(Struct, frozen=True):
 
     def relative_to(self, root: "Uri") -> str:
         """Path below `root`, the own name for `root` itself. Raises ValueError where it does not lie there."""
+        lead = root.path + "/"
+        if root.path != "/" and self.path.startswith(lead):
+            return self.path[len(lead) :]
         own, above = _split(self.path), _split(root.path)
         if own[0] != above[0] or own[1][: len(above[1])] != above[1]:
             raise ValueError(f"{self.path} does not lie below {root.path}")

@@ -97,3 +97,9 @@ def entries(count):
 )
 def test_what_the_baseline_knows(compared, lines):
     assert sections(baseline=BaselineComparison("b.toml", **compared)) == [lines]
+
+
+def test_replicas_of_a_partition_are_named_once():
+    copies = [NotAudited(name, "cut") for name in ("a-0", "b-0", "a-0", "c-0", "d-0")]
+    (section, *_) = [lines for lines in unchecked_sections(scan_result(not_audited=copies), Console()) if lines]
+    assert section == ["Not checked:", "  - a-0 (2 copies), b-0, c-0 and 1 more (json lists all): cut"]

@@ -118,3 +118,10 @@ def test_histograms_stand_where_no_ids_are_listed():
 def test_without_ids_there_is_nothing_to_say():
     assert lines_of(found=0) == []
     assert statistics_lines(results.producers_result(summary={}), Console()) == []
+
+
+def test_ids_of_patterns_that_are_not_listed_are_counted():
+    creators = results.producers_result().summary["creators"]
+    known = sum(creator["producers"] for creator in creators)
+    assert lines_of({"chosen": known + 1200}, creators=creators)[-1] == "    1,200  of other patterns"
+    assert not [line for line in lines_of({"chosen": known}, creators=creators) if "other patterns" in line]

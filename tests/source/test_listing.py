@@ -11,6 +11,8 @@ import pytest
 from kaudit.source import listing
 from kaudit.source.discover import discover
 from kaudit.source.filesystem import FileStatus
+from kaudit.source.local import LocalFileSystem
+from kaudit.source.uri import Uri
 from kaudit.source.webhdfs import WebHdfsFileSystem
 from tests.engines.webhdfs_server import WebHdfs
 from tests.logs import Log, data
@@ -98,6 +100,14 @@ def test_directories_too_deep_are_named(tmp_path, depth):
     found = discover([str(tmp_path)])
     assert len(found.partitions) == (depth == 16)
     assert [entry.reason for entry in found.skipped] == ["deeper than 16 directories"] * (depth == 17)
+
+
+def test_reading_a_short_file_makes_no_room_for_the_limit(tmp_path):
+    file = tmp_path / "x.snapshot"
+    file.write_bytes(b"twelve bytes")
+    # no machine has so much memory
+    assert LocalFileSystem().read_start(Uri.parse(str(file)), 1 << 60) == b"twelve bytes"
+    assert LocalFileSystem().read_start(Uri.parse(str(file)), 6) == b"twelve"
 
 
 @pytest.mark.parametrize("inside", [False, True])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kaudit.source.uri import Uri
 
 paths = st.lists(st.sampled_from(["/", "a", "b-0", "..", ".", "x.log", "-"]), max_size=8).map("".join)
-names = st.sampled_from(["a", "b-0", "x.log", "a/b"])
+names = st.sampled_from(["a", "b-0", "x.log", "a/b", ".."])
 
 
 @given(paths, names)

@@ -60,15 +60,15 @@ def anomalies_not_listed(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited
     for part in parts:
         more = part.unlisted + part.dropped_observations
         if more:
-            yield NotAudited(part.directory.name, f"{more} more anomalies are counted here, not listed")
+            yield NotAudited(part.directory.name, f"{more:,} more anomalies are counted here, not listed")
         if part.snapshots_not_compared:
-            reason = f"older producer snapshots were not compared with the log: {part.snapshots_not_compared}"
+            reason = f"older producer snapshots were not compared with the log: {part.snapshots_not_compared:,}"
             yield NotAudited(part.directory.name, reason)
         if part.bumps_not_compared:
-            reason = f"{part.bumps_not_compared} more epoch bumps were not searched for repeated records (KA704)"
+            reason = f"{part.bumps_not_compared:,} more epoch bumps were not searched for repeated records (KA704)"
             yield NotAudited(part.directory.name, reason)
         if part.restarts_not_compared:
-            reason = f"{part.restarts_not_compared} more producers were not compared with those before them (KA701)"
+            reason = f"{part.restarts_not_compared:,} more producers were not compared with those before them (KA701)"
             yield NotAudited(part.directory.name, reason)
 
 
@@ -92,5 +92,5 @@ def _left_out(part: PartitionAudit) -> Iterator[NotAudited]:
 def _reason(parts: Iterable[PartitionAudit], reason: str) -> Iterator[NotAudited]:
     names = [part.directory.name for part in parts]
     if names:
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
         yield NotAudited(names[0] + more, reason)

@@ -9,16 +9,20 @@ from kaudit.formats.log.batch_header import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
+    MESSAGE_V0,
     PREFIX_SIZE,
     batch_size,
     plausible_length,
 )
+from kaudit.formats.log.crc_ranges import CrcRanges
 from kaudit.formats.log.record_batch import batch_crc_holds
 from kaudit.source.bytes import ByteSource
 
 _PIECE_BYTES = 1 << 20
 _LARGE_CLAIM_BYTES = 4 << 20
 """Brokers take batches of 1 MiB unless configured otherwise (message.max.bytes)."""
+_SMALL_CLAIM_BYTES = 4 << 10
+"""Cheaper to look at than to compute from CRCs that are known."""
 
 
 class Window:
@@ -34,6 +38,9 @@ class Window:
         """Where the first byte of the buffer lies in the file."""
         self._filled = 0
         self._spent = 0
+        self._claimed = 0
+        """Bytes of claims that were no batch."""
+        self._ranges: CrcRanges | None = None
 
     @property
     def capacity(self) -> int:
@@ -76,11 +83,31 @@ class Window:
     def is_batch(self, position: int, size: int) -> bool:
         """Return whether the bytes at `position`, which may claim by chance to be a batch of `size` bytes, are a valid one.
 
-        What claims to be large is read only if a batch, zeros or the end follow: a payload may hold any number of such
-        claims, each on the rest of the file.
+        What claims to be large is read only if a batch, zeros or the end follow, and where much was claimed in vain nothing is read
+        more than once: a payload may hold any number of such claims, each on the rest of the file.
         """
-        plausible = size <= _LARGE_CLAIM_BYTES or self._goes_on_at(position + size)
-        return plausible and self.crc_holds(position, size)
+        if size > _LARGE_CLAIM_BYTES and not self._goes_on_at(position + size):
+            return False
+        if size <= _SMALL_CLAIM_BYTES or self._claimed <= _LARGE_CLAIM_BYTES:
+            holds = self.crc_holds(position, size)
+            self._claimed += 0 if holds else size
+            return holds
+        return self._crc_holds_by_ranges(position, size)
+
+    def _crc_holds_by_ranges(self, position: int, size: int) -> bool:
+        ranges = self._ranges
+        if ranges is None or position < ranges.start:
+            # the search for a batch may step back, though not far
+            ranges = self._ranges = CrcRanges(self._read, max(position - _LARGE_CLAIM_BYTES, 0))
+        head, end = self._read(position, ATTRIBUTES_OFFSET), position + size
+        if head[MAGIC_OFFSET] == CURRENT_MAGIC:
+            return ranges.crc32c(position + ATTRIBUTES_OFFSET, end) == int.from_bytes(head[CRC_OFFSET:], "big")
+        stored = int.from_bytes(head[MESSAGE_V0.offset("crc") : MAGIC_OFFSET], "big")
+        return size <= self.capacity and ranges.crc32(position + MAGIC_OFFSET, end) == stored
+
+    def _read(self, position: int, size: int) -> bytes:
+        piece = bytearray(max(min(size, self.end - position), 0))
+        return bytes(piece[: self._source.read_into(position, memoryview(piece))])
 
     def _goes_on_at(self, position: int) -> bool:
         prefix = memoryview(bytearray(PREFIX_SIZE))

@@ -22,6 +22,7 @@ from kaudit.analysis.scan.unread_segments import require_whole
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.source.bytes import HeldBytes
+from kaudit.source.layout import SegmentFile
 
 SMALL_BYTES = 64 << 10
 """Longest segment that is read with others."""
@@ -81,21 +82,11 @@ def apart(spec: ChunkSpec) -> Iterator[ChunkSpec]:
 def read_together(spec: ChunkSpec, open_source: OpenSource) -> ChunkRows | None:
     """Read, verify and compress several segments as one; None if they have to be read one by one."""
     files = [spec.file, *spec.joined]
-    content = memoryview(bytearray(spec.end))
-    starts = np.cumsum([0, *(file.size for file in files)])
-    try:
-        for file, start in zip(files, starts.tolist(), strict=False):
-            with closing(open_source(file)) as source:
-                source.read_into(0, content[start : start + file.size])
-                require_whole(file, source)
-    except OSError:
-        return None  # reading it by itself says which one, and why
-    joined = HeldBytes(content)
-    where = ByteRange(0, spec.end, spec.end)
-    pieces = list(stream_batches(joined, where, expected_offset=spec.file.base_offset, verify=spec.verify))
-    batches = concatenate([piece.batches for piece in pieces])
-    if any(piece.damages or piece.still_growing for piece in pieces) or not len(batches):
+    joined = _content(files, open_source)
+    batches = None if joined is None else _sound_batches(joined, spec.file.base_offset, verify=spec.verify)
+    if batches is None or not len(batches):
         return None
+    starts = np.cumsum([0, *(file.size for file in files)])
     begins = np.searchsorted(batches["position"], starts[:-1])
     if not _is_seamless(batches, begins, starts[:-1], [file.base_offset for file in files]):
         return None
@@ -112,6 +103,65 @@ def read_together(spec: ChunkSpec, open_source: OpenSource) -> ChunkRows | None:
     )
     rows.joined, rows.decoded = len(spec.joined), spec.decode
     return rows
+
+
+def batches_in_order(segments: Sequence[SegmentFile], open_source: OpenSource) -> Iterator[tuple[int, Batches]]:
+    """Yield the batches of whole segments, with the base offset of the first segment they are of; small ones are read together.
+
+    Without the damage among them. Positions are not those in a file. Raises OSError.
+    """
+    for group in _groups(segments):
+        joined = _content(group, open_source) if len(group) > 1 else None
+        batches = None if joined is None else _sound_batches(joined, group[0].base_offset, verify=True)
+        if batches is not None:
+            yield group[0].base_offset, batches
+            continue
+        for segment in group:
+            with closing(open_source(segment)) as source:
+                where = ByteRange(0, segment.size, segment.size)
+                for piece in stream_batches(source, where, expected_offset=None):
+                    yield segment.base_offset, piece.batches
+
+
+def _groups(segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:
+    group: list[SegmentFile] = []
+    size = 0
+    for segment in segments:
+        small = 0 < segment.size <= SMALL_BYTES and segment.text is None and segment.fetched is None
+        if group and not (small and size + segment.size <= TOGETHER_BYTES):
+            yield group
+            group, size = [], 0
+        if small:
+            group.append(segment)
+            size += segment.size
+        else:
+            yield [segment]
+    if group:
+        yield group
+
+
+def _content(files: Sequence[SegmentFile], open_source: OpenSource) -> HeldBytes | None:
+    """The bytes of files one after the other; None if one cannot be read whole: reading it by itself says which, and why."""
+    content = memoryview(bytearray(sum(file.size for file in files)))
+    start = 0
+    try:
+        for file in files:
+            with closing(open_source(file)) as source:
+                source.read_into(0, content[start : start + file.size])
+                require_whole(file, source)
+            start += file.size
+    except OSError:
+        return None
+    return HeldBytes(content)
+
+
+def _sound_batches(content: HeldBytes, base_offset: int, *, verify: bool) -> Batches | None:
+    """The batches of bytes that hold nothing else; None where there is damage among them."""
+    where = ByteRange(0, content.size(), content.size())
+    pieces = list(stream_batches(content, where, expected_offset=base_offset, verify=verify))
+    if any(piece.damages or piece.still_growing for piece in pieces):
+        return None
+    return concatenate([piece.batches for piece in pieces])
 
 
 def _is_seamless(batches: Batches, begins: NDArray[np.intp], starts: NDArray[np.int64], bases: Sequence[int]) -> bool:

@@ -36,10 +36,22 @@ class SoundBatches:
         self._window = window
         self._block = Block(0, 0, memoryview(b""), [])
         self._sound: dict[int, bool] = {}
+        self._without = range(0)
+        """Bytes searched last where no batch begins whose CRC holds."""
 
     def first(self, start: int, stop: int | None = None) -> int | None:
         """Return the first position from `start` on, and below `stop`, where a batch whose CRC holds begins."""
         end = self._window.end if stop is None else min(stop, self._window.end)
+        if start in self._without:
+            known, start = self._without.start, self._without.stop
+        else:
+            known = start
+        found = self._first(start, end)
+        if start < end:
+            self._without = range(known, end if found is None else found)
+        return found
+
+    def _first(self, start: int, end: int) -> int | None:
         while start < end:
             block = self._block
             if not block.start <= start < block.stop:

@@ -2,13 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
 
 import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
+from kaudit.analysis.scan.small_segments import batches_in_order
 from kaudit.analysis.sidefiles.snapshot_states import SHORTEST_EXPIRATION_MS
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
 from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
@@ -74,25 +73,21 @@ def replica_states(  # noqa: PLR0913, PLR0917 - independent inputs, named at eac
     state = ReplicaState(_managers(profiles), _managers(profiles), directory.log_start_offset or 0, asked)
     wanted = np.fromiter(producer_ids, dtype=np.int64)
     left = deque(offsets)
-    for segment in directory.segments:
-        while left and left[0] <= segment.base_offset:
+    for base_offset, batches in batches_in_order(directory.segments, open_source):
+        while left and left[0] <= base_offset:
             left.popleft()
+            yield state
+        if state.first_offset is None and len(batches):
+            state.first_offset = int(batches["base_offset"][0])
+        rest = _of(batches, wanted)
+        while left and len(batches) and left[0] <= batches["base_offset"][-1]:
+            behind = int(np.searchsorted(rest["base_offset"], left.popleft()))
+            state.take(rest[:behind])
+            rest = rest[behind:]
             yield state
         if not left:
             return
-        with closing(open_source(segment)) as source:
-            for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
-                batches = piece.batches
-                if state.first_offset is None and len(batches):
-                    state.first_offset = int(batches["base_offset"][0])
-                while left and len(batches) and left[0] <= batches["base_offset"][-1]:
-                    behind = int(np.searchsorted(batches["base_offset"], left.popleft()))
-                    state.take(_of(batches[:behind], wanted))
-                    batches = batches[behind:]
-                    yield state
-                if not left:
-                    return
-                state.take(_of(batches, wanted))
+        state.take(rest)
     yield from (state for _ in left)
 
 

@@ -1,6 +1,8 @@
 """Producers' histories for people: runs, markers, missing offsets and findings in offset order."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from kaudit.model.result import Timeline, TimelineResult
 
 Entry = dict[str, Any]
 _LAST = 2**63
+_FIRST_OFFSET = attrgetter("first_offset")
 _OUTCOMES = {ABORT_MARKER: "aborted", COMMIT_MARKER: "committed"}
 
 
@@ -70,13 +73,15 @@ def partition_timelines(
     runs, markers = in_order(rows)
     ids = producer_ids_of(rows)
     directory = partition.directory
+    opened = {entry.producer_id: entry.first_offset for entry in reversed(partition.opened)}
+    missing = sorted(partition.missing, key=_FIRST_OFFSET)
     for producer_id in ids.tolist():
         own_runs = runs[_slice(runs, producer_id)]
         own_markers = markers[_slice(markers, producer_id)]
         own = by_producer.get(producer_id, [])
         entries = [_run(run, markers) for run in own_runs]
         entries += [_marker(marker) for marker in own_markers]
-        entries += _missing(partition, own_runs, own_markers)
+        entries += _missing(partition, missing, own_runs, own_markers)
         if events is not None:
             entries.sort(key=_offset_of)
             entries += events.entries(producer_id, entries, shared=len(ids) <= MAX_SHARED)
@@ -89,7 +94,7 @@ def partition_timelines(
             producer_id=producer_id,
             transactional_id=_transactional_id(own),
             entries=entries,
-            state=_state(partition, producer_id, own_runs, own_markers),
+            state=_state(own_runs, own_markers, opened.get(producer_id)),
         )
 
 
@@ -142,8 +147,10 @@ def _marker(marker: Row) -> Entry:
     }
 
 
-def _missing(partition: PartitionAudit, runs: Columns, markers: Columns) -> list[Entry]:
-    """MissingOffsets offsets within this producer's span, and those before the log if its first sequence is not 0."""
+def _missing(
+    partition: PartitionAudit, missing: Sequence[MissingOffsets], runs: Columns, markers: Columns
+) -> list[Entry]:
+    """Offsets of `missing`, by offset, within this producer's span, and those before the log if its first sequence is not 0."""
     entries: list[Entry] = []
     offsets = [int(rows[name][0]) for rows, name in ((runs, "first_offset"), (markers, "offset")) if len(rows)]
     ends = [int(rows[name][-1]) for rows, name in ((runs, "last_offset"), (markers, "offset")) if len(rows)]
@@ -151,11 +158,15 @@ def _missing(partition: PartitionAudit, runs: Columns, markers: Columns) -> list
     start = max(start, partition.directory.log_start_offset or 0)
     if start > 0 and len(runs) and int(runs["first_sequence"][0]) > 0:
         entries.append(_missing_entry(0, start - 1, MissingCause.LOG_START))
-    entries += [
-        _missing_entry(gap.first_offset, gap.last_offset, missing_cause(partition, gap))
-        for gap in partition.missing
-        if offsets and min(offsets) <= gap.first_offset and gap.last_offset <= max(ends)
-    ]
+    if offsets:
+        within = slice(
+            bisect_left(missing, min(offsets), key=_FIRST_OFFSET), bisect_right(missing, max(ends), key=_FIRST_OFFSET)
+        )
+        entries += [
+            _missing_entry(gap.first_offset, gap.last_offset, missing_cause(partition, gap))
+            for gap in missing[within]
+            if gap.last_offset <= max(ends)
+        ]
     return entries
 
 
@@ -203,7 +214,7 @@ def _transactional_id(findings: Sequence[Finding]) -> str | None:
     return None
 
 
-def _state(partition: PartitionAudit, producer_id: int, runs: Columns, markers: Columns) -> Entry:
+def _state(runs: Columns, markers: Columns, open_since: int | None) -> Entry:
     """What a broker would hold after this log: the newest batch's fields, the newest marker's coordinator epoch."""
     marked = markers[markers["record_count"] > 0]
     newest_run = runs[-1] if len(runs) else None
@@ -217,7 +228,6 @@ def _state(partition: PartitionAudit, producer_id: int, runs: Columns, markers: 
     elif newest_run is not None:
         epoch = int(newest_run["producer_epoch"])
     same = newest_run is not None and epoch == int(newest_run["producer_epoch"])
-    opened = [entry.first_offset for entry in partition.opened if entry.producer_id == producer_id]
     timestamps = [int(newest_run["last_max_timestamp"])] if newest_run is not None else []
     timestamps += [int(newest_marker["timestamp"])] if newest_marker is not None else []
     return {
@@ -226,5 +236,5 @@ def _state(partition: PartitionAudit, producer_id: int, runs: Columns, markers: 
         "last_offset": int(newest_run["last_offset"]) if same and newest_run is not None else None,
         "last_timestamp": max(timestamps) if timestamps else None,
         "coordinator_epoch": int(newest_marker["coordinator_epoch"]) if newest_marker is not None else None,
-        "current_txn_start_offset": opened[0] if opened else None,
+        "current_txn_start_offset": open_since,
     }

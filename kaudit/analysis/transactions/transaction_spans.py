@@ -108,8 +108,9 @@ class TransactionSpans(Struct):
             at = own.start + int(np.searchsorted(aborts["marker_offset"][own], offsets[index]))
             if at < own.stop and NO_OFFSET != aborts["first_offset"][at] <= offsets[index]:
                 result[index] = "aborted"
-            opened = self._open["offset"][self._open["producer_id"] == producer_ids[index]]
-            if len(opened) and offsets[index] >= opened[0]:
+            at = int(np.searchsorted(self._open["producer_id"], producer_ids[index]))
+            known = at < len(self._open) and self._open["producer_id"][at] == producer_ids[index]
+            if known and offsets[index] >= self._open["offset"][at]:
                 result[index] = "open"
         return result
 

@@ -47,9 +47,10 @@ class Framing:
         """Return what `walk` returns; soon after an obstacle only the first batches of it."""
         if self._cautious is not None:
             return self._follow_cautiously(buffer, start, end, last_start)
-        if self.mean_size is None:
-            self._learn(walk(buffer, start, end, min(last_start, start + _SAMPLE_BYTES)), start)
-        if self.mean_size is None or self.mean_size >= SCAN_BELOW_BYTES or not self._scan_pays:
+        short = last_start <= start + _SAMPLE_BYTES
+        if self.mean_size is None and not short:
+            self._learn(walk(buffer, start, end, start + _SAMPLE_BYTES), start)
+        if short or self.mean_size is None or self.mean_size >= SCAN_BELOW_BYTES or not self._scan_pays:
             walked = walk(buffer, start, end, last_start)
         else:
             walked = self._scan(buffer, start, end, last_start)

@@ -4,10 +4,12 @@ import struct
 
 import pytest
 
+from kaudit.analysis.scan import read_window
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, settle
+from kaudit.formats.log.record_batch import batch_crc_holds
 from kaudit.source.layout import SegmentFile
-from tests.formats.encoders import batch, record
+from tests.formats.encoders import batch, message, record
 from tests.memory import Memory
 
 MIB = 1 << 20
@@ -71,3 +73,42 @@ def test_a_large_batch_behind_damage_is_found(behind):
     count, damages = read(Memory(garbage + large + behind))
     assert count == 1 + behind.startswith(batch([record(0)]))
     assert (damages[0].position, damages[0].end) == (0, len(garbage))
+
+
+def legacy_claim(length):
+    return struct.pack(">qiIbb", 7, length, 0x12345678, 1, 0)
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """How many bytes went into the CRCs of claims, each claim by itself."""
+    counted = []
+    original = batch_crc_holds
+
+    def counting(buffer, at, size):
+        counted.append(size)
+        return original(buffer, at, size)
+
+    monkeypatch.setattr(read_window, "batch_crc_holds", counting)
+    return counted
+
+
+@pytest.mark.parametrize("magic", [1, 2])
+def test_claims_on_all_that_follows_cost_no_more_than_what_is_there(magic, computed):
+    """Three thousand headers, each of which claims the next MiB; a large and a small sound batch stand between them."""
+    claims = b"".join((claim if magic == 2 else legacy_claim)(MIB + number) for number in range(1500))
+    value = bytes(range(256)) * 64
+    large = batch([record(0, value=value)]) if magic == 2 else message(8, 1, value=value)
+    small = batch([record(0)], base_offset=9)
+    filler = b"\xee" * (2 * MIB)
+    source = Counted(claims + large + claims + small + filler)
+    count, damages = read(source)
+    assert count == 2
+    found = len(claims), len(claims) + len(large)
+    assert [(damage.position, damage.end) for damage in damages] == [
+        (0, found[0]),
+        (found[1], found[1] + len(claims)),
+        (found[1] + len(claims) + len(small), source.size()),
+    ]
+    assert sum(computed) < 16 * MIB
+    assert source.bytes_read < 8 * source.size()

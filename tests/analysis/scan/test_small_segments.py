@@ -7,8 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kaudit.analysis.scan import chunk_summary, planning, small_segments
+from kaudit.analysis.scan.batch_stream import stream_batches
 from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
 from kaudit.engines.local import scan, timeline
+from tests.crafted_sample import snapshot
 from tests.logs import Log, data, marker
 
 SMALL = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -144,3 +146,24 @@ def test_a_snapshot_ends_a_chunk(tmp_path, chunks):
     (directory / f"{10:020d}.snapshot").write_bytes(b"")
     scan(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
     assert chunks == [10, 19]
+
+
+def test_what_contradicts_old_snapshots_is_read_together(tmp_path, monkeypatch):
+    """Each snapshot is of two batches before: the log is read again for it, and that not a segment at a time."""
+    directory = many_segments(tmp_path / "t-0", 300)
+    for offset in range(10, 300):
+        stored = (7, 0, offset - 3, offset - 3, 0, 1_700_000_000_000, -1, -1)
+        (directory / f"{offset:020d}.snapshot").write_bytes(snapshot([stored]))
+    read = []
+    original = stream_batches
+
+    def counting(source, where, **more):
+        read.append(where.end)
+        return original(source, where, **more)
+
+    monkeypatch.setattr(small_segments, "stream_batches", counting)
+    together = told(directory)
+    assert sum(finding["code"] == "KA502" for finding in together[0]) == 290
+    assert len(read) < 20
+    monkeypatch.setattr(small_segments, "SMALL_BYTES", -1)
+    assert told(directory) == together
