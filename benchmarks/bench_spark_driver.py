@@ -1,12 +1,13 @@
 """What the driver of an audit on Spark holds as the input's parts grow: its Python's memory, and the bytes of tasks' results.
 
-    python -m benchmarks.bench_spark_driver [findings timelines partitions segments listing plan] [--scale 1.0] [--master local[2]]
+    python -m benchmarks.bench_spark_driver [findings timelines producers partitions segments listing plan] [--scale 1.0] [--master local[2]]
 
 Each case is run at a third, at half and at the whole of its size, each in a process of its own; bytes each are the slope of the
 least-squares line through the three.
 
 findings    gaps, 100,000 a partition, which is what an audit keeps of one
 timelines   producer ids of one partition, their timelines written as tables
+producers   producer ids of one partition, the first of them listed and all written as a table
 partitions  partitions of one small segment
 segments    segments of one partition, listed and planned and not read
 listing     segments of a simulated store, ten of 1 GiB a partition with their indexes, listed and planned
@@ -32,6 +33,7 @@ from unittest.mock import patch
 from benchmarks.partition_logs import MIB, gaps, one_record_batches
 from benchmarks.process_tree import PeakMemory, cpu_seconds
 from benchmarks.stage_metrics import Stages
+from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.analysis.scan.shuffle_codec import pack
@@ -40,7 +42,7 @@ from kaudit.engines.spark_plan import share
 from kaudit.engines.spark_session import SparkOptions, session
 from kaudit.model.limits import OBSERVATIONS
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.streamed_tables import recorded_tables
+from kaudit.report.streamed_tables import listed_producers, recorded_tables
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri
 
@@ -121,6 +123,7 @@ STORES: dict[str, Callable[[int], Store]] = {
 CASES: dict[str, tuple[Callable[[Path, int], None], int]] = {
     "findings": (findings, 1_000_000),
     "timelines": (timelines, 200_000),
+    "producers": (timelines, 200_000),
     "partitions": (partitions, 5_000),
     "segments": (segments, 100_000),
     "listing": (nothing, 1_000_000),
@@ -162,6 +165,12 @@ def audited(case: str, root: Path, master: str) -> dict[str, float]:
             with spark.record(options, SilentProgress()) as recorded:
                 result = recorded.result
                 tables = recorded_tables(result, RenderOptions(recorded={None: recorded}))
+                assert tables.write_to is not None
+                tables.write_to(f"{root.parent.as_uri()}/tables/run_id=bench")
+        elif case == "producers":
+            with spark.listed_producers(options, SilentProgress(), Query()) as found:
+                result = found.result.scan
+                tables = listed_producers(found.result, RenderOptions(listed=found.tables))
                 assert tables.write_to is not None
                 tables.write_to(f"{root.parent.as_uri()}/tables/run_id=bench")
         else:

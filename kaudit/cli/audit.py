@@ -35,7 +35,8 @@ from kaudit.report.render_options import RenderOptions
 from kaudit.report.selection import Selection, count
 
 if TYPE_CHECKING:  # numpy comes with them
-    from kaudit.analysis.timelines.producer_histories import RecordedScan
+    from kaudit.analysis.producer_ids.producer_listing import ListedProducers
+    from kaudit.analysis.timelines.producer_histories import EngineTables, RecordedScan
     from kaudit.cli.engine import Engine, Record
 
 _Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
@@ -83,7 +84,7 @@ def _refuse_urls(request: AuditRequest, instead: str) -> None:
     for target in request.targets:
         if target.url is not None:
             raise UsageError(
-                f"--output {target.url}: tables are written to a URL by kaudit scan and timeline with --engine spark; {instead}"
+                f"--output {target.url}: tables are written to a URL by kaudit scan, timeline and producers with --engine spark; {instead}"
             )
 
 
@@ -160,12 +161,18 @@ def run_timeline(request: AuditRequest, engine: "Engine") -> int:
 
 def run_producers(request: AuditRequest, query: Query, engine: "Engine") -> int:
     """List producer ids; return the exit code."""
-    _refuse_urls(request, "its tables hold all producer ids")
+    _check_urls(request, engine)
 
     def produce(progress: Progress, recording: _Recording) -> ProducersResult:
         if request.shows_histories("producers"):
             recording.keep(None, engine.record(request.options, progress))
-        return request.selection.of_producers(engine.producers(request.options, progress, query))
+        found = request.selection.of_producers(recording.list(engine.producers(request.options, progress, query)))
+        if found.omitted:
+            sys.stderr.write(
+                f"kaudit: the first {found.listed:,} producer ids of {found.listed + found.omitted:,}; "
+                "--producer-id, --sort and --limit choose, and the tables of --output-format parquet have all\n"
+            )
+        return found
 
     return _run(
         request,
@@ -205,11 +212,17 @@ def run_diff(
 
 
 class _Recording:
-    """The producers' histories, kept until the report is written."""
+    """The producers' histories and the tables of a list of producers, kept until the report is written."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self.recorded: dict[str | None, RecordedScan] = {}
+        self.listed: EngineTables | None = None
+
+    def list(self, listing: "AbstractContextManager[ListedProducers]") -> ProducersResult:
+        listed = self._stack.enter_context(listing)
+        self.listed = listed.tables
+        return listed.result
 
     def keep(self, name: str | None, recorded: "AbstractContextManager[RecordedScan]") -> "RecordedScan":
         self.recorded[name] = self._stack.enter_context(recorded)
@@ -246,7 +259,9 @@ def _run(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
             request,
             facts,
             code,
-            lambda form, view: render(form, listed, replace(view, recorded=recording.recorded)),
+            lambda form, view: render(
+                form, listed, replace(view, recorded=recording.recorded, listed=recording.listed)
+            ),
             machines_only=False,
         )
     for missing in scan.not_audited:

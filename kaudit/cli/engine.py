@@ -12,10 +12,10 @@ from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.options import Progress, ScanOptions, UsageError
 from kaudit.cli.options import EngineChoice
 from kaudit.installation import install_command
-from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 
 if TYPE_CHECKING:  # numpy comes with them
+    from kaudit.analysis.producer_ids.producer_listing import ListedProducers
     from kaudit.analysis.timelines.producer_histories import RecordedScan
     from kaudit.engines.partition_tasks import EachPartition
 
@@ -28,7 +28,7 @@ class Engine(Struct, frozen=True):
 
     scan: Callable[[ScanOptions, Progress], ScanResult]
     timeline: Callable[[ScanOptions, Progress], TimelineResult]
-    producers: Callable[[ScanOptions, Progress, Query], ProducersResult]
+    producers: Callable[[ScanOptions, Progress, Query], "AbstractContextManager[ListedProducers]"]
     record: Record
     each_partition: "EachPartition"
     writes_to_urls: bool = False
@@ -48,7 +48,7 @@ def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[s
         from kaudit.engines import local
         from kaudit.engines.partition_tasks import each_partition
 
-        return Engine(local.scan, local.timeline, local.producers, local.record, each_partition)
+        return Engine(local.scan, local.timeline, local.listed_producers, local.record, each_partition)
     require_spark()
     from kaudit.engines import spark, spark_partition_tasks
     from kaudit.engines.spark_session import SparkOptions
@@ -57,7 +57,7 @@ def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[s
     return Engine(
         partial(spark.scan, spark=options),
         partial(spark.timeline, spark=options),
-        partial(spark.producers, spark=options),
+        partial(spark.listed_producers, spark=options),
         partial(spark.record, spark=options),
         partial(spark_partition_tasks.each_partition, spark=options),
         writes_to_urls=True,

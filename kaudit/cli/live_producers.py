@@ -1,5 +1,6 @@
 """Runs `producers --live`: reads partitions of a cluster, asks their leaders, and shows where the two differ."""
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -64,8 +65,13 @@ def _compare(request: "AuditRequest", engine: "Engine", servers: str) -> "list[C
     try:
         with KafkaClient(servers, load_settings(options.cluster.command_config)) as client:
             before = live_states.describe(client, _partitions(client, options.paths))
-            with progress_on_stderr(quiet=request.quiet, verbose=request.verbose) as progress:
-                result = engine.producers(options, progress, Query())
+            # every id: an engine lists but the first ones where no number is asked for
+            query = Query(limit=sys.maxsize)
+            with (
+                progress_on_stderr(quiet=request.quiet, verbose=request.verbose) as progress,
+                engine.producers(options, progress, query) as listed,
+            ):
+                result = listed.result
             log = live_states.rebuilt_states(result.producers)
             summaries = {TopicPartition(each.topic, each.partition): each for each in result.scan.partitions}
             after = live_states.describe(client, summaries)

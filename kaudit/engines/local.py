@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from kaudit.analysis.producer_ids.block_histories import read_blocks
+from kaudit.analysis.producer_ids.block_histories import metadata_of, read_blocks
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.chunk_rows import ChunkRows
@@ -29,6 +29,7 @@ from kaudit.source.uri import Uri
 if TYPE_CHECKING:
     from kaudit.analysis.duplicates.listing import DuplicateListing
     from kaudit.analysis.duplicates.suspects import PartitionDuplicates
+    from kaudit.analysis.producer_ids.producer_listing import ListedProducers
     from kaudit.analysis.saved_state.opened_state import OpenedState
     from kaudit.analysis.scan.batch_export import BatchWriter
     from kaudit.analysis.timelines.producer_histories import HistoryRows, HistoryWriter, Piece, RecordedScan
@@ -78,6 +79,17 @@ def producers(options: ScanOptions, progress: Progress, query: Query) -> Produce
     kept: list[ActivityRows] = []
     audit = _run(options, progress, lambda: _appended(kept, ActivityRows()), _SMALL_PIECE_BYTES, ids=True)
     return list_producers(audit, kept, query)
+
+
+@contextmanager
+def listed_producers(options: ScanOptions, progress: Progress, query: Query) -> "Iterator[ListedProducers]":
+    """Audit, and list the producer ids that `query` chooses, all of them.
+
+    Raises as `scan` does.
+    """
+    from kaudit.analysis.producer_ids.producer_listing import ListedProducers  # noqa: PLC0415 - as above
+
+    yield ListedProducers(producers(options, progress, query))
 
 
 def duplicates(options: ScanOptions, progress: Progress) -> "DuplicateListing":
@@ -150,7 +162,7 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
             write_histories,
             write_batches,
             audit.high_watermarks,
-            lambda: audit.transactional_ids(None),
+            audit.transactional_ids,
         )
 
 
@@ -178,7 +190,7 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
     partition are wanted. `on_close` is called with each partition that has been read.
     """
     layout = find_input(options)
-    audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))
+    audit = Audit(options, layout, open_segment, read_blocks(options, layout, metadata_of(open_segment)))
     jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, audit.histories))
     state = _state(options, layout)
     if state is not None:

@@ -17,19 +17,19 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
-from kaudit.analysis.producer_ids.activity import ActivityRows
-from kaudit.analysis.producer_ids.block_histories import BlockHistories, read_blocks
-from kaudit.analysis.producer_ids.producer_listing import list_producers, remembers_markers
+from kaudit.analysis.producer_ids.block_histories import BlockHistories, metadata_of, read_blocks
+from kaudit.analysis.producer_ids.producer_listing import ListedProducers, remembers_markers
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.saved_state.opened_state import OpenedState, open_state
 from kaudit.analysis.saved_state.saved_partition import SavedPartition
 from kaudit.analysis.scan.audit import Audit, Found, Together, coordinator_of, names_of
 from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
 from kaudit.analysis.scan.judging import JudgedPartition
 from kaudit.analysis.scan.options import Progress, ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
-from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs, share_rate
+from kaudit.analysis.scan.planning import Job, audit_needs, find_input, plan_jobs, share_rate
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.sequences.rescan import Questions, Seen, rescan
 from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan
@@ -53,12 +53,13 @@ from kaudit.engines.spark_judging import (
     first_of_each,
     listing,
 )
+from kaudit.engines.spark_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
 from kaudit.engines.spark_metrics import ReadMetrics
 from kaudit.engines.spark_plan import SparkPlan, share
 from kaudit.engines.spark_progress import JobProgress
 from kaudit.engines.spark_session import SparkOptions, session
-from kaudit.engines.spark_tables import SparkTables
-from kaudit.engines.spark_tasks import AUDIT_SCHEMA, ROWS_SCHEMA, Seal, reading, replayer, whole
+from kaudit.engines.spark_tables import ListedRows, SparkTables
+from kaudit.engines.spark_tasks import AUDIT_SCHEMA, ROWS_SCHEMA, Seal, reading, replayer
 from kaudit.engines.spark_timelines import (
     COUNTS_SCHEMA,
     TIMELINES_SCHEMA,
@@ -78,7 +79,9 @@ from kaudit.source.schemes import open_segment
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkFailedError", "producers", "record", "scan", "timeline"]
+    from kaudit.analysis.producer_ids.block_sources import BlockSource
+
+__all__ = ["SparkFailedError", "listed_producers", "producers", "record", "scan", "timeline"]
 
 _Sink = TypeVar("_Sink", bound=RowSink | None)
 _MATCHED_AT_ONCE = 64
@@ -117,12 +120,32 @@ def timeline(options: ScanOptions, progress: Progress, spark: SparkOptions | Non
 def producers(
     options: ScanOptions, progress: Progress, query: Query, spark: SparkOptions | None = None
 ) -> ProducersResult:
-    """Audit on Spark, and list the producer ids that `query` chooses.
+    """Audit on Spark, and list the producer ids that `query` chooses; without a limit and ids asked for, the first ones of all.
 
     Raises as `scan` does.
     """
-    audit, kept = _kept(options, progress, spark, ActivityRows, ids=True)
-    return list_producers(audit, kept, query)
+    with listed_producers(options, progress, query, spark) as listed:
+        return listed.result
+
+
+@contextmanager
+def listed_producers(
+    options: ScanOptions, progress: Progress, query: Query, spark: SparkOptions | None = None
+) -> Iterator[ListedProducers]:
+    """Audit on Spark, and list producer ids; tables of all that `query` chooses can be made while the body runs.
+
+    Raises as `scan` does.
+    """
+    with _started(options, spark, _activity_only, PartitionHistory.of) as run, _kept_on_disk(run.replayed) as replayed:
+        judged = _judged(run, replayed, progress)
+        ids = ids_to_share(judged.audit, judged.result, judged.judging, judged.scan_wide, query)
+        with _kept_on_disk(ids.frame(run.session, replayed)) as frame:
+            result, rows = list_producers(SharedIds(run.session, frame, ids), judged.audit, judged.result)
+            yield ListedProducers(result, _tables(run, replayed, judged, rows))
+
+
+def _activity_only() -> HistoryRows:
+    return HistoryRows(KeptRows(frozenset()))
 
 
 @contextmanager
@@ -136,23 +159,29 @@ def record(options: ScanOptions, progress: Progress, spark: SparkOptions | None 
         _kept_on_disk(run.replayed) as replayed,
     ):
         judged = _judged(run, replayed, progress)
-        tables = SparkTables(
-            run.session,
-            replayed,
-            run.jobs,
-            judged.judging,
-            judged.across,
-            judged.scan_wide,
-            remembers_markers=remembers_markers(judged.result),
-        )
+        tables = _tables(run, replayed, judged)
         yield RecordedScan(
             judged.result,
             tables.histories,
             tables.batches,
             judged.audit.high_watermarks,
-            lambda: judged.audit.transactional_ids(None),
+            judged.audit.transactional_ids,
             tables,
         )
+
+
+def _tables(run: "_Run", replayed: "DataFrame", judged: "_JudgedScan", listed: ListedRows | None = None) -> SparkTables:
+    return SparkTables(
+        run.session,
+        replayed,
+        run.jobs,
+        judged.judging,
+        judged.across,
+        judged.scan_wide,
+        remembers_markers=remembers_markers(judged.result),
+        listed=listed,
+        names=NamesOfJobs(run.session, judged.audit.coordinator_logs, shares_of(judged.audit, judged.result)),
+    )
 
 
 def _nothing_kept() -> None:
@@ -178,7 +207,7 @@ class _Run(Struct, frozen=True):
 
     def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
         """Take the partitions, in the plan's order, or their outlines; their repeats were looked for."""
-        asked = self._coordinator, self._rescan, self._names
+        asked = self._coordinator, self._rescan, self._names, self._levels
         audit = Audit(self.options, self.layout, open_segment, self.histories, *asked)
         audit.state = self.state
         for job, partition in zip(self.jobs, partitions, strict=True):
@@ -204,6 +233,12 @@ class _Run(Struct, frozen=True):
         found = ask_tasks(self.session, "kaudit: read the names in __transaction_state", questions, read)
         return {producer_id: name for names in found for producer_id, name in names.items()}
 
+    def _levels(self, directories: Sequence[PartitionDirectory]) -> Mapping[str, int]:
+        read = partial(_read_levels, open_source=from_here())
+        (found,) = ask_tasks(self.session, "kaudit: read the feature levels in __cluster_metadata", [directories], read)
+        levels: Mapping[str, int] = found
+        return levels
+
     def _rescan(self, asked: Sequence[tuple[PartitionDirectory, Questions]]) -> list[Seen]:
         return ask_tasks(
             self.session, "kaudit: find unallocated producer ids", asked, partial(_rescan, open_source=from_here())
@@ -213,6 +248,22 @@ class _Run(Struct, frozen=True):
 def _read_coordinator(question: tuple[Sequence[PartitionDirectory], frozenset[int]], open_source: OpenSource) -> object:
     reader, view = coordinator_of(open_source)(*question)
     return reader.has_flexible_value, reader.unreadable, reader.history, view
+
+
+def _read_levels(directories: Sequence[PartitionDirectory], open_source: OpenSource) -> Mapping[str, int]:
+    levels = feature_levels(directories, open_source)
+    return {name: levels[name] for name in (METADATA_VERSION, TRANSACTION_VERSION) if name in levels}
+
+
+def _metadata(spark: "SparkSession", directories: Sequence[PartitionDirectory]) -> "list[BlockSource]":
+    """Return what replicas of __cluster_metadata say of blocks, each read in a task."""
+    read = partial(_read_metadata, open_source=from_here())
+    return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, read)
+
+
+def _read_metadata(directory: PartitionDirectory, open_source: OpenSource) -> "BlockSource":
+    (source,) = metadata_of(open_source)([directory])
+    return source
 
 
 def _read_names(
@@ -314,14 +365,12 @@ def _started(
     spark: SparkOptions | None,
     make_sink: Callable[[], RowSink | None],
     seal: Seal = _as_it_is,
-    *,
-    ids: bool = False,
 ) -> Iterator[_Run]:
     layout = find_input(options)
-    histories = read_blocks(options, layout, open_segment)
-    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, histories))
     state = None if options.state is None else open_state(options.state, options, layout)
     with session(spark or SparkOptions(), options.jobs) as started:
+        histories = read_blocks(options, layout, partial(_metadata, started))
+        jobs = plan_jobs(options, layout, audit_needs(options, layout, histories))
         require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan})
         cores = started.sparkContext.defaultParallelism
         if state is not None:
@@ -348,31 +397,6 @@ def _match(
     jobs: Sequence[Job], state: OpenedState, open_source: OpenSource, *, resumes: bool
 ) -> list[SavedPartition | None]:
     return [state.matched(job, open_source, resumes=resumes).saved for job in jobs]
-
-
-def _kept(
-    options: ScanOptions,
-    progress: Progress,
-    spark: SparkOptions | None,
-    make_sink: Callable[[], _Sink],
-    *,
-    ids: bool = False,
-) -> tuple[Audit, list[_Sink]]:
-    """Audit, and bring what took each partition's rows to the driver."""
-    with _started(options, spark, make_sink, ids=ids) as run:
-        partitions, kept = _collect_kept(run, progress)
-    return run.audit(partitions), kept
-
-
-def _collect_kept(run: _Run, progress: Progress) -> tuple[list[PartitionAudit], list[Any]]:
-    table = _table(run, run.replayed.select("job_index", "audit", "kept"), progress)
-    slices = sorted(
-        zip(table["job_index"].to_pylist(), range(table.num_rows), strict=True)
-    )  # a job's slices come in their order
-    kept = dict(whole((job_index, table["kept"][at].as_py()) for job_index, at in slices))
-    parts = {job_index: unpack(table["audit"][at].as_py()) for job_index, at in slices if table["audit"][at].is_valid}
-    job_indexes = range(len(run.jobs))
-    return [parts[job_index] for job_index in job_indexes], [kept[job_index] for job_index in job_indexes]
 
 
 def _table(run: _Run, frame: "DataFrame", progress: Progress) -> pa.Table:

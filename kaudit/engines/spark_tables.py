@@ -4,7 +4,7 @@ import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from msgspec import Struct
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+
 PIECES_SCHEMA = "output_batch int, job_index int, number long, table string, topic string, rows long, data binary"
 _PIECES = pa.schema(
     [
@@ -40,6 +41,16 @@ _MOST_OUTPUT_BATCHES = 200
 """Each batch of pieces that the driver takes is a job of its own: some 50 ms."""
 _FILE_BYTES = 256 << 20
 """Pieces of so many bytes, packed, become one file of a topic: about as much as Parquet makes of them."""
+_ROW_BYTES = 64
+"""What Parquet makes of a row that is no piece."""
+KEY, PLACE = "_key", "_place"
+"""Columns beside those of the table `producers`: what the ids are sorted by, and the number of an id's row among its own."""
+NAMES = "names"
+"""Beside the tables' names: names of producer ids, to be put into a job's rows."""
+_NAMES_NUMBER = -2_000_000
+"""Before all pieces of a job."""
+_NAMED_TABLES = frozenset(("timelines", "producers"))
+SORTED_BY = (KEY, "producer_id", PLACE)
 
 
 class OutputBatches(Struct, frozen=True):
@@ -58,6 +69,23 @@ class OutputBatches(Struct, frozen=True):
         return job_index * self.count // max(self.items, 1)
 
 
+class ListedRows(Protocol):
+    """Rows of the table `producers` of a list of producer ids."""
+
+    def frame(self, writer: TableWriter) -> "DataFrame":
+        """Describe the rows, with the columns SORTED_BY."""
+
+    def pieces(self, writer: TableWriter) -> Iterator[Piece]:
+        """Bring the rows to the driver, in order."""
+
+
+class Names(Protocol):
+    """The transactional ids that __transaction_state names, by the jobs whose partitions have their producer ids."""
+
+    def pieces(self, kept: "DataFrame", output_batches: OutputBatches) -> "DataFrame | None":
+        """Describe rows like those of pieces, `NAMES` being their table; None where there is no such topic."""
+
+
 class SparkTables(Struct, frozen=True):
     """The tables of an audit whose partitions were judged: made anew in tasks, of all findings."""
 
@@ -68,6 +96,10 @@ class SparkTables(Struct, frozen=True):
     across: Mapping[int, Mapping[int, str]]
     scan_wide: Sequence[Finding]
     remembers_markers: bool
+    listed: ListedRows | None = None
+    """The rows of a list of producer ids, which only all partitions together show."""
+    names: Names | None = None
+    """What puts transactional ids into rows, where the writer looks them up."""
 
     def histories(self, writer: HistoryWriter, findings: Sequence[Finding]) -> Iterator[Piece]:
         """Yield what `writer` makes of each partition replica and its own of these findings, in order."""
@@ -86,8 +118,11 @@ class SparkTables(Struct, frozen=True):
     def pieces(self, writer: TableWriter, batches: BatchWriter | None) -> Iterator[Piece]:
         """Yield all tables a piece at a time, each in its order."""
         output_batches = OutputBatches(len(self.jobs), _MOST_OUTPUT_BATCHES)
-        yield from writer.of_findings(writer.decide(self.scan_wide))
-        yield from self._in_order(self._tables(writer, output_batches), output_batches, "tables")
+        yield from writer.of_scan(writer.decide(self.scan_wide))
+        tables, names = self._tables(writer, output_batches), self._names(writer, output_batches)
+        yield from self._in_order(tables, output_batches, "tables", names)
+        if self.listed is not None:
+            yield from self.listed.pieces(writer)
         if batches is not None:
             yield from self.batches(batches)
 
@@ -105,18 +140,22 @@ class SparkTables(Struct, frozen=True):
         from pyspark import StorageLevel  # noqa: PLC0415 - an extra
 
         target = TableTarget.of(self.session, url, manifest)
-        frame = self._tables(writer, OutputBatches(len(self.jobs), 1)).unionByName(
-            _pieces_frame(self.session, writer.of_findings(writer.decide(self.scan_wide)))
-        )
+        output_batches = OutputBatches(len(self.jobs), _MOST_OUTPUT_BATCHES)
+        frame = self._tables(writer, output_batches)
+        if (names := self._names(writer, output_batches)) is not None:
+            frame = _named(frame.unionByName(names), output_batches)
+        frame = frame.unionByName(_pieces_frame(self.session, writer.of_scan(writer.decide(self.scan_wide))))
         if batches is not None:
             frame = frame.unionByName(self._batches(batches)[0])
         pieces = frame.persist(StorageLevel.DISK_ONLY)
+        own = {} if self.listed is None else {"producers": self.listed.frame(writer).persist(StorageLevel.DISK_ONLY)}
         try:
             with errors_in_one_line():
                 schemas = {name: writer.schema(name) for name in writer.tables(batches=batches is not None)}
-                target.write(self.session, pieces, schemas)
+                target.write(self.session, pieces, schemas, own)
         finally:
-            pieces.unpersist()
+            for kept in (pieces, *own.values()):
+                kept.unpersist()
         return target.run_id
 
     @property
@@ -128,6 +167,11 @@ class SparkTables(Struct, frozen=True):
             self.judging, self.across, writer, output_batches, remembers_markers=self.remembers_markers
         )
         return self._kept.mapInArrow(write, PIECES_SCHEMA)
+
+    def _names(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame | None":
+        if self.names is None or not writer.looks_up_names:
+            return None
+        return self.names.pieces(self._kept, output_batches)
 
     def _batches(self, writer: BatchWriter) -> tuple["DataFrame", OutputBatches]:
         tasks = segment_tasks(self.jobs)
@@ -141,13 +185,26 @@ class SparkTables(Struct, frozen=True):
         planned = self.session.createDataFrame(table).repartitionById(output_batches.count, "output_batch")
         return planned.mapInArrow(batch_writing(writer, output_batches, from_here()), PIECES_SCHEMA), output_batches
 
-    def _in_order(self, pieces: "DataFrame", output_batches: OutputBatches, what: str) -> Iterator[Piece]:
+    def _in_order(
+        self, pieces: "DataFrame", output_batches: OutputBatches, what: str, names: "DataFrame | None" = None
+    ) -> Iterator[Piece]:
         """Bring pieces of tables to the driver in order, one batch of them in memory at a time."""
-        ordered = pieces.repartitionById(output_batches.count, "output_batch")
-        ordered = ordered.sortWithinPartitions("job_index", "number")
+        ordered = (
+            _ordered(pieces, output_batches) if names is None else _named(pieces.unionByName(names), output_batches)
+        )
         with errors_in_one_line(), named_job(self.session, f"kaudit: bring the {what}"):
             for row in ordered.toLocalIterator(prefetchPartitions=True):
                 yield row["table"], bytes(row["data"])
+
+
+def _ordered(pieces: "DataFrame", output_batches: OutputBatches) -> "DataFrame":
+    ordered = pieces.repartitionById(output_batches.count, "output_batch")
+    return ordered.sortWithinPartitions("job_index", "number")
+
+
+def _named(pieces: "DataFrame", output_batches: OutputBatches) -> "DataFrame":
+    """Put names, which are among the pieces, into the rows of their jobs."""
+    return _ordered(pieces, output_batches).mapInArrow(naming(), PIECES_SCHEMA)
 
 
 class TableTarget(Struct, frozen=True):
@@ -169,39 +226,58 @@ class TableTarget(Struct, frozen=True):
             place = f"s3a://{place.removeprefix('s3://')}"
         return cls(place, run_id, manifest)
 
-    def write(self, spark: "SparkSession", pieces: "DataFrame", tables: Mapping[str, pa.Schema]) -> None:
-        """Replace what this run has written before, table by table; the manifest is taken away first and put back last."""
+    def write(
+        self,
+        spark: "SparkSession",
+        pieces: "DataFrame",
+        tables: Mapping[str, pa.Schema],
+        rows: Mapping[str, "DataFrame"],
+    ) -> None:
+        """Replace what this run has written before, table by table; the manifest is taken away first and put back last.
+
+        `rows` are tables that are no pieces but rows, with columns to sort them by in front of which is the topic.
+        """
         files = _HadoopFiles(spark)
         manifest = f"{self.url}/manifests/run_id={self.run_id}.json"
         files.delete(manifest)
         with named_job(spark, "kaudit: make the tables"):
-            sizes = _sizes(pieces)
-        rows = {name: sizes.get(name, (0, 0))[0] for name in tables}
+            sizes = _sizes(pieces) | {name: (count := own.count(), count * _ROW_BYTES) for name, own in rows.items()}
         for name, schema in tables.items():
             with named_job(spark, f"kaudit: write the table {name}"):
-                self._write_table(spark, pieces.where(pieces["table"] == name), name, schema, *sizes.get(name, (0, 0)))
-        text = json.dumps({**self.manifest, "run_id": self.run_id, "rows": rows}, sort_keys=True, indent=2)
+                count, size = sizes.get(name, (0, 0))
+                shared = -(-size // _FILE_BYTES)
+                if name in rows:
+                    written = _in_files(rows[name], shared, "topic", *SORTED_BY).select(*schema.names)
+                else:
+                    written = _unpacked(pieces.where(pieces["table"] == name), shared, schema)
+                self._write_table(spark, written, name, count)
+        counts = {name: sizes.get(name, (0, 0))[0] for name in tables}
+        text = json.dumps({**self.manifest, "run_id": self.run_id, "rows": counts}, sort_keys=True, indent=2)
         files.write(manifest, f"{text}\n".encode())
 
-    def _write_table(  # noqa: PLR0913, PLR0917 - what is known of a table
-        self, spark: "SparkSession", own: "DataFrame", name: str, schema: pa.Schema, rows: int, size: int
-    ) -> None:
-        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - an extra
-
+    def _write_table(self, spark: "SparkSession", written: "DataFrame", name: str, rows: int) -> None:
         path = f"{self.url}/{name}/run_id={self.run_id}"
-        files = -(-size // _FILE_BYTES)
-        shared = own.repartitionByRange(files, "topic", "job_index", "number") if files > 1 else own.coalesce(1)
-        row_type = from_arrow_schema(_spark_schema(schema))
-        typed = shared.select("topic", "job_index", "number", "data").sortWithinPartitions(
-            "topic", "job_index", "number"
-        )
-        written = typed.mapInArrow(unpacking(), row_type)
-        written.write.mode("overwrite").option("compression", "zstd").partitionBy("topic").parquet(path)
-        if rows and (there := _rows_seen(spark, path, row_type)) != rows:
+        by_topic = ["topic"] if "topic" in written.columns else []
+        written.write.mode("overwrite").option("compression", "zstd").partitionBy(*by_topic).parquet(path)
+        if rows and (there := _rows_seen(spark, path, written.schema)) != rows:
             raise SparkFailedError(
                 f"{path}: {there} of {rows} rows are there: the workers wrote on disks of their own; give a URL that the "
                 "driver and every worker reach"
             )
+
+
+def _unpacked(pieces: "DataFrame", files: int, schema: pa.Schema) -> "DataFrame":
+    """Describe the rows of the pieces of one table, to be written as so many files."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - an extra
+
+    shared = _in_files(pieces.select("topic", "job_index", "number", "data"), files, "topic", "job_index", "number")
+    return shared.mapInArrow(unpacking(), from_arrow_schema(spark_schema(schema)))
+
+
+def _in_files(rows: "DataFrame", files: int, *by: str) -> "DataFrame":
+    """Share rows out over so many files, by ranges of these columns, and sort each."""
+    shared = rows.repartitionByRange(files, *by) if files > 1 else rows.coalesce(1)
+    return shared.sortWithinPartitions(*by)
 
 
 def _sizes(pieces: "DataFrame") -> dict[str, tuple[int, int]]:
@@ -224,7 +300,7 @@ def _rows_seen(spark: "SparkSession", path: str, row_type: "StructType") -> int:
         return 0
 
 
-def _spark_schema(schema: pa.Schema) -> pa.Schema:
+def spark_schema(schema: pa.Schema) -> pa.Schema:
     """Return a table's Arrow schema with the only times that Spark takes."""
     return pa.schema(
         [
@@ -304,9 +380,49 @@ def table_writing(
             first = judged.job_index
             yield from _in_batch(output_batches.of(first), first, topic, writer.of_findings(findings), -1_000_000)
             for job_index, history in enumerate(judged.kept, first):
-                yield from _in_batch(output_batches.of(first), job_index, topic, pieces(history))
+                yield from _in_batch(output_batches.of(job_index), job_index, topic, pieces(history))
 
     return write_tables
+
+
+def names_piece(output_batches: OutputBatches, job_index: int, names: Mapping[int, str]) -> pa.RecordBatch:
+    """Return names of some of a job's producer ids as a row before its pieces."""
+    piece = NAMES, pack(names)
+    row = _piece_row(output_batches.of(job_index), job_index, _NAMES_NUMBER, None, piece) | {"rows": 0}
+    return pa.RecordBatch.from_pylist([row], _PIECES)
+
+
+def naming() -> ArrowMap:
+    """Return the function that puts the names of a job's producer ids into its rows, and leaves the names out."""
+
+    def name(pieces: Batches) -> Batches:
+        job, names = -1, dict[int, str]()
+        for batch in pieces:
+            for row in batch.to_pylist():
+                if row["job_index"] != job:
+                    job, names = row["job_index"], {}
+                if row["table"] == NAMES:
+                    names |= unpack(row["data"])
+                    continue
+                if names and row["table"] in _NAMED_TABLES:
+                    row["data"] = _with_names(row["data"], names)
+                yield pa.RecordBatch.from_pylist([row], _PIECES)
+
+    return name
+
+
+def _with_names(data: bytes, names: Mapping[int, str]) -> bytes:
+    rows = pa.ipc.open_stream(data).read_all()
+    before = rows["transactional_id"].to_pylist()
+    ids = rows["producer_id"].to_pylist()
+    own = [names.get(producer_id, name) for producer_id, name in zip(ids, before, strict=True)]
+    at = rows.schema.get_field_index("transactional_id")
+    named = rows.set_column(at, rows.schema.field(at), pa.array(own, rows.schema.field(at).type))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, named.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
+        out.write_table(named)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
 
 
 def batch_writing(writer: BatchWriter, output_batches: OutputBatches, open_source: OpenSource) -> ArrowMap:
@@ -329,7 +445,7 @@ def unpacking() -> ArrowMap:
         for batch in pieces:
             for data in batch.column("data"):
                 rows = pa.ipc.open_stream(data.as_py()).read_all()
-                yield from rows.cast(_spark_schema(rows.schema)).to_batches()
+                yield from rows.cast(spark_schema(rows.schema)).to_batches()
 
     return unpack_pieces
 

@@ -3,9 +3,7 @@
 Workers import this module by name, so kaudit must be installed where they run (`kaudit spark-bundle`).
 """
 
-import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -208,9 +206,3 @@ def _close(feed: PartitionAssembler, job_index: int, missing: int, seal: Seal, o
             "kept": kept[start : start + _SLICE_BYTES],
         }
         yield pa.RecordBatch.from_pylist([row], _AUDIT)
-
-
-def whole(slices: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Any]]:
-    """Put together what was kept of each job; slices of one follow each other."""
-    for job_index, own in groupby(slices, key=operator.itemgetter(0)):
-        yield job_index, unpack(b"".join(data for _, data in own))

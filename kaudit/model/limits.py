@@ -44,6 +44,14 @@ Tables have every one.
 """
 TIMELINES: Final = 10_000
 """Timelines that `timeline` on Spark lists where no producer ids are asked for, the first of all; tables have every one."""
+PRODUCERS: Final = 10_000
+"""Producer ids that `producers` on Spark lists where neither ids nor a number are asked for, the first of all; tables have every one."""
+PRODUCER_REPLICAS: Final = 100_000
+"""Partition replicas of the ids listed then: the ids that would take more are counted with the rest."""
+METADATA_GRANTS: Final = 100_000
+"""Blocks of producer ids of one replica of __cluster_metadata, the newest: those of 100,000,000 ids."""
+METADATA_PROBLEMS: Final = 1000
+"""Damaged places of one replica of __cluster_metadata that are told one by one."""
 CHUNK_ROWS: Final = 1 << 21
 """Rows of one kind that a stored chunk may have: no chunk has so many batches."""
 PACKED_CHUNK_BYTES: Final = 1 << 30

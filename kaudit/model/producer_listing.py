@@ -96,7 +96,7 @@ class ProducersResult(Struct, frozen=True):
     """The producer ids chosen, in the order asked for. `producers` are made while iterating: there may be a million.
 
     `found` counts the ids in the logs, `listed` those in `producers`, at most `limit` if there is one. `summary` is JSON-ready. `detailed`: ids were asked
-    for by number, so people want to see all of them.
+    for by number, so people want to see all of them. `omitted` ids were chosen, and an engine only counted them.
     """
 
     scan: ScanResult
@@ -107,3 +107,4 @@ class ProducersResult(Struct, frozen=True):
     blocks: Sequence[GrantedBlock] = ()
     summary: Mapping[str, object] = field(default_factory=dict)
     detailed: bool = False
+    omitted: int = 0

@@ -93,7 +93,8 @@ class _Formats(Mapping[str, Format]):
             {
                 "scan": "streamed_tables:recorded_tables",
                 "timeline": "streamed_tables:recorded_timelines",
-                **{result: f"tables:{result}_tables" for result in ("producers", "diff")},
+                "producers": "streamed_tables:listed_producers",
+                "diff": "tables:diff_tables",
             },
             directory=True,
             histories=frozenset({"scan", "timeline"}),

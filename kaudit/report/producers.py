@@ -50,8 +50,9 @@ def _list(result: ProducersResult, console: Console, *, detailed: bool) -> Itera
                 for partition in producer.partitions:
                     lines = console.wrap(partition_text(partition), lead="    ", indent="      ")
                     yield "".join(f"{line}\n" for line in lines)
-    if columns is not None and not every and result.listed > _UNASKED:
-        text = f"... the first {_UNASKED} of {result.listed:,}; --limit {result.listed} lists all, --sort chooses which come first"
+    shown, chosen = min(_UNASKED, result.listed), result.listed + result.omitted
+    if columns is not None and not every and chosen > shown:
+        text = f"... the first {shown} of {chosen:,}; --limit {chosen} lists all, --sort chooses which come first"
         yield "".join(f"{line}\n" for line in console.wrap(text, indent="    ", style=Style.STRONG))
     if columns is not None:
         yield "\n"

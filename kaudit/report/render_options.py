@@ -10,7 +10,7 @@ from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.report.console import Console
 
 if TYPE_CHECKING:  # numpy comes with it
-    from kaudit.analysis.timelines.producer_histories import RecordedScan
+    from kaudit.analysis.timelines.producer_histories import EngineTables, RecordedScan
 
 
 Decide = Callable[[Sequence[Finding]], Sequence[Finding]]
@@ -42,6 +42,8 @@ class RenderOptions(Struct, frozen=True):
     codes: frozenset[str] | None = None
     fail_on: Severity | None = Severity.ERROR
     recorded: "Mapping[str | None, RecordedScan]" = field(default_factory=dict)
+    listed: "EngineTables | None" = None
+    """Makes the tables of a list of producer ids, of all that were chosen."""
     producer_ids: frozenset[int] | None = None
     batches: bool = False
     digests: bool = False

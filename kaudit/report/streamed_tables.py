@@ -11,16 +11,26 @@ from msgspec.structs import replace
 
 from kaudit.analysis.scan.batch_export import SegmentTask
 from kaudit.analysis.scan.summaries import partition_summary, segment_rows
-from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
+from kaudit.analysis.timelines.producer_histories import EngineTables, PartitionHistory, Piece
 from kaudit.formats.log.codecs import Codec
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from kaudit.model.finding import Finding
+from kaudit.model.producer_listing import GrantedBlock, Producer, ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.output import Row, Tables
 from kaudit.report.parquet import arrow_schema, columns_to_ipc, to_ipc
 from kaudit.report.render_options import Decide, RenderOptions
-from kaudit.report.tables import digest_row, finding_row, producer_row, scan_tables, timeline_rows
+from kaudit.report.tables import (
+    block_row,
+    digest_row,
+    finding_row,
+    producer_row,
+    producer_rows,
+    producers_tables,
+    scan_tables,
+    timeline_rows,
+)
 
 _PIECE_ROWS = 20_000
 """Rows made at once: some MB as Python objects."""
@@ -28,10 +38,14 @@ _CODECS = np.array([*(codec.name.lower() for codec in Codec), *map(str, range(ma
 
 
 class Shown(Struct, frozen=True):
-    """Whose histories a table has, and the names that are known of them; `producer_ids` None: everybody's."""
+    """Whose histories a table has, and the names that are known of them; `producer_ids` None: everybody's.
+
+    `look_up_names`: an engine that makes the tables itself puts the names in.
+    """
 
     producer_ids: frozenset[int] | None = None
     names: Mapping[int, str] = {}
+    look_up_names: bool = False
 
     def includes(self, producer_id: int) -> bool:
         """Tell whether an id's histories belong into the tables."""
@@ -48,30 +62,41 @@ def recorded_tables(result: ScanResult, options: RenderOptions) -> Tables:
 
 def recorded_timelines(result: TimelineResult, options: RenderOptions) -> Tables:
     """Return a scan's tables, with the timelines and producers of those asked for, and their transactional ids."""
+    if options.producer_ids is None and any(recorded.tables is not None for recorded in options.recorded.values()):
+        return _recorded(result.scan, options, Shown(look_up_names=True))
     names = {
         producer_id: name
         for recorded in options.recorded.values()
-        for producer_id, name in recorded.transactional_ids().items()
-        if options.producer_ids is None or producer_id in options.producer_ids
+        for producer_id, name in recorded.transactional_ids(options.producer_ids).items()
     }
     return _recorded(result.scan, options, Shown(options.producer_ids, names))
+
+
+def listed_producers(result: ProducersResult, options: RenderOptions) -> Tables:
+    """Return the tables of a list of producer ids: an engine's own have all ids, however few are listed."""
+    if options.listed is None:
+        return producers_tables(result, options)
+    writer = TablePieces(options.decide, options.log_start_offset, blocks=result.blocks)
+    return _of_engine(scan_tables(result.scan, options), options.listed, writer, options)
+
+
+def _of_engine(tables: Tables, engine: EngineTables, writer: "TablePieces", options: RenderOptions) -> Tables:
+    batches = write_batches if options.batches else None
+    return replace(
+        tables,
+        rows={},
+        streamed=writer.tables(batches=options.batches),
+        pieces=engine.pieces(writer, batches),
+        write_to=lambda url: engine.write_to(url, {**tables.manifest, "exit_code": options.exit_code}, writer, batches),
+    )
 
 
 def _recorded(result: ScanResult, options: RenderOptions, shown: Shown) -> Tables:
     tables = scan_tables(result, options)
     by_engine = [recorded.tables for recorded in options.recorded.values() if recorded.tables is not None]
     if by_engine:
-        writer = TablePieces(options.decide, options.log_start_offset, shown, options.digests)
-        batches = write_batches if options.batches else None
-        return replace(
-            tables,
-            rows={},
-            streamed=writer.tables(batches=options.batches),
-            pieces=chain.from_iterable(own.pieces(writer, batches) for own in by_engine),
-            write_to=lambda url: by_engine[0].write_to(
-                url, {**tables.manifest, "exit_code": options.exit_code}, writer, batches
-            ),
-        )
+        writer = TablePieces(options.decide, options.log_start_offset, shown, digests=options.digests)
+        return _of_engine(tables, by_engine[0], writer, options)
     write = partial(write_histories, shown=shown)
     pieces = [recorded.write_histories(write, result.findings) for recorded in options.recorded.values()]
     if not pieces:
@@ -127,11 +152,18 @@ class TablePieces(Struct, frozen=True):
     decide: Decide
     log_start_offset: int | None = None
     shown: Shown = _EVERYBODY
+    blocks: Sequence[GrantedBlock] | None = None
+    """The blocks of producer ids, for a list of these: it has their table in place of the timelines'."""
     digests: bool = False
+
+    @property
+    def looks_up_names(self) -> bool:
+        """Whether the engine puts the transactional ids that __transaction_state names into the rows."""
+        return self.shown.look_up_names
 
     def tables(self, *, batches: bool) -> Sequence[str]:
         """Return the names of all tables that there are pieces of."""
-        names = ("findings", "partitions", "segments", "timelines", "producers")
+        names = ("findings", "partitions", "segments", "timelines" if self.blocks is None else "blocks", "producers")
         return (*names, *(["digests"] if self.digests else []), *(["batches"] if batches else []))
 
     def schema(self, table: str) -> Any:  # noqa: ANN401 - pyarrow has no types
@@ -141,6 +173,16 @@ class TablePieces(Struct, frozen=True):
     def of_findings(self, findings: Sequence[Finding]) -> Iterator[Piece]:
         """Yield the rows of findings."""
         return _pieces("findings", map(finding_row, findings))
+
+    def of_scan(self, findings: Sequence[Finding]) -> Iterator[Piece]:
+        """Yield the rows of what belongs to no partition, these findings among it."""
+        yield from self.of_findings(findings)
+        if self.blocks is not None:
+            yield from _pieces("blocks", map(block_row, self.blocks))
+
+    def of_producers(self, producers: Sequence[Producer]) -> Iterator[Piece]:
+        """Yield the rows of `producers` of these, in their order."""
+        return _pieces("producers", producer_rows(producers))
 
     def of_replica(
         self,
@@ -155,7 +197,8 @@ class TablePieces(Struct, frozen=True):
         yield from _pieces("segments", (segment.to_dict() for segment in segments))
         if part.digest is not None:
             yield from _pieces("digests", [digest_row(part.digest)])
-        yield from write_histories(history, findings, remembers_markers, self.shown)
+        if self.blocks is None:
+            yield from write_histories(history, findings, remembers_markers, self.shown)
 
 
 def _pieces(table: str, rows: Iterable[Row]) -> Iterator[Piece]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kaudit.model.digests import ALGORITHM, PartitionDigest
 from kaudit.model.finding import Finding
-from kaudit.model.producer_listing import ProducerPartition, ProducersResult
+from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, Timeline
 from kaudit.model.table_columns import SCAN_TABLES
@@ -24,15 +24,8 @@ def scan_tables(result: ScanResult, options: RenderOptions) -> Tables:
 
 def producers_tables(result: ProducersResult, options: RenderOptions) -> Tables:
     """Return the scan's tables, one row for each producer id in each partition listed, and one for each block."""
-    rows = [
-        producer_row(producer.producer_id, producer.transactional_id, part)
-        for producer in result.producers
-        for part in producer.partitions
-    ]
-    names = {"first_producer_id": "start", "last_producer_id": "end", "granted_at": "at_ms"}
-    columns = {column: names.get(column, column) for column in SCAN_TABLES["blocks"]}
-    blocks = [{column: getattr(block, name) for column, name in columns.items()} for block in result.blocks]
-    return _tables(result.scan, options, {"producers": rows, "blocks": blocks})
+    blocks = [block_row(block) for block in result.blocks]
+    return _tables(result.scan, options, {"producers": list(producer_rows(result.producers)), "blocks": blocks})
 
 
 def diff_tables(result: DiffResult, options: RenderOptions) -> Tables:
@@ -114,6 +107,19 @@ def timeline_rows(timeline: Timeline) -> Iterable[Row]:
             row["min_timestamp"] = row["max_timestamp"] = entry["timestamp"]
         row["marker"] = entry.get("type")
         yield row
+
+
+def producer_rows(producers: Iterable[Producer]) -> Iterable[Row]:
+    """Yield the rows of `producers`: each id in each partition replica."""
+    for producer in producers:
+        for part in producer.partitions:
+            yield producer_row(producer.producer_id, producer.transactional_id, part)
+
+
+def block_row(block: GrantedBlock) -> Row:
+    """Return a row of `blocks`."""
+    names = {"first_producer_id": "start", "last_producer_id": "end", "granted_at": "at_ms"}
+    return {column: getattr(block, names.get(column, column)) for column in SCAN_TABLES["blocks"]}
 
 
 def producer_row(producer_id: int, transactional_id: str | None, part: ProducerPartition) -> Row:

@@ -6,7 +6,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.producer_ids.block_histories import read_blocks
+from kaudit.analysis.producer_ids.block_histories import metadata_of, read_blocks
 from kaudit.analysis.producer_ids.producer_listing import remembers_markers
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.options import ScanOptions, UnreadableInputError
@@ -80,7 +80,7 @@ class Judge(Struct, frozen=True):
         chosen = [directory for directory in layout.partitions if _key_of(directory) in assembled]
         others = [directory for directory in layout.partitions if _key_of(directory) not in assembled]
         layout = replace(layout, partitions=chosen, unchosen=[*layout.unchosen, *others])
-        audit = Audit(self.options, layout, open_segment, read_blocks(self.options, layout, open_segment))
+        audit = Audit(self.options, layout, open_segment, read_blocks(self.options, layout, metadata_of(open_segment)))
         for directory in chosen:
             partition = assembled[_key_of(directory)].partition
             partition.directory = directory

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from msgspec.structs import replace
 
 from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
-from kaudit.analysis.producer_ids.block_histories import BlockHistories, read_blocks
+from kaudit.analysis.producer_ids.block_histories import BlockHistories, metadata_of, read_blocks
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.find_repeats import find_repeats
@@ -99,7 +99,7 @@ class Judge:
         """Read the histories of producer id blocks again, if it is time."""
         if at_once or self._blocks_due.is_now():
             with self._blocks_due:
-                self.histories = read_blocks(self._options, layout, self._open)
+                self.histories = read_blocks(self._options, layout, metadata_of(self._open))
 
     def judge(self, layout: Layout, parts: Iterable[PartitionAudit], *, idle_ms: int, at_once: bool) -> ScanResult:
         """Return what a scan of the partitions would; `idle_ms`: for so long nothing has been appended.

@@ -14,14 +14,18 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.accumulators import INT_ACCUMULATOR_PARAM, Accumulator
 from pyspark.errors import PythonException
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 _ROWS_AT_A_TIME = 3
 _ACCUMULATORS = count()
 _TYPES = {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
 
 
-def _declared(schema: str) -> pa.Schema:
-    """The Arrow schema of a schema as Spark writes it, as `job_index int, audit binary`."""
+def _declared(schema: str | StructType) -> pa.Schema:
+    """The Arrow schema of a schema as Spark writes it, as `job_index int, audit binary`, or has it."""
+    if isinstance(schema, StructType):
+        return to_arrow_schema(schema, timezone="UTC")
     return pa.schema([(name, _TYPES[kind]) for name, kind in (column.split() for column in schema.split(", "))])
 
 
@@ -66,6 +70,20 @@ class ArrowFrame:
         """Each partition in ascending order."""
         return self._each(lambda table: table.sort_by([(name, "ascending") for name in columns]))
 
+    def orderBy(self, *columns: str) -> "ArrowFrame":  # noqa: N802
+        """All rows in ascending order, in two partitions."""
+
+        def ordered() -> list[pa.Table]:
+            whole = self.toArrow().sort_by([(name, "ascending") for name in columns])
+            half = whole.num_rows // 2
+            return [whole.slice(0, half), whole.slice(half)]
+
+        return ArrowFrame(ordered)
+
+    def unionByName(self, other: "ArrowFrame") -> "ArrowFrame":  # noqa: N802
+        """The partitions of both."""
+        return ArrowFrame(lambda: [*self.partitions(), *other.partitions()])
+
     def select(self, *columns: str) -> "ArrowFrame":
         """These columns."""
         return self._each(lambda table: table.select(list(columns)))
@@ -76,7 +94,7 @@ class ArrowFrame:
         assert rest == "is not null"
         return self._each(lambda table: table.filter(table[column].is_valid()))
 
-    def mapInArrow(self, function: Callable[..., Iterator[pa.RecordBatch]], schema: str) -> "ArrowFrame":  # noqa: N802
+    def mapInArrow(self, function: Callable[..., Iterator[pa.RecordBatch]], schema: str | StructType) -> "ArrowFrame":  # noqa: N802
         """What a task makes of each partition's batches."""
         pickled, columns = cloudpickle.dumps(function), _declared(schema)
 

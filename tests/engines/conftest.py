@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from types import ModuleType
 
 import pytest
+from pyspark.sql import SparkSession
 
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.report.json_documents import producers_document, scan_document, timeline_document
 from kaudit.report.render_options import RenderOptions
+from tests.engines.arrow_session import ArrowSession
 
 # one group: xdist gives all of its tests to one worker, so that one JVM starts and not one a core
 ON_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -52,6 +54,14 @@ def spark(spark_session):
     from kaudit.engines import spark
 
     return Engine(spark)
+
+
+@pytest.fixture
+def arrow_session(monkeypatch):
+    """A session that runs already, as in a notebook, and has no JVM."""
+    running = ArrowSession()
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: running)
+    return running
 
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=ON_SPARK)])

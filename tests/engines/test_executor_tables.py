@@ -95,7 +95,7 @@ def test_timelines_of_chosen_ids_are_written_by_executors(spark_session, logs, t
     [
         ("scan", "local", "the local engine writes to a directory"),
         ("timeline", "local", "the local engine writes to a directory"),
-        ("producers", "spark", "its tables hold all producer ids"),
+        ("producers", "local", "the local engine writes to a directory"),
     ],
 )
 def test_what_cannot_be_written_to_a_url_is_refused_before_the_audit(logs, capsys, command, engine, why):

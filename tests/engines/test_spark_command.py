@@ -49,7 +49,7 @@ def test_options_of_spark_need_spark(capsys, options):
     assert "need --engine spark" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["scan", "timeline"])
+@pytest.mark.parametrize("command", ["scan", "timeline", "producers"])
 def test_tables_for_an_hdfs_that_nobody_serves_are_refused_before_the_audit(monkeypatch, capsys, tmp_path, command):
     def audit(*arguments, **more):
         raise AssertionError("audited")

@@ -9,7 +9,6 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
-from pyspark.sql import SparkSession
 
 from kaudit.analysis.scan import judging
 from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress, UnreadableInputError
@@ -34,11 +33,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def session(monkeypatch):
-    """A session that runs already, as in a notebook."""
-    running = ArrowSession()
-    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: running)
-    return running
+def session(arrow_session):
+    return arrow_session
 
 
 @pytest.fixture

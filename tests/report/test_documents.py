@@ -8,7 +8,8 @@ import pytest
 
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
-from tests.rendered import scan_text, timeline_text
+from tests.html.page_reader import Page
+from tests.rendered import producers_text, scan_text, timeline_text
 
 RUN = {"host": "h", "started_at": "2026-11-21T03:00:00.000Z"}
 
@@ -95,3 +96,19 @@ def test_timeline_entries_and_state_have_times_too():
     assert timelines["schema"] == "kaudit.timeline/1"
     assert first["entries"][0]["min_timestamp"] == "2023-11-14T22:13:20.000Z"
     assert first["state"]["last_timestamp"] == "2023-11-15T23:13:20.900Z"
+
+
+def test_producer_ids_that_an_engine_only_counted():
+    result = results.producers_result(omitted=1000)
+    assert json.loads(producers_text("json", result, RenderOptions()))["producers_omitted"] == 1000
+    assert json.loads(producers_text("jsonl", result, RenderOptions()).splitlines()[-1])["producers_omitted"] == 1000
+    assert "... the first 3 of 1,003; --limit 1003 lists all" in producers_text("table", result, RenderOptions())
+    assert "producers_omitted" not in producers_text("json", results.producers_result(), RenderOptions())
+    (note,) = _left_out(result)
+    assert (note["what"], note["count"]) == ("producer ids of the listing", 1000)
+    assert note["how_to_see"].startswith("kaudit producers --output-format parquet")
+
+
+def _left_out(result):
+    page = Page(producers_text("html", result, RenderOptions()))
+    return [entry for entry in page.model["overview"]["left_out"] if entry["what"].startswith("producer ids")]

@@ -33,10 +33,14 @@ class BlockHistories(Struct):
 
     def of(self, log_dir: str) -> "ClusterBlocks | None":
         """Return the blocks that partitions in this log directory go by, if they are known."""
-        if self._for_all:
-            return self.clusters[0] if self.clusters else None
-        number = self._by_log_dir.get(os.path.abspath(log_dir))  # noqa: PTH100 - keeps symbolic links
+        number = self.number_of(log_dir)
         return self.clusters[number] if number is not None else None
+
+    def number_of(self, log_dir: str) -> int | None:
+        """Return the number of those blocks among `clusters`."""
+        if self._for_all:
+            return 0 if self.clusters else None
+        return self._by_log_dir.get(os.path.abspath(log_dir))  # noqa: PTH100 - keeps symbolic links
 
     def apply(self, sources: "Sequence[BlockSource]", log_dirs: Sequence[str] | None) -> None:
         """Let these log directories (None: all) go by what these sources say together."""
@@ -52,7 +56,22 @@ class BlockHistories(Struct):
         self.clusters.append(blocks)
 
 
-def read_blocks(options: ScanOptions, layout: Layout, open_source: OpenSource) -> BlockHistories:
+ReadMetadata = Callable[[Sequence[PartitionDirectory]], "list[BlockSource]"]
+"""Returns what each of these replicas of __cluster_metadata says of blocks."""
+
+
+def metadata_of(open_source: OpenSource) -> ReadMetadata:
+    """Return what reads replicas of __cluster_metadata here."""
+
+    def read(directories: Sequence[PartitionDirectory]) -> "list[BlockSource]":
+        from kaudit.analysis.producer_ids import block_sources  # noqa: PLC0415 - few logs come with a history
+
+        return [block_sources.read_metadata(directory, open_source) for directory in directories]
+
+    return read
+
+
+def read_blocks(options: ScanOptions, layout: Layout, read_metadata: ReadMetadata) -> BlockHistories:
     """Read the histories that the options name, else those found inside and beside the inputs.
 
     Raises:
@@ -61,18 +80,18 @@ def read_blocks(options: ScanOptions, layout: Layout, open_source: OpenSource) -
     """
     histories = BlockHistories()
     if (options.zookeeper, options.blocks, options.metadata) != (None, None, None):
-        named = _named(options, open_source)
+        named = _named(options, read_metadata)
         for source in named:
             histories.notes += source.notes
         histories.apply(named, None)
         return histories
     ensembles, metadata = zookeeper_nearby(options.paths), _metadata_partitions(layout)
     if ensembles or metadata:
-        _discovered(histories, layout, ensembles, metadata, open_source)
+        _discovered(histories, layout, ensembles, metadata, read_metadata)
     return histories
 
 
-def _named(options: ScanOptions, open_source: OpenSource) -> "list[BlockSource]":
+def _named(options: ScanOptions, read_metadata: ReadMetadata) -> "list[BlockSource]":
     from kaudit.analysis.producer_ids import block_sources  # noqa: PLC0415 - few logs come with a history: 3 ms less for the others
 
     named: list[BlockSource] = []
@@ -81,7 +100,7 @@ def _named(options: ScanOptions, open_source: OpenSource) -> "list[BlockSource]"
     if options.blocks is not None:
         named.append(block_sources.read_lines(options.blocks))
     if options.metadata is not None:
-        named += block_sources.read_named_metadata(options.metadata, open_source)
+        named += read_metadata(block_sources.named_metadata(options.metadata))
     return named
 
 
@@ -90,16 +109,15 @@ def _discovered(
     layout: Layout,
     ensembles: "Sequence[ZooKeeperFiles]",
     metadata_partitions: Sequence[PartitionDirectory],
-    open_source: OpenSource,
+    read_metadata: ReadMetadata,
 ) -> None:
     from kaudit.analysis.producer_ids import block_sources  # noqa: PLC0415 - as above
 
     clusters = _clusters(layout)
     sources = [source for files in ensembles for source in block_sources.read_zookeeper(files)]
     logs: dict[str, list[tuple[str, BlockSource]]] = {}
-    for directory in metadata_partitions:
+    for directory, source in zip(metadata_partitions, read_metadata(metadata_partitions), strict=True):
         log_dir = os.path.abspath(directory.log_dir)  # noqa: PTH100 - keeps symbolic links
-        source = block_sources.read_metadata(directory, open_source)
         histories.notes += source.notes
         logs.setdefault(clusters.get(log_dir, ""), []).append((log_dir, source))
     lone = len(sources) == 1 and len(set(clusters.values())) == 1

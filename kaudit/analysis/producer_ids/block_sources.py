@@ -15,6 +15,7 @@ from kaudit.broker.producer_ids.coverage import Coverage
 from kaudit.formats.zookeeper.cluster_id import CLUSTER_ID_ZNODE, parse_cluster_id
 from kaudit.formats.zookeeper.pid_block import PRODUCER_ID_BLOCK_ZNODE
 from kaudit.formats.zookeeper.pid_block_lines import parse_pid_block_lines
+from kaudit.model.limits import METADATA_GRANTS, METADATA_PROBLEMS
 from kaudit.model.result import NotAudited
 from kaudit.source.cluster_metadata import CLUSTER_METADATA
 from kaudit.source.discover import PathNotFoundError, discover
@@ -163,8 +164,8 @@ def read_lines(file: str) -> BlockSource:
     return BlockSource(file, history, notes=notes)
 
 
-def read_named_metadata(directory: str, open_source: OpenSource) -> list[BlockSource]:
-    """Read the metadata logs under a directory a user named: replicas of one cluster's.
+def named_metadata(directory: str) -> Sequence[PartitionDirectory]:
+    """Return the metadata logs under a directory a user named: replicas of one cluster's.
 
     Raises:
         UsageError: it does not exist or holds no segment of __cluster_metadata.
@@ -174,17 +175,24 @@ def read_named_metadata(directory: str, open_source: OpenSource) -> list[BlockSo
         layout = discover([directory])
     except PathNotFoundError as error:
         raise UsageError(f"--metadata {directory}: no such directory") from error
-    found: Sequence[PartitionDirectory] = [
-        part for part in layout.partitions if part.topic == CLUSTER_METADATA and part.segments
-    ]
+    found = [part for part in layout.partitions if part.topic == CLUSTER_METADATA and part.segments]
     if not found:
         raise UsageError(f"--metadata {directory}: no segment of {CLUSTER_METADATA}-0 there")
-    return [read_metadata(part, open_source) for part in found]
+    return found
 
 
 def read_metadata(directory: PartitionDirectory, open_source: OpenSource) -> BlockSource:
     """Read one replica of the metadata log."""
     log = read_metadata_log(directory, open_source)
     notes = [NotAudited(path, words, unreadable=True) for path, words in log.unreadable]
-    notes += [NotAudited(path, f"producer id blocks: {words}") for path, words in log.problems]
+    notes += [NotAudited(path, f"producer id blocks: {words}") for path, words in log.problems[:METADATA_PROBLEMS]]
+    if (more := len(log.problems) - METADATA_PROBLEMS) > 0:
+        notes.append(NotAudited(directory.directory, f"producer id blocks: {more:,} more damaged places"))
+    if log.older_grants:
+        notes.append(
+            NotAudited(
+                directory.directory,
+                f"producer id blocks: the newest {METADATA_GRANTS:,} are used, {log.older_grants:,} older ones are not",
+            )
+        )
     return BlockSource(directory.directory, log.history, extent=log.extent, notes=notes)

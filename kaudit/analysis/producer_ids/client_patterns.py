@@ -1,9 +1,11 @@
 """What kind of client a producer id looks like, and which kinds open the most of them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.analysis.producer_ids.partition_join import Joined
@@ -30,51 +32,84 @@ def pattern_of(joined: Joined, number: int, transactional_id: str | None) -> str
     return _LIVES[int(_lives(joined, np.array([number]))[0])]
 
 
-def top_creators(joined: Joined, chosen: NDArray[np.int64], names: Mapping[int, str]) -> list[dict[str, object]]:
-    """Group the chosen ids by transactional id pattern, or by topics and life span; the largest groups first."""
+class Creator(Struct, frozen=True):
+    """Producer ids that one kind of client opened. `producer_id` is the least of them, whose topics stand for all.
+
+    `key` is what kinds differ in: the pattern of transactional ids, or of others the life span and the number of the set of
+    topics.
+    """
+
+    key: tuple[str, int]
+    is_named: bool
+    producers: int
+    batches: int
+    producer_id: int
+    topics: Sequence[str]
+    topic_count: int
+
+    def with_more(self, other: "Creator") -> "Creator":
+        """Return both together, which are of one kind."""
+        least = min(self, other, key=lambda creator: creator.producer_id)
+        return replace(least, producers=self.producers + other.producers, batches=self.batches + other.batches)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {
+            "pattern": self.key[0],
+            "transactional_id": self.is_named,
+            "topics": list(self.topics),
+            "topic_count": self.topic_count,
+            "producers": self.producers,
+            "batches_per_producer": round(self.batches / self.producers, 2),
+        }
+
+
+def creators(joined: Joined, chosen: NDArray[np.int64], names: Mapping[int, str]) -> list[Creator]:
+    """Group the chosen ids by the pattern of their transactional id, or by topics and life span."""
     if not len(chosen):
         return []
+    chosen = np.sort(chosen)
     keys = np.zeros(len(chosen), dtype=[("topics", np.int64), ("life", np.int8), ("named", np.int32)])
     keys["topics"] = joined.topics[chosen]
     keys["life"] = _lives(joined, chosen)
     patterns: dict[str, int] = {}
-    _name(joined, chosen, names, keys, patterns)
+    ids = joined.ids[chosen]
+    for producer_id, name in names.items():
+        at = int(np.searchsorted(ids, producer_id))
+        if at < len(ids) and int(ids[at]) == producer_id:
+            keys["named"][at] = patterns.setdefault(name_pattern(name), len(patterns) + 1)
     named = keys["named"] > 0
     keys["topics"][named] = 0
     keys["life"][named] = 0
     kinds, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    batches = np.bincount(inverse.ravel(), weights=joined.batches[chosen], minlength=len(kinds))
+    batches = np.zeros(len(kinds), dtype=np.int64)
+    np.add.at(batches, inverse.ravel(), joined.batches[chosen])
     by_number = {number: pattern for pattern, number in patterns.items()}
-    creators: list[dict[str, object]] = []
-    for kind in np.argsort(-counts, kind="stable")[:_TOP].tolist():
-        topics = joined.topics_of(int(chosen[first[kind]]))
-        number = int(kinds["named"][kind])
-        creators.append(
-            {
-                "pattern": by_number[number] if number else _LIVES[int(kinds["life"][kind])],
-                "transactional_id": bool(number),
-                "topics": topics[:_TOPICS_NAMED],
-                "topic_count": len(topics),
-                "producers": int(counts[kind]),
-                "batches_per_producer": round(float(batches[kind]) / int(counts[kind]), 2),
-            }
+    found: list[Creator] = []
+    for kind, (topic_set, life, number) in enumerate(kinds.tolist()):
+        least = int(chosen[first[kind]])
+        topics = joined.topics_of(least)
+        found.append(
+            Creator(
+                (by_number[number] if number else _LIVES[life], topic_set),
+                bool(number),
+                int(counts[kind]),
+                int(batches[kind]),
+                int(joined.ids[least]),
+                topics[:_TOPICS_NAMED],
+                len(topics),
+            )
         )
-    return creators
+    return found
 
 
-def _name(
-    joined: Joined,
-    chosen: NDArray[np.int64],
-    names: Mapping[int, str],
-    keys: NDArray[np.void],
-    patterns: dict[str, int],
-) -> None:
-    order = np.argsort(joined.ids[chosen], kind="stable")
-    ids = joined.ids[chosen][order]
-    for producer_id, name in names.items():
-        at = int(np.searchsorted(ids, producer_id))
-        if at < len(ids) and int(ids[at]) == producer_id:
-            keys["named"][order[at]] = patterns.setdefault(name_pattern(name), len(patterns) + 1)
+def top_creators(found: Iterable[Creator]) -> list[Creator]:
+    """Return the ten kinds that opened the most ids, those of equal kind taken together."""
+    kinds: dict[tuple[bool, tuple[str, int]], Creator] = {}
+    for creator in found:
+        key = creator.is_named, creator.key
+        kinds[key] = kinds[key].with_more(creator) if key in kinds else creator
+    return sorted(kinds.values(), key=lambda creator: (-creator.producers, creator.producer_id))[:_TOP]
 
 
 def _lives(joined: Joined, chosen: NDArray[np.int64]) -> NDArray[np.int8]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 _SECOND_MS = 1000
@@ -20,13 +21,17 @@ _STEPS_MS = (
 _MOST_STEPS = 16
 
 
-def histogram(values: NDArray[np.integer], bounds: Sequence[int]) -> list[Mapping[str, int | None]]:
-    """Count `values` between ascending `bounds`: `from` and `to`, both inclusive, the last without an end.
-
-    Begins with the first bucket that is not empty and ends with the last one; values below all bounds are not counted.
-    """
+def counts_between(values: NDArray[np.integer], bounds: Sequence[int]) -> NDArray[np.int64]:
+    """Count `values` from each of the ascending `bounds` on to the next; values below all of them are not counted."""
     buckets = np.searchsorted(np.array(bounds), values, side="right") - 1
-    counts = np.bincount(buckets[buckets >= 0], minlength=len(bounds))
+    return np.bincount(buckets[buckets >= 0], minlength=len(bounds))
+
+
+def histogram(counts: NDArray[np.int64], bounds: Sequence[int]) -> list[Mapping[str, int | None]]:
+    """Return counts between `bounds` with the ends of each, `from` and `to`, both inclusive, the last without an end.
+
+    Begins with the first bucket that is not empty and ends with the last one.
+    """
     held = np.flatnonzero(counts).tolist()
     ends = [*(bound - 1 for bound in bounds[1:]), None]
     if not held:
@@ -34,13 +39,26 @@ def histogram(values: NDArray[np.integer], bounds: Sequence[int]) -> list[Mappin
     return [{"from": bounds[at], "to": ends[at], "ids": int(counts[at])} for at in range(held[0], held[-1] + 1)]
 
 
-def steps_of_time(timestamps: NDArray[np.int64]) -> list[Mapping[str, int]]:
-    """Count timestamps (ms) in at most 16 equal steps of a natural length; steps nobody began in are counted as 0."""
-    if not len(timestamps):
-        return []
-    first, last = int(timestamps.min()), int(timestamps.max())
-    fitting = (step for step in _STEPS_MS if last // step - first // step < _MOST_STEPS)
-    step = next(fitting, (last - first) // (_MOST_STEPS - 1) + 1)
-    start = first // step
-    counts = np.bincount(timestamps // step - start)
-    return [{"start_timestamp": (start + at) * step, "ids": int(count)} for at, count in enumerate(counts.tolist())]
+class TimeSteps(Struct, frozen=True):
+    """At most 16 equal steps of a natural length, ms: the first is number `first` since the epoch."""
+
+    step: int
+    first: int
+    count: int
+
+    @classmethod
+    def between(cls, first: int, last: int) -> "TimeSteps":
+        """Return the steps that cover these times, ms."""
+        fitting = (step for step in _STEPS_MS if last // step - first // step < _MOST_STEPS)
+        step = next(fitting, (last - first) // (_MOST_STEPS - 1) + 1)
+        return cls(step, first // step, last // step - first // step + 1)
+
+    def counts(self, timestamps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Count timestamps in each step."""
+        return np.bincount(timestamps // self.step - self.first, minlength=self.count)
+
+    def rows(self, counts: NDArray[np.int64]) -> list[Mapping[str, int]]:
+        """Return the counts with the beginnings of their steps; steps nobody began in are counted as 0."""
+        return [
+            {"start_timestamp": (self.first + at) * self.step, "ids": count} for at, count in enumerate(counts.tolist())
+        ]

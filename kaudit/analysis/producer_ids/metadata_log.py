@@ -16,6 +16,7 @@ from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.metadata_records import MetadataRecord, ProducerIds, parse_metadata_record
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch_fields import CONTROL_FLAG, NO_TIMESTAMP
+from kaudit.model.limits import METADATA_GRANTS
 from kaudit.source.cluster_metadata import metadata_snapshots
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from kaudit.source.text import SegmentText
@@ -35,6 +36,8 @@ class MetadataLog(Struct):
     problems: list[tuple[str, str]] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     newest_ms: int | None = None
+    older_grants: int = 0
+    """Grants that are left out: there are METADATA_GRANTS newer ones."""
 
     def see(self, timestamp: int, first_offset: int, last_offset: int) -> None:
         """Take note of a batch or record, whatever it holds."""
@@ -54,6 +57,8 @@ def read_metadata_log(directory: PartitionDirectory, open_source: OpenSource) ->
         records += _records_of(segment, open_source, log)
     first = log.extent[0] if log.extent is not None else None
     records = [*_of_snapshots(directory, open_source, log, records, first), *records]
+    log.older_grants = max(len(records) - METADATA_GRANTS, 0)
+    records = records[log.older_grants :]
     log.history = from_records(records, directory.directory, log.newest_ms)
     return log
 

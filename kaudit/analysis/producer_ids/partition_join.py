@@ -1,4 +1,4 @@
-"""The producer ids of all partitions, joined by id: totals as columns, and where to find each id's rows."""
+"""The producer ids of all partitions, or of a share of them, joined by id: totals as columns, and where to find each id's rows."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,12 +6,38 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.analysis.producer_ids.activity import ActivityRows
+from kaudit.analysis.producer_ids.block_histories import BlockHistories
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.rows import Rows
 from kaudit.model.batch_fields import NO_TIMESTAMP
 
 _NEVER = np.iinfo(np.int64).max
+
+
+class ReplicaPlace(Struct, frozen=True):
+    """A partition replica. `blocks` is the number of its cluster among those whose blocks are known, None without.
+
+    `counted`: of several replicas of a partition the longest one counts in totals.
+    """
+
+    topic: str
+    partition: int
+    replica: str
+    blocks: int | None = None
+    counted: bool = True
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """Topic, partition and replica."""
+        return self.topic, self.partition, self.replica
+
+
+class ReplicaRows(Struct, frozen=True):
+    """Some producer ids of one replica, each once, and their rows of PRODUCER_ACTIVITY. `place` is its number."""
+
+    place: int
+    ids: NDArray[np.int64]
+    rows: Rows
 
 
 class Joined(Struct, frozen=True):
@@ -29,21 +55,23 @@ class Joined(Struct, frozen=True):
     partitions: NDArray[np.int32]
     is_transactional: NDArray[np.bool_]
     topics: NDArray[np.int64]
-    names: Sequence[str]
     _starts: NDArray[np.int64]
-    _places: NDArray[np.int32]
+    _held: NDArray[np.int32]
     _rows: NDArray[np.int32]
-    _kept: Sequence[ActivityRows]
+    _parts: Sequence[ReplicaRows]
+    _places: Sequence[ReplicaPlace]
 
-    def entries(self, number: int) -> Iterator[tuple[int, int]]:
-        """Yield (partition number, row in it) of the `number`-th id, in the partitions' order."""
+    @property
+    def replicas(self) -> NDArray[np.int64]:
+        """In how many partition replicas each id is."""
+        return np.diff(self._starts)
+
+    def entries(self, number: int) -> Iterator[tuple[ReplicaPlace, Rows]]:
+        """Yield where the `number`-th id is, in the partitions' order, with its row of PRODUCER_ACTIVITY there."""
         first, last = int(self._starts[number]), int(self._starts[number + 1])
-        yield from zip(self._places[first:last].tolist(), self._rows[first:last].tolist(), strict=True)
-
-    def rows(self, place: int, row: int) -> Rows:
-        """Return one row of ACTIVITY."""
-        found: Rows = self._kept[place].rows[row]
-        return found
+        for held, row in zip(self._held[first:last].tolist(), self._rows[first:last].tolist(), strict=True):
+            part = self._parts[held]
+            yield self._places[part.place], part.rows[row]
 
     def holds(self, producer_id: int) -> bool:
         """Tell whether the id is in the logs."""
@@ -52,25 +80,25 @@ class Joined(Struct, frozen=True):
 
     def topics_of(self, number: int) -> list[str]:
         """List the topics the `number`-th id wrote to."""
-        return sorted({self.names[place] for place, _ in self.entries(number)})
+        return sorted({place.topic for place, _ in self.entries(number)})
 
 
-def join(partitions: Sequence[PartitionAudit], kept: Sequence[ActivityRows]) -> Joined:
-    """Join the partitions' rows by producer id."""
-    ids = np.concatenate([np.empty(0, dtype=np.int64), *(part.producer_ids for part in partitions)])
+def join(places: Sequence[ReplicaPlace], parts: Sequence[ReplicaRows]) -> Joined:
+    """Join rows by producer id; `places` are all replicas that were read, in order, `parts` rows of some, in that order."""
+    ids = np.concatenate([np.empty(0, dtype=np.int64), *(part.ids for part in parts)])
     order = np.argsort(ids, kind="stable")
-    lengths = [len(part.rows) for part in kept]
-    places = np.repeat(np.arange(len(kept), dtype=np.int32), lengths)[order]
+    lengths = [len(part.rows) for part in parts]
+    held = np.repeat(np.arange(len(parts), dtype=np.int32), lengths)[order]
     rows = np.concatenate([np.empty(0, dtype=np.int32), *(np.arange(length, dtype=np.int32) for length in lengths)])
     rows = rows[order]
     ids = ids[order]
     new = np.ones(len(ids), dtype=bool)
     new[1:] = ids[1:] != ids[:-1]
     starts = np.flatnonzero(new)
-    counted = np.array(_longest_replicas(partitions), dtype=bool)[places] if len(places) else np.empty(0, dtype=bool)
+    counted = np.array([places[part.place].counted for part in parts], dtype=bool)[held]
 
     def gathered(name: str) -> NDArray[np.int64]:
-        values = np.concatenate([np.empty(0, dtype=np.int64), *(part.rows[name] for part in kept)])
+        values = np.concatenate([np.empty(0, dtype=np.int64), *(part.rows[name] for part in parts)])
         ordered: NDArray[np.int64] = values[order]
         return ordered
 
@@ -80,7 +108,6 @@ def join(partitions: Sequence[PartitionAudit], kept: Sequence[ActivityRows]) -> 
 
     first = gathered("first_timestamp")
     low = reduced(np.minimum, np.where(first >= 0, first, _NEVER))
-    topic_names = [part.directory.topic for part in partitions]
     return Joined(
         ids=ids[starts],
         batches=reduced(np.add, gathered("batches") * counted),
@@ -90,17 +117,17 @@ def join(partitions: Sequence[PartitionAudit], kept: Sequence[ActivityRows]) -> 
         epochs=reduced(np.maximum, gathered("epochs")).astype(np.int32),
         partitions=reduced(np.add, counted.astype(np.int64)).astype(np.int32),
         is_transactional=reduced(np.maximum, gathered("is_transactional")).astype(bool),
-        topics=_topic_sets(topic_names, places, starts),
-        names=topic_names,
+        topics=_topic_sets(places, [part.place for part in parts], held, starts),
         _starts=np.append(starts, len(ids)),
-        _places=places,
+        _held=held,
         _rows=rows,
-        _kept=kept,
+        _parts=parts,
+        _places=places,
     )
 
 
-def _longest_replicas(partitions: Sequence[PartitionAudit]) -> list[bool]:
-    """Choose one replica of each partition, the one that reaches furthest."""
+def replica_places(partitions: Sequence[PartitionAudit], histories: BlockHistories) -> list[ReplicaPlace]:
+    """Return the replicas that were read, in order; one of each partition, the one that reaches furthest, counts."""
     best: dict[tuple[str, int], int] = {}
     for number, part in enumerate(partitions):
         key = (part.directory.topic, part.directory.partition)
@@ -108,17 +135,28 @@ def _longest_replicas(partitions: Sequence[PartitionAudit]) -> list[bool]:
         if known is None or (part.log_end_offset or 0) > (partitions[known].log_end_offset or 0):
             best[key] = number
     chosen = set(best.values())
-    return [number in chosen for number in range(len(partitions))]
+    return [
+        ReplicaPlace(
+            part.directory.topic,
+            part.directory.partition,
+            part.directory.replica,
+            histories.number_of(part.directory.log_dir),
+            number in chosen,
+        )
+        for number, part in enumerate(partitions)
+    ]
 
 
-def _topic_sets(topics: Sequence[str], places: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _topic_sets(
+    places: Sequence[ReplicaPlace], numbers: Sequence[int], held: NDArray[np.int32], starts: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """Number the set of topics of each id: the sum of a random number per topic, each topic counted once."""
     if not len(starts):
         return np.empty(0, dtype=np.int64)
-    distinct = sorted(set(topics))
+    distinct = sorted({place.topic for place in places})
     number = {topic: index for index, topic in enumerate(distinct)}
     weights = np.random.default_rng(0).integers(1, 2**62, size=len(distinct), dtype=np.int64)
-    topic = np.array([number[name] for name in topics], dtype=np.int32)[places]
+    topic = np.array([number[places[place].topic] for place in numbers], dtype=np.int32)[held]
     # partitions come ordered by topic, so an id's entries of one topic are neighbours
     fresh = np.ones(len(topic), dtype=bool)
     fresh[1:] = topic[1:] != topic[:-1]

@@ -1,59 +1,217 @@
 """From what every partition's producer ids did to the list of them: joined by id, filtered, sorted, made one by one when they are shown.
 
-A million ids stay columns; the objects for one id are made when it is its turn to be shown.
+A million ids stay columns; the objects for one id are made when it is its turn to be shown. All of it can be done with a
+share of the ids, if that has all rows and findings of each.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.analysis.producer_ids.activity import ActivityRows
-from kaudit.analysis.producer_ids.block_histories import BlockHistories
-from kaudit.analysis.producer_ids.client_patterns import pattern_of, top_creators
-from kaudit.analysis.producer_ids.partition_join import Joined, join
+from kaudit.analysis.producer_ids.client_patterns import Creator, creators, pattern_of, top_creators
+from kaudit.analysis.producer_ids.partition_join import Joined, ReplicaRows, join, replica_places
 from kaudit.analysis.producer_ids.query import Query, SortKey
-from kaudit.analysis.producer_ids.statistics import block_summary, id_summary
+from kaudit.analysis.producer_ids.statistics import IdFigures, block_summary
 from kaudit.analysis.scan.audit import Audit
-from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.rows import Rows
+from kaudit.broker.producer_ids.allocation_rules import Step
+from kaudit.broker.producer_ids.coverage import Coverage
 from kaudit.broker.releases.profile import profile_for
 from kaudit.model.batch_fields import NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.finding import Finding
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
 from kaudit.model.result import ScanResult
-from kaudit.source.layout import PartitionDirectory
+
+if TYPE_CHECKING:  # it makes rows with this module
+    from kaudit.analysis.timelines.producer_histories import EngineTables
+
+
+class AboutProducer(Struct, frozen=True):
+    """What a list of producer ids shows of a finding about one. `place` is topic, partition and replica."""
+
+    producer_id: int
+    code: str
+    fingerprint: str
+    place: tuple[str | None, int | None, str | None]
+
+
+class Ids(Struct, frozen=True):
+    """Producer ids, all or a share: joined, the findings about each in their order, the transactional ids known."""
+
+    joined: Joined
+    findings: Mapping[int, Sequence[AboutProducer]]
+    names: Mapping[int, str]
+
+
+class Chosen(Struct, frozen=True):
+    """The ids to list, in order: their numbers among those joined, and by what they are sorted, ascending; then by id."""
+
+    numbers: NDArray[np.int64]
+    keys: NDArray[np.int64]
+
+
+class Listing(Struct, frozen=True):
+    """What makes the list of ids: filters and order, the clock (ms), the clusters' blocks, what brokers remember."""
+
+    query: Query
+    producer_ids: Sequence[int]
+    since_ms: int | None
+    until_ms: int | None
+    now_ms: int
+    blocks: Sequence[Sequence[Step]]
+    remembers_markers: bool
+
+    @classmethod
+    def of(cls, audit: Audit, query: Query, scan: ScanResult) -> "Listing":
+        """Take the audit's options, clock and blocks."""
+        options: ScanOptions = audit.options
+        blocks = [book.steps for book in audit.histories.clusters]
+        times = options.since_ms, options.until_ms, audit.now()
+        return cls(query, options.producer_ids, *times, blocks, remembers_markers(scan))
+
+    def choose(self, ids: Ids) -> Chosen:  # noqa: C901 - one filter per option
+        """Return which ids to list, in order."""
+        joined, query = ids.joined, self.query
+        wanted = np.ones(len(joined.ids), dtype=bool)
+        if self.producer_ids:
+            wanted &= np.isin(joined.ids, np.array(self.producer_ids, dtype=np.int64))
+        if self.since_ms is not None:
+            wanted &= joined.last_timestamp >= self.since_ms
+        if self.until_ms is not None:
+            wanted &= joined.first_timestamp <= self.until_ms
+        age = self.now_ms - joined.last_timestamp
+        for values, least, most in (
+            (joined.batches, query.min_batches, query.max_batches),
+            (joined.epochs, query.min_epochs, None),
+            (age, query.min_age_ms, query.max_age_ms),
+        ):
+            if least is not None:
+                wanted &= values >= least
+            if most is not None:
+                wanted &= values <= most
+        found = np.zeros(len(joined.ids), dtype=np.int32)
+        for producer_id, own in ids.findings.items():
+            if joined.holds(producer_id):
+                found[np.searchsorted(joined.ids, producer_id)] = len(own)
+        if query.with_findings:
+            wanted &= found > 0
+        chosen = np.flatnonzero(wanted)
+        keys: dict[SortKey, NDArray[np.int64] | NDArray[np.int32]] = {
+            SortKey.ID: joined.ids,
+            SortKey.FIRST: joined.first_timestamp,
+            SortKey.LAST: joined.last_timestamp,
+            SortKey.BATCHES: joined.batches,
+            SortKey.RECORDS: joined.records,
+            SortKey.EPOCHS: joined.epochs,
+            SortKey.PARTITIONS: joined.partitions,
+            SortKey.FINDINGS: found,
+        }
+        key = keys[query.sort][chosen].astype(np.int64)
+        if query.sort.descends != query.reverse:
+            key = -key
+        order = np.argsort(key, kind="stable")
+        return Chosen(chosen[order], key[order])
+
+    def figures(self, ids: Ids, chosen: Chosen) -> IdFigures:
+        """Return the figures of the chosen ids."""
+        return IdFigures.of(ids.joined, chosen.numbers, self.now_ms)
+
+    def first_seen(self, ids: Ids, chosen: Chosen) -> NDArray[np.int64]:
+        """Return when the chosen ids were seen first, ms, where a time is known."""
+        first = ids.joined.first_timestamp[chosen.numbers]
+        return first[first >= 0]
+
+    def producers(self, ids: Ids, numbers: Iterable[int]) -> Iterator[Producer]:
+        """Make the objects of ids by their numbers among those joined."""
+        coverages = [Coverage(steps) for steps in self.blocks]
+        return (self._producer(ids, number, coverages) for number in numbers)
+
+    def _producer(self, ids: Ids, number: int, coverages: Sequence[Coverage]) -> Producer:
+        joined = ids.joined
+        producer_id = int(joined.ids[number])
+        own = ids.findings.get(producer_id, ())
+        name = ids.names.get(producer_id)
+        entries = list(joined.entries(number))
+        clusters = (place.blocks for place, _ in entries if place.blocks is not None)
+        coverage = next((coverages[cluster] for cluster in clusters), None)
+        return Producer(
+            producer_id=producer_id,
+            transactional_id=name,
+            pattern=pattern_of(joined, number, name),
+            grants=() if coverage is None else tuple(map(_granted, coverage.holders(producer_id))),
+            partitions=[
+                producer_partition(place.key, row, own, remembers_markers=self.remembers_markers)
+                for place, row in entries
+            ],
+            first_timestamp=int(joined.first_timestamp[number]),
+            last_timestamp=int(joined.last_timestamp[number]),
+            batches=int(joined.batches[number]),
+            records=int(joined.records[number]),
+            epochs=int(joined.epochs[number]),
+            findings=tuple(finding.code for finding in own),
+        )
+
+
+class ListedProducers(Struct, frozen=True):
+    """A list of producer ids, and what makes tables of all that were chosen where an engine lists but some of them."""
+
+    result: ProducersResult
+    tables: "EngineTables | None" = None
 
 
 def list_producers(audit: Audit, kept: Sequence[ActivityRows], query: Query) -> ProducersResult:
     """List the producer ids that `query` and the audit's own filters choose; `kept` are the partitions' rows, in order."""
     scan = audit.result()
-    joined = join(audit.partitions, kept)
-    findings = _by_producer([finding for finding in scan.findings if query.includes(finding.code)])
-    names = audit.transactional_ids(joined.ids) if joined.is_transactional.any() else {}
-    chosen = _choose(joined, findings, audit, query)
-    lister = _Lister(audit, joined, findings, names, remembers_markers(scan))
-    blocks = [
-        _granted(entry) for book in audit.histories.clusters for entry in book.history.entries if _is_grant(entry)
+    held = [
+        ReplicaRows(number, part.producer_ids, own.rows)
+        for number, (part, own) in enumerate(zip(audit.partitions, kept, strict=True))
     ]
-    summary = {
-        **scan.summary.to_dict(),
-        "ids": id_summary(joined, chosen, audit.now()),
-        "blocks": [block_summary(book) for book in audit.histories.clusters],
-        "creators": top_creators(joined, chosen, names),
-    }
-    listed = chosen[:0] if query.summary_only else chosen[: query.limit]
+    joined = join(replica_places(audit.partitions, audit.histories), held)
+    transactional = joined.ids[joined.is_transactional]
+    names = audit.transactional_ids(transactional.tolist()) if len(transactional) else {}
+    ids = Ids(joined, by_producer(about_producers(scan.findings, query)), names)
+    listing = Listing.of(audit, query, scan)
+    chosen = listing.choose(ids)
+    figures = listing.figures(ids, chosen)
+    first_seen = figures.steps.counts(listing.first_seen(ids, chosen)) if figures.steps else np.empty(0, dtype=np.int64)
+    listed = chosen.numbers[:0] if query.summary_only else chosen.numbers[: query.limit]
+    kinds = top_creators(creators(joined, chosen.numbers, names))
+    return producers_result(audit, scan, figures, first_seen, kinds, query, _Listed(listing, ids, listed))
+
+
+def producers_result(  # noqa: PLR0913, PLR0917 - what was found out
+    audit: Audit,
+    scan: ScanResult,
+    figures: IdFigures,
+    first_seen: NDArray[np.int64],
+    kinds: Sequence[Creator],
+    query: Query,
+    listed: "_Listed | Sequence[Producer]",
+    omitted: int = 0,
+) -> ProducersResult:
+    """Put the result together; `omitted` ids were chosen and are only counted."""
+    clusters = audit.histories.clusters
     return ProducersResult(
         scan,
-        _Listing(lister, listed),
-        found=len(joined.ids),
+        listed,
+        found=figures.found,
         listed=len(listed),
-        blocks=blocks,
-        summary=summary,
+        blocks=[_granted(entry) for book in clusters for entry in book.history.entries if _is_grant(entry)],
+        summary={
+            **scan.summary.to_dict(),
+            "ids": figures.summary(figures.steps, first_seen),
+            "blocks": [block_summary(book) for book in clusters],
+            "creators": [creator.to_dict() for creator in kinds],
+        },
         limit=query.limit,
         detailed=bool(audit.options.producer_ids),
+        omitted=omitted,
     )
 
 
@@ -63,65 +221,32 @@ def remembers_markers(scan: ScanResult) -> bool:
     return newest is None or profile_for(newest).marker_sets_timestamp
 
 
-class _Listing(Struct, frozen=True):
+class _Listed(Struct, frozen=True):
     """Producers made while iterating, any number of times."""
 
-    lister: "_Lister"
-    chosen: NDArray[np.int64]
+    listing: Listing
+    ids: Ids
+    numbers: NDArray[np.int64]
 
     def __iter__(self) -> Iterator[Producer]:
-        return map(self.lister.producer, self.chosen.tolist())
+        return self.listing.producers(self.ids, self.numbers.tolist())
 
-
-class _Lister(Struct, frozen=True):
-    """Makes the objects of one id from the columns of all."""
-
-    audit: Audit
-    joined: Joined
-    findings: Mapping[int, Sequence[Finding]]
-    names: Mapping[int, str]
-    remembers_markers: bool
-
-    def producer(self, number: int) -> Producer:
-        """Make the `number`-th id of the joined columns."""
-        joined = self.joined
-        producer_id = int(joined.ids[number])
-        own = self.findings.get(producer_id, ())
-        partitions = [
-            self._partition(self.audit.partitions[place], joined.rows(place, row), own)
-            for place, row in joined.entries(number)
-        ]
-        places = [self.audit.partitions[place].directory.log_dir for place, _ in joined.entries(number)]
-        return Producer(
-            producer_id=producer_id,
-            transactional_id=self.names.get(producer_id),
-            pattern=pattern_of(joined, number, self.names.get(producer_id)),
-            grants=grants_of(self.audit.histories, places, producer_id),
-            partitions=partitions,
-            first_timestamp=int(joined.first_timestamp[number]),
-            last_timestamp=int(joined.last_timestamp[number]),
-            batches=int(joined.batches[number]),
-            records=int(joined.records[number]),
-            epochs=int(joined.epochs[number]),
-            findings=tuple(finding.code for finding in own),
-        )
-
-    def _partition(self, part: PartitionAudit, row: Rows, findings: Sequence[Finding]) -> ProducerPartition:
-        return producer_partition(part.directory, row, findings, remembers_markers=self.remembers_markers)
+    def __len__(self) -> int:
+        return len(self.numbers)
 
 
 def producer_partition(
-    directory: PartitionDirectory, row: Rows, findings: Sequence[Finding], *, remembers_markers: bool
+    place: tuple[str, int, str], row: Rows, findings: Sequence[AboutProducer], *, remembers_markers: bool
 ) -> ProducerPartition:
-    """Make the entry of one id in one partition from its row of ACTIVITY; of `findings`, those in this partition."""
-    place = (directory.topic, directory.partition, directory.replica)
+    """Make the entry of one id in one partition replica from its row of PRODUCER_ACTIVITY; of `findings`, those in it."""
+    topic, partition, replica = place
     timestamp = int(row["state_timestamp"] if remembers_markers else row["state_data_timestamp"])
     if not remembers_markers and row["state_sequence"] == NO_SEQUENCE:
         timestamp = NO_TIMESTAMP  # forgotten at the next expiry check or restart (KAFKA-9144)
     return ProducerPartition(
-        topic=directory.topic,
-        partition=directory.partition,
-        replica=directory.replica,
+        topic=topic,
+        partition=partition,
+        replica=replica,
         first_offset=int(row["first_offset"]),
         last_offset=int(row["last_offset"]),
         first_timestamp=int(row["first_timestamp"]),
@@ -139,19 +264,24 @@ def producer_partition(
             coordinator_epoch=int(row["state_coordinator_epoch"]),
             current_txn_start_offset=int(row["state_txn_offset"]),
         ),
-        findings=tuple(
-            finding.fingerprint for finding in findings if (finding.topic, finding.partition, finding.replica) == place
-        ),
+        findings=tuple(finding.fingerprint for finding in findings if finding.place == place),
     )
 
 
-def grants_of(histories: BlockHistories, log_dirs: Sequence[str], producer_id: int) -> tuple[GrantedBlock, ...]:
-    """Return the blocks that hold an id seen in these log directories, oldest first."""
-    for log_dir in log_dirs:
-        blocks = histories.of(log_dir)
-        if blocks is not None:
-            return tuple(_granted(entry) for entry in blocks.coverage.holders(producer_id))
-    return ()
+def about_producers(findings: Iterable[Finding], query: Query) -> Iterator[AboutProducer]:
+    """Yield what a list of producer ids shows of those findings that are about one and count."""
+    for finding in findings:
+        if finding.producer_id is not None and query.includes(finding.code):
+            place = finding.topic, finding.partition, finding.replica
+            yield AboutProducer(finding.producer_id, finding.code, finding.fingerprint, place)
+
+
+def by_producer(found: Iterable[AboutProducer]) -> dict[int, list[AboutProducer]]:
+    """Group by producer id."""
+    grouped: dict[int, list[AboutProducer]] = {}
+    for finding in found:
+        grouped.setdefault(finding.producer_id, []).append(finding)
+    return grouped
 
 
 def _is_grant(entry: BlockEntry) -> bool:
@@ -162,55 +292,3 @@ def _granted(entry: BlockEntry) -> GrantedBlock:
     assert entry.start is not None
     assert entry.end is not None
     return GrantedBlock(entry.start, entry.end, entry.broker, entry.version, entry.at_ms, entry.source)
-
-
-def _by_producer(findings: Sequence[Finding]) -> dict[int, list[Finding]]:
-    grouped: dict[int, list[Finding]] = {}
-    for finding in findings:
-        if finding.producer_id is not None:
-            grouped.setdefault(finding.producer_id, []).append(finding)
-    return grouped
-
-
-def _choose(joined: Joined, findings: Mapping[int, Sequence[Finding]], audit: Audit, query: Query) -> NDArray[np.int64]:  # noqa: C901 - one filter per option
-    """Return the numbers of the ids to list, in order."""
-    options, now = audit.options, audit.now()
-    wanted = np.ones(len(joined.ids), dtype=bool)
-    if options.producer_ids:
-        wanted &= np.isin(joined.ids, np.array(options.producer_ids, dtype=np.int64))
-    if options.since_ms is not None:
-        wanted &= joined.last_timestamp >= options.since_ms
-    if options.until_ms is not None:
-        wanted &= joined.first_timestamp <= options.until_ms
-    age = now - joined.last_timestamp
-    for values, least, most in (
-        (joined.batches, query.min_batches, query.max_batches),
-        (joined.epochs, query.min_epochs, None),
-        (age, query.min_age_ms, query.max_age_ms),
-    ):
-        if least is not None:
-            wanted &= values >= least
-        if most is not None:
-            wanted &= values <= most
-    found = np.zeros(len(joined.ids), dtype=np.int32)
-    for producer_id, own in findings.items():
-        if joined.holds(producer_id):
-            found[np.searchsorted(joined.ids, producer_id)] = len(own)
-    if query.with_findings:
-        wanted &= found > 0
-    chosen = np.flatnonzero(wanted)
-    keys: dict[SortKey, NDArray[np.int64] | NDArray[np.int32]] = {
-        SortKey.ID: joined.ids,
-        SortKey.FIRST: joined.first_timestamp,
-        SortKey.LAST: joined.last_timestamp,
-        SortKey.BATCHES: joined.batches,
-        SortKey.RECORDS: joined.records,
-        SortKey.EPOCHS: joined.epochs,
-        SortKey.PARTITIONS: joined.partitions,
-        SortKey.FINDINGS: found,
-    }
-    key = keys[query.sort][chosen]
-    if query.sort.descends != query.reverse:
-        key = -key
-    ordered: NDArray[np.int64] = chosen[np.argsort(key, kind="stable")]
-    return ordered

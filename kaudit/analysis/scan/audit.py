@@ -1,6 +1,7 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +14,10 @@ from kaudit.analysis.producer_ids.allocation_evidence import allocation_evidence
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
 from kaudit.analysis.replicas.moments import BrokerMoments, broker_moments, same_time
 from kaudit.analysis.scan.asked_for import missing_from_inputs, missing_producers
-from kaudit.analysis.scan.broker_versions import AUTO, given_version, inferred_versions
+from kaudit.analysis.scan.broker_versions import AUTO, ReadLevels, given_version, inferred_versions
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.command_line import asked_for
+from kaudit.analysis.scan.feature_levels import feature_levels
 from kaudit.analysis.scan.find_repeats import find_repeats
 from kaudit.analysis.scan.judging import FromOthers, Surroundings, complete_findings, judge, replicas_of
 from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited, without_digest
@@ -123,11 +125,13 @@ class Audit:
         read_coordinator: ReadCoordinator | None = None,
         rescan: Rescan | None = None,
         read_names: ReadNames | None = None,
+        read_levels: ReadLevels | None = None,
     ) -> None:
         self.options = options
         self._read_coordinator = read_coordinator or coordinator_of(open_source)
         self._rescan = rescan or rescan_here(open_source)
         self._read_names = read_names or names_of(open_source)
+        self._read_levels = read_levels or partial(feature_levels, open_source=open_source)
         self.layout = layout
         self.open_source = open_source
         self.histories = histories
@@ -270,10 +274,14 @@ class Audit:
             raise NothingToAuditError("; ".join(f"{entry.path}: {entry.reason}" for entry in producers))
         return [*missing_from_inputs(self.options, self.layout), *producers]
 
-    def transactional_ids(self, wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
+    def transactional_ids(self, wanted: Collection[int] | None) -> Mapping[int, str]:
         """Return the transactional id of each wanted producer id that __transaction_state names; of all if None."""
-        directories = [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
-        return self._read_names(directories, wanted)
+        return self._read_names(self.coordinator_logs, None if wanted is None else np.fromiter(wanted, dtype=np.int64))
+
+    @property
+    def coordinator_logs(self) -> Sequence[PartitionDirectory]:
+        """The partitions of __transaction_state among the inputs."""
+        return [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
 
     def high_watermarks(self) -> Mapping[tuple[str, int, str], int]:
         """Return what replication-offset-checkpoint says, by topic, partition and replica."""
@@ -323,7 +331,7 @@ class Audit:
         return inferred_versions(
             self.layout,
             self.partitions,
-            self.open_source,
+            self._read_levels,
             flexible_transaction_value=any(moment.reader.has_flexible_value for moment in moments),
         )
 

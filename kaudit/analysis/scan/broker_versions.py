@@ -1,18 +1,20 @@
 """Which broker versions a scan goes by: the one the user gives, else what the logs and the files beside them show."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
+from kaudit.analysis.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION
 from kaudit.analysis.scan.options import UsageError
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.broker.releases.profile import UnknownVersionError, VersionRange, all_releases, profile_for
 from kaudit.broker.releases.version import Version
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.model.result import BrokerVersions
-from kaudit.source.layout import Layout
+from kaudit.source.cluster_metadata import CLUSTER_METADATA
+from kaudit.source.layout import Layout, PartitionDirectory
 
 AUTO = "auto"
+ReadLevels = Callable[[Sequence[PartitionDirectory]], Mapping[str, int]]
+"""Returns the levels of features that replicas of __cluster_metadata name."""
 
 
 def given_version(requested: str) -> tuple[VersionRange, BrokerVersions]:
@@ -43,7 +45,7 @@ def _of_brokers(names: Sequence[str]) -> tuple[VersionRange, BrokerVersions]:
 
 
 def inferred_versions(
-    layout: Layout, parts: Sequence[PartitionAudit], open_source: OpenSource, *, flexible_transaction_value: bool
+    layout: Layout, parts: Sequence[PartitionAudit], read_levels: ReadLevels, *, flexible_transaction_value: bool
 ) -> tuple[VersionRange, BrokerVersions]:
     """Return the versions that can have written what is there.
 
@@ -52,7 +54,8 @@ def inferred_versions(
     if layout.evidence.broker_versions:
         return _of_brokers(layout.evidence.broker_versions)
     meta = layout.evidence.meta_properties
-    features = {**layout.evidence.features, **feature_levels(layout.everything, open_source)}
+    logs = [entry for entry in layout.everything if entry.topic == CLUSTER_METADATA]
+    features = {**layout.evidence.features, **(read_levels(logs) if logs else {})}
     found, because = infer_range(
         VersionEvidence(
             has_delete_horizon=any(part.counts.delete_horizons for part in parts),

@@ -3,7 +3,7 @@
 They are kept and written one partition at a time: no process ever holds more than one partition's.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +21,7 @@ from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.timelines.timeline import partition_timelines
 from kaudit.model.finding import Finding
-from kaudit.model.producer_listing import ProducerPartition
+from kaudit.model.producer_listing import Producer, ProducerPartition
 from kaudit.model.result import ScanResult, Timeline
 
 Piece = tuple[str, bytes]
@@ -83,9 +83,7 @@ class PartitionHistory(Struct, frozen=True):
         `remembers_markers`: the brokers in question renew a producer's timestamp with a marker (2.4.1 and later).
         """
         for row in np.argsort(self.producer_ids, kind="stable").tolist():
-            activity = producer_partition(
-                self.partition.directory, self.activity[row], (), remembers_markers=remembers_markers
-            )
+            activity = producer_partition(self.key, self.activity[row], (), remembers_markers=remembers_markers)
             yield int(self.producer_ids[row]), activity
 
 
@@ -95,6 +93,10 @@ HistoryWriter = Callable[[PartitionHistory, Sequence[Finding], bool], Iterator[P
 
 class TableWriter(Protocol):
     """Makes rows of an audit's tables where its partitions are judged."""
+
+    @property
+    def looks_up_names(self) -> bool:
+        """Whether the rows of all producer ids are to have the transactional ids that __transaction_state names."""
 
     def tables(self, *, batches: bool) -> Sequence[str]:
         """Return the names of all tables that there are pieces of; `batches`: that of batches too."""
@@ -108,6 +110,9 @@ class TableWriter(Protocol):
     def of_findings(self, findings: Sequence[Finding]) -> Iterator[Piece]:
         """Yield the rows of findings."""
 
+    def of_scan(self, findings: Sequence[Finding]) -> Iterator[Piece]:
+        """Yield the rows of what belongs to no partition, these findings among it."""
+
     def of_replica(
         self,
         history: PartitionHistory,
@@ -116,6 +121,9 @@ class TableWriter(Protocol):
         /,
     ) -> Iterator[Piece]:
         """Yield the rows of a partition replica, its findings' left out."""
+
+    def of_producers(self, producers: Sequence[Producer]) -> Iterator[Piece]:
+        """Yield the rows of `producers` of these, in their order: where an engine lists producer ids."""
 
 
 class EngineTables(Protocol):
@@ -130,6 +138,10 @@ class EngineTables(Protocol):
         """Write all tables where `url` says, and return the run's id."""
 
 
+def _no_names(wanted: Collection[int] | None) -> Mapping[int, str]:  # noqa: ARG001 - nothing is known of any
+    return {}
+
+
 class RecordedScan(Struct, frozen=True):
     """A scan whose producers' histories can be written afterwards, with the findings that are reported."""
 
@@ -139,6 +151,6 @@ class RecordedScan(Struct, frozen=True):
     """Reads everything once more, for a row of each batch."""
     high_watermarks: Callable[[], Mapping[tuple[str, int, str], int]] = dict
     """Returns what replication-offset-checkpoint says, by topic, partition and replica."""
-    transactional_ids: Callable[[], Mapping[int, str]] = dict
-    """Reads the transactional ids that __transaction_state names, by producer id."""
+    transactional_ids: Callable[[Collection[int] | None], Mapping[int, str]] = _no_names
+    """Reads the transactional ids that __transaction_state names of these producer ids, of all if None."""
     tables: EngineTables | None = None

@@ -43,7 +43,7 @@ def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
 def with_names(audit: Audit, timelines: Sequence[Timeline]) -> list[Timeline]:
     """Return the timelines with the transactional ids that __transaction_state names."""
     transactional = {timeline.producer_id for timeline in timelines if any(map(_is_transactional, timeline.entries))}
-    names = audit.transactional_ids(np.array(sorted(transactional), dtype=np.int64)) if transactional else {}
+    names = audit.transactional_ids(transactional) if transactional else {}
     return [
         replace(entry, transactional_id=names.get(entry.producer_id, entry.transactional_id)) for entry in timelines
     ]

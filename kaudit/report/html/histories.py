@@ -32,7 +32,7 @@ def histories_of(result: ScanResult, options: RenderOptions, shown: Collection[K
         writer = PageWriter(
             room={own: rooms[key] for own, key in named.items() if key in rooms},
             producer_ids=options.producer_ids,
-            names=recorded.transactional_ids(),
+            names=recorded.transactional_ids(options.producer_ids),
         )
         for _, piece in recorded.write_histories(writer, _own(result.findings, named)):
             page: PartitionPage = unpack(piece)

@@ -179,5 +179,7 @@ def _of_shown_incident(row: FindingRow, incidents: int) -> FindingRow:
 def _listing(result: ProducersResult, partitions: Mapping[Key, int]) -> _More:
     rows = within(producer_rows(result, partitions), _FOR_PRODUCERS)
     shown = len({row.producer_id for row in rows})
-    left_out = _cut("producer ids of the listing", result.listed - shown, "kaudit producers --output-format jsonl")
+    everything = "parquet" if result.omitted else "jsonl"
+    hidden = result.listed + result.omitted - shown
+    left_out = _cut("producer ids of the listing", hidden, f"kaudit producers --output-format {everything}")
     return _More(producers=rows, left_out=left_out)

@@ -8,20 +8,32 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.analysis.producer_ids.histograms import COUNTS, IDLE_TIMES_MS, LIFETIMES_MS, histogram, steps_of_time
+from kaudit.analysis.producer_ids.histograms import (
+    COUNTS,
+    IDLE_TIMES_MS,
+    LIFETIMES_MS,
+    TimeSteps,
+    counts_between,
+    histogram,
+)
 from kaudit.cli.app import run
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 2**62)), st.sampled_from([COUNTS, LIFETIMES_MS, IDLE_TIMES_MS]))
 def test_each_value_is_counted_in_its_bucket(values, bounds):
-    buckets: Any = histogram(np.array(values, dtype=np.int64), bounds)
+    buckets: Any = histogram(counts_between(np.array(values, dtype=np.int64), bounds), bounds)
     for bucket in buckets:
         last = 2**63 if bucket["to"] is None else bucket["to"]
         assert bucket["ids"] == sum(bucket["from"] <= value <= last for value in values)
     assert sum(bucket["ids"] for bucket in buckets) == len(values)
     assert all(before["to"] + 1 == after["from"] for before, after in pairwise(buckets))
     assert not buckets or (buckets[0]["ids"] and buckets[-1]["ids"])
+
+
+def steps_of_time(timestamps):
+    steps = TimeSteps.between(int(timestamps.min()), int(timestamps.max()))
+    return steps.rows(steps.counts(timestamps))
 
 
 @settings(deadline=None)

@@ -4,9 +4,10 @@ import struct
 
 import pytest
 
+from kaudit.analysis.producer_ids import block_sources, metadata_log
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
-from kaudit.engines import local
+from kaudit.engines import local, spark
 from kaudit.model.finding import Severity
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, record, sealed_records
 
@@ -85,6 +86,49 @@ def test_the_next_block_follows_the_newest_snapshot(cluster):
 def test_feature_levels_are_read_from_snapshots_too(cluster):
     told = local.scan(ScanOptions([str(cluster)], jobs=1), SilentProgress()).broker_version
     assert any("metadata.version" in reason for reason in told.because)
+
+
+def test_the_newest_grants_are_used_and_the_others_counted(cluster, monkeypatch):
+    monkeypatch.setattr(metadata_log, "METADATA_GRANTS", 2)
+    monkeypatch.setattr(block_sources, "METADATA_GRANTS", 2)
+    assert blocks(cluster) == [(2000, 2999, 2, None), (3000, 3999, 3, BASE_TIMESTAMP)]
+    result = local.scan(ScanOptions([str(cluster)], jobs=1), SilentProgress())
+    (note,) = (note for note in result.not_audited if note.path.endswith("__cluster_metadata-0"))
+    assert note.reason == "producer id blocks: the newest 2 are used, 1 older ones are not"
+    # of what was granted before them nothing is known: 2500 and 3500 are in the two that are used
+    assert [found.code for found in result.findings if found.severity > Severity.NOTE] == []
+
+
+def test_damaged_places_of_a_metadata_log_are_told_up_to_a_number(cluster, monkeypatch):
+    monkeypatch.setattr(block_sources, "METADATA_PROBLEMS", 1)
+    for name in (f"{200:020d}-{1:010d}.checkpoint", f"{400:020d}-{1:010d}.checkpoint"):
+        path = cluster / "__cluster_metadata-0" / name
+        path.write_bytes(path.read_bytes()[:-10])
+    result = local.scan(ScanOptions([str(cluster)], jobs=1), SilentProgress())
+    told = [note for note in result.not_audited if note.reason.startswith("producer id blocks: ")]
+    assert [note.path.rpartition(".")[2] for note in told[:1]] == ["checkpoint"]
+    assert [note.reason for note in told[1:]] == ["producer id blocks: 1 more damaged places"]
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_spark_reads_metadata_logs_in_tasks(spark_session, cluster, monkeypatch):
+    options = ScanOptions([str(cluster)])
+    ours = local.producers(options, SilentProgress(), Query())
+
+    def read(*arguments, **more):
+        raise AssertionError("read on the driver")
+
+    monkeypatch.setattr(block_sources, "read_metadata_log", read)
+    monkeypatch.setattr("kaudit.analysis.scan.audit.feature_levels", read)
+    monkeypatch.setattr("kaudit.engines.spark.feature_levels", read)
+    theirs = spark.producers(options, SilentProgress(), Query())
+    assert theirs.blocks == ours.blocks != []
+    assert list(theirs.producers) == list(ours.producers) != []
+    assert theirs.summary == ours.summary
+    assert theirs.scan == ours.scan
+    named = ScanOptions([str(cluster / "t-0")], metadata=str(cluster))
+    assert spark.producers(named, SilentProgress(), Query()).blocks == ours.blocks
 
 
 def test_a_damaged_snapshot_is_told_and_the_rest_used(cluster):

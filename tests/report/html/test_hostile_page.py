@@ -87,7 +87,7 @@ def test_transactional_ids_cannot_change_the_page(tmp_path, text):
         log.append(batch)
     log.write(tmp_path / "orders-0")
     with local.record(ScanOptions([str(tmp_path)]), SilentProgress()) as recorded:
-        named = replace(recorded, transactional_ids=lambda: {7: text})
+        named = replace(recorded, transactional_ids=lambda wanted: {7: text})
         rendered = render_scan(recorded.result, RenderOptions(recorded={None: named}))
     page = Page(rendered)
     lanes = page.columns(0)["lanes"]
@@ -106,7 +106,9 @@ def test_names_beyond_all_measure_are_left_out(tmp_path, monkeypatch):
         log.append(data(number, 0, 0))
     log.write(tmp_path / "orders-0")
     with local.record(ScanOptions([str(tmp_path)]), SilentProgress()) as recorded:
-        named = replace(recorded, transactional_ids=lambda: {number: f"{number}" * 30_000 for number in range(50)})
+        named = replace(
+            recorded, transactional_ids=lambda wanted: {number: f"{number}" * 30_000 for number in range(50)}
+        )
         monkeypatch.setattr(report_page, "BUDGET", 700_000)
         rendered = render_scan(recorded.result, RenderOptions(recorded={None: named}))
     page = Page(rendered)
