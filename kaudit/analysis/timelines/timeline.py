@@ -1,8 +1,6 @@
 """Producers' histories for people: runs, markers, missing offsets and findings in offset order."""
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,15 +12,14 @@ from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows
 from kaudit.analysis.timelines.merged_runs import NO_MARKER, merged_runs
+from kaudit.analysis.timelines.missing_entries import MissingEntries
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns, Row, joined
-from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Finding
 from kaudit.model.result import Timeline, TimelineResult
 
 Entry = dict[str, Any]
 _LAST = 2**63
-_FIRST_OFFSET = attrgetter("first_offset")
 _OUTCOMES = {ABORT_MARKER: "aborted", COMMIT_MARKER: "committed"}
 
 
@@ -74,14 +71,14 @@ def partition_timelines(
     ids = producer_ids_of(rows)
     directory = partition.directory
     opened = {entry.producer_id: entry.first_offset for entry in reversed(partition.opened)}
-    missing = sorted(partition.missing, key=_FIRST_OFFSET)
+    missing = MissingEntries(partition)
     for producer_id in ids.tolist():
         own_runs = runs[_slice(runs, producer_id)]
         own_markers = markers[_slice(markers, producer_id)]
         own = by_producer.get(producer_id, [])
         entries = [_run(run, markers) for run in own_runs]
         entries += [_marker(marker) for marker in own_markers]
-        entries += _missing(partition, missing, own_runs, own_markers)
+        entries += missing.of_producer(own_runs, own_markers)
         if events is not None:
             entries.sort(key=_offset_of)
             entries += events.entries(producer_id, entries, shared=len(ids) <= MAX_SHARED)
@@ -144,46 +141,6 @@ def _marker(marker: Row) -> Entry:
         "coordinator_epoch": None if unreported else int(marker["coordinator_epoch"]),
         "type": names.get(int(marker["type"]), "CLEANED"),
         "timestamp": int(marker["timestamp"]),
-    }
-
-
-def _missing(
-    partition: PartitionAudit, missing: Sequence[MissingOffsets], runs: Columns, markers: Columns
-) -> list[Entry]:
-    """Offsets of `missing`, by offset, within this producer's span, and those before the log if its first sequence is not 0."""
-    entries: list[Entry] = []
-    offsets = [int(rows[name][0]) for rows, name in ((runs, "first_offset"), (markers, "offset")) if len(rows)]
-    ends = [int(rows[name][-1]) for rows, name in ((runs, "last_offset"), (markers, "offset")) if len(rows)]
-    start = partition.directory.segments[0].base_offset if partition.directory.segments else 0
-    start = max(start, partition.directory.log_start_offset or 0)
-    if start > 0 and len(runs) and int(runs["first_sequence"][0]) > 0:
-        entries.append(_missing_entry(0, start - 1, MissingCause.LOG_START))
-    if offsets:
-        within = slice(
-            bisect_left(missing, min(offsets), key=_FIRST_OFFSET), bisect_right(missing, max(ends), key=_FIRST_OFFSET)
-        )
-        entries += [
-            _missing_entry(gap.first_offset, gap.last_offset, missing_cause(partition, gap))
-            for gap in missing[within]
-            if gap.last_offset <= max(ends)
-        ]
-    return entries
-
-
-def missing_cause(partition: PartitionAudit, gap: MissingOffsets) -> MissingCause:
-    """Return why these offsets are missing, now that it is known whether the partition is compacted."""
-    if partition.compacted and gap.cause in (MissingCause.UNKNOWN, MissingCause.MISSING_SEGMENT):
-        return MissingCause.COMPACTION
-    return gap.cause
-
-
-def _missing_entry(first: int, last: int, cause: MissingCause) -> Entry:
-    return {
-        "kind": "missing",
-        "first_offset": first,
-        "last_offset": last,
-        "offsets": last - first + 1,
-        "cause": cause.value,
     }
 
 

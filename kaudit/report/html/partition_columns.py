@@ -11,8 +11,9 @@ from kaudit.analysis.scan.rows import MARKER, Rows
 from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.analysis.timelines.activity_over_time import ActivityOverTime, activity_over_time
 from kaudit.analysis.timelines.merged_runs import MERGED_RUN
+from kaudit.analysis.timelines.missing_entries import missing_cause
 from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
-from kaudit.analysis.timelines.timeline import in_order, missing_cause
+from kaudit.analysis.timelines.timeline import in_order
 from kaudit.model.columns import Columns, no_rows
 from kaudit.model.finding import Finding
 from kaudit.report.html.coarser import fitted

@@ -1,10 +1,14 @@
 """A timeline for each of many producers looks at what the partition has of that producer only."""
 
+from collections import Counter
+from itertools import pairwise
+
 import pytest
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.analysis.timelines import timeline as timelines
+from kaudit.analysis.timelines.missing_entries import LISTED
 from kaudit.engines.local import timeline
 from tests.logs import Log, data
 
@@ -57,3 +61,39 @@ def test_open_transactions_and_holes_are_looked_at_once_not_for_each_producer(tm
     length = 2 + HOLE
     assert found == [(number, number * length, [(number * length + 1, HOLE)]) for number in range(PRODUCERS)]
     assert 0 < len(looked_at) < 20 * PRODUCERS
+
+
+def test_of_many_missing_ranges_a_timeline_names_the_first_and_the_sum_of_the_rest(tmp_path):
+    log = Log()
+    log.append(data(1, 0, 0, payload=b"x"))
+    for number in range(30):
+        log.skip(1 + number % 2)
+        log.append(data(2, 0, number, payload=b"x"))
+    log.append(data(1, 0, 1, payload=b"x"))
+    log.write(tmp_path / "t-0")
+    holes = [(after, before) for after, before in pairwise(batch.base_offset for batch in log.batches[:-1])]
+    first, second = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress()).timelines
+    found = [entry for entry in first.entries if entry["kind"] == "missing"]
+    assert [(entry["first_offset"], entry["last_offset"]) for entry in found[:-1]] == [
+        (after + 1, before - 1) for after, before in holes[:LISTED]
+    ]
+    rest = found[-1]
+    assert (rest["first_offset"], rest["last_offset"]) == (holes[LISTED][0] + 1, holes[-1][1] - 1)
+    assert rest["offsets"] == sum(before - after - 1 for after, before in holes[LISTED:])
+    assert {entry["cause"] for entry in found} == {"unknown"}
+    kinds = Counter(entry["kind"] for entry in second.entries)
+    assert kinds["missing"] <= (LISTED + 1) * kinds["run"]
+    counted = [entry["offsets"] for entry in second.entries if entry["kind"] == "missing"]
+    assert sum(counted) == sum(before - after - 1 for after, before in holes[1:])
+
+
+def test_entries_do_not_grow_with_producers_times_missing_ranges(tmp_path):
+    log = Log()
+    for sequence in range(2):
+        for producer_id in range(PRODUCERS):
+            log.append(data(producer_id, 0, sequence, payload=b"x"))
+            log.skip(1)
+    log.write(tmp_path / "t-0")
+    result = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
+    missing = sum(Counter(entry["kind"] for entry in own.entries)["missing"] for own in result.timelines)
+    assert missing <= PRODUCERS * 2 * (LISTED + 1)
