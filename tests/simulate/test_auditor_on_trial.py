@@ -164,6 +164,8 @@ def test_what_forgetful_brokers_write_twice_is_found_to_the_offset(tmp_path_fact
     [
         pytest.param(60151, id="an idle producer expired before its empty transaction was aborted"),
         pytest.param(80435, id="a replica forgot what was deleted"),
+        pytest.param(80473, id="a batch fails while the epoch is raised"),
+        pytest.param(81772, id="a state was rebuilt from a marker that is deleted by now"),
         pytest.param(81232, id="an open transaction was deleted"),
         pytest.param(61032, id="the sequences of a batch given up were used again"),
     ],

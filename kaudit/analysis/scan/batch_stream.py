@@ -191,10 +191,14 @@ class _Reader:
             self.framing.meet_obstacle()
             return memoryview(b""), _NO_BATCH
         mean = self.framing.mean_size or 0
+        stride = max(_STRIDE_BYTES, int(mean) * _STRIDE_BATCHES)
         # a range that was cut at boundaries ends where a batch does: what lies behind it is not read for nothing
         most = max(stop - at, HEADER_SIZE)
-        view = self.window.load(at, min(max(_STRIDE_BYTES, int(mean) * _STRIDE_BATCHES), most))
+        view = self.window.load(at, min(stride, most))
         walked = self.framing.follow(view, 0, len(view), stop - at)
+        if most < stride and walked.valid and walked.stop < stop - at:  # the last one claims bytes behind the range
+            view = self.window.load(at, stride)
+            walked = self.framing.follow(view, 0, len(view), stop - at)
         if not len(walked.positions) and walked.valid and at + len(view) < self.window.end:
             view = self.window.load(at)
             walked = self.framing.follow(view, 0, len(view), stop - at)

@@ -25,7 +25,10 @@ class ReplicaState(Struct):
 
     versions: tuple[ProducerStateManager, ...]
     forgetful: tuple[ProducerStateManager, ...]
-    """The same, had each forgotten what lies below the log start, and a producer whenever it was idle for long enough."""
+    """The same, had each forgotten a producer whenever it was idle for long enough, and what lies below the log start.
+
+    That may have been all but a marker, when the log start was lower and a broker rebuilt its state from there.
+    """
     log_start: int
     asked: frozenset[tuple[int, int]]
     """(producer id, last offset) of the batches a snapshot names."""
@@ -33,6 +36,8 @@ class ReplicaState(Struct):
     markers: set[tuple[int, int]] = field(default_factory=set)
     """Those of `present` that are markers."""
     first_offset: int | None = None
+    begun: set[int] = field(default_factory=set)
+    """Producer ids with a batch from the log start on."""
 
     def take(self, batches: Batches) -> None:
         """Replicate these batches."""
@@ -47,9 +52,16 @@ class ReplicaState(Struct):
                     self.markers.add(key)
             for producers in self.versions:
                 producers.replicate((batch,))
-            for producers in self.forgetful if key[1] >= self.log_start else ():
+            is_deleted = key[1] < self.log_start
+            if is_deleted and not isinstance(batch, MarkerBatch):
+                continue
+            for producers in self.forgetful:
+                if is_deleted or batch.producer_id not in self.begun:
+                    producers.forget_producer(batch.producer_id)
                 producers.expire_producer(batch.producer_id, row[_MAX_TIMESTAMP], SHORTEST_EXPIRATION_MS)
                 producers.replicate((batch,))
+            if not is_deleted:
+                self.begun.add(batch.producer_id)
 
 
 _BASE_OFFSET, _LAST_OFFSET_DELTA, _MAX_TIMESTAMP, _PRODUCER_ID = (

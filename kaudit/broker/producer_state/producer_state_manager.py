@@ -83,7 +83,11 @@ class ProducerStateManager:
     def expire_producer(self, producer_id: int, now: int, limit: int) -> None:
         """Drop one entry if it is idle at `now`, by its records' time (both in ms)."""
         if self.get(producer_id).is_expired(now, limit):
-            self.states.pop(producer_id, None)
+            self.forget_producer(producer_id)
+
+    def forget_producer(self, producer_id: int) -> None:
+        """Drop one entry."""
+        self.states.pop(producer_id, None)
 
     def advance_log_start(self, log_start: int) -> None:
         """Forget what a release forgets when the log start moves up (ProducerStateManager.truncateHead)."""

@@ -87,6 +87,14 @@ class _PendingEndTxn(Struct):
 
 
 _Pending = InitProducerIdRequest | AddPartitionsToTxnRequest | _PendingEndTxn
+_END = 2
+
+
+def _priority(pending: _Pending) -> int:
+    """Return a request's place among those that wait. Source: TransactionManager.Priority."""
+    if isinstance(pending, InitProducerIdRequest):
+        return 0 if pending.producer == NO_PRODUCER else _END + 1  # the epoch is raised when the transaction has ended
+    return 1 if isinstance(pending, AddPartitionsToTxnRequest) else _END
 
 
 _CAN_FAIL = _VALID_SOURCES[TransactionManagerState.ABORTABLE_ERROR]
@@ -126,7 +134,7 @@ class TxnRequestHandler:
     def initialize(self) -> None:
         """Ask for a producer id. Source: initializeTransactions, bumpIdempotentEpochAndResetIdIfNeeded."""
         self._transition_to(TransactionManagerState.INITIALIZING)
-        self._pending.append(self._init_request(NO_PRODUCER))
+        self._enqueue(self._init_request(NO_PRODUCER))
         self._wake()
 
     def begin(self) -> None:
@@ -147,7 +155,7 @@ class TxnRequestHandler:
         self._transition_to(TransactionManagerState.COMMITTING if commit else TransactionManagerState.ABORTING)
         if not commit:
             self._new_partitions.clear()
-        self._pending.append(_PendingEndTxn(commit))
+        self._enqueue(_PendingEndTxn(commit))
         self._wake()
 
     # -- calls of the sender -------------------------------------------------------------------------------------------
@@ -172,11 +180,11 @@ class TxnRequestHandler:
         if not manager.transactional and not manager.has_producer_id and not self._pending:
             if self.state is not TransactionManagerState.INITIALIZING:
                 self.state = TransactionManagerState.INITIALIZING
-            self._pending.append(self._init_request(NO_PRODUCER))
+            self._enqueue(self._init_request(NO_PRODUCER))
         if self._new_partitions and self.state is not TransactionManagerState.ABORTABLE_ERROR:
             self._pending_partitions.update(self._new_partitions)
             self._new_partitions.clear()
-            self._pending.appendleft(self._add_request(tuple(self._pending_partitions)))
+            self._enqueue(self._add_request(tuple(self._pending_partitions)))
         while self._pending:
             following = self._pending[0]
             if isinstance(following, _PendingEndTxn):
@@ -225,9 +233,14 @@ class TxnRequestHandler:
             self._bump_required = True
         if self.state in _CAN_FAIL:
             self.last_error = error
-            self._pending = deque(item for item in self._pending if not isinstance(item, _PendingEndTxn))
+            # what ends the transaction or begins a new epoch waits for the application's abort
+            self._pending = deque(item for item in self._pending if _priority(item) < _END)
             if self.state is not TransactionManagerState.ABORTABLE_ERROR:
                 self._transition_to(TransactionManagerState.ABORTABLE_ERROR)
+
+    def _enqueue(self, request: _Pending) -> None:
+        self._pending.append(request)
+        self._pending = deque(sorted(self._pending, key=_priority))
 
     # -- requests ----------------------------------------------------------------------------------------------------
     def _init_request(self, producer: tuple[int, int]) -> InitProducerIdRequest:
@@ -276,7 +289,7 @@ class TxnRequestHandler:
 
     def _lost(self, pending: _Pending) -> None:
         self._in_flight = False
-        self._pending.appendleft(pending)
+        self._enqueue(pending)
         self._not_before = self._clock.now + self._config.retry_backoff_ms
         self._client.metadata.request_update()
         self._wake()
@@ -303,7 +316,7 @@ class TxnRequestHandler:
         elif isinstance(pending, AddPartitionsToTxnRequest) and not self._manager.partitions_in_transaction:
             wait = min(wait, _CONCURRENT_BACKOFF_MS)
         self._not_before = self._clock.now + wait
-        self._pending.appendleft(pending)
+        self._enqueue(pending)
 
     def _refused(self, request: KafkaRequest, error: KafkaError) -> None:
         """Abort the transaction, or fail. Source: handleResponse of the handlers of each request."""
@@ -359,7 +372,7 @@ class TxnRequestHandler:
         self._started = False
         if self._bump_required and not self._versions.transaction_version2:
             self._transition_to(TransactionManagerState.INITIALIZING)
-            self._pending.append(self._init_request(manager.producer))
+            self._enqueue(self._init_request(manager.producer))
         else:
             self._bump_required = False
             self._transition_to(TransactionManagerState.READY)

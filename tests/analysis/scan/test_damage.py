@@ -221,6 +221,20 @@ def damaged_logs(draw):
     return bytes(content)
 
 
+def test_a_batch_that_claims_bytes_behind_its_range_is_one_damage_with_the_one_before(tmp_path):
+    log = Log()
+    for number in range(6):
+        log.append(data(0, 0, number, 1, payload=b"%d" % number))
+    content = bytearray(log.encode())
+    del content[20:70]
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    (directory / f"{0:020d}.log").write_bytes(content)
+    for chunk_bytes in (None, 60):
+        (found,) = run(directory, chunk_bytes=chunk_bytes).findings
+        assert (found.code, found.position, found.evidence["resynchronised_at"]) == ("KA003", 0, 88)
+
+
 @SMALL
 @given(damaged_logs(), st.integers(60, 400))
 def test_cutting_a_damaged_log_anywhere_changes_nothing(tmp_path_factory, content, chunk_bytes):
