@@ -196,7 +196,7 @@ def test_snapshots_that_differ_take_one_reading_of_the_log(tmp_path, monkeypatch
         read.append(where)
         return stream_batches(*where, **how)
 
-    monkeypatch.setattr("kaudit.analysis.sidefiles.replica_state.stream_batches", stream)
+    monkeypatch.setattr("kaudit.analysis.scan.small_segments.stream_batches", stream)
     findings = audited(directory).findings
     assert [found.offset for found in findings if found.producer_id == 7] == [*range(4, 40, 4)]
     assert len(read) == 1

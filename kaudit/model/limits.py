@@ -51,7 +51,7 @@ PRODUCER_REPLICAS: Final = 100_000
 METADATA_GRANTS: Final = 100_000
 """Blocks of producer ids of one replica of __cluster_metadata, the newest: those of 100,000,000 ids."""
 METADATA_PROBLEMS: Final = 1000
-"""Damaged places of one replica of __cluster_metadata that are told one by one."""
+"""Damaged places of one replica of __cluster_metadata that are listed one by one."""
 CHUNK_ROWS: Final = 1 << 21
 """Rows of one kind that a stored chunk may have: no chunk has so many batches."""
 PACKED_CHUNK_BYTES: Final = 1 << 30
