@@ -1,9 +1,9 @@
-"""`kaudit diff --fingerprint`: what it costs beside `kaudit diff` of the log with itself, and how large its documents are.
+"""Digests: what `kaudit diff --fingerprint` costs beside `kaudit diff`, `kaudit scan --digests` beside `kaudit scan`, and their documents' sizes.
 
     uv run python -m benchmarks.bench_fingerprint [--mebibytes 128] [--rounds 5] [--directory DIR]
 
 Prints medians of CPU seconds (one process) and their ratio by turns, for batches of 113 bytes and of 16 KiB, and the bytes of
-a fingerprint of one partition and of a thousand, as one JSON object. `diff` reads two replicas, a fingerprint one.
+a fingerprint of one partition and of a thousand, as one JSON object. `diff` reads two replicas, the others one.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def write_log(partition: Path, size: int, batch_bytes: int) -> None:
 
 
 def cpu_seconds(*arguments: str) -> float:
-    process = subprocess.Popen([sys.executable, "-m", "kaudit", "diff", "-q", *arguments], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "kaudit", *arguments, "-q"], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     return usage.ru_utime + usage.ru_stime
@@ -62,16 +62,22 @@ def main() -> int:
                 write_log(directory / "orders-0", options.mebibytes << 20, batch_bytes)
             turns = [
                 (
-                    cpu_seconds("--jobs", "1", "--fingerprint", str(log)),
-                    cpu_seconds("--jobs", "1", str(log), str(copy)),
+                    cpu_seconds("diff", "--jobs", "1", "--fingerprint", str(log)),
+                    cpu_seconds("diff", "--jobs", "1", str(log), str(copy)),
+                    cpu_seconds("scan", "--jobs", "1", "--digests", str(log)),
+                    cpu_seconds("scan", "--jobs", "1", str(log)),
                 )
                 for _ in range(options.rounds)
             ]
-            ratio = statistics.median(fingerprint / diff for fingerprint, diff in turns)
+            ratio = statistics.median(fingerprint / diff for fingerprint, diff, _, _ in turns)
+            named = statistics.median(digests / scan for _, _, digests, scan in turns)
             result[f"batches of {batch_bytes} bytes"] = {
                 "fingerprint_cpu_s": round(statistics.median(turn[0] for turn in turns), 3),
                 "diff_of_two_cpu_s": round(statistics.median(turn[1] for turn in turns), 3),
                 "ratio": round(ratio, 3),
+                "scan_digests_cpu_s": round(statistics.median(turn[2] for turn in turns), 3),
+                "scan_cpu_s": round(statistics.median(turn[3] for turn in turns), 3),
+                "scan_ratio": round(named, 3),
                 "document_bytes": document_bytes(log),
             }
         site = Path(place) / "site"
