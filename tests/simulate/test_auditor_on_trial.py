@@ -92,7 +92,8 @@ def compare(findings, truth, *, forgetful: bool) -> None:
     others = {finding.code for finding in alarms} - set(SEVERITIES) - EITHER | {
         code for code in FORGOTTEN if places[code]
     }
-    assert others <= (FORGOTTEN if forgetful else set())
+    hanging = places["KA304"] <= set(truth.open_transactions.values())  # a late write began what nobody ends
+    assert others - ({"KA304"} if hanging else set()) <= (FORGOTTEN if forgetful else set())
 
 
 def compare_impact(findings, truth) -> None:
@@ -166,6 +167,7 @@ def test_what_forgetful_brokers_write_twice_is_found_to_the_offset(tmp_path_fact
         pytest.param(80435, id="a replica forgot what was deleted"),
         pytest.param(80473, id="a batch fails while the epoch is raised"),
         pytest.param(81772, id="a state was rebuilt from a marker that is deleted by now"),
+        pytest.param(82334, id="a batch came after its transaction had been aborted"),
         pytest.param(81232, id="an open transaction was deleted"),
         pytest.param(61032, id="the sequences of a batch given up were used again"),
     ],
