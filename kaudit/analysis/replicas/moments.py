@@ -76,7 +76,7 @@ def same_time(
     """
     by_log_dir = _by_log_dir(directories)
     clusters = {log_dir: getattr(held[0].identity, "cluster_id", None) for log_dir, held in by_log_dir.items()}
-    seeds = _seeds(clusters, moments)
+    seeds = _seeds(clusters, moments) or _brokers_twice(by_log_dir)
     if len(seeds) < 2:
         return [frozenset(by_log_dir)]
     clocks = {log_dir: at for entry in moments for log_dir, at in entry.clocks.items()}
@@ -93,7 +93,7 @@ def same_time(
         own = clusters[log_dir]
         near = sorted((distance(log_dir, seed), seed) for seed in seeds if own in (None, clusters[seed]))
         nearest_path = near[0][0][0]
-        if len({clusters[seed] for (path, *_), seed in near if path == nearest_path}) > 1:
+        if len({clusters[seed] or seed for (path, *_), seed in near if path == nearest_path}) > 1:
             groups[log_dir] = [log_dir]
         else:
             nearest.append((*near[0], log_dir))
@@ -113,6 +113,17 @@ def _seeds(clusters: Mapping[str, str | None], moments: Sequence[BrokerMoments])
         longest = max(candidates, key=len)
         seeds += longest
     return seeds
+
+
+def _brokers_twice(by_log_dir: Mapping[str, Sequence[PartitionDirectory]]) -> list[str]:
+    """Log directories of no known cluster that hold the same partition of the same broker id: a broker holds it once."""
+    by_broker: dict[int, list[str]] = {}
+    for log_dir, held in by_log_dir.items():
+        identity = held[0].identity
+        if identity is not None:
+            by_broker.setdefault(identity.broker_id, []).append(log_dir)
+    found = [alike for log_dirs in by_broker.values() for alike in _sharing(log_dirs, by_log_dir) if len(alike) > 1]
+    return sorted(max(found, key=len)) if found else []
 
 
 def _by_log_dir(directories: Iterable[PartitionDirectory]) -> dict[str, list[PartitionDirectory]]:

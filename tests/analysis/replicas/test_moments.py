@@ -120,6 +120,19 @@ def test_too_little_is_known_of_a_broker_without_cluster_id_and_directory_id(tmp
     assert moments_of(tmp_path) == []
 
 
+def test_one_partition_twice_on_a_broker_of_no_known_cluster_is_of_two(tmp_path):
+    for name in ("a", "b"):
+        broker(history((0, 2)).write(tmp_path / name), 0, cluster=None)
+    broker(history((0, 2)).write(tmp_path / "c"), 1, cluster=None)  # equally near to both
+    assert together(tmp_path) == [["a"], ["b"], ["c"]]
+
+
+def test_no_coordinator_of_another_directory_ends_a_transaction(evidence):
+    # before 2.4 meta.properties names no cluster: "expiry" and "main" are brokers of their own, and "epochs" a third
+    found = audit(evidence.oracle("1.1.1", "logdir")).findings
+    assert {f.code for f in found if f.topic == "e01-epoch-exhaustion" and f.code in {"KA301", "KA302"}} == {"KA302"}
+
+
 def test_a_directory_id_tells_apart_what_a_broker_id_does_not(tmp_path):
     for name, directory in (("a", "one"), ("b", "two"), ("c", "one")):
         broker(history((0, 2)).write(tmp_path / name), 1, directory=directory)
