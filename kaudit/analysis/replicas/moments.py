@@ -122,8 +122,10 @@ def _brokers_twice(by_log_dir: Mapping[str, Sequence[PartitionDirectory]]) -> li
         identity = held[0].identity
         if identity is not None:
             by_broker.setdefault(identity.broker_id, []).append(log_dir)
-    found = [alike for log_dirs in by_broker.values() for alike in _sharing(log_dirs, by_log_dir) if len(alike) > 1]
-    return sorted(max(found, key=len)) if found else []
+    twice: list[str] = []
+    for log_dirs in by_broker.values():
+        twice = max([twice, *_sharing(log_dirs, by_log_dir)], key=len)
+    return sorted(twice) if len(twice) > 1 else []
 
 
 def _by_log_dir(directories: Iterable[PartitionDirectory]) -> dict[str, list[PartitionDirectory]]:
