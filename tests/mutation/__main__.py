@@ -110,7 +110,7 @@ def equivalent_mutants() -> dict[tuple[str, str, str, str], str]:
 def _try(options: argparse.Namespace, mutants: list[Mutant], results: dict[Mutant, Result]) -> None:
     """Try the mutants, and enter their results."""
     files = sorted({file for path in options.tests for file in python_files(path, "test_*.py")})
-    reached, imported = Reached(reach(files, anew=options.record)), lines_of_imports()
+    reached, imported = Reached(reach(files, anew=options.record, jobs=options.jobs)), lines_of_imports()
     begun = time.monotonic()
     console = os.fdopen(os.dup(2), "w", buffering=1)
 

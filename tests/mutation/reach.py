@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
@@ -72,16 +73,17 @@ class RecordedTest:
         return self.id.partition("::")[0]
 
 
-def reach(files: list[str], *, anew: bool = False) -> list[RecordedTest]:
-    """The tests of these test files, recorded where that has not been done."""
+def reach(files: list[str], *, anew: bool = False, jobs: int = 1) -> list[RecordedTest]:
+    """The tests of these test files, recorded where that has not been done, by as many processes as `jobs`."""
     _SOURCES.mkdir(parents=True, exist_ok=True)
     kept = json.loads(_TESTS.read_text()) if _TESTS.exists() and not anew else {}
     stale = [path for path in files if path not in kept or kept[path]["key"] != _key(path)]
-    for first in range(0, len(stale), _BATCH):
-        sys.stderr.write(f"recording what tests reach: {first} of {len(stale)} files\n")
-        batch = stale[first : first + _BATCH]
-        kept = {path: record for path, record in kept.items() if path not in batch} | _record(batch)
-        _TESTS.write_text(json.dumps(kept))
+    batches = [stale[first : first + _BATCH] for first in range(0, len(stale), _BATCH)]
+    with ThreadPoolExecutor(jobs) as pool:
+        for number, (batch, recorded) in enumerate(zip(batches, pool.map(_record, batches), strict=True), start=1):
+            kept = {path: record for path, record in kept.items() if path not in batch} | recorded
+            _TESTS.write_text(json.dumps(kept))
+            sys.stderr.write(f"recorded what tests reach: {number} of {len(batches)} batches of test files\n")
     return [
         RecordedTest(
             id_,
