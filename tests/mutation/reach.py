@@ -137,7 +137,8 @@ def _measure(*arguments: str) -> tuple[dict[str, dict[str, str]], dict[str, floa
     """
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "tests.mutation.reach", folder, *arguments]
-        subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
+        # pytest runs that keep no directories remove those of each other
+        subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": folder})
         lines, seconds, failed = json.loads((Path(folder) / "reached.json").read_text())
     return defaultdict(dict, lines), seconds, failed
 
