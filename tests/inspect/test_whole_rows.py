@@ -7,9 +7,19 @@ from typing import Any
 import crc32c
 import pytest
 
+from kaudit.inspect import side_files
 from kaudit.inspect.internal_topics import content_row, dump_content_row
 from kaudit.inspect.walk import InspectOptions, inspect_rows
-from tests.formats.encoders import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, batch, message, record
+from tests.formats.encoders import (
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    batch,
+    message,
+    record,
+    string,
+)
 from tests.logs import BASE_TIMESTAMP
 
 NAME = "00000000000000001000.log"
@@ -129,6 +139,15 @@ def test_a_file_that_says_nothing_is_damage_from_its_fault_to_its_end(tmp_path, 
     assert 0 <= damage["position"] < len(data)
 
 
+@pytest.mark.parametrize(("limit", "kinds"), [(16, ["index", "index"]), (15, ["damage"])])
+def test_a_side_file_beyond_the_limit_is_not_decoded(tmp_path, monkeypatch, limit, kinds):
+    monkeypatch.setattr(side_files, "MAX_SIDE_FILE", limit)
+    rows = rows_of(tmp_path / "orders-3", "00000000000000001000.index", SIDE_FILES["00000000000000001000.index"][0])
+    assert [row["row"] for row in rows] == kinds
+    if kinds == ["damage"]:
+        assert (rows[0]["kind"], rows[0]["position"], rows[0]["end"]) == ("limit", 0, limit + 1)
+
+
 # -- one header, byte by byte
 
 
@@ -169,6 +188,18 @@ def test_what_each_field_of_a_batch_means(tmp_path):
         "record_count": "",
         "payload": f"{len(raw) - 61} bytes to byte {len(raw)}",
     }
+
+
+def test_a_header_that_begins_inside_the_file(tmp_path):
+    raw = batch(ONE, base_offset=1001, base_sequence=0)
+    before = batch(TWO, base_offset=1000)
+    found = meanings(tmp_path, before + raw, at=len(before))
+    end = len(before) + len(raw)
+    assert (found["crc"], found["base_offset"], found["base_sequence"]) == (
+        f"{crc_of(raw)}, matches", "offsets 1001 to 1001", "sequences 0 to 0",
+    )  # fmt: skip
+    assert found["batch_length"] == f"ends at byte {end}, the end of the file"
+    assert found["payload"] == f"{len(raw) - 61} bytes to byte {end}"
 
 
 def test_what_a_field_means_that_holds_minus_one(tmp_path):
@@ -241,20 +272,33 @@ def test_the_crc_of_a_large_batch_is_computed_in_pieces(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("length", "meaning"),
+    ("length", "meaning", "checked", "payload"),
     [
-        (48, "too short for a batch"),
-        (49, "ends at byte 61"),
-        (-5, "too short for a batch"),
-        (1000, "ends at byte 1012, beyond the file's {size}"),
+        (-5, "too short for a batch", False, "{rest} bytes to byte {size}"),
+        (-1, "too short for a batch", False, "{rest} bytes to byte {size}"),
+        (0, "too short for a batch", True, None),
+        (48, "too short for a batch", True, None),
+        (49, "ends at byte 61", True, None),
+        (50, "ends at byte 62", True, "1 bytes to byte 62"),
+        (1000, "ends at byte 1012, beyond the file's {size}", False, "{rest} bytes to byte {size}"),
     ],
 )
-def test_what_a_length_means(tmp_path, length, meaning):
+def test_what_a_length_means(tmp_path, length, meaning, checked, payload):
     raw = batch(ONE, base_offset=1000, length=length)
     found = meanings(tmp_path, raw)
-    assert found["batch_length"] == meaning.format(size=len(raw))
-    checkable = 0 <= length <= len(raw) - 12
-    assert found["crc"].endswith("cannot be checked") is not checkable
+    size = {"size": len(raw), "rest": len(raw) - 61}
+    assert found["batch_length"] == meaning.format(**size)
+    assert found["crc"].endswith("cannot be checked") is not checked
+    assert found.get("payload") == (None if payload is None else payload.format(**size))
+
+
+def test_what_the_length_of_an_old_message_means(tmp_path):
+    """Kafka's LegacyRecord.RECORD_OVERHEAD_V0 is 14 bytes behind offset and length: crc, magic, attributes, two lengths."""
+    raw = message(1000, 0)
+    assert len(raw) == 12 + 14
+    for length, meaning in ((13, "too short for a batch"), (14, "ends at byte 26, the end of the file")):
+        data = raw[:8] + struct.pack(">i", length) + raw[12:]
+        assert meanings(tmp_path, data)["message_size"] == meaning
 
 
 def test_a_header_that_the_file_cuts_off(tmp_path):
@@ -267,6 +311,11 @@ def test_a_header_that_the_file_cuts_off(tmp_path):
     assert found["base_offset"]["meaning"] == ""
     short = fields_at(tmp_path, raw + raw[:10], at=len(raw))
     assert short["batch_length"]["meaning"] == "cut off by the end of the file"
+    assert list(fields_at(tmp_path, raw + raw[:16], at=len(raw))) == ["base_offset", "batch_length", "leader_epoch"]
+    old = message(1000, 1, value=b"v", timestamp=BASE_TIMESTAMP)
+    whole, cut = (fields_at(tmp_path, raw + old[:size], at=len(raw)) for size in (18, 17))
+    assert list(whole) == ["offset", "message_size", "crc", "magic", "attributes"]
+    assert list(cut) == ["offset", "message_size", "crc", "magic"]
 
 
 def test_the_payload_is_where_the_header_ends(tmp_path):
@@ -276,6 +325,8 @@ def test_the_payload_is_where_the_header_ends(tmp_path):
         payload = fields_at(tmp_path, raw + raw, at)["payload"]
         assert (payload["position"], payload["length"], payload["here"]) == (61, len(raw) - 61, True)
         assert bytes.fromhex(payload["hex"]) == raw[61:93]
+    small = batch(ONE, base_offset=1000)
+    assert bytes.fromhex(fields_at(tmp_path, small + raw)["payload"]["hex"]) == small[61:]
     assert not fields_at(tmp_path, raw + raw, 60)["payload"]["here"]
     assert fields_at(tmp_path, raw + raw, len(raw))["payload"]["position"] == len(raw) + 61
     assert "payload" not in fields_at(tmp_path, batch([]))
@@ -345,6 +396,62 @@ STATE_JSON = (
 )
 KEY_JSON = b'{"type":"0","data":{"transactionalId":"x"}}'
 RECORD_ROW = {"row": "record", "topic": "__transaction_state", "offset": 9, "key": 1, "value": 2, "headers": []}
+
+
+GROUP_ROW = {"row": "record", "topic": "__consumer_offsets", "offset": 9, "leader_epoch": 4, "key": 1, "value": 2}
+COMMIT_KEY = struct.pack(">h", 1) + string("g") + string("orders") + struct.pack(">i", 3)
+GROUP_KEY = struct.pack(">h", 2) + string("g")
+MEMBERS = [
+    string(member) + string(None) + string("client") + string("/h") + struct.pack(">iiii", 60000, 45000, 0, 0)
+    for member in ("m-1", "m-2")
+]
+"""As version 3 has them: ids, host, time-outs, and an empty subscription and assignment."""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "meaning"),
+    [
+        (
+            COMMIT_KEY,
+            struct.pack(">hqi", 3, 1234, 6) + string("note") + struct.pack(">q", BASE_TIMESTAMP),
+            {
+                "row": "offset_commit", "group": "g", "committed_topic": "orders", "committed_partition": 3,
+                "tombstone": False, "committed_offset": 1234, "committed_leader_epoch": 6, "metadata": "note",
+                "commit_timestamp": BASE_TIMESTAMP,
+            },
+        ),
+        (
+            COMMIT_KEY,
+            struct.pack(">hqi", 3, 0, -1) + string("") + struct.pack(">q", -1),
+            {
+                "row": "offset_commit", "group": "g", "committed_topic": "orders", "committed_partition": 3,
+                "tombstone": False, "committed_offset": 0, "committed_leader_epoch": None, "metadata": "",
+                "commit_timestamp": None,
+            },
+        ),
+        (
+            COMMIT_KEY, None,
+            {
+                "row": "offset_commit", "group": "g", "committed_topic": "orders", "committed_partition": 3,
+                "tombstone": True,
+            },
+        ),
+        (
+            GROUP_KEY,
+            struct.pack(">h", 3) + string("consumer") + struct.pack(">i", 17) + string("range") + string("m-1")
+            + struct.pack(">qi", BASE_TIMESTAMP, 2) + b"".join(MEMBERS),
+            {
+                "row": "group_metadata", "group": "g", "tombstone": False, "generation": 17,
+                "protocol_type": "consumer", "protocol": "range", "leader": "m-1", "members": ["m-1", "m-2"],
+            },
+        ),
+        (GROUP_KEY, None, {"row": "group_metadata", "group": "g", "tombstone": True}),
+    ],
+)  # fmt: skip
+def test_what_a_record_of_a_consumer_group_means(key, value, meaning):
+    assert content_row(GROUP_ROW, key, value) == {
+        "topic": "__consumer_offsets", "offset": 9, "leader_epoch": 4, **meaning,
+    }  # fmt: skip
 
 
 def test_a_row_of_a_topic_of_users_stays_as_it_is():
