@@ -16,6 +16,7 @@ from tests.formats.encoders import (
     LOG_APPEND_TIME,
     TRANSACTIONAL,
     batch,
+    marker,
     message,
     record,
     string,
@@ -353,6 +354,82 @@ def test_only_batches_of_magic_2_have_a_delete_horizon(tmp_path):
     assert [(row["is_transactional"], row["is_control"]) for row in rows] == [(False, False)] * 3
 
 
+def control(key, value=None, records=1):
+    return batch([record(0, key=key, value=value)][:records], flags=CONTROL, count=records)
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind", "coordinator_epoch"),
+    [
+        (marker(1, 6), "COMMIT", 6),
+        (marker(0, 7), "ABORT", 7),
+        (control(struct.pack(">hh", 0, 2), b"leader"), "LEADER_CHANGE", None),
+        (control(struct.pack(">hh", 0, 6), b"voters"), "KRAFT_VOTERS", None),
+        (control(struct.pack(">hh", 0, 99), b"?"), "UNKNOWN", None),
+        (control(b"\0"), "UNDECODED", None),
+        # what compaction has left of a batch says nothing
+        (control(b"", records=0), None, None),
+        (batch(ONE), None, None),
+    ],
+)
+def test_what_a_control_batch_says(tmp_path, raw, kind, coordinator_epoch):
+    (row,) = rows_of(tmp_path, NAME, raw)
+    assert (row["is_control"], row["control_type"], row["coordinator_epoch"]) == (
+        raw[22] & CONTROL != 0,
+        kind,
+        coordinator_epoch,
+    )
+
+
+GARBAGE, ZEROS = b"\xaa" * 100, bytes(512)
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "batches", "damage_at"),
+    [
+        ([batch(TWO, 1000), batch(TWO, 1002)], "ok", 2, None),
+        ([], "empty", 0, None),
+        ([batch(TWO, 1000), batch(TWO, 1002), ZEROS], "zero-tail", 2, 2),
+        ([ZEROS], "zero-tail", 0, 0),
+        ([batch(TWO, 1000), ZEROS, batch(TWO, 1002)], "damaged", 2, 1),
+        ([batch(TWO, 1000), GARBAGE, batch(TWO, 1002), ZEROS], "damaged", 2, 1),
+        ([batch(TWO, 1000), batch(TWO, 1002)[:-3]], "damaged", 1, 1),
+    ],
+)
+def test_the_status_of_a_segment_in_a_list_of_files(tmp_path, content, status, batches, damage_at):
+    (tmp_path / NAME).write_bytes(b"".join(content))
+    (row,) = inspect_rows(InspectOptions([str(tmp_path)]), batches=False)
+    last = {0: None, 1: 1001, 2: 1003}[batches]
+    assert (row["status"], row["entries"], row["size"]) == (status, batches, sum(map(len, content)))
+    assert (row["first_offset"], row["last_offset"]) == (1000 if batches else None, last)
+    position = None if damage_at is None else sum(map(len, content[:damage_at]))
+    assert str(row["detail"]).partition(":")[0] == (str(None) if position is None else f"byte {position}")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "offsets", "entries"),
+    [
+        ("00000000000000001000.index", SIDE_FILES["00000000000000001000.index"][0], (1004, 1009), 2),
+        ("00000000000000001000.timeindex", SIDE_FILES["00000000000000001000.timeindex"][0], (1004, 1009), 2),
+        # an aborted transaction that began first may end last
+        (
+            "00000000000000001000.txnindex",
+            struct.pack(">hqqqq", 0, 77, 1001, 1009, 1003) + struct.pack(">hqqqq", 0, 78, 1000, 1005, 1009),
+            (1000, 1009), 2,
+        ),
+        ("00000000000000001000.snapshot", SIDE_FILES["00000000000000001000.snapshot"][0], (None, None), 2),
+        ("leader-epoch-checkpoint", SIDE_FILES["leader-epoch-checkpoint"][0], (0, 1005), 2),
+        ("replication-offset-checkpoint", SIDE_FILES["replication-offset-checkpoint"][0], (None, None), 2),
+        ("quorum-state", SIDE_FILES["quorum-state"][0], (None, None), 1),
+    ],
+)  # fmt: skip
+def test_the_offsets_of_a_side_file_in_a_list_of_files(tmp_path, name, content, offsets, entries):
+    (tmp_path / name).write_bytes(content)
+    (row,) = inspect_rows(InspectOptions([str(tmp_path)]), batches=False)
+    assert ((row["first_offset"], row["last_offset"]), row["entries"]) == (offsets, entries)
+    assert (row["status"], row["detail"]) == ("ok", None)
+
+
 # -- texts of kafka-dump-log
 
 PRINTED = (
@@ -375,6 +452,30 @@ def test_a_printed_record_has_what_its_batch_says(tmp_path):
     assert [(row["offset"], row["sequence"], row["key"], row["segment"]) for row in records] == [
         (1000, 0, None, NAME), (1001, 1, None, NAME), (1002, 2, None, NAME),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("times", "shown"),
+    [
+        # as 2.8 prints it, as 4.2 does, a producer known by its marker alone
+        (" firstSequence: 7 lastSequence: 9 lastOffset: 9 offsetDelta: 2 timestamp: 1700000000000", 1_700_000_000_000),
+        (
+            " lastTimestamp: 1700000000005 firstSequence: 7 lastSequence: 9 lastOffset: 9 offsetDelta: 2 timestamp: 17",
+            1_700_000_000_005,
+        ),
+        (" lastTimestamp: 1700000000005", 1_700_000_000_005),
+        ("", None),
+    ],
+)
+def test_when_a_producer_of_a_printed_snapshot_wrote_last(tmp_path, times, shown):
+    text = (
+        "Dumping /data/orders-3/00000000000000001000.snapshot\n"
+        f"producerId: 900001 producerEpoch: 0 coordinatorEpoch: -1 currentTxnFirstOffset: None{times}\n"
+    )
+    (row,) = rows_of(tmp_path, "dump.txt", text.encode())
+    assert (row["row"], row["producer_id"], row["snapshot_offset"], row["timestamp"]) == (
+        "snapshot", 900001, 1000, shown,
+    )  # fmt: skip
 
 
 def test_a_text_that_names_its_file_keeps_that_name(tmp_path):
