@@ -181,7 +181,7 @@ class _Recorder:
             before[path] = nums_to_numbits({*known, *found}).hex()
 
 
-class _Noted(bytearray):
+class NotedLines(bytearray):
     """Which statements of a module were run. A function that is pickled with its code, as Spark does, notes here still."""
 
     module = ""
@@ -194,7 +194,7 @@ class _NotedModules(importlib.abc.MetaPathFinder):
     """Imports modules of kaudit with a note in front of each statement: half the time of a trace function."""
 
     def __init__(self) -> None:
-        self._modules: dict[str, tuple[_Noted, list[range]]] = {}
+        self._modules: dict[str, tuple[NotedLines, list[range]]] = {}
         """By path: which statements were run, and the lines of each."""
 
     def find_spec(
@@ -210,11 +210,11 @@ class _NotedModules(importlib.abc.MetaPathFinder):
             spec.loader = _NotingLoader(fullname, file, self)
         return spec
 
-    def noting(self, file: str, module: str) -> tuple[ast.Module, _Noted]:
+    def noting(self, file: str, module: str) -> tuple[ast.Module, NotedLines]:
         """The tree of a module with the notes, and what they are written to."""
         noter = _Noter()
         tree = noter.visit(ast.parse(Path(file).read_bytes()))
-        noted = _Noted(len(noter.statements))
+        noted = NotedLines(len(noter.statements))
         noted.module = module
         self._modules[str(Path(file).relative_to(ROOT))] = noted, noter.statements
         return ast.fix_missing_locations(tree), noted
