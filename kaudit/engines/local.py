@@ -124,7 +124,7 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
     import tempfile  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415
 
-    from kaudit.analysis.producer_ids.producer_listing import remembers_markers  # noqa: PLC0415
+    from kaudit.analysis.producer_ids.producer_listing import newest_profile  # noqa: PLC0415
     from kaudit.analysis.scan.batch_export import segment_tasks, write_segment  # noqa: PLC0415
     from kaudit.analysis.scan.shuffle_codec import pack, unpack  # noqa: PLC0415
     from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan  # noqa: PLC0415
@@ -148,10 +148,10 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
         result = audit.result()
 
         def write_histories(writer: "HistoryWriter", findings: Sequence[Finding]) -> "Iterator[Piece]":
-            own, remembers = by_replica(findings), remembers_markers(result)
+            own, newest = by_replica(findings), newest_profile(result)
             for file in files:
                 history: PartitionHistory = unpack(file.read_bytes())
-                yield from writer(history, own.get(history.key, ()), remembers)
+                yield from writer(history, own.get(history.key, ()), newest)
 
         def write_batches(writer: "BatchWriter") -> "Iterator[Piece]":
             for task in segment_tasks(
