@@ -140,7 +140,9 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
 
         def close(partition: PartitionAudit, kept: "HistoryRows") -> None:
             files.append(Path(directory, str(len(files))))
-            files[-1].write_bytes(pack(PartitionHistory.of(partition, kept)))
+            # the audit goes on with all there is to report; of a history only the rest is looked at
+            bare = replace(partition, observations=(), suspects=(), shared=(), damages=())
+            files[-1].write_bytes(pack(PartitionHistory.of(bare, kept)))
 
         audit = _run(options, progress, HistoryRows, on_close=close)
         result = audit.result()

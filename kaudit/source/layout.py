@@ -178,7 +178,9 @@ class PartitionDirectory(Struct, frozen=True):
     @property
     def is_fetched(self) -> bool:
         """Whether brokers send its batches: they have offsets, but neither files nor positions."""
-        return any(segment.fetched is not None for segment in self.segments)
+        return (
+            bool(self.segments) and self.segments[0].fetched is not None
+        )  # brokers send all of a partition or nothing
 
 
 class Unreadable(Struct, frozen=True):
