@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.analysis.scan.rows import LEADER_EPOCH_START
@@ -72,6 +72,7 @@ def test_epochs_that_clients_raised_at_a_change_of_leader():
     assert found(compacted=True) == [(2, 4, [4], 1)]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2)), max_size=30), st.booleans())
 def test_who_wrote_on_is_who_has_a_batch_before_and_behind_the_change(steps, in_parts):
     """Leader epochs only rise, and every producer writes on in sequence."""
