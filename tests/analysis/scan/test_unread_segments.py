@@ -5,15 +5,11 @@ import pytest
 from kaudit.analysis.scan.unread_segments import Failure, ShrunkError, UnreadSegments, failure, require_whole
 from kaudit.source.layout import SegmentFile, Unreadable
 from kaudit.source.schemes import SegmentRemovedError
+from tests.memory import Memory
 
 
 def segment(base, size=100):
     return SegmentFile(f"/d/{base}.log", f"{base}.log", base, size, 0)
-
-
-class Sized:
-    def __init__(self, size):
-        self.size = lambda: size
 
 
 def collected(*failures):
@@ -85,8 +81,8 @@ def test_why_a_file_could_not_be_read(error, expected):
 
 
 def test_a_file_that_has_shrunk_was_not_read_whole():
-    require_whole(segment(0), Sized(100))
-    require_whole(segment(0), Sized(101))
+    require_whole(segment(0), Memory(bytes(100)))
+    require_whole(segment(0), Memory(bytes(101)))
     with pytest.raises(ShrunkError, match="1 of its 100 bytes are gone") as caught:
-        require_whole(segment(0), Sized(99))
+        require_whole(segment(0), Memory(bytes(99)))
     assert failure("a", caught.value).vanished
