@@ -54,7 +54,7 @@ NOTHING_WRONG = PartitionAudit(
         "orders", 0, "b1", "/d", "/d/orders-0", "orders-0", SEGMENTS, log_start_offset=0, has_checkpoints=True
     ),
     counts=Counts(batches=2), observations=(), dropped_observations=0, missing=(), damages=(), unlisted=0,
-    regressions=(), opened=(), compacted=False, log_end_offset=100, last_stable_offset=100, producers=1, runs=1,
+    regressions=(), opened=(), compacted=False, log_end_offset=100, producers=1, runs=1,
     has_tv2=False, still_growing=False,
 )  # fmt: skip
 NO_CHECKPOINT = "the log start offset is not known: no checkpoint beside the partition (pass --log-start-offset)"
