@@ -7,6 +7,7 @@ the order of the log is sent once and these columns in that order. What boundary
 
 import io
 import pickle
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -71,17 +72,33 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: object) -> Any:  # noqa: ANN401 - pickle's protocol
         if isinstance(value, np.ndarray) and value.dtype.names and value.ndim == 1 and _is_flat(value.dtype):
-            return _to_rows, (value.dtype.descr, len(value), _encode_table(value))
+            return _to_rows, (description(value.dtype), len(value), _encode_table(value))
         if isinstance(value, Columns):
-            return _to_columns, (value.dtype.descr, len(value), _encode_table(value))
+            return _to_columns, (description(value.dtype), len(value), _encode_table(value))
         if isinstance(value, ChunkRows):
             fields = {name: getattr(value, name) for name in value.__struct_fields__}
             return _to_chunk_rows, tuple((fields | {"runs": _sent_runs(value)}).values())
         return NotImplemented
 
 
+@cache
 def _is_flat(dtype: np.dtype[Any]) -> bool:
     return all(dtype[name].kind in "iub" for name in dtype.names or ())
+
+
+@cache
+def description(dtype: np.dtype[Any]) -> str:
+    """Return a dtype of numbers as one text, "name:<i8 name:<u4": as a list of tuples it would be many small objects."""
+    return " ".join(f"{name}:{dtype[name].str}" for name in dtype.names or ())
+
+
+@lru_cache(maxsize=64)
+def _dtype(described: str) -> np.dtype[Any]:
+    fields = [name_and_type.split(":") for name_and_type in described.split()]
+    dtype = np.dtype([(name, number) for name, number in fields])
+    if not _is_flat(dtype):
+        raise ValueError(f"rows of numbers have no fields {described}")
+    return dtype
 
 
 def _sent_runs(rows: ChunkRows) -> Columns:
@@ -191,14 +208,14 @@ class _Decoder:
         return self._encoded[self._at - size : self._at]
 
 
-def _to_columns(description: list[tuple[str, str]], count: int, encoded: bytes) -> Columns:
-    dtype = np.dtype(description)
+def _to_columns(described: str, count: int, encoded: bytes) -> Columns:
+    dtype = _dtype(described)
     decoder = _Decoder(encoded, count)
     return Columns(dtype, count, {name: decoder.column(dtype[name]) for name in dtype.names or ()})
 
 
-def _to_rows(description: list[tuple[str, str]], count: int, encoded: bytes) -> Rows:
-    columns = _to_columns(description, count, encoded)
+def _to_rows(described: str, count: int, encoded: bytes) -> Rows:
+    columns = _to_columns(described, count, encoded)
     rows = np.empty(count, dtype=columns.dtype)
     for name in columns.dtype.names or ():
         rows[name] = columns[name]

@@ -1,5 +1,6 @@
 """What is remembered of every producer id of a partition, as columns: a million ids are rows, not objects."""
 
+from pickle import PickleBuffer
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,17 @@ class ProducerTable:
         self._count = 0
         self._sorted_ids: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._slots: NDArray[np.int32] = np.empty(0, dtype=np.int32)
+
+    def __getstate__(self) -> PickleBuffer:
+        # ROW is the same wherever this is read; a pickle of it is longer than the rows of a few producers
+        return PickleBuffer(np.ascontiguousarray(self.rows).view(np.uint8).data)
+
+    def __setstate__(self, rows: bytearray) -> None:
+        self._rows = np.frombuffer(rows, dtype=ROW).copy()  # with memory of its own, as it grows in place
+        self._count = len(self._rows)
+        order = np.argsort(self._rows["producer_id"])
+        self._slots = order.astype(np.int32)
+        self._sorted_ids = self._rows["producer_id"][order]
 
     def __len__(self) -> int:
         return self._count
