@@ -64,7 +64,7 @@ class RestartTracker:
 
     def __setstate__(self, state: tuple[Rows, bool]) -> None:
         rows, self._too_many = state
-        self._first = {(row[0], row[1]): BoundaryBatch._make(row[2:]) for row in rows.tolist()}
+        self._first = {(producer_id, epoch): BoundaryBatch(*batch) for producer_id, epoch, *batch in rows.tolist()}
 
     def feed(self, runs: Columns, boundary: Columns) -> None:
         """Take a chunk's runs and their boundary batches."""

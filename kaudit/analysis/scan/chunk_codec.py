@@ -100,9 +100,9 @@ def _check_opcodes(raw: bytes) -> None:
 
     What `pickletools.genops` does, which takes longer than loading: it reads and decodes every argument.
     """
-    at, opcode = 0, None
+    at, end, opcode = 0, len(raw), None
     while opcode != _STOP:
-        if at >= len(raw):
+        if at >= end:
             raise pickle.UnpicklingError("its end is missing")
         opcode = raw[at]
         if opcode not in _ARGUMENTS:

@@ -42,9 +42,11 @@ class ProducerTable:
         return PickleBuffer(np.ascontiguousarray(self.rows).view(np.uint8).data)
 
     def __setstate__(self, rows: bytearray) -> None:
-        self._rows = np.frombuffer(rows, dtype=ROW).copy()  # with memory of its own, as it grows in place
+        # with memory of its own, as it grows in place; bytes are copied at once, not field by field
+        self._rows = np.empty(len(rows) // ROW.itemsize, dtype=ROW)
+        self._rows.view(np.uint8)[:] = np.frombuffer(rows, dtype=np.uint8)
         self._count = len(self._rows)
-        order = np.argsort(self._rows["producer_id"])
+        order = np.argsort(self._rows["producer_id"], kind="stable")
         self._slots = order.astype(np.int32)
         self._sorted_ids = self._rows["producer_id"][order]
 
