@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.releases.switches import SEVEN_DAYS_MS
@@ -64,6 +65,8 @@ class BrokerConfig(Struct, frozen=True):
     """After how long an idle producer id is forgotten: of the configuration the release has for it."""
     transaction_check_ms: int
     """How often transactions are looked for that timed out."""
+    verifies: bool
+    """Whether the coordinator is asked about transactions (KIP-890)."""
     transaction_max_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
     transactional_id_expiration_ms: int = SEVEN_DAYS_MS
     transactional_id_check_ms: int = 3600 * 1000
@@ -72,13 +75,15 @@ class BrokerConfig(Struct, frozen=True):
     """How long after its start a broker first writes the log starts to their checkpoint."""
     log_start_checkpoint_ms: int = 60_000
     """How often it does after that."""
-    verifies: bool = True
-    """Whether the coordinator is asked about transactions (KIP-890)."""
 
     @classmethod
     def of(cls, config: dict[str, str], profile: Profile) -> "BrokerConfig":
         """Read a broker's configuration; raises ValueError for a value that is not a number."""
-        defaults = cls(profile.expiration_default_ms, profile.transaction_check_default_ms)
+        defaults = cls(
+            producer_id_expiration_ms=config_number(config, profile.expiration_config, profile.expiration_default_ms),
+            transaction_check_ms=profile.transaction_check_default_ms,
+            verifies=config.get(_VERIFIES, "true") == "true",
+        )
         ignored = set() if profile.expiration_config == _PRODUCER_ID_EXPIRATION else {"producer_id_check_ms"}
         if not profile.transaction_check_is_configured:
             ignored.add("transaction_check_ms")
@@ -88,8 +93,4 @@ class BrokerConfig(Struct, frozen=True):
             else max(config_number(config, name, getattr(defaults, field)), 0 if field.startswith("first") else 1)
             for field, name in _NAMES.items()
         }
-        return cls(
-            producer_id_expiration_ms=config_number(config, profile.expiration_config, profile.expiration_default_ms),
-            verifies=config.get(_VERIFIES, "true") == "true",
-            **numbers,
-        )
+        return replace(defaults, **numbers)

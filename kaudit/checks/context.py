@@ -1,5 +1,6 @@
 """What a check may look at beside the fact it reports."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
@@ -62,6 +63,11 @@ class Context(Struct, frozen=True, kw_only=True):
     def side_file(self, name: str) -> str:
         """The path, relative to its input, of a file in the partition's directory."""
         return f"{self.relative}/{name}" if self.relative else name
+
+    def segment_before(self, offset: int) -> int | None:
+        """The index of the last segment that begins before an offset, None if there is none."""
+        before = bisect_left(self.segments, f"{offset:020d}")  # names of segments ascend
+        return before - 1 if before else None
 
     def log_dir_file(self, name: str) -> str:
         """The path, relative to its input, of a file in the log directory, beside the partition's own."""

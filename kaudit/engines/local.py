@@ -124,7 +124,7 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
     import tempfile  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415
 
-    from kaudit.analysis.producer_ids.producer_listing import remembers_markers  # noqa: PLC0415
+    from kaudit.analysis.producer_ids.producer_listing import newest_profile  # noqa: PLC0415
     from kaudit.analysis.scan.batch_export import segment_tasks, write_segment  # noqa: PLC0415
     from kaudit.analysis.scan.shuffle_codec import pack, unpack  # noqa: PLC0415
     from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan  # noqa: PLC0415
@@ -140,16 +140,18 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
 
         def close(partition: PartitionAudit, kept: "HistoryRows") -> None:
             files.append(Path(directory, str(len(files))))
-            files[-1].write_bytes(pack(PartitionHistory.of(partition, kept)))
+            # the audit goes on with all there is to report; of a history only the rest is looked at
+            bare = replace(partition, observations=(), suspects=(), shared=(), damages=())
+            files[-1].write_bytes(pack(PartitionHistory.of(bare, kept)))
 
         audit = _run(options, progress, HistoryRows, on_close=close)
         result = audit.result()
 
         def write_histories(writer: "HistoryWriter", findings: Sequence[Finding]) -> "Iterator[Piece]":
-            own, remembers = by_replica(findings), remembers_markers(result)
+            own, newest = by_replica(findings), newest_profile(result)
             for file in files:
                 history: PartitionHistory = unpack(file.read_bytes())
-                yield from writer(history, own.get(history.key, ()), remembers)
+                yield from writer(history, own.get(history.key, ()), newest)
 
         def write_batches(writer: "BatchWriter") -> "Iterator[Piece]":
             for task in segment_tasks(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.analysis.producer_ids.block_histories import BlockHistories, metadata_of, read_blocks
-from kaudit.analysis.producer_ids.producer_listing import ListedProducers, remembers_markers
+from kaudit.analysis.producer_ids.producer_listing import ListedProducers, newest_profile
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.saved_state.opened_state import OpenedState, open_state
 from kaudit.analysis.saved_state.saved_partition import SavedPartition
@@ -178,7 +178,7 @@ def _tables(run: "_Run", replayed: "DataFrame", judged: "_JudgedScan", listed: L
         judged.judging,
         judged.across,
         judged.scan_wide,
-        remembers_markers=remembers_markers(judged.result),
+        newest=newest_profile(judged.result),
         listed=listed,
         names=NamesOfJobs(run.session, judged.audit.coordinator_logs, shares_of(judged.audit, judged.result)),
     )

@@ -15,6 +15,7 @@ from kaudit.analysis.scan.planning import Job
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.producer_histories import HistoryWriter, PartitionHistory, Piece, TableWriter
 from kaudit.analysis.timelines.timeline import by_replica
+from kaudit.broker.releases.profile import Profile
 from kaudit.engines.spark_jobs import SparkFailedError, errors_in_one_line, from_here, named_job
 from kaudit.engines.spark_judging import Judging, replicas
 from kaudit.engines.spark_tasks import ArrowMap, Batches
@@ -95,7 +96,7 @@ class SparkTables(Struct, frozen=True):
     judging: Judging
     across: Mapping[int, Mapping[int, str]]
     scan_wide: Sequence[Finding]
-    remembers_markers: bool
+    newest: Profile
     listed: ListedRows | None = None
     """The rows of a list of producer ids, which only all partitions together show."""
     names: Names | None = None
@@ -107,7 +108,7 @@ class SparkTables(Struct, frozen=True):
         keys = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in self.jobs)
         packed = {number: pack(own[key]) for number, key in enumerate(keys) if key in own}
         output_batches = OutputBatches(len(self.jobs), _MOST_OUTPUT_BATCHES)
-        write = history_writing(writer, packed, output_batches, remembers_markers=self.remembers_markers)
+        write = history_writing(writer, packed, output_batches, newest=self.newest)
         yield from self._in_order(self._kept.mapInArrow(write, PIECES_SCHEMA), output_batches, "histories")
 
     def batches(self, writer: BatchWriter) -> Iterator[Piece]:
@@ -163,9 +164,7 @@ class SparkTables(Struct, frozen=True):
         return self.replayed.select("job_index", "audit", "kept")
 
     def _tables(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame":
-        write = table_writing(
-            self.judging, self.across, writer, output_batches, remembers_markers=self.remembers_markers
-        )
+        write = table_writing(self.judging, self.across, writer, output_batches, newest=self.newest)
         return self._kept.mapInArrow(write, PIECES_SCHEMA)
 
     def _names(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame | None":
@@ -343,7 +342,7 @@ def _pieces_frame(spark: "SparkSession", pieces: Iterable[Piece]) -> "DataFrame"
 
 
 def history_writing(
-    writer: HistoryWriter, findings: Mapping[int, bytes], output_batches: OutputBatches, *, remembers_markers: bool
+    writer: HistoryWriter, findings: Mapping[int, bytes], output_batches: OutputBatches, *, newest: Profile
 ) -> ArrowMap:
     """Return the function that turns histories into pieces of tables. `findings` by job index, packed."""
 
@@ -351,7 +350,7 @@ def history_writing(
         for job_index, _, history in replicas(rows):
             own: Sequence[Finding] = unpack(findings[job_index]) if job_index in findings else ()
             # what a report makes of a history is its own: no rows to count
-            for number, piece in enumerate(writer(history, own, remembers_markers)):
+            for number, piece in enumerate(writer(history, own, newest)):
                 row = _piece_row(output_batches.of(job_index), job_index, number, history.key[0], piece)
                 yield pa.RecordBatch.from_pylist([row], _PIECES)
 
@@ -364,7 +363,7 @@ def table_writing(
     writer: TableWriter,
     output_batches: OutputBatches,
     *,
-    remembers_markers: bool,
+    newest: Profile,
 ) -> ArrowMap:
     """Return the function that judges partitions, and turns all that is known of them into pieces of tables."""
 
@@ -375,7 +374,7 @@ def table_writing(
             own = by_replica(findings)
 
             def pieces(history: PartitionHistory, own: Mapping[Any, Sequence[Finding]] = own) -> Iterator[Piece]:
-                return writer.of_replica(history, own.get(history.key, ()), remembers_markers)
+                return writer.of_replica(history, own.get(history.key, ()), newest)
 
             first = judged.job_index
             yield from _in_batch(output_batches.of(first), first, topic, writer.of_findings(findings), -1_000_000)

@@ -52,7 +52,7 @@ def field_rows(segment: SegmentReader, position: int) -> Iterator[Row]:
     start = _start_of_batch(segment, position)
     head = segment.read(start, HEADER_SIZE + _SHOWN_PAYLOAD)
     fields = _fields(head, start)
-    header = _Header({field.name: field.value for field in fields}, segment, start)
+    header = _Header({field.name: field.value for field in fields if field.value is not None}, segment, start)
     for field in fields:
         yield _row(segment, field, position, header.meaning(field))
     header_end = fields[-1].position + len(fields[-1].raw) if fields else start
@@ -102,9 +102,12 @@ def _row(segment: SegmentReader, field: _Field, position: int, meaning: str) -> 
 
 
 class _Header(Struct, frozen=True):
-    """The values of one header by name, and the batch they are of: it begins at byte `start` of `segment`."""
+    """The values of one header by name, and the batch they are of: it begins at byte `start` of `segment`.
 
-    values: Mapping[str, int | None]
+    A file that ends in the header has no values from there on: of a field those before it are known.
+    """
+
+    values: Mapping[str, int]
     segment: SegmentReader
     start: int
 
@@ -136,20 +139,20 @@ class _Header(Struct, frozen=True):
         return "" if 0 <= value <= CURRENT_MAGIC else "unknown message format"
 
     def crc(self, stored: int) -> str:
-        magic, length, text = self.values.get("magic"), self.length, f"{stored:#010x}"
-        if magic is None or length is None or length < 0 or self.start + LOG_OVERHEAD + length > self.segment.size:
+        length, text = self.length, f"{stored:#010x}"
+        assert length is not None  # it stands before the crc
+        stop = self.start + LOG_OVERHEAD + length
+        if length < 0 or stop > self.segment.size:
             return f"{text}, cannot be checked"
-        current = magic >= CURRENT_MAGIC
-        at, stop = self.start + (ATTRIBUTES_OFFSET if current else MAGIC_OFFSET), self.start + LOG_OVERHEAD + length
+        current = self.values["magic"] >= CURRENT_MAGIC
         computed = 0
-        while at < stop:
+        for at in range(self.start + (ATTRIBUTES_OFFSET if current else MAGIC_OFFSET), stop, _CRC_PIECE):
             piece = self.segment.read(at, min(_CRC_PIECE, stop - at))
             computed = crc32c(piece, computed) if current else zlib.crc32(piece, computed)
-            at += max(len(piece), 1)
         return f"{text}, matches" if computed == stored else f"{text}, computed {computed:#010x}"
 
     def attributes(self, value: int) -> str:
-        magic = self.values.get("magic")
+        magic = self.values["magic"]
         parts = [codec_name(value & CODEC_MASK)]
         if magic:
             parts.append("LogAppendTime" if value & LOG_APPEND_TIME_FLAG else "CreateTime")
@@ -159,21 +162,21 @@ class _Header(Struct, frozen=True):
         return ", ".join(parts)
 
     def base_timestamp(self, value: int) -> str:
-        horizon = (self.values.get("attributes") or 0) & DELETE_HORIZON_FLAG
+        horizon = self.values["attributes"] & DELETE_HORIZON_FLAG
         return _time(value) + (", the delete horizon" if horizon else "")
 
     def timestamp(self, value: int) -> str:
         return _time(value)
 
     def base_sequence(self, value: int) -> str:
-        delta = self.values.get("last_offset_delta")
-        if value < 0 or delta is None or delta < 0:
+        delta = self.values["last_offset_delta"]
+        if value < 0 or delta < 0:
             return "no sequence" if value == -1 else ""
         return f"sequences {value} to {add_sequence(value, delta)}"
 
     def record_count(self, value: int) -> str:
-        delta = self.values.get("last_offset_delta")
-        return "" if delta is None or value == delta + 1 else f"the last offset delta implies {delta + 1}"
+        delta = self.values["last_offset_delta"]
+        return "" if value == delta + 1 else f"the last offset delta implies {delta + 1}"
 
     def none_if_absent(self, value: int) -> str:
         return "none" if value == -1 else ""

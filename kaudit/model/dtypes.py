@@ -4,7 +4,7 @@ A field that is another row or None becomes two columns, `has_NAME` and `NAME`; 
 becomes `NAME_count` and `NAME`, of which the first `NAME_count` entries count.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
@@ -57,19 +57,22 @@ def load(schema: type[_Row], row: Any) -> _Row:  # noqa: ANN401 - np.void
     return make(*[_loaded(field, row) for field in _fields(schema)])
 
 
-def store(row: Any, values: tuple[Any, ...]) -> None:  # noqa: ANN401 - np.void
-    """Write a tuple, of a class of which `row` has the fields, into it."""
-    for field, value in zip(_fields(type(values)), values, strict=True):
+def store(rows: NDArray[Any], places: Sequence[int], values: Sequence[tuple[Any, ...]]) -> None:
+    """Write tuples, of one class of which `rows` has the fields, to these places, each given once."""
+    at = np.asarray(places, dtype=np.intp)
+    for field, column in zip(_fields(type(values[0])), zip(*values, strict=True), strict=True):
         if field.row is None:
-            row[field.name] = value
+            rows[field.name][at] = column
         elif field.at_most:
-            row[f"{field.name}_count"] = len(value)
-            for index, entry in enumerate(value):
-                row[field.name][index] = tuple(entry)
+            counts = np.array([len(entries) for entries in column], dtype=np.intp)
+            rows[f"{field.name}_count"][at] = counts
+            index = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+            held = [entry for entries in column for entry in entries]
+            rows[field.name][np.repeat(at, counts), index] = np.array(held, dtype=field.dtype)
         else:
-            row[f"has_{field.name}"] = value is not None
-            if value is not None:
-                row[field.name] = tuple(value)
+            given = np.array([value is not None for value in column], dtype=np.bool_)
+            rows[f"has_{field.name}"][at] = given
+            rows[field.name][at[given]] = np.array([value for value in column if value is not None], dtype=field.dtype)
 
 
 def _loaded(field: _Field, row: Any) -> object:  # noqa: ANN401

@@ -3,8 +3,7 @@
 import enum
 import functools
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -26,7 +25,7 @@ class Severity(enum.Enum):
     WARNING = "warning"
     ERROR = "error"
 
-    @property
+    @functools.cached_property
     def rank(self) -> int:
         """0 (note) to 2 (error)."""
         return ("note", "warning", "error").index(self.value)
@@ -106,11 +105,7 @@ class Finding(Struct, frozen=True):
         return digest[:_FINGERPRINT_DIGITS]
 
     def sort_key(self) -> tuple[object, ...]:
-        """Total order of findings: by place, then code; offset nulls first, missing text as empty."""
-        return (*self._place(), self.fingerprint)
-
-    def _place(self) -> tuple[object, ...]:
-        """The order without its last part, flat: that of a hundred thousand findings is in memory at once."""
+        """Total order of findings: by place, then code, then fingerprint; offset nulls first, missing text as empty."""
         return (
             self.topic or "",
             -1 if self.partition is None else self.partition,
@@ -125,6 +120,7 @@ class Finding(Struct, frozen=True):
             self.file or "",
             self.position is not None,
             self.position or 0,
+            _ByFingerprint(self),
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -139,11 +135,17 @@ class Finding(Struct, frozen=True):
 _JSON_FIELDS = tuple(name for name in Finding.__struct_fields__ if name not in {"anchor", "absent"})
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings sorted by `Finding.sort_key`, of which only those of one place need their fingerprints."""
-    ordered = sorted(findings, key=Finding._place)  # noqa: SLF001 - of this module
-    return [
-        finding
-        for _, here in groupby(ordered, key=Finding._place)  # noqa: SLF001
-        for finding in sorted(here, key=lambda finding: finding.fingerprint)
-    ]
+@functools.total_ordering
+class _ByFingerprint(Struct, frozen=True, eq=False, gc=False):
+    """Where all else is the same: few of a hundred thousand findings are hashed for their order."""
+
+    finding: Finding
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByFingerprint) and self.finding.fingerprint == other.finding.fingerprint
+
+    def __lt__(self, other: "_ByFingerprint") -> bool:
+        return self.finding.fingerprint < other.finding.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.finding.fingerprint)

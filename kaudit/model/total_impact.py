@@ -9,6 +9,7 @@ from kaudit.model.impact import Impact
 _Place = tuple[object, ...]
 _Lost = tuple[int, int | None]
 """Records lost: at least, and at most (None: not known)."""
+_NOTHING = Impact()
 
 
 def total_impact(findings: Iterable[Finding]) -> Impact:
@@ -18,7 +19,7 @@ def total_impact(findings: Iterable[Finding]) -> Impact:
     offsets lost it once, but each broker truncates its own log. `last_stable_offset` is that of the partition, None for
     several.
     """
-    costly = [finding for finding in findings if finding.impact != Impact()]
+    costly = [finding for finding in findings if finding.impact != _NOTHING]
     partitions = [_of_partition(partition) for partition in _grouped(costly, _partition)]
     at_most = [part.records_lost_at_most for part in partitions if part.records_lost_at_least is not None]
     stable = [part.last_stable_offset for part in partitions if part.last_stable_offset is not None]
@@ -36,15 +37,13 @@ def total_impact(findings: Iterable[Finding]) -> Impact:
 def _of_partition(findings: Sequence[Finding]) -> Impact:
     impacts = [finding.impact for finding in findings]
     lossy = [finding for finding in findings if _is_lossy(finding.impact)]
-    lost = [_greatest(_lost_of_log(log) for log in _grouped(cluster, _replica)) for cluster in _overlapping(lossy)]
+    lost = [_lost_on_replicas(cluster) for cluster in _overlapping(lossy)]
     copied = [finding for finding in findings if finding.impact.records_duplicated is not None]
     least, most = _added(lost)
     return Impact(
         records_lost_at_least=least if lossy else None,
         records_lost_at_most=most if lossy else None,
-        records_duplicated=_sum(
-            _most(_copied_in_log(log) for log in _grouped(cluster, _replica)) for cluster in _overlapping(copied)
-        ),
+        records_duplicated=_sum(map(_copied_on_replicas, _overlapping(copied))),
         offsets_invisible=_most(impact.offsets_invisible for impact in impacts),
         last_stable_offset=_least(impact.last_stable_offset for impact in impacts),
         invisible_since_timestamp=_least(impact.invisible_since_timestamp for impact in impacts),
@@ -59,8 +58,20 @@ def _is_lossy(impact: Impact) -> bool:
     return impact.records_lost_at_least is not None or impact.records_lost_at_most is not None
 
 
+def _copied_on_replicas(cluster: Sequence[Finding]) -> int | None:
+    if len(cluster) == 1:
+        return cluster[0].impact.records_duplicated
+    return _most(_copied_in_log(log) for log in _grouped(cluster, _replica))
+
+
 def _copied_in_log(findings: Sequence[Finding]) -> int | None:
     return _sum(_most(finding.impact.records_duplicated for finding in cluster) for cluster in _overlapping(findings))
+
+
+def _lost_on_replicas(cluster: Sequence[Finding]) -> _Lost:
+    if len(cluster) == 1:
+        return _lost_once(cluster)
+    return _greatest(_lost_of_log(log) for log in _grouped(cluster, _replica))
 
 
 def _lost_of_log(findings: Sequence[Finding]) -> _Lost:

@@ -4,18 +4,23 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from kaudit.model.producer_state import NO_SEGMENT
 from kaudit.model.transaction_state import TransactionValue
 
 
 class OpenTransaction(Struct, frozen=True):
     """A transaction without an end marker at the end of the log; times in ms, `position` a byte in `segment`.
 
-    `began_after_marker`: the producer's transaction before it ended in the same epoch, at `marker_offset`.
+    `began_after_marker`: the producer's transaction before it ended in the same epoch, at `marker_offset`. `stable_offset` is the
+    last stable offset while no older transaction is open. `snapshot` is the producer snapshot that says where the transaction began,
+    if that lies before the log start offset: first timestamp and first records are unknown then. With no batch left in the log,
+    `segment` is -1, and `position` is the entry's byte in the snapshot.
     """
 
     producer_id: int
     producer_epoch: int
     first_offset: int
+    stable_offset: int
     first_timestamp: int
     last_timestamp: int
     records: int
@@ -25,6 +30,17 @@ class OpenTransaction(Struct, frozen=True):
     began_after_marker: bool
     marker_offset: int
     marker_timestamp: int
+    snapshot: str = ""
+
+    @property
+    def snapshot_offset(self) -> int:
+        """The offset that the snapshot was taken at, by its name."""
+        return int(self.snapshot.partition(".")[0])
+
+    @property
+    def in_log(self) -> bool:
+        """Whether the log holds a batch of it."""
+        return self.segment != NO_SEGMENT
 
 
 class EmptyMarker(Struct, frozen=True):

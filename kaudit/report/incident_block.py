@@ -37,7 +37,7 @@ def incident_sections(findings: Sequence[Finding], options: RenderOptions, *, ma
         return []
     console, groups = options.console, members(findings)
     shown = groups if options.verbose else groups[:_BLOCKS]
-    sections = [console.wrap(verdict_text(findings, len(groups)), indent="  ")]
+    sections = [console.wrap(verdict_text(findings, len(groups), impact_text(total_impact(findings))), indent="  ")]
     explained: set[object] = set()
     for group in shown:
         once = distinct(group)
@@ -57,8 +57,8 @@ def incident_sections(findings: Sequence[Finding], options: RenderOptions, *, ma
     return sections
 
 
-def verdict_text(findings: Sequence[Finding], incidents: int) -> str:
-    """Return how many findings there are, in how many partitions, and what they cost together."""
+def verdict_text(findings: Sequence[Finding], incidents: int, cost: str) -> str:
+    """Return how many findings there are, in how many partitions, and what they cost together, empty for nothing."""
     partitions = len({(finding.topic, finding.partition) for finding in findings if finding.topic is not None})
     counts = [
         plural(number, severity.value)
@@ -66,13 +66,12 @@ def verdict_text(findings: Sequence[Finding], incidents: int) -> str:
         if (number := sum(finding.severity is severity for finding in findings))
     ]
     text = ", ".join(counts)
-    copies = len(findings) - len(distinct(findings))
     if incidents < len(findings):
+        copies = len(findings) - len(distinct(findings))
         again = f"; {copies:,} on further replicas" if copies else ""
         text += f" ({plural(incidents, 'incident')}{again})"
     if partitions:
         text += f" in {plural(partitions, 'partition')}"
-    cost = impact_text(total_impact(findings))
     return f"{text}: {cost}" if cost else text
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kaudit.analysis.scan.batch_export import SegmentTask
 from kaudit.analysis.scan.summaries import partition_summary, segment_rows
 from kaudit.analysis.timelines.producer_histories import EngineTables, PartitionHistory, Piece
+from kaudit.broker.releases.profile import Profile
 from kaudit.formats.log.codecs import Codec
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
@@ -110,12 +111,12 @@ def _recorded(result: ScanResult, options: RenderOptions, shown: Shown) -> Table
 def write_histories(
     history: PartitionHistory,
     findings: Sequence[Finding],
-    remembers_markers: bool,  # noqa: FBT001 - a HistoryWriter's
+    newest: Profile,
     shown: Shown = _EVERYBODY,
 ) -> Iterator[Piece]:
     """Yield the rows of one partition replica: its timelines, then its producers."""
     yield from _pieces("timelines", timeline_table_rows(history, findings, shown))
-    rows = producer_table_rows(history, findings, shown, remembers_markers=remembers_markers)
+    rows = producer_table_rows(history, findings, shown, newest=newest)
     yield from _pieces("producers", rows)
 
 
@@ -130,7 +131,7 @@ def timeline_table_rows(
 
 
 def producer_table_rows(
-    history: PartitionHistory, findings: Sequence[Finding], shown: Shown = _EVERYBODY, *, remembers_markers: bool
+    history: PartitionHistory, findings: Sequence[Finding], shown: Shown = _EVERYBODY, *, newest: Profile
 ) -> Iterator[Row]:
     """Yield the rows of `producers` of one partition replica, with the transactional ids that its `findings` name."""
     names = {
@@ -138,7 +139,7 @@ def producer_table_rows(
         for finding in findings
         if isinstance(name := finding.evidence.get("transactional_id"), str)
     }
-    producers = history.producers(remembers_markers=remembers_markers)
+    producers = history.producers(remembers_markers=newest.marker_sets_timestamp)
     return (
         producer_row(number, shown.names.get(number, names.get(number)), part)
         for number, part in producers
@@ -188,17 +189,19 @@ class TablePieces(Struct, frozen=True):
         self,
         history: PartitionHistory,
         findings: Sequence[Finding],
-        remembers_markers: bool,  # noqa: FBT001 - a HistoryWriter's
+        newest: Profile,
     ) -> Iterator[Piece]:
         """Yield the rows of a partition replica."""
         part = history.partition
-        yield from _pieces("partitions", [partition_summary(part, self.log_start_offset).to_dict()])
+        yield from _pieces(
+            "partitions", [partition_summary(part, newest, log_start_offset=self.log_start_offset).to_dict()]
+        )
         segments = segment_rows(part.directory, [*part.unreadable, *part.removed])
         yield from _pieces("segments", (segment.to_dict() for segment in segments))
         if part.digest is not None:
             yield from _pieces("digests", [digest_row(part.digest)])
         if self.blocks is None:
-            yield from write_histories(history, findings, remembers_markers, self.shown)
+            yield from write_histories(history, findings, newest, self.shown)
 
 
 def _pieces(table: str, rows: Iterable[Row]) -> Iterator[Piece]:

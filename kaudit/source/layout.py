@@ -171,9 +171,16 @@ class PartitionDirectory(Struct, frozen=True):
         return sum(segment.size for segment in self.segments)
 
     @property
+    def start_offset(self) -> int:
+        """The log start offset, as far as the checkpoint and the name of the first segment say."""
+        return max([self.log_start_offset or 0, *(segment.base_offset for segment in self.segments[:1])])
+
+    @property
     def is_fetched(self) -> bool:
         """Whether brokers send its batches: they have offsets, but neither files nor positions."""
-        return any(segment.fetched is not None for segment in self.segments)
+        return (
+            bool(self.segments) and self.segments[0].fetched is not None
+        )  # brokers send all of a partition or nothing
 
 
 class Unreadable(Struct, frozen=True):

@@ -7,12 +7,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.analysis.producer_ids.block_histories import metadata_of, read_blocks
-from kaudit.analysis.producer_ids.producer_listing import remembers_markers
+from kaudit.analysis.producer_ids.producer_listing import newest_profile
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.options import ScanOptions, UnreadableInputError
 from kaudit.analysis.scan.planning import find_input
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.timeline import by_replica
+from kaudit.broker.releases.profile import Profile
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
 from kaudit.report.tables import finding_row
@@ -41,7 +42,7 @@ class Judged(Struct, frozen=True):
     """What is found of one partition replica, and whether its brokers renew a producer's timestamp with a marker."""
 
     findings: list[Finding]
-    remembers_markers: bool
+    newest: Profile
 
 
 class Judge(Struct, frozen=True):
@@ -60,10 +61,10 @@ class Judge(Struct, frozen=True):
     def judged(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield for each partition replica what was found of it."""
         result = self._complete(rows)
-        own, remembers = by_replica(result.findings), remembers_markers(result)
+        own, newest = by_replica(result.findings), newest_profile(result)
         for partition in result.partitions:
             key = (partition.topic, partition.partition, partition.replica)
-            yield row(key, JUDGED, pack(Judged(own.get(key, []), remembers)))
+            yield row(key, JUDGED, pack(Judged(own.get(key, []), newest)))
 
     def result(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the result as one row."""

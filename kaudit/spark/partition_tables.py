@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory
+from kaudit.broker.releases.profile import Profile
 from kaudit.model.finding import Finding
 from kaudit.report.streamed_tables import producer_table_rows, timeline_table_rows
 from kaudit.spark.assembling import JOB, KEY, Part, assemble, parts
@@ -23,18 +24,18 @@ def assembled_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def history_rows(
-    table: str, history: PartitionHistory, findings: Sequence[Finding], *, remembers_markers: bool
+    table: str, history: PartitionHistory, findings: Sequence[Finding], *, newest: Profile
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `timelines` or `producers` of one partition replica, `findings` being its own."""
     if table == "timelines":
         return to_batches(table, timeline_table_rows(history, findings))
-    return to_batches(table, producer_table_rows(history, findings, remembers_markers=remembers_markers))
+    return to_batches(table, producer_table_rows(history, findings, newest=newest))
 
 
 def rows_of_histories(rows: Iterator[pa.RecordBatch], table: str) -> Iterator[pa.RecordBatch]:
     """Put partitions together once more, and yield their rows of `timelines` or `producers`."""
     for history, judged in _histories(rows):
-        yield from history_rows(table, history, judged.findings, remembers_markers=judged.remembers_markers)
+        yield from history_rows(table, history, judged.findings, newest=judged.newest)
 
 
 def _histories(rows: Iterator[pa.RecordBatch]) -> Iterator[tuple[PartitionHistory, Judged]]:

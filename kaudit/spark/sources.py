@@ -24,6 +24,7 @@ from kaudit.analysis.scan.options import SilentProgress
 from kaudit.analysis.scan.planning import find_input
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
+from kaudit.broker.releases.profile import Profile
 from kaudit.engines import local
 from kaudit.engines.memory import keep_freed_memory
 from kaudit.model.finding import Finding
@@ -134,9 +135,9 @@ class ResultReader(DataSourceReader):
         self,
         history: PartitionHistory,
         findings: Sequence[Finding],
-        remembers_markers: bool,  # noqa: FBT001 - a HistoryWriter
+        newest: Profile,
     ) -> Iterator[Piece]:
-        for rows in history_rows(self.table, history, findings, remembers_markers=remembers_markers):
+        for rows in history_rows(self.table, history, findings, newest=newest):
             yield self.table, pack(rows)
 
 

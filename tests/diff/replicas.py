@@ -21,7 +21,7 @@ class Copy:
     def end(self) -> int:
         return self.batches[-1].last_offset + 1 if self.batches else 0
 
-    def append(self, count: int, epoch: int, payload: bytes, **more: int) -> "Copy":
+    def append(self, count: int, epoch: int, payload: bytes, **more: object) -> "Copy":
         """Append a batch; `more` are fields of it."""
         batch = Batch(count=count, base_offset=self.end, leader_epoch=epoch, payload=payload, **more)  # type: ignore[arg-type]
         self.batches.append(batch)

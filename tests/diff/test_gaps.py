@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.cli.app import run
+from kaudit.diff import gap_records
 from tests.diff.replicas import TOPIC, Copy, broker, history
 from tests.diff.test_command import validate
 from tests.diff.test_moments import after
@@ -154,6 +155,57 @@ def test_a_cleaner_that_never_cleaned_the_log_did_not_take_keyed_records_either(
         never_cleaned(name)
     code, _, (finding,) = judge(capsys, "b1", "b2")
     assert (code, finding["severity"]) == (1, "error")
+
+
+MIXED = [b"key", None]
+"""Keys of a log of two batches in a gap: the second has a record without one."""
+
+
+def gap_between(keys: list[bytes | None], payload: bytes = b"") -> tuple[Copy, Copy]:
+    """A log with a batch for each of these keys, and one that lacks them."""
+    log = keyed(history((0, 1)))
+    for key in keys:
+        log.append(2, 0, payload or b"p", key=key)
+    log.append(2, 0, b"end", key=b"key")
+    return log, without(log, *range(1, len(keys) + 1))
+
+
+@pytest.mark.parametrize(
+    ("keys", "rolls", "may_be_compaction"),
+    [
+        ([b"key", b"key"], (), True),
+        (MIXED, (), False),
+        (MIXED, (4,), False),
+        (MIXED[::-1], (4,), False),
+        ([b"key"], (), True),
+    ],
+)
+def test_a_record_without_a_key_anywhere_in_the_gap_was_not_compacted(capsys, keys, rolls, may_be_compaction):
+    log, cut = gap_between(keys)
+    _, partition, _ = compare(capsys, b1=replace(log, rolls=rolls), b2=cut)
+    (gap,) = partition["gaps"]
+    assert (gap["records"], gap["may_be_compaction"]) == (2 * len(keys), may_be_compaction)
+
+
+def test_records_around_the_gap_say_nothing_of_it(capsys):
+    log = history((0, 5))
+    log.batches[2] = replace(log.batches[2], key=b"key")
+    _, partition, _ = compare(capsys, b1=log, b2=without(log, 2))
+    assert partition["gaps"][0]["may_be_compaction"] is True
+
+
+def test_keys_are_looked_for_in_so_many_batches_of_such_a_size(capsys, monkeypatch):
+    log, cut = gap_between([*MIXED, b"key"])
+    monkeypatch.setattr(gap_records, "_MOST_UNPACKED", 2)
+    assert compare(capsys, b1=log, b2=cut)[1]["gaps"][0]["may_be_compaction"] is False
+    monkeypatch.setattr(gap_records, "_MOST_UNPACKED", 1)
+    assert judge(capsys, "b1", "b2")[1]["gaps"][0]["may_be_compaction"] is True
+    monkeypatch.setattr(gap_records, "_MOST_UNPACKED", 9)
+    size = max(len(log.batches[number].encode()) for number in (1, 2))
+    monkeypatch.setattr(gap_records, "_LARGEST_UNPACKED", size)
+    assert judge(capsys, "b1", "b2")[1]["gaps"][0]["may_be_compaction"] is False
+    monkeypatch.setattr(gap_records, "_LARGEST_UNPACKED", len(log.batches[2].encode()) - 1)
+    assert judge(capsys, "b1", "b2")[1]["gaps"][0]["may_be_compaction"] is True
 
 
 def test_damage_is_reported_as_damage(capsys):

@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kaudit.diff import gaps, replica_reader
+from kaudit.diff import missing_records as counting
 from kaudit.diff.columns import COLUMNS, Columns, batch_at
 from kaudit.diff.compare import Conflict, PairCompare
 from kaudit.diff.gaps import Gap, Held, replica_gaps
 from kaudit.diff.missing_records import missing_records
+from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.diff.replica_set import merged_epochs
 from kaudit.formats.sidefiles.checkpoints import parse_leader_epoch_checkpoint
 from kaudit.model.epoch_entry import EpochEntry
@@ -214,6 +217,14 @@ def test_records_that_one_copy_alone_holds(tmp_path, theirs, offset, high_waterm
     assert missing(tmp_path, Copy(OWN), other, offset, high_watermark) == expected
 
 
+def test_so_many_batches_of_the_other_copy_are_looked_through(tmp_path, monkeypatch):
+    """Batch 3 is sent again as the third batch behind the offset, in a segment of its own."""
+    again = Copy([*OWN[:3], sent(4, at=9), sent(5, at=12), sent(3, at=15)], rolls=(15,))
+    for most, lost in ((3, 0), (2, 3)):
+        monkeypatch.setattr(counting, "MAX_COMPARED", most)
+        assert missing(tmp_path / str(most), Copy(OWN), again, 9, None).records == lost
+
+
 def test_records_without_a_sequence_that_nobody_acknowledged_are_counted_apart(tmp_path):
     plain = [sent(number, at=3 * number, producer_id=-1, epoch=-1, sequence=-1) for number in range(3)]
     lost = missing(tmp_path, Copy([*plain, sent(3, at=9)]), None, 3, 7)
@@ -277,3 +288,79 @@ def test_where_a_copy_begins(tmp_path, first, checkpoint, start):
     assert summaries["b1"].log_start_offset == start
     assert (summaries["b2"].log_start_offset, summaries["b2"].log_end_offset) == (first, first + 12)
     assert (summaries["b2"].batches, summaries["b2"].records, summaries["b2"].segments) == (4, 12, 1)
+
+
+# what a reader keeps of a copy: gaps, order, leader epochs
+
+
+@pytest.mark.parametrize(
+    ("feeds", "kept", "compacted"),
+    [
+        ([[(0, 1), (4, 5)], [(8, 9), (12, 13)]], [(2, 3), (6, 7), (10, 11)], False),
+        ([[(0, 1), (4, 5)], [(8, 9), (12, 13), (16, 17)]], [(2, 3), (6, 7), (10, 11)], True),
+        ([[(0, 1), (4, 5), (8, 9), (12, 13), (16, 17)], [(18, 19), (22, 23)]], [(2, 3), (6, 7), (10, 11)], True),
+        ([[(0, 1)], [(2, 3)]], [], False),
+    ],
+)
+def test_a_log_full_of_gaps_is_a_compacted_one(monkeypatch, feeds, kept, compacted):
+    monkeypatch.setattr(gaps, "_MOST_GAPS", 3)
+    found = gaps.ReplicaGaps(())
+    for rows in feeds:
+        found.feed(0, columns([batch(base, last) for base, last in rows]))
+    assert ([(gap.first, gap.last) for gap in found.gaps], found.compacted) == (kept, compacted)
+
+
+def reader_of(tmp_path, segments: dict[int, list[Batch]]) -> ReplicaReader:
+    """A reader of these segments, by base offset, that has read all."""
+    partition = tmp_path / "b1" / "orders-0"
+    partition.mkdir(parents=True)
+    for base, batches in segments.items():
+        (partition / f"{base:020d}.log").write_bytes(b"".join(batch.encode() for batch in batches))
+    (found,) = discover([str(tmp_path / "b1")]).partitions
+    reader = ReplicaReader(found, open_segment, verify=True, log_start_offset=None)
+    while not reader.ended:
+        reader.fill()
+        reader.take(2**62)
+    return reader
+
+
+def at(base: int, count: int = 2, epoch: int = 0) -> Batch:
+    return Batch(count=count, base_offset=base, leader_epoch=epoch)
+
+
+@pytest.mark.parametrize(
+    ("segments", "in_order"),
+    [
+        ({0: [at(0), at(2)], 4: [at(4), at(6)]}, True),
+        ({0: [at(0)], 4: [at(6)]}, True),
+        ({0: [at(0), at(2, 1)], 4: [at(4)]}, True),
+        # into the segment behind it; below its own
+        ({0: [at(0), at(2, 3)], 4: [at(5)]}, False),
+        ({0: [at(0)], 4: [at(3, 1), at(4)]}, False),
+        # what came before again; one offset of it
+        ({0: [at(0), at(0), at(2)]}, False),
+        ({0: [at(0), at(1), at(3)]}, False),
+        ({0: [at(0), at(2)], 3: [at(3), at(5)]}, False),
+    ],
+)
+def test_batches_that_do_not_ascend_are_damage(tmp_path, segments, in_order):
+    assert reader_of(tmp_path, segments).damaged is not in_order
+
+
+@pytest.mark.parametrize(
+    ("epochs", "expected"),
+    [
+        ([0, 0, 1, 1, 3], [(0, 0), (1, 4), (3, 8)]),
+        # a lower one after a higher is damage
+        ([2, 1, 3, 2, 3, 4], [(2, 0), (3, 4), (4, 10)]),
+        ([-1, -1, 0], [(0, 4)]),
+        ([0, 1, 2, 3], [(0, 0), (1, 2), (2, 4)]),
+    ],
+)
+def test_leader_epochs_of_a_copy_are_those_that_rise(tmp_path, monkeypatch, epochs, expected):
+    monkeypatch.setattr(replica_reader, "MAX_EPOCHS", 3)
+    for rolled in (False, True):
+        batches = [at(2 * number, epoch=epoch) for number, epoch in enumerate(epochs)]
+        segments = {0: batches[:2], 4: batches[2:]} if rolled else {0: batches}
+        found = reader_of(tmp_path / str(rolled), segments).leader_epochs
+        assert [(entry.epoch, entry.start_offset) for entry in found] == expected

@@ -107,6 +107,31 @@ def test_what_a_replica_still_holds_is_not_lost(capsys):
     assert [change["earlier"] for change in partition["moments"]] == ["old"]
 
 
+def only_on(capsys, **copies: tuple[int, Copy]) -> dict[str, tuple[int, int]]:
+    _, told, _ = compare(capsys, **copies)
+    (partition,) = told["partitions"]
+    return {name: (held["first_offset"], held["last_offset"]) for name, held in partition["only_on"].items()}
+
+
+def test_what_earlier_copies_alone_hold_is_named_once(capsys):
+    """Of copies that hold the same it is on the one that holds most of it, of equal ones on the last."""
+    log = history((0, 3))
+    new = after(log, epoch=1, payload=b"the new leader's")
+    gone = log.copy().append(5, 0, b"gone")
+    equal = {"old1": (1, gone), "new1": (1, new), "old2": (2, gone), "new2": (2, new)}
+    assert only_on(capsys, **equal) == {"old2": (6, 10)}
+    more = gone.copy().append(1, 0, b"gone, too")
+    longer = {"first1": (1, more), "then1": (1, new), "first2": (2, gone), "then2": (2, new)}
+    assert only_on(capsys, **longer) == {"first1": (6, 11)}
+
+
+def test_what_a_later_copy_of_the_same_broker_holds_is_not_on_the_earlier_one_alone(capsys):
+    log = history((0, 3))
+    more = after(log, epoch=0, payload=b"more")
+    assert only_on(capsys, old=(1, log), new=(1, more), other=(2, log)) == {"new": (6, 7)}
+    assert only_on(capsys, early=(1, log), late=(1, more)) == {}
+
+
 def test_retention_between_two_copies_is_no_truncation(capsys):
     log = history((0, 6))
     new = after(log, epoch=0, payload=b"more")

@@ -157,7 +157,7 @@ def test_a_failure_leaves_what_was_there(tmp_path, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} == {"a", "result"}
 
 
-def fails(history, findings, remembers_markers):
+def fails(history, findings, newest):
     raise ValueError("a task's own trouble")
 
 

@@ -131,10 +131,10 @@ def test_the_lanes_of_a_report_are_the_same(session, logs):
     assert {name for name, _ in tables[0][1]} == {"lanes"}
 
 
-def lanes(history, findings, remembers_markers):
+def lanes(history, findings, newest):
     """What is known of a history, as a piece of a table."""
     found = sorted(finding.fingerprint for finding in findings)
-    yield "lanes", repr((history.key, history.producer_ids.tolist(), found, remembers_markers)).encode()
+    yield "lanes", repr((history.key, history.producer_ids.tolist(), found, newest)).encode()
 
 
 def test_findings_beyond_the_limit_are_counted(local, spark, tmp_path, monkeypatch):

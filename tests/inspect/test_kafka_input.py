@@ -34,6 +34,15 @@ def test_every_batch_is_a_row_without_a_place(broker):
     assert [row["base_offset"] for row in found if not row["crc_valid"]] == [100]
 
 
+def test_rows_have_the_columns_of_those_of_files(broker, tmp_path):
+    path = tmp_path / "orders-0" / "00000000000000000000.log"
+    path.parent.mkdir()
+    path.write_bytes(data(7, 0, 0, 2).encode())
+    ours = inspect_rows(InspectOptions([str(path)], records=True), batches=True)
+    theirs = rows(broker, records=True, wanted=RowFilter(first_offset=0, last_offset=1))
+    assert [set(row) for row in theirs] == [set(row) for row in ours]
+
+
 def test_a_range_of_offsets(broker):
     assert [row["base_offset"] for row in rows(broker, wanted=RowFilter(first_offset=11, last_offset=14))] == [
         10,

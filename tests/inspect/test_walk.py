@@ -2,11 +2,13 @@
 
 import builtins
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.inspect import walk
 from kaudit.inspect.row_filter import RowFilter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from tests.logs import Log, data
@@ -34,6 +36,39 @@ def rows_of(*paths, batches=True, **options):
 )
 def test_around_an_offset_its_segment_is_opened_and_one_on_each_side(orders, offset, shown):
     assert [row["base_offset"] for row in rows_of(orders, around=offset)] == shown
+
+
+@pytest.mark.parametrize(
+    ("options", "kinds"),
+    [
+        ({}, {"file"}),
+        ({"topic": "orders"}, {"file"}),
+        ({"around": 12}, {"batch"}),
+        ({"records": True}, {"batch", "record"}),
+        ({"wanted": RowFilter(first_offset=12)}, {"batch"}),
+    ],
+)
+def test_of_a_directory_batches_are_shown_where_they_are_asked_for(orders, options, kinds):
+    """As `--batches` does; else its files are listed."""
+    assert {row["row"] for row in rows_of(orders, batches=False, **options)} == kinds
+
+
+def test_a_directory_is_searched_to_a_depth_and_says_where_it_is_deeper(orders, monkeypatch):
+    monkeypatch.setattr(walk, "MAX_DEPTH", 2)
+    deep = orders / "orders-3" / "a" / "b"
+    deep.mkdir(parents=True)
+    (deep.parent / "seen").write_text("?")
+    (deep / "not-seen").write_text("?")
+    rows = [row for row in rows_of(orders, batches=False) if not str(row["file"]).endswith(".log")]
+    assert [(row["row"], row["file"], row.get("detail")) for row in rows] == [
+        ("file", "orders-3/a/seen", None),
+        ("damage", str(deep), "deeper than 2 directories"),
+    ]
+
+
+def test_a_directory_that_is_linked_into_itself_is_listed_once(orders):
+    (orders / "orders-3" / "again").symlink_to(orders)
+    assert len(rows_of(orders, batches=False)) == COUNT
 
 
 @pytest.fixture
@@ -122,11 +157,13 @@ def test_a_damage_is_judged_by_the_segments_behind_it(orders, refused, tmp_path)
     """A torn end is cut off where brokers read the last segment; before it they load the log as it is."""
     directory = orders / "orders-3"
     names = sorted(path.name for path in directory.iterdir())
-    for name in (names[0], names[-1]):
+    for name in names:
         path = directory / name
         path.write_bytes(path.read_bytes() + path.read_bytes()[:-3])
-    verdicts = {name: rows_of(directory / name)[-1]["broker"] for name in (names[0], names[-1])}
-    assert verdicts[names[0]] != verdicts[names[-1]]
+    (directory / "00000000000000000099.index").write_bytes(b"")  # no segment
+    verdicts = {name: rows_of(directory / name)[-1]["broker"] for name in names}
+    deleted = [re.search("deletes ([0-9]+) later segments?;", verdict) for verdict in verdicts.values()]
+    assert [found and int(found[1]) for found in deleted] == [5, 4, 3, 2, 1, None]
     # neither a list that cannot be read nor a name without an offset tells of later segments
     (directory / "copy").write_bytes((directory / names[0]).read_bytes())
     assert rows_of(directory / "copy")[-1]["broker"] == verdicts[names[-1]]

@@ -7,9 +7,20 @@ from typing import Any
 import crc32c
 import pytest
 
+from kaudit.inspect import side_files
 from kaudit.inspect.internal_topics import content_row, dump_content_row
 from kaudit.inspect.walk import InspectOptions, inspect_rows
-from tests.formats.encoders import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, batch, message, record
+from tests.formats.encoders import (
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    batch,
+    marker,
+    message,
+    record,
+    string,
+)
 from tests.logs import BASE_TIMESTAMP
 
 NAME = "00000000000000001000.log"
@@ -129,6 +140,15 @@ def test_a_file_that_says_nothing_is_damage_from_its_fault_to_its_end(tmp_path, 
     assert 0 <= damage["position"] < len(data)
 
 
+@pytest.mark.parametrize(("limit", "kinds"), [(16, ["index", "index"]), (15, ["damage"])])
+def test_a_side_file_beyond_the_limit_is_not_decoded(tmp_path, monkeypatch, limit, kinds):
+    monkeypatch.setattr(side_files, "MAX_SIDE_FILE", limit)
+    rows = rows_of(tmp_path / "orders-3", "00000000000000001000.index", SIDE_FILES["00000000000000001000.index"][0])
+    assert [row["row"] for row in rows] == kinds
+    if kinds == ["damage"]:
+        assert (rows[0]["kind"], rows[0]["position"], rows[0]["end"]) == ("limit", 0, limit + 1)
+
+
 # -- one header, byte by byte
 
 
@@ -169,6 +189,18 @@ def test_what_each_field_of_a_batch_means(tmp_path):
         "record_count": "",
         "payload": f"{len(raw) - 61} bytes to byte {len(raw)}",
     }
+
+
+def test_a_header_that_begins_inside_the_file(tmp_path):
+    raw = batch(ONE, base_offset=1001, base_sequence=0)
+    before = batch(TWO, base_offset=1000)
+    found = meanings(tmp_path, before + raw, at=len(before))
+    end = len(before) + len(raw)
+    assert (found["crc"], found["base_offset"], found["base_sequence"]) == (
+        f"{crc_of(raw)}, matches", "offsets 1001 to 1001", "sequences 0 to 0",
+    )  # fmt: skip
+    assert found["batch_length"] == f"ends at byte {end}, the end of the file"
+    assert found["payload"] == f"{len(raw) - 61} bytes to byte {end}"
 
 
 def test_what_a_field_means_that_holds_minus_one(tmp_path):
@@ -241,20 +273,33 @@ def test_the_crc_of_a_large_batch_is_computed_in_pieces(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("length", "meaning"),
+    ("length", "meaning", "checked", "payload"),
     [
-        (48, "too short for a batch"),
-        (49, "ends at byte 61"),
-        (-5, "too short for a batch"),
-        (1000, "ends at byte 1012, beyond the file's {size}"),
+        (-5, "too short for a batch", False, "{rest} bytes to byte {size}"),
+        (-1, "too short for a batch", False, "{rest} bytes to byte {size}"),
+        (0, "too short for a batch", True, None),
+        (48, "too short for a batch", True, None),
+        (49, "ends at byte 61", True, None),
+        (50, "ends at byte 62", True, "1 bytes to byte 62"),
+        (1000, "ends at byte 1012, beyond the file's {size}", False, "{rest} bytes to byte {size}"),
     ],
 )
-def test_what_a_length_means(tmp_path, length, meaning):
+def test_what_a_length_means(tmp_path, length, meaning, checked, payload):
     raw = batch(ONE, base_offset=1000, length=length)
     found = meanings(tmp_path, raw)
-    assert found["batch_length"] == meaning.format(size=len(raw))
-    checkable = 0 <= length <= len(raw) - 12
-    assert found["crc"].endswith("cannot be checked") is not checkable
+    size = {"size": len(raw), "rest": len(raw) - 61}
+    assert found["batch_length"] == meaning.format(**size)
+    assert found["crc"].endswith("cannot be checked") is not checked
+    assert found.get("payload") == (None if payload is None else payload.format(**size))
+
+
+def test_what_the_length_of_an_old_message_means(tmp_path):
+    """Kafka's LegacyRecord.RECORD_OVERHEAD_V0 is 14 bytes behind offset and length: crc, magic, attributes, two lengths."""
+    raw = message(1000, 0)
+    assert len(raw) == 12 + 14
+    for length, meaning in ((13, "too short for a batch"), (14, "ends at byte 26, the end of the file")):
+        data = raw[:8] + struct.pack(">i", length) + raw[12:]
+        assert meanings(tmp_path, data)["message_size"] == meaning
 
 
 def test_a_header_that_the_file_cuts_off(tmp_path):
@@ -267,6 +312,11 @@ def test_a_header_that_the_file_cuts_off(tmp_path):
     assert found["base_offset"]["meaning"] == ""
     short = fields_at(tmp_path, raw + raw[:10], at=len(raw))
     assert short["batch_length"]["meaning"] == "cut off by the end of the file"
+    assert list(fields_at(tmp_path, raw + raw[:16], at=len(raw))) == ["base_offset", "batch_length", "leader_epoch"]
+    old = message(1000, 1, value=b"v", timestamp=BASE_TIMESTAMP)
+    whole, cut = (fields_at(tmp_path, raw + old[:size], at=len(raw)) for size in (18, 17))
+    assert list(whole) == ["offset", "message_size", "crc", "magic", "attributes"]
+    assert list(cut) == ["offset", "message_size", "crc", "magic"]
 
 
 def test_the_payload_is_where_the_header_ends(tmp_path):
@@ -276,6 +326,8 @@ def test_the_payload_is_where_the_header_ends(tmp_path):
         payload = fields_at(tmp_path, raw + raw, at)["payload"]
         assert (payload["position"], payload["length"], payload["here"]) == (61, len(raw) - 61, True)
         assert bytes.fromhex(payload["hex"]) == raw[61:93]
+    small = batch(ONE, base_offset=1000)
+    assert bytes.fromhex(fields_at(tmp_path, small + raw)["payload"]["hex"]) == small[61:]
     assert not fields_at(tmp_path, raw + raw, 60)["payload"]["here"]
     assert fields_at(tmp_path, raw + raw, len(raw))["payload"]["position"] == len(raw) + 61
     assert "payload" not in fields_at(tmp_path, batch([]))
@@ -302,6 +354,82 @@ def test_only_batches_of_magic_2_have_a_delete_horizon(tmp_path):
     assert [(row["is_transactional"], row["is_control"]) for row in rows] == [(False, False)] * 3
 
 
+def control(key, value=None, records=1):
+    return batch([record(0, key=key, value=value)][:records], flags=CONTROL, count=records)
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind", "coordinator_epoch"),
+    [
+        (marker(1, 6), "COMMIT", 6),
+        (marker(0, 7), "ABORT", 7),
+        (control(struct.pack(">hh", 0, 2), b"leader"), "LEADER_CHANGE", None),
+        (control(struct.pack(">hh", 0, 6), b"voters"), "KRAFT_VOTERS", None),
+        (control(struct.pack(">hh", 0, 99), b"?"), "UNKNOWN", None),
+        (control(b"\0"), "UNDECODED", None),
+        # what compaction has left of a batch says nothing
+        (control(b"", records=0), None, None),
+        (batch(ONE), None, None),
+    ],
+)
+def test_what_a_control_batch_says(tmp_path, raw, kind, coordinator_epoch):
+    (row,) = rows_of(tmp_path, NAME, raw)
+    assert (row["is_control"], row["control_type"], row["coordinator_epoch"]) == (
+        raw[22] & CONTROL != 0,
+        kind,
+        coordinator_epoch,
+    )
+
+
+GARBAGE, ZEROS = b"\xaa" * 100, bytes(512)
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "batches", "damage_at"),
+    [
+        ([batch(TWO, 1000), batch(TWO, 1002)], "ok", 2, None),
+        ([], "empty", 0, None),
+        ([batch(TWO, 1000), batch(TWO, 1002), ZEROS], "zero-tail", 2, 2),
+        ([ZEROS], "zero-tail", 0, 0),
+        ([batch(TWO, 1000), ZEROS, batch(TWO, 1002)], "damaged", 2, 1),
+        ([batch(TWO, 1000), GARBAGE, batch(TWO, 1002), ZEROS], "damaged", 2, 1),
+        ([batch(TWO, 1000), batch(TWO, 1002)[:-3]], "damaged", 1, 1),
+    ],
+)
+def test_the_status_of_a_segment_in_a_list_of_files(tmp_path, content, status, batches, damage_at):
+    (tmp_path / NAME).write_bytes(b"".join(content))
+    (row,) = inspect_rows(InspectOptions([str(tmp_path)]), batches=False)
+    last = {0: None, 1: 1001, 2: 1003}[batches]
+    assert (row["status"], row["entries"], row["size"]) == (status, batches, sum(map(len, content)))
+    assert (row["first_offset"], row["last_offset"]) == (1000 if batches else None, last)
+    position = None if damage_at is None else sum(map(len, content[:damage_at]))
+    assert str(row["detail"]).partition(":")[0] == (str(None) if position is None else f"byte {position}")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "offsets", "entries"),
+    [
+        ("00000000000000001000.index", SIDE_FILES["00000000000000001000.index"][0], (1004, 1009), 2),
+        ("00000000000000001000.timeindex", SIDE_FILES["00000000000000001000.timeindex"][0], (1004, 1009), 2),
+        # an aborted transaction that began first may end last
+        (
+            "00000000000000001000.txnindex",
+            struct.pack(">hqqqq", 0, 77, 1001, 1009, 1003) + struct.pack(">hqqqq", 0, 78, 1000, 1005, 1009),
+            (1000, 1009), 2,
+        ),
+        ("00000000000000001000.snapshot", SIDE_FILES["00000000000000001000.snapshot"][0], (None, None), 2),
+        ("leader-epoch-checkpoint", SIDE_FILES["leader-epoch-checkpoint"][0], (0, 1005), 2),
+        ("replication-offset-checkpoint", SIDE_FILES["replication-offset-checkpoint"][0], (None, None), 2),
+        ("quorum-state", SIDE_FILES["quorum-state"][0], (None, None), 1),
+    ],
+)  # fmt: skip
+def test_the_offsets_of_a_side_file_in_a_list_of_files(tmp_path, name, content, offsets, entries):
+    (tmp_path / name).write_bytes(content)
+    (row,) = inspect_rows(InspectOptions([str(tmp_path)]), batches=False)
+    assert ((row["first_offset"], row["last_offset"]), row["entries"]) == (offsets, entries)
+    assert (row["status"], row["detail"]) == ("ok", None)
+
+
 # -- texts of kafka-dump-log
 
 PRINTED = (
@@ -326,6 +454,30 @@ def test_a_printed_record_has_what_its_batch_says(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("times", "shown"),
+    [
+        # as 2.8 prints it, as 4.2 does, a producer known by its marker alone
+        (" firstSequence: 7 lastSequence: 9 lastOffset: 9 offsetDelta: 2 timestamp: 1700000000000", 1_700_000_000_000),
+        (
+            " lastTimestamp: 1700000000005 firstSequence: 7 lastSequence: 9 lastOffset: 9 offsetDelta: 2 timestamp: 17",
+            1_700_000_000_005,
+        ),
+        (" lastTimestamp: 1700000000005", 1_700_000_000_005),
+        ("", None),
+    ],
+)
+def test_when_a_producer_of_a_printed_snapshot_wrote_last(tmp_path, times, shown):
+    text = (
+        "Dumping /data/orders-3/00000000000000001000.snapshot\n"
+        f"producerId: 900001 producerEpoch: 0 coordinatorEpoch: -1 currentTxnFirstOffset: None{times}\n"
+    )
+    (row,) = rows_of(tmp_path, "dump.txt", text.encode())
+    assert (row["row"], row["producer_id"], row["snapshot_offset"], row["timestamp"]) == (
+        "snapshot", 900001, 1000, shown,
+    )  # fmt: skip
+
+
 def test_a_text_that_names_its_file_keeps_that_name(tmp_path):
     text = f"Dumping /data/orders-3/{NAME}\nStarting offset: 1005\n" + PRINTED.format(1005, 1006, 0)
     (row,) = rows_of(tmp_path, "dump.txt", text.encode())
@@ -345,6 +497,62 @@ STATE_JSON = (
 )
 KEY_JSON = b'{"type":"0","data":{"transactionalId":"x"}}'
 RECORD_ROW = {"row": "record", "topic": "__transaction_state", "offset": 9, "key": 1, "value": 2, "headers": []}
+
+
+GROUP_ROW = {"row": "record", "topic": "__consumer_offsets", "offset": 9, "leader_epoch": 4, "key": 1, "value": 2}
+COMMIT_KEY = struct.pack(">h", 1) + string("g") + string("orders") + struct.pack(">i", 3)
+GROUP_KEY = struct.pack(">h", 2) + string("g")
+MEMBERS = [
+    string(member) + string(None) + string("client") + string("/h") + struct.pack(">iiii", 60000, 45000, 0, 0)
+    for member in ("m-1", "m-2")
+]
+"""As version 3 has them: ids, host, time-outs, and an empty subscription and assignment."""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "meaning"),
+    [
+        (
+            COMMIT_KEY,
+            struct.pack(">hqi", 3, 1234, 6) + string("note") + struct.pack(">q", BASE_TIMESTAMP),
+            {
+                "row": "offset_commit", "group": "g", "committed_topic": "orders", "committed_partition": 3,
+                "tombstone": False, "committed_offset": 1234, "committed_leader_epoch": 6, "metadata": "note",
+                "commit_timestamp": BASE_TIMESTAMP,
+            },
+        ),
+        (
+            COMMIT_KEY,
+            struct.pack(">hqi", 3, 0, -1) + string("") + struct.pack(">q", -1),
+            {
+                "row": "offset_commit", "group": "g", "committed_topic": "orders", "committed_partition": 3,
+                "tombstone": False, "committed_offset": 0, "committed_leader_epoch": None, "metadata": "",
+                "commit_timestamp": None,
+            },
+        ),
+        (
+            COMMIT_KEY, None,
+            {
+                "row": "offset_commit", "group": "g", "committed_topic": "orders", "committed_partition": 3,
+                "tombstone": True,
+            },
+        ),
+        (
+            GROUP_KEY,
+            struct.pack(">h", 3) + string("consumer") + struct.pack(">i", 17) + string("range") + string("m-1")
+            + struct.pack(">qi", BASE_TIMESTAMP, 2) + b"".join(MEMBERS),
+            {
+                "row": "group_metadata", "group": "g", "tombstone": False, "generation": 17,
+                "protocol_type": "consumer", "protocol": "range", "leader": "m-1", "members": ["m-1", "m-2"],
+            },
+        ),
+        (GROUP_KEY, None, {"row": "group_metadata", "group": "g", "tombstone": True}),
+    ],
+)  # fmt: skip
+def test_what_a_record_of_a_consumer_group_means(key, value, meaning):
+    assert content_row(GROUP_ROW, key, value) == {
+        "topic": "__consumer_offsets", "offset": 9, "leader_epoch": 4, **meaning,
+    }  # fmt: skip
 
 
 def test_a_row_of_a_topic_of_users_stays_as_it_is():

@@ -126,38 +126,33 @@ def _try(options: argparse.Namespace, mutants: list[Mutant], results: dict[Mutan
         # what runs at import is noted for whichever test imported the module first
         by_line = [] if mutant.at_import else reached.by_line(mutant.path, mutant.line)
         at_import = mutant.at_import or (not by_line and mutant.line in imported[mutant.path])
-        tests = _affordable(by_line or (reached.by_use(mutant.path, mutant.line) if at_import else []), options.seconds)
+        tests = by_line or (reached.by_use(mutant.path, mutant.line) if at_import else [])
         if not tests:
             report(mutant, Result(_NOT_REACHED))
         elif at_import:
             few = list(dict.fromkeys(test.file for test in tests))[:_IMPORT_TEST_FILES]
-            imports.append(Trial(mutant, [test for test in tests if test.file in few]))
+            imports.append(Trial(mutant, affordable([test for test in tests if test.file in few], options.seconds)))
         else:
-            functions.append(Trial(mutant, tests))
+            functions.append(Trial(mutant, affordable(tests, options.seconds)))
     judge = Judge(options.jobs, report)
     with console:
         try_imports(judge, imports)
         try_functions(judge, functions, files)
 
 
-def _affordable(tests: list[RecordedTest], seconds: float) -> list[RecordedTest]:
-    """As many tests as take no more CPU time than this together, in their order: one case of each first; at least one."""
-    seen: set[str] = set()
-    further = []
+def affordable(tests: list[RecordedTest], seconds: float) -> list[RecordedTest]:
+    """As many tests as take no more CPU time than this together, in their order; at least one.
+
+    Half of the time is for the first of them, which are the nearest or the fastest; what is left for one case of each other.
+    """
+    cases = {test.id.partition("[")[0]: test for test in reversed(tests)}.values()
     chosen: set[str] = set()
-    for test in tests:
-        function = test.id.partition("[")[0]
-        if function in seen:
-            further.append(test)
-            continue
-        seen.add(function)
-        if not chosen or test.seconds <= seconds:
-            chosen.add(test.id)
-            seconds -= test.seconds
-    for test in further:
-        if test.seconds <= seconds:
-            chosen.add(test.id)
-            seconds -= test.seconds
+    spent = 0.0
+    for some, limit in ((tests, seconds / 2), (reversed(cases), seconds), (tests, seconds)):
+        for test in some:
+            if test.id not in chosen and (not chosen or spent + test.seconds <= limit):
+                chosen.add(test.id)
+                spent += test.seconds
     return [test for test in tests if test.id in chosen]
 
 

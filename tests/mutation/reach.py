@@ -17,13 +17,14 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import SupportsIndex
 
 import pytest
 from coverage.numbits import numbits_to_nums, nums_to_numbits
@@ -180,11 +181,20 @@ class _Recorder:
             before[path] = nums_to_numbits({*known, *found}).hex()
 
 
+class NotedLines(bytearray):
+    """Which statements of a module were run. A function that is pickled with its code, as Spark does, notes here still."""
+
+    module = ""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Callable[..., object], tuple[ModuleType, str]]:
+        return getattr, (sys.modules[self.module], _NOTED)
+
+
 class _NotedModules(importlib.abc.MetaPathFinder):
     """Imports modules of kaudit with a note in front of each statement: half the time of a trace function."""
 
     def __init__(self) -> None:
-        self._modules: dict[str, tuple[bytearray, list[range]]] = {}
+        self._modules: dict[str, tuple[NotedLines, list[range]]] = {}
         """By path: which statements were run, and the lines of each."""
 
     def find_spec(
@@ -200,11 +210,12 @@ class _NotedModules(importlib.abc.MetaPathFinder):
             spec.loader = _NotingLoader(fullname, file, self)
         return spec
 
-    def noting(self, file: str) -> tuple[ast.Module, bytearray]:
+    def noting(self, file: str, module: str) -> tuple[ast.Module, NotedLines]:
         """The tree of a module with the notes, and what they are written to."""
         noter = _Noter()
         tree = noter.visit(ast.parse(Path(file).read_bytes()))
-        noted = bytearray(len(noter.statements))
+        noted = NotedLines(len(noter.statements))
+        noted.module = module
         self._modules[str(Path(file).relative_to(ROOT))] = noted, noter.statements
         return ast.fix_missing_locations(tree), noted
 
@@ -225,7 +236,7 @@ class _NotingLoader(importlib.machinery.SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module with its notes."""
-        tree, module.__dict__[_NOTED] = self._noted_modules.noting(self.path)
+        tree, module.__dict__[_NOTED] = self._noted_modules.noting(self.path, module.__name__)
         exec(compile(tree, self.path, "exec", dont_inherit=True), module.__dict__)
 
 

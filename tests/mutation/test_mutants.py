@@ -3,16 +3,18 @@
 import ast
 import os
 import signal
-from types import FunctionType
+import sys
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
 from coverage.numbits import nums_to_numbits
+from pyspark import cloudpickle
 
 from tests.mutation import reach
-from tests.mutation.__main__ import equivalent_mutants
+from tests.mutation.__main__ import affordable, equivalent_mutants
 from tests.mutation.mutants import ROOT, Mutant, mutants_of
-from tests.mutation.reach import Reached, RecordedTest
+from tests.mutation.reach import NotedLines, Reached, RecordedTest
 from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, Judge, Result, Trial
 
 CONSTANTS = "kaudit/model/batch_fields.py"
@@ -150,6 +152,31 @@ def test_what_runs_at_import_is_tried_by_the_tests_that_use_it():
     own = RecordedTest("tests/model/test_batch_fields.py::test_e", 0.7, {})
     found = Reached([unrelated, others, beside, users, own]).by_use(CONSTANTS, defined)
     assert [test.id.rpartition("::")[2] for test in found] == ["test_e", "test_a", "test_c", "test_b"]
+
+
+def test_cases_of_near_tests_are_not_given_up_for_far_ones():
+    near = [RecordedTest(f"a.py::near[{case}]", 1.0, {}) for case in range(5)]
+    far = [RecordedTest(f"b.py::far{name}[{case}]", 2.0, {}) for name in range(3) for case in range(2)]
+    tests = [*near, *far]
+    assert [test.id for test in affordable(tests, 10)] == [
+        *(test.id for test in near),
+        "b.py::far0[0]",
+        "b.py::far1[0]",
+    ]
+    assert affordable(tests, 100) == tests
+    assert affordable(tests, 0.5) == tests[:1]
+
+
+def test_a_function_that_was_pickled_with_its_code_notes_its_lines_too(monkeypatch):
+    """As Spark pickles the functions of tasks: with what they refer to."""
+    module = ModuleType("kaudit.pickled")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    lines = NotedLines(2)
+    lines.module = module.__name__
+    vars(module)["__lines_run__"] = lines
+    exec("def outer():\n    def inner():\n        __lines_run__[1] = 1\n    return inner", vars(module))
+    cloudpickle.loads(cloudpickle.dumps(vars(module)["outer"]()))()
+    assert list(lines) == [0, 1]
 
 
 def test_a_file_that_cannot_be_imported_or_fails_is_recorded_again(tmp_path, monkeypatch, capsys):

@@ -21,7 +21,8 @@ from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.rows import Rows
 from kaudit.broker.producer_ids.allocation_rules import Step
 from kaudit.broker.producer_ids.coverage import Coverage
-from kaudit.broker.releases.profile import profile_for
+from kaudit.broker.releases.known_releases import RELEASES
+from kaudit.broker.releases.profile import Profile, profile_for
 from kaudit.model.batch_fields import NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.finding import Finding
 from kaudit.model.producer_ids import BlockEntry, EntryKind
@@ -73,7 +74,7 @@ class Listing(Struct, frozen=True):
         options: ScanOptions = audit.options
         blocks = [book.steps for book in audit.histories.clusters]
         times = options.since_ms, options.until_ms, audit.now()
-        return cls(query, options.producer_ids, *times, blocks, remembers_markers(scan))
+        return cls(query, options.producer_ids, *times, blocks, newest_profile(scan).marker_sets_timestamp)
 
     def choose(self, ids: Ids) -> Chosen:  # noqa: C901 - one filter per option
         """Return which ids to list, in order."""
@@ -215,10 +216,9 @@ def producers_result(  # noqa: PLR0913, PLR0917 - what was found out
     )
 
 
-def remembers_markers(scan: ScanResult) -> bool:
-    """Tell whether a marker renews a producer's timestamp on the brokers the log may come from (2.4.1 and later)."""
-    newest = scan.broker_version.at_most
-    return newest is None or profile_for(newest).marker_sets_timestamp
+def newest_profile(scan: ScanResult) -> Profile:
+    """Return the rules of the newest release that the brokers may have."""
+    return profile_for(scan.broker_version.at_most or RELEASES[-1])
 
 
 class _Listed(Struct, frozen=True):

@@ -217,7 +217,8 @@ class Audit:
             *(without_digest(parts) if self.options.digests else ()),
             *(() if logs is None else logs.not_audited),
         ]
-        partitions = [partition_summary(part, self.options.log_start_offset) for part in parts]
+        newest, start = together.surroundings.scan_wide.versions.newest, self.options.log_start_offset
+        partitions = [partition_summary(part, newest, log_start_offset=start) for part in parts]
         return ScanResult(
             inputs=tuple(self.options.paths),
             broker_version=together.stated,

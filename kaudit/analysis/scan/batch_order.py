@@ -4,6 +4,8 @@ A log is replayed in offset order. The first occurrence of an offset wins; a swa
 offsets lie outside its neighbours' is set aside, and the offsets it should have held then count as missing.
 """
 
+from bisect import bisect_left
+
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -42,35 +44,34 @@ class OrderFilter:
         if count <= 0:
             return empty_batches(), []
         bases, lasts = self._held["base_offset"], last_offsets(self._held)
+        odd = [*self._odd(bases, lasts, count), count]
         keep: list[int] = []
         damages: list[LogDamage] = []
         index = 0
         while index < count:
-            index = self._take_ascending(bases, lasts, index, count, keep)
+            index = self._take_ascending(bases, lasts, index, odd[bisect_left(odd, index)], keep)
             if index < count:
                 index = self._take_odd(bases, lasts, index, keep, damages)
         settled = self._held[keep]
         self._held = self._held[index:]
         return settled, damages
 
+    def _odd(self, bases: NDArray[np.int64], lasts: NDArray[np.int64], count: int) -> list[int]:
+        """Return which of the first `count` batches are followed by one that does not ascend, or lie outside of their segment."""
+        odd = (bases < self._bounds[0]) | (lasts >= self._bounds[1])
+        odd[:-1] |= bases[1:] <= lasts[:-1]
+        numbers: list[int] = np.flatnonzero(odd[:count]).tolist()
+        return numbers
+
     def _take_ascending(
-        self, bases: NDArray[np.int64], lasts: NDArray[np.int64], start: int, count: int, keep: list[int]
+        self, bases: NDArray[np.int64], lasts: NDArray[np.int64], start: int, stop: int, keep: list[int]
     ) -> int:
-        """Take the batches as long as each ascends and is followed by one that does; return where that ends."""
-        stop = min(count, len(bases))
-        ascends = np.ones(stop - start, dtype=bool)
-        ascends[0] = bases[start] > self._last
-        ascends[1:] = bases[start + 1 : stop] > lasts[start : stop - 1]
-        ahead = np.ones(stop - start, dtype=bool)
-        following = bases[start + 1 : stop + 1]
-        ahead[: len(following)] = following > lasts[start : start + len(following)]
-        inside = (bases[start:stop] >= self._bounds[0]) & (lasts[start:stop] < self._bounds[1])
-        bad = np.flatnonzero(~(ascends & ahead & inside))
-        taken = int(bad[0]) if len(bad) else stop - start
-        if taken:
-            keep.extend(range(start, start + taken))
-            self._last = int(lasts[start + taken - 1])
-        return start + taken
+        """Take the batches from `start` to `stop`, none of which is odd, if the first ascends; return where that ends."""
+        if stop == start or bases[start] <= self._last:
+            return start
+        keep.extend(range(start, stop))
+        self._last = int(lasts[stop - 1])
+        return stop
 
     def _take_odd(
         self,

@@ -21,7 +21,7 @@ from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.context import Context
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
-from kaudit.model.finding import Finding, in_order
+from kaudit.model.finding import Finding
 from kaudit.model.other_copies import HeldRecords
 from kaudit.source.layout import PartitionDirectory
 
@@ -102,7 +102,7 @@ def complete_findings(
     compacted: "frozenset[tuple[str, int]] | set[tuple[str, int]]",
 ) -> list[Finding]:
     """Return of one topic partition's findings those asked for, in order, with what logs and known bugs explain."""
-    kept = in_order(found for found in findings if _wanted(found, surroundings.options))
+    kept = sorted((found for found in findings if _wanted(found, surroundings.options)), key=Finding.sort_key)
     if surroundings.events is not None:
         kept = surroundings.events.all_explained(kept)
     return with_known_bugs(kept, surroundings.scan_wide.versions, compacted)

@@ -23,7 +23,7 @@ from kaudit.analysis.sidefiles.partition_files import compare_side_files
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.analysis.sidefiles.snapshot_states import Suspects
 from kaudit.analysis.transactions.marker_outcomes import Markers
-from kaudit.model.batch_fields import NO_OFFSET
+from kaudit.analysis.transactions.open_at_end import open_transactions
 from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, PlacedDamage
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind
@@ -32,7 +32,7 @@ from kaudit.model.forgotten_producers import IdleProducer
 from kaudit.model.leader_change import LeaderChange
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
-from kaudit.model.producer_state import AFTER_MARKER, TV2
+from kaudit.model.producer_state import TV2
 from kaudit.model.repeats import RepeatedEpoch, RepeatedSession, Repeats
 from kaudit.model.sequence_patterns import SharedProducerId
 from kaudit.model.state_use import StateUse
@@ -55,7 +55,6 @@ class PartitionAudit(Struct):
     opened: Sequence[OpenTransaction]
     compacted: bool
     log_end_offset: int | None
-    last_stable_offset: int | None
     producers: int
     runs: int
     has_tv2: bool
@@ -175,10 +174,9 @@ def close_partition(
         + replay.repeats.unlisted
         + replay.sessions.unlisted,
         regressions=replay.continuity.epoch_regressions(),
-        opened=_open_transactions(replay),
+        opened=open_transactions(replay, whole=not unread),
         compacted=compacted,
         log_end_offset=replay.log_end_offset,
-        last_stable_offset=replay.last_stable_offset,
         producers=len(rows),
         runs=replay.transitions.runs,
         # without the markers' types, an epoch raised by an abort looks the same
@@ -246,25 +244,3 @@ def _log_facts(replay: PartitionReplay, *, compacted: bool, unread: bool) -> Log
         batch_starts=np.concatenate([np.empty(0, dtype=BATCH_START), *replay.batch_starts]),
         read_to=replay.read_to,
     )
-
-
-def _open_transactions(replay: PartitionReplay) -> list[OpenTransaction]:
-    rows = replay.transitions.table.rows
-    opened = rows[np.flatnonzero(rows["txn_first_offset"] != NO_OFFSET)]
-    return [
-        OpenTransaction(
-            producer_id=int(row["producer_id"]),
-            producer_epoch=int(row["epoch"]),
-            first_offset=int(row["txn_first_offset"]),
-            first_timestamp=int(row["txn_first_timestamp"]),
-            last_timestamp=int(row["last_timestamp"]),
-            records=int(row["txn_records"]),
-            position=int(row["txn_position"]),
-            segment=int(row["txn_segment"]),
-            coordinator_epoch=int(row["coordinator_epoch"]),
-            began_after_marker=bool(row["flags"] & AFTER_MARKER),
-            marker_offset=int(row["marker_offset"]),
-            marker_timestamp=int(row["marker_timestamp"]),
-        )
-        for row in opened
-    ]

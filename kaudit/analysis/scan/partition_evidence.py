@@ -8,6 +8,7 @@ from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.sequences.expired_producers import evicted_producers
 from kaudit.analysis.sequences.step_patterns import step_mismatches
 from kaudit.analysis.transactions.marker_outcomes import compare_outcomes
+from kaudit.analysis.transactions.open_at_end import remembered
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.check import Evidence
 from kaudit.model.forgotten_producers import EvictedProducer
@@ -35,7 +36,7 @@ def partition_evidence(
         part.repeated_sessions,
         part.repeated_epochs,
         part.leader_changes,
-        part.opened,
+        remembered(part.opened, versions.newest),
         part.idle,
         _evicted(part, open_source, versions),
         [] if part.empty_marker is None else [part.empty_marker],

@@ -19,7 +19,6 @@ from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.sequences.transition_audit import FetchRun, TransitionAudit
 from kaudit.analysis.sidefiles.snapshot_states import SnapshotWatch
 from kaudit.analysis.transactions.transaction_spans import TransactionSpans
-from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.columns import Columns
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.malformed import MalformedBatch
@@ -171,20 +170,17 @@ class PartitionReplay:
         ended.snapshots.suspects = list(self.snapshots.suspects)
         ended.continuity.finish()
         ended.transitions.finish()
-        ended.snapshots.finish(self.log_end_offset, ended.transitions)
+        end, segments = self.log_end_offset, self.directory.segments
+        # a log without a batch ends where its last segment begins
+        ended.snapshots.finish(
+            max((each.base_offset for each in segments), default=0) if end is None else end, ended.transitions
+        )
         return ended
 
     @property
     def log_end_offset(self) -> int | None:
         """Offset after the last valid batch, None for a log without one."""
         return self.continuity.next_offset
-
-    @property
-    def last_stable_offset(self) -> int | None:
-        """First offset of the oldest open transaction, else the log end: an upper bound, the high watermark is unknown."""
-        opened = self.transitions.table.rows["txn_first_offset"]
-        opened = opened[opened != NO_OFFSET]
-        return int(opened.min()) if len(opened) else self.log_end_offset
 
     @property
     def compacted(self) -> bool:

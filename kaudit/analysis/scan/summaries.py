@@ -3,14 +3,19 @@
 from collections.abc import Iterable, Sequence
 
 from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.transactions.open_at_end import last_stable_offset, remembered
+from kaudit.broker.releases.profile import Profile
 from kaudit.model.digests import ALGORITHM, Digests
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import PartitionSummary, SegmentSummary, Summary, UnlistedFindings
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
 
-def partition_summary(part: PartitionAudit, log_start_offset: int | None) -> PartitionSummary:
-    """Summarise one partition; `log_start_offset` is the user's, None if not given."""
+def partition_summary(part: PartitionAudit, newest: Profile, *, log_start_offset: int | None) -> PartitionSummary:
+    """Summarise one partition; `log_start_offset` is the user's, None if not given.
+
+    `newest`: the rules of the newest release that the brokers may have.
+    """
     directory, counts = part.directory, part.counts
     start = directory.log_start_offset
     if log_start_offset is not None:
@@ -18,14 +23,14 @@ def partition_summary(part: PartitionAudit, log_start_offset: int | None) -> Par
     elif directory.segments and directory.whole_directory:
         gone = {entry.path for entry in part.removed}
         left = [segment.base_offset for segment in directory.segments if segment.path not in gone]
-        start = max([start or 0, *left[:1]])
+        start = max([directory.start_offset, *left[:1]])
     return PartitionSummary(
         topic=directory.topic,
         partition=directory.partition,
         replica=directory.replica,
         log_start_offset=start,
         log_end_offset=part.log_end_offset,
-        last_stable_offset=part.last_stable_offset,
+        last_stable_offset=last_stable_offset(remembered(part.opened, newest), part.log_end_offset),
         compacted=part.compacted,
         segments=0 if directory.is_fetched else len(directory.segments),
         bytes=counts.bytes if directory.is_fetched else directory.bytes,

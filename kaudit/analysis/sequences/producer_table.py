@@ -1,5 +1,6 @@
 """What is remembered of every producer id of a partition, as columns: a million ids are rows, not objects."""
 
+from collections.abc import Mapping
 from pickle import PickleBuffer
 from typing import NamedTuple
 
@@ -85,8 +86,8 @@ class ProducerTable:
         row = self._rows[slot]
         return load(ProducerAuditState, row) if row["known"] else None
 
-    def store(self, slot: int, state: ProducerAuditState) -> None:
-        """Write a state into a row."""
-        row = self._rows[slot]
-        row["known"] = True
-        store(row, state)
+    def store(self, states: Mapping[int, ProducerAuditState]) -> None:
+        """Write states into their rows."""
+        if states:
+            self._rows["known"][[*states]] = True
+            store(self._rows, [*states], [*states.values()])

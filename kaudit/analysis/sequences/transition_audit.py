@@ -3,9 +3,9 @@
 `TransitionAudit.feed` takes chunks in offset order; cutting the log elsewhere does not change what it reports.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -31,11 +31,23 @@ MAX_OBSERVATIONS = OBSERVATIONS
 _PART_ROWS = 1 << 14
 """Rows audited at a time: the columns made of them stay in the processor's cache, and memory stays bounded."""
 
+_HEADS = 1 << 10
+"""Runs and producers taken at a time: what is done for each column is done once for so many."""
+
 _IN_FLIGHT = 5
 """max.in.flight.requests.per.connection of an idempotent producer at most: these batches it may renumber together."""
 
 FetchRun = Callable[[Row], Iterable[BoundaryBatch]]
 """All batches of a run (one row of RUN), read again from the log."""
+
+
+class _Head(NamedTuple):
+    """The first batches of a run, up to five, and how many it has."""
+
+    epoch: int
+    is_transactional: bool
+    length: int
+    batches: Sequence[BoundaryBatch]
 
 
 class _Restarted(NamedTuple):
@@ -85,8 +97,16 @@ class TransitionAudit(Struct):
             self.leader_changes.feed(columns, healthy)
         advance(columns, healthy)
         put(self.table.rows, slots, columns.before)
-        for group in np.flatnonzero(~healthy).tolist():
-            self._audit_producer(int(slots[group]), columns, group)
+        groups = np.flatnonzero(~healthy)
+        runs = _heads(merged, columns.boundary, groups)
+        for first in range(0, len(groups), _HEADS):
+            states = {}
+            for group in groups[first : first + _HEADS].tolist():
+                slot = int(slots[group])
+                state = self._audit_producer(self.table.load(slot), columns, group, runs)
+                if state is not None:
+                    states[slot] = state
+            self.table.store(states)
 
     def finish(self) -> None:
         """The log has ended: report what only its end decides."""
@@ -96,37 +116,35 @@ class TransitionAudit(Struct):
             if state is not None:
                 self._keep(audit_end(state, int(rows["producer_id"][slot])))
 
-    def _audit_producer(self, slot: int, columns: TransitionColumns, group: int) -> None:
-        state, merged = self.table.load(slot), columns.merged
+    def _audit_producer(
+        self, state: ProducerAuditState | None, columns: TransitionColumns, group: int, runs: Iterator[_Head]
+    ) -> ProducerAuditState | None:
+        """Audit the rows of one group, and return the state after them; `runs` has its runs next."""
+        merged = columns.merged
         producer = Producer(int(merged.producer_ids[group]), self.sequences_count)
         for is_marker, number in merged.rows_of(group):
             if is_marker:
                 state, observations = audit_marker(state, EndTxnMarker._make(merged.markers.item(number)))
                 self._keep(observations)
             else:
-                state = self._audit_run(state, merged.runs[number], columns.boundary, producer)
-        if state is not None:
-            self.table.store(slot, state)
+                run = next(runs)
+                state = self._audit_batches(state, run.batches, run.epoch, run.is_transactional, producer)
+                if len(run.batches) < run.length:
+                    state = self._audit_rest(state, merged.runs[number], run, columns.boundary, producer)
+        return state
 
-    def _audit_run(
-        self, state: ProducerAuditState | None, run: Row, boundary: Columns, producer: Producer
+    def _audit_rest(
+        self, state: ProducerAuditState, run: Row, head: _Head, boundary: Columns, producer: Producer
     ) -> ProducerAuditState:
-        start, head, count = int(run["boundary_start"]), int(run["head_count"]), int(run["batches"])
-        epoch, transactional = int(run["producer_epoch"]), bool(run["is_transactional"])
-        batches = [BoundaryBatch._make(batch) for batch in boundary[start : start + head].tolist()]
-        state = self._audit_batches(state, batches, epoch, transactional, producer)
-        if count == head:
-            return state
-        newest = batches[-1]
+        newest, begin = head.batches[-1], len(head.batches)
         if state.window and state.window[-1].base_offset == newest.base_offset:
-            tail = [
-                BoundaryBatch._make(batch)
-                for batch in boundary[start + head : start + int(run["boundary_count"])].tolist()
-            ]
-            rest = int(run["records"]) - sum(batch.record_count for batch in batches)
+            start = run["boundary_start"]
+            tail = list(map(BoundaryBatch._make, boundary[start + begin : start + run["boundary_count"]].tolist()))
+            rest = run["records"] - sum(batch.record_count for batch in head.batches)
             self.leader_changes.add_run(newest, tail[-1])
-            return _continue_run(state, tail, rest, transactional=transactional)
-        return self._audit_batches(state, islice(self.fetch_run(run), head, None), epoch, transactional, producer)
+            return _continue_run(state, tail, rest, transactional=head.is_transactional)
+        batches = islice(self.fetch_run(run), begin, None)
+        return self._audit_batches(state, batches, head.epoch, head.is_transactional, producer)
 
     def _audit_batches(
         self,
@@ -172,6 +190,25 @@ class TransitionAudit(Struct):
                         len(self.observations), _IN_FLIGHT - 1, newest
                     )
             self.observations.append(observation)
+
+
+def _heads(merged: Merged, boundary: Columns, groups: NDArray[np.intp]) -> Iterator[_Head]:
+    """Yield the runs of these groups, in their order, made of the rows of many at a time."""
+    starts, counts = merged.run_starts.take(groups), (merged.run_stops - merged.run_starts).take(groups)
+    numbers = _ranges(starts, counts)
+    for first in range(0, len(numbers), _HEADS):
+        runs = merged.runs[numbers[first : first + _HEADS]]
+        heads = runs["head_count"]
+        batches = map(BoundaryBatch._make, boundary[_ranges(runs["boundary_start"], heads)].tolist())
+        columns = (runs["producer_epoch"], runs["is_transactional"], runs["batches"], heads)
+        for epoch, is_transactional, length, head in zip(*(column.tolist() for column in columns), strict=True):
+            yield _Head(epoch, is_transactional, length, list(islice(batches, head)))
+
+
+def _ranges(starts: NDArray[Any], counts: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the numbers from each start, so many of each, one after the other."""
+    ends = np.cumsum(counts, dtype=np.intp)
+    return np.repeat(starts - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
 
 
 def _continue_run(

@@ -5,7 +5,7 @@ Between two chunks the producers' rows are that state, so that only producers th
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -17,10 +17,11 @@ from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.transition_audit import TransitionAudit
 from kaudit.formats.errors import WireError
-from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
+from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, parse_producer_snapshot
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.limits import SIDE_FILE_BYTES
 from kaudit.model.observation import ObservationKind
+from kaudit.model.producer_snapshot import SnapshotEntry
 from kaudit.source.schemes import read_side_file
 from kaudit.source.snapshots import SnapshotFile
 
@@ -55,12 +56,27 @@ class Suspects(Struct, frozen=True):
     producer_ids: tuple[int, ...]
 
 
+class OpenInSnapshot(Struct, frozen=True, eq=False):
+    """The entries of a snapshot whose transaction is open, and the byte of each in the file."""
+
+    file: SnapshotFile
+    rows: NDArray[Any]
+    positions: NDArray[np.int64]
+
+    def begun_before(self, offset: int) -> Iterator[tuple[SnapshotEntry, int]]:
+        """Yield the entries whose transaction began before an offset, each with its byte."""
+        for at in np.flatnonzero(self.rows["current_txn_first_offset"] < offset).tolist():
+            yield SnapshotEntry(*self.rows[at].tolist()), int(self.positions[at])
+
+
 class SnapshotWatch(Struct):
     """Takes a partition's chunks in offset order."""
 
     files: Sequence[SnapshotFile]
     """Those still to come, by offset."""
     suspects: list[Suspects] = field(default_factory=list)
+    newest: OpenInSnapshot | None = None
+    """Of the newest snapshot so far that can be read."""
 
     @property
     def offsets(self) -> list[int]:
@@ -86,16 +102,20 @@ class SnapshotWatch(Struct):
             file, self.files = self.files[0], self.files[1:]
             self._compare(file, transitions)
 
-    def finish(self, log_end: int | None, transitions: TransitionAudit) -> None:
+    def finish(self, log_end: int, transitions: TransitionAudit) -> None:
         """Compare the snapshot at the log's end. One beyond it was written before the log was cut back."""
         for file in self.files:
-            if log_end is not None and file.offset <= log_end:
+            if file.offset <= log_end:
                 self._compare(file, transitions)
         self.files = ()
 
     def _compare(self, file: SnapshotFile, transitions: TransitionAudit) -> None:
         stored, rows = read_snapshot(file), transitions.table.rows
-        if stored is None or not len(rows):
+        if stored is None:
+            return
+        opened = np.flatnonzero(stored["current_txn_first_offset"] != NO_OFFSET)
+        self.newest = OpenInSnapshot(file, stored[opened], HEADER.size + opened * ENTRY.size)
+        if not len(rows):
             return
         order = np.argsort(rows["producer_id"], kind="stable")
         ids = rows["producer_id"][order]

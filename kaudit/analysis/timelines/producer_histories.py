@@ -20,6 +20,7 @@ from kaudit.analysis.scan.producer_grouping import Merged
 from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.timelines.timeline import partition_timelines
+from kaudit.broker.releases.profile import Profile
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import Producer, ProducerPartition
 from kaudit.model.result import ScanResult, Timeline
@@ -87,7 +88,7 @@ class PartitionHistory(Struct, frozen=True):
             yield int(self.producer_ids[row]), activity
 
 
-HistoryWriter = Callable[[PartitionHistory, Sequence[Finding], bool], Iterator[Piece]]
+HistoryWriter = Callable[[PartitionHistory, Sequence[Finding], Profile], Iterator[Piece]]
 """Makes tables' rows of a partition's history, its findings, and whether its brokers remember markers' times."""
 
 
@@ -117,7 +118,7 @@ class TableWriter(Protocol):
         self,
         history: PartitionHistory,
         findings: Sequence[Finding],
-        remembers_markers: bool,  # noqa: FBT001 - as above
+        newest: Profile,
         /,
     ) -> Iterator[Piece]:
         """Yield the rows of a partition replica, its findings' left out."""

@@ -56,6 +56,11 @@ class VersionRange(Struct, frozen=True):
         return all(predicate(profile) for profile in self.profiles())
 
     @property
+    def newest(self) -> Profile:
+        """The rules of the newest release."""
+        return profile_for(self.at_most)
+
+    @property
     def is_exact(self) -> bool:
         """Whether one set of rules is left."""
         return len(self.profiles()) == 1

@@ -8,6 +8,7 @@ from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import TWO_WRITERS, batch_text, sequence_observations
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import ObservationKind
+from kaudit.model.producer_state import NO_CRC, ProducerAuditState
 
 _OLD_BROKER = Explanation(
     "a broker before 2.4 forgot the producer when its records were deleted; a client before 2.5 then starts again at 0 "
@@ -36,8 +37,7 @@ def sequence_restart(context: Context, evidence: Evidence) -> Iterator[Finding]:
             sequence_restart,
             context,
             observation,
-            f"{batch_text(observation)} starts again at sequence 0 after {state.last_sequence}, in the same epoch and with "
-            "different records",
+            f"{batch_text(observation)} {_what(state)}",
             severity=Severity.NOTE if old else Severity.WARNING,
             evidence={**classified_evidence(observation, _RULE), "times_go_back": observation.times_go_back},
             explanations=(
@@ -46,3 +46,10 @@ def sequence_restart(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 TWO_WRITERS,
             ),
         )
+
+
+def _what(state: ProducerAuditState) -> str:
+    after = f"at sequence 0 after {state.last_sequence}, in the same epoch"
+    if state.start_crc == NO_CRC:
+        return f"starts {after}, of which the log holds no earlier batch at sequence 0"
+    return f"starts again {after} and with different records"

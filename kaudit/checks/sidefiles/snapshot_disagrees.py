@@ -1,6 +1,5 @@
 """A producer snapshot that says something else than the log before its offset."""
 
-from bisect import bisect_left
 from collections.abc import Iterator
 
 from kaudit.checks.check import Evidence, Withdrawal, check
@@ -116,13 +115,12 @@ def _finding(context: Context, comparison: SnapshotComparison, contradiction: _C
     entry = stored or expected
     assert entry is not None
     own_defect = contradiction == _RUNS_AHEAD and context.versions.any(lambda profile: profile.snapshot_may_run_ahead)
-    before = bisect_left(context.segments, f"{comparison.offset:020d}")  # names of segments ascend
     return snapshot_disagrees.finding(
         context,
         f"{comparison.file}, the producers' state at offset {comparison.offset}, {words} (producer {entry.producer_id})",
         severity=Severity.NOTE if own_defect else snapshot_disagrees.severity,
         confidence=confidence,
-        segment=before - 1 if before else None,
+        segment=context.segment_before(comparison.offset),
         file=context.side_file(comparison.file),
         offset=comparison.offset,
         producer_id=entry.producer_id,

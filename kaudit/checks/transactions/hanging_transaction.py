@@ -8,6 +8,7 @@ from kaudit.checks.transactions.open_transactions import (
     abort_commands,
     duration,
     transaction_fields,
+    transaction_text,
     unfinished_transactions,
 )
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -34,8 +35,7 @@ def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Findin
         ended = f"the marker at offset {transaction.marker_offset} ended this producer's transaction in the same epoch"
         yield hanging_transaction.finding(
             context,
-            f"the transaction of producer {transaction.producer_id} that starts at offset {transaction.first_offset} will never "
-            f"end: {reason}",
+            f"{transaction_text(transaction)} will never end: {reason}",
             confidence=unfinished.hangs,
             explanations=(
                 Explanation(
@@ -44,7 +44,13 @@ def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Findin
                 ),
                 Explanation("the end marker was lost: an unclean leader election, or records cut out of the log"),
                 Explanation("the coordinator lost the transaction (KAFKA-9144, KIP-664)"),
+                *_forgotten(context, transaction),
             ),
             following=abort_commands(context, unfinished),
             **transaction_fields(context, unfinished, _RULE),
         )
+
+
+def _forgotten(context: Context, transaction: OpenTransaction) -> Iterator[Explanation]:
+    if not transaction.in_log and context.versions.any(lambda profile: profile.forgets_on_log_start_advance):
+        yield Explanation("brokers before 2.4 forgot the transaction when its last batch was deleted", innocent=True)

@@ -9,8 +9,9 @@ from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.transactions.open_transactions import (
     Unfinished,
     duration,
-    timeline_command,
+    history_command,
     transaction_fields,
+    transaction_text,
     unfinished_transactions,
 )
 from kaudit.model.coordinator import TransactionStanding
@@ -43,13 +44,16 @@ def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
         severity, state = _state(context, unfinished)
         yield open_transaction.finding(
             context,
-            f"the transaction of producer {transaction.producer_id} that starts at offset {transaction.first_offset} is {state} "
-            f"({records_text(transaction.records)}, idle for {duration(max(unfinished.idle_ms, 0))})",
+            f"{transaction_text(transaction)} is {state} ({_left(transaction)}, idle for {duration(max(unfinished.idle_ms, 0))})",
             severity=severity,
             explanations=_EXPLANATIONS,
-            following=LazyCommands(find_hanging, timeline_command, context, unfinished),
+            following=LazyCommands(find_hanging, history_command, context, unfinished),
             **transaction_fields(context, unfinished, _RULE),
         )
+
+
+def _left(transaction: OpenTransaction) -> str:
+    return records_text(transaction.records) if transaction.in_log else "no record of it is left"
 
 
 def _state(context: Context, unfinished: Unfinished) -> tuple[Severity, str]:

@@ -1,7 +1,7 @@
 """What the checks of transactions without an end marker share: which of them hang, and findings about one."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from msgspec import Struct
 
@@ -55,9 +55,15 @@ def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Un
         yield Unfinished(transaction, oldest, verdict, hangs, idle)
 
 
+def transaction_text(transaction: OpenTransaction) -> str:
+    """Name a transaction by its producer and its beginning."""
+    deleted = ", in records that are deleted," if transaction.snapshot else ""
+    return f"the transaction of producer {transaction.producer_id} that starts at offset {transaction.first_offset}{deleted}"
+
+
 def oldest_transaction(evidence: Evidence) -> OpenTransaction | None:
     """Return the open transaction that holds the last stable offset, None if none is open."""
-    return min(evidence.of(OpenTransaction), key=lambda transaction: transaction.first_offset, default=None)
+    return min(evidence.of(OpenTransaction), key=lambda each: (each.stable_offset, each.first_offset), default=None)
 
 
 def invisible_behind(context: Context, first_offset: int, oldest: OpenTransaction | None) -> Impact:
@@ -69,8 +75,8 @@ def invisible_behind(context: Context, first_offset: int, oldest: OpenTransactio
         return NO_IMPACT
     end = context.log_end_offset
     return Impact(
-        last_stable_offset=oldest.first_offset,
-        offsets_invisible=None if end is None else end - oldest.first_offset,
+        last_stable_offset=oldest.stable_offset,
+        offsets_invisible=None if end is None else end - oldest.stable_offset,
         invisible_since_timestamp=oldest.first_timestamp if oldest.first_timestamp >= 0 else None,
     )
 
@@ -78,7 +84,8 @@ def invisible_behind(context: Context, first_offset: int, oldest: OpenTransactio
 class TransactionFields(TypedDict):
     """Where a transaction without an end is, and the evidence for what is said about it."""
 
-    segment: int
+    file: NotRequired[str]
+    segment: int | None
     position: int
     offset: int
     producer_id: int
@@ -89,9 +96,12 @@ class TransactionFields(TypedDict):
 
 
 def transaction_fields(context: Context, unfinished: Unfinished, rule: str) -> TransactionFields:
-    """Return the fields that findings about a transaction share: its first batch, and how its coordinator sees it."""
+    """Return the fields that findings about a transaction share: its first batch, and how its coordinator sees it.
+
+    Where the log holds no batch of it, its place is the entry of the producer snapshot that shows it.
+    """
     transaction = unfinished.transaction
-    return {
+    fields: TransactionFields = {
         "segment": transaction.segment,
         "position": transaction.position,
         "offset": transaction.first_offset,
@@ -101,6 +111,10 @@ def transaction_fields(context: Context, unfinished: Unfinished, rule: str) -> T
         "impact": invisible_behind(context, transaction.first_offset, unfinished.oldest),
         "absent": _NO_END,
     }
+    if not transaction.in_log:
+        fields["file"] = context.side_file(transaction.snapshot)
+        fields["segment"] = context.segment_before(transaction.snapshot_offset)
+    return fields
 
 
 _About = tuple[Context, Unfinished, str]
@@ -108,18 +122,22 @@ _NO_END: Mapping[str, str] = {"last_offset": "the transaction has no end"}
 
 
 def _waits(about: _About) -> object:
-    oldest = about[1].oldest
-    if oldest is about[1].transaction:
+    oldest, transaction = about[1].oldest, about[1].transaction
+    if oldest is not transaction:
+        return (
+            f"the last stable offset already stays at {oldest.stable_offset}, where a transaction of producer "
+            f"{oldest.producer_id} is open too"
+        )
+    if not transaction.snapshot:
         return ABSENT
     return (
-        f"the last stable offset already stays at {oldest.first_offset}, where a transaction of producer "
-        f"{oldest.producer_id} is open too"
+        "remembers the transaction though its first batches are deleted: the last stable offset stays at the log start"
     )
 
 
 def _held_back(about: _About) -> object:
     end = about[0].log_end_offset
-    return None if end is None else end - about[1].transaction.first_offset
+    return None if end is None else end - about[1].transaction.stable_offset
 
 
 def _coordinator_state(about: _About) -> object:
@@ -134,7 +152,7 @@ def _known(number: int) -> int | None:
 _EVIDENCE: Mapping[str, Callable[[_About], object]] = {
     "rule": lambda about: about[2],
     "broker": _waits,
-    "first_timestamp": lambda about: about[1].transaction.first_timestamp,
+    "first_timestamp": lambda about: _known(about[1].transaction.first_timestamp),
     "last_timestamp": lambda about: about[1].transaction.last_timestamp,
     "now_timestamp": lambda about: about[0].now_ms,
     "records": lambda about: about[1].transaction.records,
@@ -146,11 +164,12 @@ _EVIDENCE: Mapping[str, Callable[[_About], object]] = {
     "coordinator_epoch": lambda about: _known(about[1].transaction.coordinator_epoch),
     "previous_marker_offset": lambda about: _known(about[1].transaction.marker_offset),
     "previous_marker_timestamp": lambda about: about[1].transaction.marker_timestamp,
+    "snapshot": lambda about: about[1].transaction.snapshot or ABSENT,
 }
 
 
 def abort_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:
-    """Return the command that aborts the transaction, in each form a broker may need, and the producer's timeline.
+    """Return the command that aborts the transaction, in each form a broker may need, and the one that shows it.
 
     From 3.0 on a broker describes its producers (KIP-664), so that the first offset is enough.
     """
@@ -164,12 +183,17 @@ def abort_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:
     return (
         *((by_offset,) if context.versions.at_most >= _DESCRIBE_PRODUCERS else ()),
         *((by_producer,) if context.versions.at_least < _DESCRIBE_PRODUCERS else ()),
-        timeline_command(context, unfinished),
+        history_command(context, unfinished),
     )
 
 
-def timeline_command(context: Context, unfinished: Unfinished) -> str:
-    """Return the command that shows the transaction's producer, at the time that made the transaction late, if any."""
+def history_command(context: Context, unfinished: Unfinished) -> str:
+    """Return the command that shows the transaction's producer, at the time that made the transaction late, if any.
+
+    Where the log holds no batch of the transaction, it shows the snapshot.
+    """
+    if not unfinished.transaction.in_log:
+        return context.inspect_file(unfinished.transaction.snapshot)
     by_clock = unfinished.verdict.standing is not TransactionStanding.NOT_ONGOING
     return context.timeline_command(unfinished.transaction.producer_id, by_clock=by_clock)
 

@@ -4,6 +4,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 
+from kaudit.analysis.transactions.open_at_end import last_stable_offset
 from kaudit.model.finding import Status
 from kaudit.model.watch_status import ReportedAt, WatchedPartition, WatchStatus
 from kaudit.watch.watcher import Round, Watcher
@@ -63,7 +64,7 @@ class StatusKeeper:
                 partition=part.directory.partition,
                 replica=part.directory.replica,
                 log_end_offset=part.log_end_offset,
-                last_stable_offset=part.last_stable_offset,
+                last_stable_offset=last_stable_offset(part.opened, part.log_end_offset),
                 producers=part.producers,
                 open_transactions=len(part.opened),
                 open_since=min(

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.analysis.timelines.activity_over_time import ActivityOverTime, added
 from kaudit.model.finding import Finding, Severity
@@ -28,8 +29,7 @@ from kaudit.report.html.partition_columns import Key
 from kaudit.report.html.script_json import within
 from kaudit.report.impact import impact_text
 from kaudit.report.incident_block import extent_text, verdict_text
-from kaudit.report.incidents import describe, distinct, members
-from kaudit.report.render_options import RenderOptions
+from kaudit.report.incidents import describe, distinct
 from kaudit.report.table import hidden_lines, nothing_text
 
 MOST_INCIDENTS = 200
@@ -43,22 +43,20 @@ _FOR_NOT_AUDITED = 150_000
 class Shown(Struct, frozen=True):
     """What the page shows: the places in it of findings (by their place in the result) and of partition replicas.
 
-    `activity` is that of every partition replica, shown or not; `left_out` and `facts` come before the overview's own.
+    `facts` come before the overview's own.
     """
 
     findings: Mapping[int, int]
     partitions: Mapping[Key, int]
-    activity: Sequence[ActivityOverTime]
-    left_out: Sequence[LeftOut]
     facts: Sequence[tuple[str, str]] = ()
 
 
-def overview(result: ScanResult, options: RenderOptions, page: Shown) -> Overview:
-    """Return it."""
-    shown = options.for_people(result.findings)
-    groups = members(shown)
+def overview(
+    result: ScanResult, shown: Sequence[Finding], groups: Sequence[Sequence[Finding]], page: Shown
+) -> Overview:
+    """Return it, without the activity over time; `groups` are the `members` of `shown`, the findings for people."""
     cost = impact_text(total_impact(shown))
-    verdict = verdict_text(shown, len(groups)) if shown else f"{nothing_text(result)} {extent(result)}"
+    verdict = verdict_text(shown, len(groups), cost) if shown else f"{nothing_text(result)} {extent(result)}"
     if result.incomplete:
         verdict += "; incomplete: the absence of findings proves nothing"
     heat, more_cells = _heat(result, page.partitions)
@@ -78,10 +76,9 @@ def overview(result: ScanResult, options: RenderOptions, page: Shown) -> Overvie
         incidents=incidents,
         counts=_counts(result),
         heat=heat,
-        series=_series(page.activity),
+        series=None,
         not_audited=not_audited,
         left_out=[
-            *page.left_out,
             *_more("incidents", len(groups) - len(incidents), "kaudit scan -v"),
             *_more("partition replicas in the map", more_cells, "kaudit scan --output-format json"),
             *_more(
@@ -93,10 +90,9 @@ def overview(result: ScanResult, options: RenderOptions, page: Shown) -> Overvie
     )
 
 
-def incident_places(result: ScanResult, options: RenderOptions) -> dict[int, int]:
-    """Return for the findings of the incidents that are shown, by id(), the incident's index."""
-    groups = members(options.for_people(result.findings))[:MOST_INCIDENTS]
-    return {id(finding): place for place, group in enumerate(groups) for finding in group}
+def with_histories(first: Overview, activity: Sequence[ActivityOverTime], left_out: Sequence[LeftOut]) -> Overview:
+    """Return the overview with the activity of every partition replica, shown or not, and with more that is left out."""
+    return replace(first, series=_series(activity), left_out=[*left_out, *first.left_out])
 
 
 def _more(what: str, count: int, how_to_see: str) -> Iterator[LeftOut]:

@@ -14,6 +14,7 @@ from kaudit.analysis.timelines.merged_runs import MERGED_RUN
 from kaudit.analysis.timelines.missing_entries import missing_cause
 from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
 from kaudit.analysis.timelines.timeline import in_order
+from kaudit.broker.releases.profile import Profile
 from kaudit.model.columns import Columns, no_rows
 from kaudit.model.finding import Finding
 from kaudit.report.html.coarser import fitted
@@ -63,7 +64,7 @@ class PageWriter(Struct, frozen=True):
         self,
         history: PartitionHistory,
         findings: Sequence[Finding],
-        remembers_markers: bool,  # noqa: ARG002, FBT001 - a HistoryWriter
+        newest: Profile,  # noqa: ARG002 - a HistoryWriter
     ) -> Iterator[Piece]:
         """Yield the partition as one piece."""
         yield TABLE, pack(self._page(history, findings))

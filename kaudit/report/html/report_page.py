@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from kaudit import __version__
 from kaudit.checks.command_line import quote
+from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import PartitionSummary, ScanResult, TimelineResult
@@ -15,7 +16,7 @@ from kaudit.report.diff import comparison_text, difference_rows
 from kaudit.report.html.document import BUDGET, REPORT_SCRIPTS, REPORT_STYLES, document
 from kaudit.report.html.finding_rows import finding_row, profile_of
 from kaudit.report.html.histories import Histories, histories_of, key_of
-from kaudit.report.html.overview import Shown, incident_places, overview
+from kaudit.report.html.overview import MOST_INCIDENTS, Shown, overview, with_histories
 from kaudit.report.html.page_model import (
     DATA_ID,
     SCHEMA,
@@ -31,6 +32,7 @@ from kaudit.report.html.partition_rows import left_out_of, partition_rows
 from kaudit.report.html.plain_tables import plain_tables
 from kaudit.report.html.producer_rows import producer_rows
 from kaudit.report.html.script_json import within
+from kaudit.report.incidents import members
 from kaudit.report.render_options import RenderOptions
 
 _FOR_FINDINGS = 1_200_000
@@ -81,8 +83,12 @@ def _page(kind: Kind, result: ScanResult, options: RenderOptions, more_of: Calla
     paths = _paths(result.inputs)
     chosen = _chosen_partitions(result)
     places = {key_of(entry): index for index, entry in enumerate(chosen)}
-    findings, indexes = _findings(result, options, places)
+    shown = options.for_people(result.findings)
+    groups = members(shown)
+    findings, indexes = _findings(result, groups, places)
     more = more_of(places)
+    first = overview(result, shown, groups, Shown(indexes, places, more.facts))
+    del shown, groups
 
     def model(histories: Histories) -> tuple[PageModel, list[tuple[str, str]]]:
         rows, elements = partition_rows(chosen, histories)
@@ -95,7 +101,6 @@ def _page(kind: Kind, result: ScanResult, options: RenderOptions, more_of: Calla
             *_without_histories(result, options, kind, paths),
         ]
         activity = [page.activity for page in histories.pages.values() if page.activity is not None]
-        first = overview(result, options, Shown(indexes, places, activity, left_out, more.facts))
         page = PageModel(
             schema=SCHEMA,
             kind=kind,
@@ -104,7 +109,7 @@ def _page(kind: Kind, result: ScanResult, options: RenderOptions, more_of: Calla
             inputs=[quote(path) for path in result.inputs],
             made_by=f"kaudit {__version__}",
             run=[] if options.run is None else [(name, str(value)) for name, value in options.run.items()],
-            overview=first,
+            overview=with_histories(first, activity, left_out),
             findings=[_of_shown_incident(row, len(first.incidents)) for row in findings],
             partitions=rows,
             producers=more.producers,
@@ -155,10 +160,11 @@ def _chosen_partitions(result: ScanResult) -> list[PartitionSummary]:
 
 
 def _findings(
-    result: ScanResult, options: RenderOptions, places: Mapping[Key, int]
+    result: ScanResult, groups: Sequence[Sequence[Finding]], places: Mapping[Key, int]
 ) -> tuple[list[FindingRow], dict[int, int]]:
     """Return as many findings as there is room for, the most severe first; and where each of the result's is among them."""
-    incidents, profile = incident_places(result, options), profile_of(result.broker_version.profile)
+    incidents = {id(found): place for place, group in enumerate(groups[:MOST_INCIDENTS]) for found in group}
+    profile = profile_of(result.broker_version.profile)
     many_inputs = len(result.inputs) > 1
 
     def row_of(place: int) -> tuple[int, FindingRow]:

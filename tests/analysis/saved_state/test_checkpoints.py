@@ -8,7 +8,8 @@ from kaudit.analysis.scan.shuffle_codec import pack
 from tests.analysis.saved_state.audits import Audited
 from tests.analysis.saved_state.test_changed_logs import append, segments, write
 from tests.analysis.saved_state.test_damaged_state import flip, place
-from tests.logs import data, marker
+from tests.crafted_sample import snapshot
+from tests.logs import BASE_TIMESTAMP, data, marker
 
 
 @pytest.fixture
@@ -57,6 +58,18 @@ def test_an_audit_goes_on_from_where_the_last_one_ended(saved, resumed):
     saved.audit()
     assert resumed == [43, 44, 45, 46]
     checkpoint_of(saved)  # one, the last
+
+
+def test_a_transaction_that_only_a_snapshot_before_it_shows_stays_open(saved, resumed):
+    partition = partition_of(saved)
+    (partition.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 10\n")
+    (partition / f"{20:020d}.snapshot").write_bytes(snapshot([(50, 0, 0, 5, 0, BASE_TIMESTAMP, -1, 5)]))
+    saved.audit()
+    for number in range(2):
+        append(segments(partition)[-1], data(7, 0, 51 + number).at(43 + number))
+        assert saved.audit().grown == 1
+        assert [each.offset for each in saved.full().findings if "snapshot" in each.evidence] == [5]
+    assert resumed == [43, 44]
 
 
 def test_a_torn_batch_at_the_end_is_not_in_it(saved, resumed):

@@ -102,8 +102,7 @@ def test_the_longest_idle_come_first_without_those_in_a_transaction(monkeypatch)
         15: ProducerAuditState(epoch=1, last_timestamp=0, marker_offset=7),
     }
     slots = table.slots(np.array(sorted(states)))
-    for slot, producer_id in zip(slots.tolist(), sorted(states), strict=True):
-        table.store(slot, states[producer_id])
+    table.store(dict(zip(slots.tolist(), (states[producer_id] for producer_id in sorted(states)), strict=True)))
     expected = [
         IdleProducer(15, 1, 7, 0, None, None),
         IdleProducer(11, 0, 50, 1000, None, None),

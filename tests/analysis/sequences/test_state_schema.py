@@ -40,10 +40,10 @@ def test_a_state_that_is_stored_is_loaded_again(state):
     table = ProducerTable()
     slots = table.slots(np.array([5, 8]))
     assert table.load(int(slots[1])) is None
-    table.store(int(slots[1]), state)
+    table.store({int(slots[1]): state})
     assert table.load(int(slots[1])) == state
     assert table.load(int(slots[0])) is None
-    table.store(int(slots[1]), STATES[0])
+    table.store({int(slots[1]): STATES[0]})
     assert table.load(int(slots[1])) == STATES[0]
 
 
@@ -64,11 +64,13 @@ def test_a_new_field_needs_no_more_than_its_declaration():
     rows = np.repeat(default_rows(_NewField), 2)
     assert load(_NewField, rows[0]) == _NewField()
     changed = _NewField(4, (retained(1), retained(2)), BATCH, 2**40, new_flag=True)
-    store(rows[1], changed)
+    store(rows, [1], [changed])
     assert load(_NewField, rows[1]) == changed
     assert load(_NewField, rows[0]) == _NewField()
-    store(rows[1], changed._replace(window=(retained(3),), last=None))
+    store(rows, [1], [changed._replace(window=(retained(3),), last=None)])
     assert load(_NewField, rows[1]) == changed._replace(window=(retained(3),), last=None)
+    store(rows, [1, 0], [_NewField(new_field=1), changed])
+    assert [load(_NewField, row) for row in rows] == [changed, _NewField(new_field=1)]
 
 
 def test_the_table_has_a_column_for_each_field_of_the_state():

@@ -381,6 +381,20 @@ def test_fencing_the_last_epoch_takes_the_next_producer_id_at_once_under_version
     assert client.init(granted_producer_id=77) == granted
 
 
+@pytest.mark.parametrize("stranger", [(0, 0), (0, 32765), (5, 32766), (5, 0)])
+def test_only_its_last_epoch_makes_a_used_up_producer_id_known(stranger):
+    """TransactionCoordinator.isValidProducerId: of the id before, only the epoch with which it was exchanged."""
+    client = Client("3.9.1")
+    for _ in range(32766):
+        client.init()
+    producer = client.init()
+    assert client.init(held=(5, 32766), api_version=4) == 90
+    assert client.init(held=producer, api_version=4, granted_producer_id=77) == (77, 0)
+    assert client.init(held=producer, api_version=4) == (77, 0)
+    assert client.init(held=stranger, api_version=4) == 90
+    assert client.init(held=(77, 0), api_version=4) == (77, 1)
+
+
 @pytest.mark.parametrize(("version", "refusal"), [("2.6.3", 47), ("4.1.0", 90), ("4.1.1", 90)])
 def test_a_refused_init_changes_nothing(version, refusal):
     """Not the timeout either, recorded: TransactionMetadata.prepareIncrementProducerEpoch sets it with the epoch."""

@@ -195,14 +195,23 @@ class TestCompressionType:
         sent = replace(data(900001, 0, 0), payload=b"x" * 1000)
         assert client.produce(0, records_hex=sent.encode().hex()) == answer
 
-    @pytest.mark.parametrize("codec", ["snappy", "lz4", "zstd"])
-    def test_every_codec_is_measured(self, codec):
-        """61 bytes of header, and random records that no codec makes smaller: 300 bytes and what frames them."""
-        noise = random.Random(1).randbytes(300)
-        for payload, limit, answer in ((b"x" * 1000, 500, 0), (noise, 361, 18), (noise, 460, 0)):
+    @pytest.mark.parametrize(
+        ("codec", "frame"),
+        [
+            ("gzip", 10 + 5 + 8),  # RFC 1952: header, and checksum and length behind; RFC 1951: a stored block's header
+            ("snappy", 16 + 4 + 2 + 3),  # xerial's header and a block's length; the content's length, a literal's tag
+            ("lz4", 7 + 4 + 4),  # header without the content's size; a block's length; the end mark
+            ("zstd", 6 + 3),  # RFC 8878: header without the content's size; a block's header
+        ],
+    )
+    def test_every_codec_is_measured(self, codec, frame):
+        """Random records, which no codec makes smaller: what frames them comes on top."""
+        sent = replace(data(900001, 0, 0), payload=random.Random(1).randbytes(300))
+        size = len(sent.encode()) + frame
+        small = replace(sent, payload=b"x" * 1000)
+        for batch, limit, answer in ((sent, size - 1, 18), (sent, size, 0), (small, size, 0)):
             client = PartitionClient("3.8.1", topic_config={"compression.type": codec, "segment.bytes": str(limit)})
-            sent = replace(data(900001, 0, 0), payload=payload)
-            assert client.produce(0, records_hex=sent.encode().hex()) == answer
+            assert client.produce(0, records_hex=batch.encode().hex()) == answer
 
 
 @pytest.mark.parametrize(

@@ -287,6 +287,7 @@ def test_coverage_is_what_a_list_of_all_ids_says(blocks: list[tuple[int, int, in
         holders = [entry.version for entry in granted if holds(entry, producer_id)]
         expected_pairs |= {(later, earlier, producer_id) for earlier, later in pairwise(holders)}
     assert set(told) == expected_pairs
+    assert all(overlap.first <= overlap.last for overlap in coverage.overlaps)
     # What the same two grants hold in one piece is told in one piece.
     pieces = [(o.later, o.earlier, o.first, o.last) for o in coverage.overlaps]
     assert not [1 for a, b in pairwise(pieces) if a[:2] == b[:2] and a[3] + 1 == b[2]]

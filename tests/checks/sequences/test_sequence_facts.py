@@ -131,7 +131,9 @@ def test_a_first_sequence_that_brokers_may_take(least, most, remembered, silence
 )
 @pytest.mark.parametrize("back", [False, True])
 def test_a_restart_of_sequences(least, most, severity, back):
-    one = seen(ObservationKind.SEQUENCE_RESTART, batch(50, 0, 2, 50), times_go_back=back)
+    one = seen(
+        ObservationKind.SEQUENCE_RESTART, batch(50, 0, 2, 50), times_go_back=back, remembered=state(start_crc=77)
+    )
     (found,) = reported(sequence_restart, one, context=versions(least, most))
     assert summary(found) == (severity, "likely", 50, 51)
     assert found.message == (
@@ -139,6 +141,15 @@ def test_a_restart_of_sequences(least, most, severity, back):
     )
     assert found.evidence["times_go_back"] is back
     assert [each.innocent for each in found.explanations] == [True] * (severity == "note") + [False, False]
+
+
+def test_sequence_0_where_the_log_has_none_before_is_not_called_again():
+    one = seen(ObservationKind.SEQUENCE_RESTART, batch(50, 0, 2, 50), remembered=state())
+    (found,) = reported(sequence_restart, one)
+    assert found.message == (
+        "the batch at offset 50 (sequences 0..1) starts at sequence 0 after 5, in the same epoch, of which the log holds no earlier "
+        "batch at sequence 0"
+    )
 
 
 # Clients that count their own way

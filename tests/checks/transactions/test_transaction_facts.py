@@ -31,6 +31,7 @@ TIMELINE = f"kaudit timeline /logs {HERE} --producer-id 7"
 def opened(first: int = 40, producer_id: int = 7, **fields: Any) -> OpenTransaction:
     """A transaction of epoch 4 that began behind a marker of its own epoch, at offset 30."""
     known: dict[str, Any] = {
+        "stable_offset": first,
         "first_timestamp": AT,
         "last_timestamp": AT + 10,
         "records": 3,
@@ -41,7 +42,7 @@ def opened(first: int = 40, producer_id: int = 7, **fields: Any) -> OpenTransact
         "marker_offset": 30,
         "marker_timestamp": AT - 1,
     }
-    return OpenTransaction(producer_id, 4, first, **(known | fields))
+    return OpenTransaction(producer_id=producer_id, producer_epoch=4, first_offset=first, **(known | fields))
 
 
 def state(status=TransactionStatus.ONGOING, **fields: Any) -> TransactionValue:

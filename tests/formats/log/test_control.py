@@ -79,6 +79,16 @@ def test_markers_of_any_form_side_by_side(order):
         assert (alone["control_type"].tolist(), alone["coordinator_epoch"].tolist()) == ([kind], [epoch])
 
 
+TYPES = ["ABORT", "COMMIT", "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS"]
+
+
+@pytest.mark.parametrize(("type_id", "name"), list(enumerate(TYPES)))
+def test_types_have_the_names_of_control_record_type(type_id, name):
+    (control,) = [control for _, control in read_control_records(encoders.marker(type_id, 3))]
+    assert (control.type.name, control.type_id) == (name, type_id)
+    assert control.type.ends_transaction == (type_id in (0, 1))
+
+
 @pytest.mark.parametrize("type_id", [7, 99, -1, -5])
 def test_types_of_the_future_stay_unknown(type_id):
     expected = ControlRecord(ControlType.UNKNOWN, None, 0, type_id, None)

@@ -48,3 +48,27 @@ def test_a_range_beyond_the_end_has_none(stop):
     assert crcs.crc32c(START, stop) is None
     assert crcs.crc32(START, stop) is None
     assert crcs.crc32c(START, len(CONTENT)) == crc32c(CONTENT[START:])
+
+
+def test_of_the_blocks_read_the_least_lately_used_is_given_up():
+    """64 blocks of 64 KiB are kept: the one used last stays, and is not read again."""
+    block = 64 << 10
+    content = random.Random(7).randbytes(66 * block)
+    asked = []
+
+    def read(position, size):
+        asked.append(position // block)
+        return content[position : position + size]
+
+    crcs = CrcRanges(read, 0)
+
+    def use(number):
+        first = number * block
+        assert crcs.crc32c(first, first + 100) == crc32c(content[first : first + 100])
+
+    for number in range(64):
+        use(number)
+    use(0)
+    for number in (64, 0, 1):
+        use(number)
+    assert asked == [*range(65), 1]
