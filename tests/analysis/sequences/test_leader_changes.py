@@ -144,3 +144,12 @@ def test_who_begins_again_behind_a_marker_that_raised_the_epoch_does_not_go_on(i
     log.append(replace(data(1, 1, 0, transactional=True), leader_epoch=2))
     audit = replay_rows(decode(log), [1, 2] if in_parts else [], holes_are_normal=False)
     assert [audit.leader_changes.across(epoch) for epoch in range(4)] == [0, 0, 0, 0]
+
+
+def test_leader_epochs_have_all_the_bits_there_are():
+    log, last = Log(), 2**31 - 1
+    for sequence, leader_epoch in enumerate((0, last - 1, last)):
+        log.append(replace(data(1, 0, sequence), leader_epoch=leader_epoch))
+    for cuts in ([], [1], [1, 2]):
+        counts = replay_rows(decode(log), cuts, holes_are_normal=False).leader_changes
+        assert [counts.across(epoch) for epoch in (0, 1, last - 1, last)] == [0, 1, 1, 1]

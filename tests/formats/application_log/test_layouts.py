@@ -327,3 +327,30 @@ def test_what_a_stack_trace_says_is_not_said_twice(entry, text):
     parsed = parse_json_line(json.dumps({"message": "boom\n", "level": "ERROR", **entry}).encode())
     assert parsed is not None
     assert parsed.text.decode() == text
+
+
+@pytest.mark.parametrize(
+    ("number", "timestamp_ms"),
+    [
+        (1, 1000),
+        (1795373104.073, 1_795_373_104_073),
+        (10**11 - 1, (10**11 - 1) * 1000),
+        (10**11, 10**11),
+        (1_795_373_104_073, 1_795_373_104_073),
+        (253_402_300_799_999, 253_402_300_799_999),
+        (253_402_300_800_000, 253_402_300_800),
+        (1_795_373_104_073_000, 1_795_373_104_073),
+        (1_795_373_104_073_000_000, 1_795_373_104_073),
+        (0, None),
+        (-1, None),
+        (10**20, None),
+        (True, None),
+    ],
+)
+def test_numbers_are_seconds_or_parts_of_them_by_their_size(number, timestamp_ms):
+    """Milliseconds up to the end of the year 9999, microseconds and nanoseconds above; what would be before 1973, seconds."""
+    expected = None if timestamp_ms is None else LogTime(timestamp_ms, True)
+    for value in (number, str(number)) if type(number) is int else (number,):
+        parsed = parse_json_line(json.dumps({"message": "m", "timestamp": value}).encode())
+        assert parsed is not None
+        assert parsed.time == expected, value
