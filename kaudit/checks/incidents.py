@@ -240,13 +240,16 @@ def _ranges(findings: Sequence[Finding]) -> list[_Range]:
 
 
 def _range_at(ranges: Sequence[_Range], finding: Finding) -> _Range | None:
+    if finding.offset is None:
+        return None
     first, last = _offsets(finding)
     place = bisect_right(ranges, last, key=lambda found: found.first) - 1
     return ranges[place] if place >= 0 and ranges[place].last >= first else None
 
 
 def _offsets(finding: Finding) -> tuple[int, int]:
-    first = -1 if finding.offset is None else finding.offset
+    first = finding.offset
+    assert first is not None
     return first, first if finding.last_offset is None else max(first, finding.last_offset)
 
 

@@ -141,7 +141,7 @@ def _marker_evidence(marker: EndTxnMarker) -> dict[str, object]:
         "producer_epoch": marker.producer_epoch,
         "coordinator_epoch": marker.coordinator_epoch,
         "type": "COMMIT" if marker.type == 1 else "ABORT",
-        "position": marker.position,
+        "position": marker.position if marker.position >= 0 else None,
     }
 
 

@@ -3,14 +3,15 @@
 As objects a hundred thousand findings take gigabytes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
-from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.model.result import ScanResult, Timeline, TimelineResult
 from kaudit.report.json_documents import (
+    Listed,
     diff_document,
     found,
     pretty_pieces,
@@ -32,7 +33,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> Iterator[str]:
 def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
     """Yield the kaudit.timeline/1 document."""
     bare, findings = _apart(result.scan, options)
-    timelines = (timeline.to_dict() for timeline in result.timelines)
+    timelines = map(_timeline, result.timelines)
     yield from pretty_pieces(
         timeline_document(replace(result, scan=bare, timelines=()), options), {**findings, "timelines": timelines}
     )
@@ -50,6 +51,13 @@ def render_diff(result: DiffResult, options: RenderOptions) -> Iterator[str]:
     """Yield the kaudit.diff/1 document."""
     bare, findings = _apart(result.scan, options)
     yield from pretty_pieces(diff_document(replace(result, scan=bare), options), findings)
+
+
+def _timeline(timeline: Timeline) -> Mapping[str, object] | Listed:
+    """Return it, entries that are made when they are asked for as a list to be filled."""
+    if isinstance(timeline.entries, list):
+        return timeline.to_dict()
+    return Listed(replace(timeline, entries=()).to_dict(), {"entries": timeline.entries})
 
 
 def _apart(result: ScanResult, options: RenderOptions) -> tuple[ScanResult, dict[str, Iterator[dict[str, object]]]]:

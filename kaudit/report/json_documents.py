@@ -2,9 +2,10 @@
 
 import json
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit import __version__
@@ -18,6 +19,8 @@ from kaudit.report.timestamps import NO_TIMESTAMP
 
 _LEAVES = frozenset({str, bool, float, type(None)})
 """Types whose values JSON has as they are."""
+_AT_A_TIME = 32
+"""Items of a list that are serialised together."""
 
 
 def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str, object]:
@@ -97,25 +100,59 @@ def _block(block: GrantedBlock) -> dict[str, object]:
     return fields | {"at": None if block.at_ms is None else rfc3339(block.at_ms) or block.at_ms}
 
 
+class Listed(Struct, frozen=True):
+    """An item of a list that has lists itself: the document with empty ones, and their items under their keys."""
+
+    document: Mapping[str, object]
+    lists: Mapping[str, Iterable[Mapping[str, object]]]
+
+
 def pretty_pieces(
-    document: Mapping[str, object], lists: Mapping[str, Iterable[Mapping[str, object]]], depth: int = 1
+    document: Mapping[str, object], lists: Mapping[str, Iterable[Mapping[str, object] | Listed]], depth: int = 1
 ) -> Iterator[str]:
     """Yield what `pretty` returns for the document with these items under their keys, which are empty lists in it.
 
     The keys are `depth` deep, and no other as deep has one of these names and an empty list.
     """
-    rest, margin = pretty(document), "  " * depth
+    yield from _filled(pretty(document), lists, "  " * depth)
+
+
+def _filled(rest: str, lists: Mapping[str, Iterable[Mapping[str, object] | Listed]], margin: str) -> Iterator[str]:
+    """Yield a text with items in its lists; their keys stand behind `margin`."""
     for key in sorted(lists):
         # no string holds a newline, and keys elsewhere stand further right or left
         empty = f'\n{margin}"{key}": []'
         before, _, rest = rest.partition(empty)
         yield before
-        lead = f'\n{margin}"{key}": [\n'
-        for item in lists[key]:
-            yield lead + f"{margin}  " + _indented(item).replace("\n", f"\n{margin}  ")
-            lead = ",\n"
-        yield f"\n{margin}]" if lead == ",\n" else empty
+        lead = f'\n{margin}"{key}": [\n{margin}'
+        for part in _parts(lists[key]):
+            yield lead
+            if isinstance(part, Listed):
+                text = _indented([part.document])[2:-2].replace("\n", f"\n{margin}")
+                yield from _filled(text, part.lists, f"{margin}    ")
+            else:
+                yield _indented(part)[2:-2].replace("\n", f"\n{margin}")
+            lead = f",\n{margin}"
+        yield f"\n{margin}]" if lead.startswith(",") else empty
     yield rest
+
+
+def _parts(items: Iterable[Mapping[str, object] | Listed]) -> Iterator[list[Mapping[str, object]] | Listed]:
+    """Yield the items in their order, those that have no lists some at a time: a call costs as much as an item."""
+    held: list[Mapping[str, object]] = []
+    for item in items:
+        if isinstance(item, Listed):
+            if held:
+                yield held
+            held = []
+            yield item
+            continue
+        held.append(item)
+        if len(held) == _AT_A_TIME:
+            yield held
+            held = []
+    if held:
+        yield held
 
 
 def found(result: ScanResult, listed: ScanResult) -> dict[str, Iterator[dict[str, object]]]:
@@ -140,7 +177,7 @@ def _compact(value: object) -> str:
     return json.dumps(value, sort_keys=True, allow_nan=False, default=operator.index)
 
 
-def _indented(document: Mapping[str, object]) -> str:
+def _indented(document: Mapping[str, object] | Sequence[Mapping[str, object]]) -> str:
     """Return what `json.dumps(indent=2)` does, which works in Python and takes three times as long."""
     value = _presentable(document)
     try:

@@ -60,7 +60,9 @@ class Selection(Struct, frozen=True):
 
     def of_timeline(self, result: TimelineResult) -> TimelineResult:
         """Return the timelines with only the findings that belong."""
-        timelines = [self._of_one(timeline) for timeline in result.timelines]
+        timelines = result.timelines
+        if not all(map(self.includes, {finding.code for finding in result.scan.findings})):
+            timelines = [self._of_one(timeline) for timeline in timelines]
         return replace(result, scan=self.of_scan(result.scan), timelines=timelines)
 
     def of_producers(self, result: ProducersResult) -> ProducersResult:

@@ -5,9 +5,11 @@ import pytest
 from kaudit.broker.attempts import StartBroker
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import profile_for
+from tests.attempts import attempt_of
 from tests.broker.client import PartitionClient
 
 CONCURRENT_TRANSACTIONS, FENCED_COORDINATOR, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION, SERVER_ERROR = 51, 52, 1, 44, -1
+UNKNOWN_PRODUCER_ID = 59
 
 
 def test_names_of_configuration_that_nothing_reads():
@@ -64,6 +66,25 @@ def test_records_are_deleted_up_to_an_offset_or_the_end(version, policy, deleted
     client.produce(3)
     assert client.code("delete_records", before_offset=-1) == 0
     assert client.describe()["log_start_offset"] == deleted + 1
+
+
+@pytest.mark.parametrize(("version", "forgets"), [("2.3.1", True), ("2.4.0", False)])
+def test_what_the_start_of_the_log_does_to_producers(version, forgets):
+    """KAFKA-7190: from 2.4 on they outlive their data."""
+    client = PartitionClient(version)
+    client.produce(0)
+    attempt = {
+        "op": "delete_records",
+        "index": 2,
+        "topic": "t",
+        "partition": 0,
+        "at": client.at + 1,
+        "before_offset": 1,
+    }
+    answer = client.broker.answer(attempt_of(attempt))
+    forgotten = "; producers whose last data lay below it are forgotten on this version" if forgets else ""
+    assert answer.why == f"the log starts at 1{forgotten}"
+    assert client.produce(1) == (UNKNOWN_PRODUCER_ID if forgets else 1)
 
 
 def test_records_of_a_compacted_topic_are_not_deleted():

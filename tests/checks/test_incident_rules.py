@@ -90,6 +90,25 @@ def test_what_goes_with_damage(other, together):
     pair("damage", together=together, first=damage, second=other)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        finding("KA003", replica="b1", segment="1.log", offset=None, anchor="byte 90"),
+        finding("KA007", replica="b1", segment="1.log", offset=0),
+        finding("KA601", replica="b1", offset=None),
+        finding("KA104", replica="b1", offset=None, producer_id=7),
+    ],
+)
+def test_damage_of_which_nobody_knows_the_offsets_touches_nothing(other):
+    unplaced = finding("KA003", replica="b1", segment="0.log", offset=None, anchor="byte 70")
+    pair("", together=APART, first=unplaced, second=other)
+
+
+def test_replicas_that_differ_nobody_knows_where_differ_in_two_places():
+    first, second = (finding(code, replica="b1", offset=None) for code in ("KA601", "KA603"))
+    pair("", together=APART, first=first, second=second)
+
+
 def test_damage_that_touches_the_longest_before_it_is_the_same():
     outer, inner = finding("KA006", offset=10, last_offset=40), finding("KA001", offset=15, last_offset=20)
     assert groups(outer, inner, finding("KA007", offset=41, last_offset=45)) == [[0, 1, 2]]

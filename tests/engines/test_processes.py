@@ -2,11 +2,15 @@
 
 import multiprocessing
 import pickle
+import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Generator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -124,6 +128,72 @@ def test_large_columns_come_as_they_were_sent(tmp_path):
     assert rows_of(here[0]).runs["producer_id"].nbytes > 1 << 16
     assert told(there) == told(here)
     assert all(rows_of(read).runs["producer_id"].flags.writeable for read in there)
+
+
+class ThreadedProcess:
+    """Runs in a thread of this process, with ends of its own of the sockets that it is given."""
+
+    def __init__(self, target, args, daemon):
+        assert daemon
+        there, tokens, ours = args
+        own = there.dup(), tokens.dup(), [each.dup() for each in ours]
+        self._thread = threading.Thread(target=target, args=own, daemon=True)
+        self.start, self.join = self._thread.start, self._thread.join
+
+    def terminate(self):
+        """Its sockets have been shut down."""
+
+
+@pytest.mark.parametrize("task_bytes", [1, 700, 4 << 20])
+@pytest.mark.parametrize("apart", [1, 1 << 16])
+def test_all_is_read_by_the_processes_and_nothing_here(tmp_path, log_directory, monkeypatch, task_bytes, apart):
+    here = told(read_here(found(log_directory, 700)))
+    readers: list[threading.Thread] = []
+
+    def read_most(spec):
+        readers.append(threading.current_thread())
+        return reading.read_most(spec)
+
+    monkeypatch.setattr(processes, "read_most", read_most)
+    monkeypatch.setattr(processes, "_TASK_BYTES", task_bytes)
+    monkeypatch.setattr(processes, "_APART_BYTES", apart)
+    monkeypatch.setattr(processes, "_PARTS_AT_ONCE", 3)
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: SimpleNamespace(Process=ThreadedProcess))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    assert told(read_in_processes(found(log_directory, 700), 2, "fork")) == here
+    assert len(readers) == len(here)
+    assert threading.current_thread() not in readers
+
+
+def test_ranges_share_a_task_until_they_have_enough_bytes(log_directory, monkeypatch):
+    monkeypatch.setattr(processes, "_TASK_BYTES", 1000)
+    tasks = [[spec.stop - spec.start for _, spec in task] for task in processes._tasks(found(log_directory, 700))]
+    assert all(sum(task) >= 1000 for task in tasks[:-1])
+    assert all(sum(task[:-1]) < 1000 for task in tasks)
+    assert max(map(len, tasks)) > 1
+    whole = [spec.stop - spec.start for _, spec in found(log_directory, 700)]
+    assert [size for task in tasks for size in task] == whole
+
+
+def test_a_message_that_comes_in_pieces_is_put_together():
+    """Parts of sizes from 0 on, more than are received at once, sent a few bytes at a time."""
+    parts = [bytes([number]) * size for number, size in enumerate([0, 1, 7, 0, 300, 2] * 20)]
+    here, there = socket.socketpair()
+    with here, there:
+        here.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+
+        def send():
+            content = b"".join(parts)
+            for start in range(0, len(content), 97):
+                there.sendall(content[start : start + 97])
+            there.close()
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        assert [bytes(part) for part in processes._receive_parts(here, list(map(len, parts)))] == parts
+        sender.join()
+        with pytest.raises(EOFError):
+            processes._receive_parts(here, [1])
 
 
 @pytest.mark.parametrize("killed", [1, 2, 3])

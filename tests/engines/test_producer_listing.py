@@ -99,6 +99,34 @@ def rows(files):
     return [row for file in sorted(files) for row in pq.read_table(file, partitioning=None).to_pylist()]
 
 
+@pytest.mark.parametrize("options", [BLOCKS, ("--sort", "records", "--limit", "4")])
+def test_tables_brought_to_the_driver_have_every_id_in_order(
+    arrow_session, small_shares, logs, tmp_path, monkeypatch, options
+):
+    monkeypatch.setattr(spark_listing, "PRODUCERS", 2)
+    told = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q", *options)
+    paths = [*logs, str(SAMPLES / "coordinator")]
+    for engine in ("local", "spark"):
+        assert run(["producers", *paths, *told, "--engine", engine, "-o", str(tmp_path / engine)]) == 0
+    assert files_of(tmp_path / "spark") == files_of(tmp_path / "local")
+    assert len(rows((tmp_path / "spark" / "producers").glob("*.parquet"))) >= 4
+
+
+def test_names_of_all_ids_are_put_into_timelines_in_tasks(arrow_session, logs, tmp_path, monkeypatch):
+    told = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q")
+    paths = [*logs, str(SAMPLES / "coordinator")]
+    assert run(["timeline", *paths, *told, "-o", str(tmp_path / "local")]) == 0
+    monkeypatch.setattr(spark_listing, "_SHARE_BYTES", 100)
+    assert run(["timeline", *paths, *told, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
+    assert files_of(tmp_path / "spark") == files_of(tmp_path / "local")
+    named = {row["transactional_id"] for row in rows((tmp_path / "spark" / "timelines").glob("*.parquet"))}
+    assert named > {None}
+
+
+def files_of(directory):
+    return {path.relative_to(directory): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("options", [BLOCKS, ("--sort", "records", "--limit", "4")])

@@ -11,7 +11,7 @@ from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.accumulator import RecordAccumulator
 from kaudit.simulate.producer.config import ProducerConfig
 from kaudit.simulate.producer.producer_batch import ProducerBatch
-from kaudit.simulate.producer.recovery import MAX_EPOCH, BumpEpoch, ResetProducerId
+from kaudit.simulate.producer.recovery import MAX_EPOCH, BumpEpoch, FranzGo, Librdkafka, ResetProducerId
 from kaudit.simulate.producer.releases.profile import client_for
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER, TransactionManager
 
@@ -49,11 +49,11 @@ def batch(*numbers, sequence=None):
     return made
 
 
-def manager(*batches):
-    made = TransactionManager(transactional=False)
+def manager(*batches, transactional=False):
+    made = TransactionManager(transactional=transactional)
     made.producer = (1, 0)
     for one in batches:
-        made.of(KEY).take(one, transactional=False)
+        made.of(KEY).take(one, transactional=transactional)
     return made
 
 
@@ -183,6 +183,96 @@ class TestDrainRules:
         rules.assign(one)
         rules.assign(one)
         assert (one.base_sequence, rules.of(KEY).next_sequence) == (0, 3)
+
+
+E = KafkaError
+
+
+class TestOtherClients:
+    """By their sources: rd_kafka_handle_idempotent_Produce_error of librdkafka, handleReqRespBatch of franz-go."""
+
+    @pytest.mark.parametrize(
+        ("error", "number", "attempts", "acknowledged", "again", "fatal"),
+        [
+            # nothing says why the first in line is out of order; one behind it may follow again
+            (E.OUT_OF_ORDER_SEQUENCE_NUMBER, 0, 0, 0, False, True),
+            (E.OUT_OF_ORDER_SEQUENCE_NUMBER, 1, 0, 0, True, False),
+            (E.OUT_OF_ORDER_SEQUENCE_NUMBER, 1, 0, 1, False, True),
+            (E.OUT_OF_ORDER_SEQUENCE_NUMBER, 2, 0, 1, True, False),
+            # the first of what is unknown was not written, unless it was sent before
+            (E.UNKNOWN_PRODUCER_ID, 0, 0, 0, True, False),
+            (E.UNKNOWN_PRODUCER_ID, 0, 1, 0, False, True),
+            (E.UNKNOWN_PRODUCER_ID, 1, 0, 0, False, True),
+            (E.UNKNOWN_PRODUCER_ID, 1, 0, 1, True, False),
+        ],
+    )
+    def test_librdkafka_goes_on_in_the_next_epoch_where_nothing_can_have_been_written(
+        self, error, number, attempts, acknowledged, again, fatal
+    ):
+        batches = [batch(1), batch(2), batch(3)]
+        rules = manager(*batches)
+        for one in batches[:acknowledged]:
+            rules.completed(one)
+        batches[number].attempts = attempts
+        assert Librdkafka(rules, CURRENT).can_retry(error, batches[number], 0) is again
+        assert (list(rules.bumps), rules.failed) == ([KEY] if again else [], fatal)
+
+    @pytest.mark.parametrize(("error", "again"), [(E.REQUEST_TIMED_OUT, True), (E.MESSAGE_TOO_LARGE, False)])
+    def test_other_errors_are_none_of_sequences(self, error, again):
+        for client in (Librdkafka, FranzGo):
+            one = batch(1)
+            rules = manager(one)
+            assert client(rules, CURRENT).can_retry(error, one, 0) is again
+            assert (rules.bumps, rules.failed) == ({}, False)
+
+    def test_librdkafka_aborts_a_transaction_instead(self):
+        first, second = batch(1), batch(2)
+        rules = manager(first, second, transactional=True)
+        assert not Librdkafka(rules, CURRENT).can_retry(E.OUT_OF_ORDER_SEQUENCE_NUMBER, second, 0)
+        assert (rules.bumps, rules.failed) == ({}, False)
+
+    def test_librdkafka_raises_the_epoch_when_all_is_answered(self):
+        rules = manager(batch(1))
+        recovery = Librdkafka(rules, CURRENT)
+        recovery.renew(in_flight=True)
+        assert not rules.draining
+        rules.request_bump(KEY)
+        recovery.renew(in_flight=True)
+        assert (rules.draining, rules.producer) == (True, (1, 0))
+        recovery.renew(in_flight=False)
+        assert (rules.draining, rules.producer) == (False, (1, 1))
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            E.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            E.UNKNOWN_PRODUCER_ID,
+            E.INVALID_PRODUCER_ID_MAPPING,
+            E.INVALID_PRODUCER_EPOCH,
+        ],
+    )
+    def test_franz_go_raises_the_epoch_after_every_error_of_sequences(self, error):
+        one = batch(1)
+        rules = manager(one)
+        assert FranzGo(rules, CURRENT).can_retry(error, one, 0)
+        assert list(rules.bumps) == [KEY]
+
+    def test_franz_go_does_not_send_a_damaged_batch_again(self):
+        one = batch(1)
+        assert not FranzGo(manager(one), CURRENT).can_retry(E.CORRUPT_MESSAGE, one, 0)
+
+    @pytest.mark.parametrize(
+        ("acknowledged", "log_start", "again"),
+        [(None, 5, False), (10, 10, False), (10, 11, True), (0, 0, False), (0, 1, True)],
+    )
+    def test_within_a_transaction_franz_go_goes_on_where_the_log_lost_its_head(self, acknowledged, log_start, again):
+        first, second = batch(1), batch(2)
+        rules = manager(first, second, transactional=True)
+        if acknowledged is not None:
+            first.offset = acknowledged
+            rules.completed(first)
+        assert FranzGo(rules, CURRENT).can_retry(E.UNKNOWN_PRODUCER_ID, second, log_start) is again
+        assert list(rules.bumps) == ([KEY] if again else [])
 
 
 class TestRecovery:

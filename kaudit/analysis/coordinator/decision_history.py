@@ -85,8 +85,6 @@ class DecisionHistory(Struct):
 
     def leave(self) -> None:
         """The partition has ended: its decisions count if none of its records was missing and all are carried out."""
-        if self._directory is None:
-            return
         pending = {
             known.value.producer_id
             for known in self._latest.values()

@@ -60,7 +60,10 @@ def _header_faults(batches: Batches, segment: int) -> tuple[list[MalformedBatch]
     found: list[MalformedBatch] = []
     known: _Faulty = np.zeros(len(batches), dtype=np.bool_)
     for faulty, describe in _RULES:
-        rows = faulty(batches) & (batches["magic"] == CURRENT_MAGIC) & ~known
+        rows = faulty(batches)
+        if not rows.any():
+            continue
+        rows = rows & (batches["magic"] == CURRENT_MAGIC) & ~known
         known |= rows
         found += [_malformed(row, segment, describe(row)) for row in batches[rows][: MAX_LISTED - len(found)]]
     return found, known

@@ -7,6 +7,7 @@ the order of the log is sent once and these columns in that order. What boundary
 
 import io
 import pickle
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.rows import RUN, Rows
 from kaudit.analysis.scan.run_rows import columns_of_boundaries
-from kaudit.model.columns import Column, Columns
+from kaudit.model.columns import Column, Columns, no_rows
 
 _LEVEL = 3
 _LOG_ORDER = 0x10
@@ -71,17 +72,33 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: object) -> Any:  # noqa: ANN401 - pickle's protocol
         if isinstance(value, np.ndarray) and value.dtype.names and value.ndim == 1 and _is_flat(value.dtype):
-            return _to_rows, (value.dtype.descr, len(value), _encode_table(value))
+            return _to_rows, (description(value.dtype), len(value), _encode_table(value))
         if isinstance(value, Columns):
-            return _to_columns, (value.dtype.descr, len(value), _encode_table(value))
+            return _to_columns, (description(value.dtype), len(value), _encode_table(value))
         if isinstance(value, ChunkRows):
             fields = {name: getattr(value, name) for name in value.__struct_fields__}
             return _to_chunk_rows, tuple((fields | {"runs": _sent_runs(value)}).values())
         return NotImplemented
 
 
+@cache
 def _is_flat(dtype: np.dtype[Any]) -> bool:
     return all(dtype[name].kind in "iub" for name in dtype.names or ())
+
+
+@cache
+def description(dtype: np.dtype[Any]) -> str:
+    """Return a dtype of numbers as one text, "name:<i8 name:<u4": as a list of tuples it would be many small objects."""
+    return " ".join(f"{name}:{dtype[name].str}" for name in dtype.names or ())
+
+
+@lru_cache(maxsize=64)
+def _dtype(described: str) -> np.dtype[Any]:
+    fields = [name_and_type.split(":") for name_and_type in described.split()]
+    dtype = np.dtype([(name, number) for name, number in fields])
+    if not _is_flat(dtype):
+        raise ValueError(f"rows of numbers have no fields {described}")
+    return dtype
 
 
 def _sent_runs(rows: ChunkRows) -> Columns:
@@ -108,6 +125,8 @@ def _to_chunk_rows(*fields: Any) -> ChunkRows:  # noqa: ANN401 - as they were se
 def _encode_table(table: Columns | Rows) -> bytes:
     """Encode the columns one after the other, behind the order of the log if the rows are in another one."""
     names = table.dtype.names or ()
+    if not len(table):
+        return bytes(1 + len(names))  # no order, and of each column a tag
     by = next((name for name in _OFFSETS if name in names), None)
     order, parts = None, [b"\x00"]
     if by is not None and len(table) > 1 and not (table[by][1:] >= table[by][:-1]).all():
@@ -130,8 +149,6 @@ def _encode(column: NDArray[Any], known: dict[bytes, int], number: int, tag: int
     `known`: the differences of the columns before, and their numbers.
     """
     values = column.astype(np.int64) if column.dtype.kind != "u" else column.astype(np.uint64).view(np.int64)
-    if not len(values):
-        return bytes((tag,))
     steps = np.empty_like(values)
     steps[0] = values[0]
     np.subtract(values[1:], values[:-1], out=steps[1:])  # wraps, and wraps back
@@ -165,8 +182,6 @@ class _Decoder:
         """Return the next column."""
         tag = self._encoded[self._at]
         self._at += 1
-        if not self._count:
-            return np.empty(0, dtype=dtype)
         if tag & _AS_IT_IS:
             column: NDArray[Any] = np.frombuffer(self._take(self._count * dtype.itemsize), dtype=dtype)
             self._steps.append(None)
@@ -191,15 +206,20 @@ class _Decoder:
         return self._encoded[self._at - size : self._at]
 
 
-def _to_columns(description: list[tuple[str, str]], count: int, encoded: bytes) -> Columns:
-    dtype = np.dtype(description)
-    decoder = _Decoder(encoded, count)
-    return Columns(dtype, count, {name: decoder.column(dtype[name]) for name in dtype.names or ()})
+def _to_columns(described: str, count: int, encoded: bytes) -> Columns:
+    dtype = _dtype(described)
+    return Columns(dtype, count, _decoded(dtype, count, encoded)) if count else no_rows(dtype)
 
 
-def _to_rows(description: list[tuple[str, str]], count: int, encoded: bytes) -> Rows:
-    columns = _to_columns(description, count, encoded)
-    rows = np.empty(count, dtype=columns.dtype)
-    for name in columns.dtype.names or ():
-        rows[name] = columns[name]
+def _to_rows(described: str, count: int, encoded: bytes) -> Rows:
+    dtype = _dtype(described)
+    rows = np.empty(count, dtype=dtype)
+    if count:
+        for name, column in _decoded(dtype, count, encoded).items():
+            rows[name] = column
     return rows
+
+
+def _decoded(dtype: np.dtype[Any], count: int, encoded: bytes) -> dict[str, NDArray[Any]]:
+    decoder = _Decoder(encoded, count)
+    return {name: decoder.column(dtype[name]) for name in dtype.names or ()}

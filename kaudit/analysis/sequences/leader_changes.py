@@ -36,8 +36,6 @@ class LeaderChangeCounts(Struct):
     def feed(self, columns: TransitionColumns, healthy: Mask) -> None:
         """Take the producers of a part of a chunk that are healthy; `columns.before` still is the state in front of it."""
         runs = columns.merged.runs
-        if not len(runs):
-            return
         begin, end = runs["first_leader_epoch"], runs["last_leader_epoch"]
         before = columns.merged.before_runs(end, columns.before["last"]["leader_epoch"])
         chosen = np.flatnonzero((before != end) | (begin != end))

@@ -317,7 +317,7 @@ def audit_end(state: ProducerAuditState, producer_id: int) -> Sequence[Observati
         timestamp=state.marker_timestamp,
         leader_epoch=NO_LEADER_EPOCH,
         present_before=0,
-        position=0,
+        position=NO_POSITION,
         size=0,
         record_count=1,
         segment=0,

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.model.columns import Columns
@@ -13,6 +13,15 @@ from kaudit.model.continuity import MissingCause, MissingOffsets
 LISTED = 10
 """Ranges of one cause that are entries of their own after each run or marker begins: of more, the rest is one entry."""
 _FIRST_OFFSET = attrgetter("first_offset")
+
+
+class MissingEntry(NamedTuple):
+    """So many missing offsets among those of a range, for one cause."""
+
+    first_offset: int
+    last_offset: int
+    offsets: int
+    cause: MissingCause
 
 
 class MissingEntries:
@@ -27,13 +36,13 @@ class MissingEntries:
             by_cause.setdefault(missing_cause(partition, gap), []).append(gap)
         self._by_cause = [_OfCause(cause, gaps) for cause, gaps in by_cause.items()]
 
-    def of_producer(self, runs: Columns, markers: Columns) -> Iterator[dict[str, Any]]:
+    def of_producer(self, runs: Columns, markers: Columns) -> Iterator[MissingEntry]:
         """Yield what is missing within a producer's span, and before the log if its first sequence is not 0.
 
         `runs` and `markers` are the producer's, by offset.
         """
         if self._start > 0 and len(runs) and int(runs["first_sequence"][0]) > 0:
-            yield _entry(0, self._start - 1, self._start, MissingCause.LOG_START)
+            yield MissingEntry(0, self._start - 1, self._start, MissingCause.LOG_START)
         if not self._by_cause:
             return
         begins = sorted([*runs["first_offset"].tolist(), *markers["offset"].tolist()])
@@ -49,16 +58,16 @@ class _OfCause:
         self._gaps = gaps
         self._before = [0, *accumulate(gap.count for gap in gaps)]
 
-    def between(self, first: int, end: int) -> Iterator[dict[str, Any]]:
+    def between(self, first: int, end: int) -> Iterator[MissingEntry]:
         """Yield the ranges that begin from `first` to before `end`."""
         start = bisect_left(self._gaps, first, key=_FIRST_OFFSET)
         stop = bisect_left(self._gaps, end, start, key=_FIRST_OFFSET)
         listed = min(stop, start + LISTED)
         for gap in self._gaps[start:listed]:
-            yield _entry(gap.first_offset, gap.last_offset, gap.count, self._cause)
+            yield MissingEntry(gap.first_offset, gap.last_offset, gap.count, self._cause)
         if listed < stop:
             count = self._before[stop] - self._before[listed]
-            yield _entry(self._gaps[listed].first_offset, self._gaps[stop - 1].last_offset, count, self._cause)
+            yield MissingEntry(self._gaps[listed].first_offset, self._gaps[stop - 1].last_offset, count, self._cause)
 
 
 def missing_cause(partition: PartitionAudit, gap: MissingOffsets) -> MissingCause:
@@ -68,5 +77,6 @@ def missing_cause(partition: PartitionAudit, gap: MissingOffsets) -> MissingCaus
     return gap.cause
 
 
-def _entry(first: int, last: int, offsets: int, cause: MissingCause) -> dict[str, Any]:
-    return {"kind": "missing", "first_offset": first, "last_offset": last, "offsets": offsets, "cause": cause.value}
+def missing_entry(missing: MissingEntry) -> dict[str, Any]:
+    """Return it as a timeline has it."""
+    return {"kind": "missing", **missing._asdict(), "cause": missing.cause.value}

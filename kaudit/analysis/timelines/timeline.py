@@ -1,6 +1,8 @@
 """Producers' histories for people: runs, markers, missing offsets and findings in offset order."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,15 +13,19 @@ from kaudit.analysis.log_events.timeline_entries import MAX_SHARED, TimelineEven
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows
+from kaudit.analysis.scan.producer_grouping import with_records
 from kaudit.analysis.timelines.merged_runs import NO_MARKER, merged_runs
-from kaudit.analysis.timelines.missing_entries import MissingEntries
+from kaudit.analysis.timelines.missing_entries import MissingEntries, MissingEntry, missing_entry
+from kaudit.analysis.timelines.timeline_entries import FEW, Entry, EntrySource, TimelineEntries
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns, Row, joined
 from kaudit.model.finding import Finding
 from kaudit.model.result import Timeline, TimelineResult
 
-Entry = dict[str, Any]
 _LAST = 2**63
+_EVENTS, _MISSING, _BATCHES, _FINDINGS = range(4)
+_RANKS = {"event": _EVENTS, "missing": _MISSING, "run": _BATCHES, "marker": _BATCHES, "finding": _FINDINGS}
+"""Of entries at one offset the lower comes first."""
 _OUTCOMES = {ABORT_MARKER: "aborted", COMMIT_MARKER: "committed"}
 
 
@@ -39,15 +45,17 @@ def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
 
 def with_names(audit: Audit, timelines: Sequence[Timeline]) -> list[Timeline]:
     """Return the timelines with the transactional ids that __transaction_state names."""
-    transactional = {timeline.producer_id for timeline in timelines if any(map(_is_transactional, timeline.entries))}
+    transactional = {timeline.producer_id for timeline in timelines if _is_transactional(timeline.entries)}
     names = audit.transactional_ids(transactional) if transactional else {}
     return [
         replace(entry, transactional_id=names.get(entry.producer_id, entry.transactional_id)) for entry in timelines
     ]
 
 
-def _is_transactional(entry: Mapping[str, object]) -> bool:
-    return entry["kind"] == "marker" or entry.get("is_transactional") is True
+def _is_transactional(entries: Sequence[Mapping[str, object]]) -> bool:
+    if isinstance(entries, TimelineEntries):
+        return entries.is_transactional
+    return any(entry["kind"] == "marker" or entry.get("is_transactional") is True for entry in entries)
 
 
 def by_replica(findings: Sequence[Finding]) -> dict[tuple[object, ...], list[Finding]]:
@@ -72,18 +80,20 @@ def partition_timelines(
     directory = partition.directory
     opened = {entry.producer_id: entry.first_offset for entry in reversed(partition.opened)}
     missing = MissingEntries(partition)
-    for producer_id in ids.tolist():
-        own_runs = runs[_slice(runs, producer_id)]
-        own_markers = markers[_slice(markers, producer_id)]
+    for producer_id, of_runs, of_markers in zip(ids.tolist(), _slices(runs, ids), _slices(markers, ids), strict=True):
+        own_runs, own_markers = runs[of_runs], markers[of_markers]
         own = by_producer.get(producer_id, [])
-        entries = [_run(run, markers) for run in own_runs]
-        entries += [_marker(marker) for marker in own_markers]
-        entries += missing.of_producer(own_runs, own_markers)
-        if events is not None:
-            entries.sort(key=_offset_of)
-            entries += events.entries(producer_id, entries, shared=len(ids) <= MAX_SHARED)
-        entries += [_finding(finding) for finding in own]
-        entries.sort(key=_offset_of)
+        sources = _sources(own_runs, own_markers, markers, list(missing.of_producer(own_runs, own_markers)), own)
+        entries: Sequence[Mapping[str, object]]
+        if events is None and sum(len(source.items) for source in sources) > FEW:
+            is_transactional = len(own_markers) > 0 or bool(own_runs["is_transactional"].any())
+            entries = TimelineEntries(sources, is_transactional=is_transactional)
+        else:
+            *placed, found = (source.made() for source in sources)
+            entries = sorted(chain(*placed), key=_offset_of)
+            if events is not None:
+                found += events.entries(producer_id, entries, shared=len(ids) <= MAX_SHARED)
+            entries = sorted([*entries, *found], key=_offset_of)
         yield Timeline(
             topic=directory.topic,
             partition=directory.partition,
@@ -93,6 +103,18 @@ def partition_timelines(
             entries=entries,
             state=_state(own_runs, own_markers, opened.get(producer_id)),
         )
+
+
+def _sources(
+    runs: Columns, markers: Columns, all_markers: Columns, missing: list[MissingEntry], findings: list[Finding]
+) -> list[EntrySource]:
+    """Return what the entries of one producer id are made of; `all_markers` are those of every producer id."""
+    return [
+        EntrySource(partial(_run, markers=all_markers), runs, runs["first_offset"], _BATCHES),
+        EntrySource(_marker, markers, markers["offset"], _BATCHES),
+        EntrySource(missing_entry, missing, [gap.first_offset for gap in missing], _MISSING),
+        EntrySource(_finding, findings, [finding.offset for finding in findings], _FINDINGS),
+    ]
 
 
 def producer_ids_of(rows: KeptRows) -> NDArray[np.int64]:
@@ -109,9 +131,11 @@ def in_order(rows: KeptRows) -> tuple[Columns, Columns]:
     return merged_runs(runs, markers), markers
 
 
-def _slice(rows: Columns, producer_id: int) -> slice:
-    first, last = np.searchsorted(rows["producer_id"], (producer_id, producer_id + 1))
-    return slice(int(first), int(last))
+def _slices(rows: Columns, producer_ids: NDArray[np.int64]) -> Iterator[slice]:
+    """Yield where each producer id's rows are; both ascend."""
+    firsts = np.searchsorted(rows["producer_id"], producer_ids)
+    stops = np.searchsorted(rows["producer_id"], producer_ids, side="right")
+    return map(slice, firsts.tolist(), stops.tolist())
 
 
 def _run(run: Row, markers: Columns) -> Entry:
@@ -155,12 +179,11 @@ def _finding(finding: Finding) -> Entry:
     }
 
 
-def _offset_of(entry: Entry) -> tuple[int, int, int]:
-    order = {"event": 0, "missing": 1, "run": 2, "marker": 2, "finding": 3}
+def _offset_of(entry: Mapping[str, Any]) -> tuple[int, int, int]:
     offset = entry.get("first_offset", entry.get("offset"))
     unplaced = _LAST if entry["kind"] == "event" else -1
     at = (entry["timestamp"] or 0) if entry["kind"] == "event" else 0
-    return (offset if isinstance(offset, int) else unplaced, order[str(entry["kind"])], at)
+    return (offset if isinstance(offset, int) else unplaced, _RANKS[entry["kind"]], at)
 
 
 def _transactional_id(findings: Sequence[Finding]) -> str | None:
@@ -173,7 +196,7 @@ def _transactional_id(findings: Sequence[Finding]) -> str | None:
 
 def _state(runs: Columns, markers: Columns, open_since: int | None) -> Entry:
     """What a broker would hold after this log: the newest batch's fields, the newest marker's coordinator epoch."""
-    marked = markers[markers["record_count"] > 0]
+    marked = with_records(markers)
     newest_run = runs[-1] if len(runs) else None
     newest_marker = marked[-1] if len(marked) else None
     marker_later = newest_marker is not None and (

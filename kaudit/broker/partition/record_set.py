@@ -117,7 +117,7 @@ def check_request(
     invalid = None if api_version < _FIRST_WITH_BATCHES else _validate_records(records, profile, api_version)
     if profile.bad_record_set_closes_connection and invalid is not None:
         return Refusal(None, invalid.why)
-    if corrupt is not None and records.first_is_unreadable:
+    if corrupt is not None and not batches:
         return _unreadable(corrupt)
     if profile.needs_transactional_id and transactional_id is None and batches and batches[0].is_transactional:
         return Refusal(

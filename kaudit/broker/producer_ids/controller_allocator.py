@@ -98,5 +98,5 @@ class ControllerBroker:
         self._ticket = None
 
     def _ask(self) -> None:
-        if self._ticket is None and self._fetched is None:
+        if self._ticket is None:
             self._ticket = self._controller.request(self._broker, self._epoch)

@@ -236,7 +236,8 @@ def _unescape(text: str) -> str:
     while index < len(text):
         char = text[index]
         index += 1
-        if char != "\\" or index == len(text):
+        # a line that ends in the middle of an escape goes on in the next one
+        if char != "\\":
             out.append(char)
             continue
         char = text[index]

@@ -13,7 +13,7 @@ from kaudit.analysis.saved_state.state_files import read_index
 from kaudit.analysis.scan.options import Depth
 from kaudit.analysis.scan.planning import share_rate
 from kaudit.analysis.scan.rows import RUN
-from kaudit.analysis.scan.shuffle_codec import _to_columns, pack
+from kaudit.analysis.scan.shuffle_codec import _to_columns, description, pack
 from kaudit.installation import Build, version_text
 from kaudit.source.local import LocalFileSystem
 from kaudit.source.uri import Uri
@@ -97,7 +97,7 @@ def test_rows_that_would_call_something(saved, tmp_path, capsys):
 def test_rows_that_claim_to_be_more_than_memory_holds(saved):
     class Bomb:
         def __reduce__(self):
-            return _to_columns, (RUN.descr, 1 << 40, b"")
+            return _to_columns, (description(RUN), 1 << 40, b"")
 
     with_rows(saved, pack((__version__, [Bomb()])))
     assert saved.audit().damaged == 2

@@ -4,14 +4,16 @@ import random
 
 import numpy as np
 import pytest
+import zstandard
 
-from kaudit.analysis.scan.chunk_codec import pack_chunk, unpack_chunk
+from kaudit import __version__
+from kaudit.analysis.scan.chunk_codec import ModelUnpickler, pack_chunk, unpack_chunk
 from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.options import ScanOptions
+from kaudit.analysis.scan.options import ScanOptions, UsageError
 from kaudit.analysis.scan.partition_assembler import read_planned
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN
-from kaudit.analysis.scan.shuffle_codec import pack, unpack
+from kaudit.analysis.scan.shuffle_codec import _to_rows, pack, unpack
 from kaudit.model.columns import Columns
 from tests.engines.faulty_logs import FAULTS
 from tests.logs import Log, data
@@ -52,6 +54,37 @@ def test_any_values_survive(dtype, count):
     columns = unpack(pack(Columns(dtype, count, {name: rows[name] for name in dtype.names})))
     assert columns.dtype == dtype
     assert columns.tolist() == rows.tolist()
+
+
+# by the table of pickle's opcodes: PROTO 5, then what no chunk has
+NO_CHUNKS = {
+    "room in the memo for four billion": b"\x80\x05]r\xff\xff\xff\xff.",
+    "room in the memo for 256": b"\x80\x05]q\xff.",
+    "more bytes than there are": b"\x80\x05\x96\x00\x00\x00\x00\x00\x00\x00\x10abc.",
+    "a number that ends early": b"\x80\x05J\x00\x00",
+    "a length that ends early": b"\x80\x05X\x00\x00",
+    "a negative length": b"\x80\x05\x8b\xff\xff\xff\xff.",
+    "a name in text": b"\x80\x05cbuiltins\nprint\n.",
+    "no end": b"\x80\x05]",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("raw", NO_CHUNKS.values(), ids=NO_CHUNKS.keys())
+def test_what_states_more_than_it_has_is_refused_before_it_is_loaded(raw, monkeypatch):
+    monkeypatch.setattr(ModelUnpickler, "load", lambda _: pytest.fail("loaded"))
+    with pytest.raises(UsageError, match=r"opcode|missing"):
+        unpack_chunk(zstandard.ZstdCompressor().compress(raw))
+
+
+@pytest.mark.parametrize("described", ["name:O", "name:V8", "name", "a:<i8 a:<i8", "a:(1000000,)i8"])
+def test_rows_of_anything_but_numbers_are_refused(described):
+    class Other:
+        def __reduce__(self):
+            return _to_rows, (described, 1, b"\x00" * 100)
+
+    with pytest.raises(UsageError):
+        unpack_chunk(pack((__version__, [Other()])))
 
 
 def sent_bytes(path):

@@ -84,6 +84,35 @@ def test_segments_read_together_give_what_each_gives_by_itself(tmp_path_factory,
         assert told(directory, chunk_bytes=chunk_bytes, depth=depth) == together
 
 
+ENCODED = [data(7, 0, number, base_offset=number, payload=b"payload").encode() for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("segments", "codes"),
+    [
+        ({0: ENCODED[:2], 2: ENCODED[2:4], 4: ENCODED[4:]}, set()),
+        # a batch of which one file has the first half and the next one the rest, in front of its own first batch
+        ({0: [*ENCODED[:1], ENCODED[1][:40]], 2: [ENCODED[1][40:], *ENCODED[2:4]], 4: ENCODED[4:]}, {"KA002", "KA003"}),
+        ({0: ENCODED[:2], 2: [*ENCODED[2:4], ENCODED[4][:-1]], 4: [ENCODED[4][-1:], *ENCODED[5:]]}, {"KA002", "KA003"}),
+        # a segment that is named after another offset
+        ({0: ENCODED[:2], 1: ENCODED[2:4], 4: ENCODED[4:]}, {"KA006"}),
+        ({0: ENCODED[:2], 3: ENCODED[2:4], 4: ENCODED[4:]}, {"KA006"}),
+        # an offset is missing between two
+        ({0: ENCODED[:2], 3: ENCODED[3:4], 4: ENCODED[4:]}, {"KA008"}),
+        ({0: ENCODED[:1], 2: ENCODED[2:4], 4: ENCODED[4:]}, {"KA008"}),
+    ],
+)
+def test_where_segments_meet_each_gives_what_it_gives_by_itself(tmp_path, monkeypatch, segments, codes):
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    for base, content in segments.items():
+        (directory / f"{base:020d}.log").write_bytes(b"".join(content))
+    together = told(directory)
+    monkeypatch.setattr(small_segments, "SMALL_BYTES", -1)
+    assert told(directory) == together
+    assert {finding["code"] for finding in together[0] if str(finding["code"]) < "KA100"} == codes
+
+
 def many_segments(directory, count, **more):
     log = Log()
     for number in range(count):

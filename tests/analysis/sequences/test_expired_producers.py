@@ -80,6 +80,12 @@ def test_only_the_segment_of_the_log_start_is_read(tmp_path):
     ]
 
 
+def test_of_a_log_that_starts_with_a_segment_the_one_before_is_read(tmp_path):
+    """It is about to be deleted: whoever ended in it is forgotten."""
+    found, positions = evicted(tmp_path, 2, data(1, 0, 0), data(2, 0, 0), data(9, 0, 0), segment_starts=(2,))
+    assert found == [EvictedProducer(number, 0, number - 1, 0, 0, positions[number - 1]) for number in (1, 2)]
+
+
 def test_a_log_that_starts_with_its_first_segment_evicts_nobody(tmp_path):
     assert evicted(tmp_path, 0, *SENT)[0] == []
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.analysis.scan.rows import LEADER_EPOCH_START
 from kaudit.analysis.sequences import leader_changes as module
 from kaudit.analysis.sequences.leader_changes import LeaderChangeCounts, leader_changes
 from kaudit.model.log_rows import BoundaryBatch
-from tests.logs import Log, data
+from tests.logs import Log, data, marker
 from tests.properties.test_law import decode, replay_rows
 
 
@@ -72,6 +72,7 @@ def test_epochs_that_clients_raised_at_a_change_of_leader():
     assert found(compacted=True) == [(2, 4, [4], 1)]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2)), max_size=30), st.booleans())
 def test_who_wrote_on_is_who_has_a_batch_before_and_behind_the_change(steps, in_parts):
     """Leader epochs only rise, and every producer writes on in sequence."""
@@ -119,3 +120,36 @@ def test_only_who_goes_on_in_sequence_and_epoch_counts(epoch, sequence, counts, 
     log.append(replace(data(1, epoch, sequence, payload=b"y"), leader_epoch=2))
     audit = replay_rows(decode(log), cuts, holes_are_normal=False)
     assert audit.leader_changes.across(2) == counts
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_transactions_go_on_in_sequence_too(in_parts):
+    """Of several transactions in a chunk the one right before the change tells where the next one has to begin."""
+    log = Log()
+    for sequence, leader_epoch in enumerate((1, 1, 1, 2)):
+        log.append(replace(data(1, 0, sequence, transactional=True), leader_epoch=leader_epoch))
+        log.append(replace(marker(1, 0), leader_epoch=leader_epoch))
+    cuts = list(range(1, len(log.batches))) if in_parts else []
+    audit = replay_rows(decode(log), cuts, holes_are_normal=False)
+    assert audit.observations == []
+    assert [audit.leader_changes.across(epoch) for epoch in range(4)] == [0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_who_begins_again_behind_a_marker_that_raised_the_epoch_does_not_go_on(in_parts):
+    """Nothing is remembered of an epoch that only the marker had."""
+    log = Log()
+    log.append(replace(data(1, 0, 0, transactional=True), leader_epoch=1))
+    log.append(replace(marker(1, 1, commit=False), leader_epoch=1))
+    log.append(replace(data(1, 1, 0, transactional=True), leader_epoch=2))
+    audit = replay_rows(decode(log), [1, 2] if in_parts else [], holes_are_normal=False)
+    assert [audit.leader_changes.across(epoch) for epoch in range(4)] == [0, 0, 0, 0]
+
+
+def test_leader_epochs_have_all_the_bits_there_are():
+    log, last = Log(), 2**31 - 1
+    for sequence, leader_epoch in enumerate((0, last - 1, last)):
+        log.append(replace(data(1, 0, sequence), leader_epoch=leader_epoch))
+    for cuts in ([], [1], [1, 2]):
+        counts = replay_rows(decode(log), cuts, holes_are_normal=False).leader_changes
+        assert [counts.across(epoch) for epoch in (0, 1, last - 1, last)] == [0, 1, 1, 1]

@@ -1,5 +1,7 @@
 """A timeline for each of many producers looks at what the partition has of that producer only."""
 
+import json
+import pickle
 from collections import Counter
 from itertools import pairwise
 
@@ -10,6 +12,8 @@ from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.analysis.timelines import timeline as timelines
 from kaudit.analysis.timelines.missing_entries import LISTED
 from kaudit.engines.local import timeline
+from kaudit.report.json import render_timeline
+from kaudit.report.render_options import RenderOptions
 from tests.logs import Log, data
 
 PRODUCERS = 300
@@ -97,3 +101,22 @@ def test_entries_do_not_grow_with_producers_times_missing_ranges(tmp_path):
     result = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
     missing = sum(Counter(entry["kind"] for entry in own.entries)["missing"] for own in result.timelines)
     assert missing <= PRODUCERS * 2 * (LISTED + 1)
+
+
+def test_a_long_timeline_is_in_order_and_written_an_entry_at_a_time(tmp_path):
+    """Each of these batches leaves out more sequences than the one before: it is a run of its own, a finding behind it."""
+    log = Log()
+    for number in range(100):
+        log.append(data(1, 0, number * (number + 9), payload=b"x"))
+    log.write(tmp_path / "t-0")
+    result = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
+    (only,) = result.timelines
+    expected = [("run", 0), *((kind, offset) for offset in range(1, 100) for kind in ("run", "finding"))]
+    assert [(entry["kind"], entry.get("first_offset", entry.get("offset"))) for entry in only.entries] == expected
+    assert only.entries[-1]["code"] == "KA104"
+    assert len(only.entries) == len(expected)
+    assert pickle.loads(pickle.dumps(only)).entries == list(only.entries[:]) == only.entries
+    text = "".join(render_timeline(result, RenderOptions()))
+    written = json.loads(text)
+    assert text == json.dumps(written, indent=2, sort_keys=True) + "\n"
+    assert len(written["timelines"][0]["entries"]) == len(expected)

@@ -1,5 +1,7 @@
 """The coordinator by itself: epochs, fencing, transaction version 2. Expected values are from the sources named."""
 
+from itertools import permutations
+
 import pytest
 
 from kaudit.broker.attempts import StartBroker
@@ -133,6 +135,43 @@ def test_timeouts_are_looked_for_now_and_then(version, config, looks_every):
     client.at = first + looks_every - 2
     assert client.describe()["high_watermark"] == 1
     assert client.describe()["high_watermark"] == 2
+
+
+def test_a_timeout_is_over_when_more_time_has_passed():
+    """TransactionStateManager.timedOutTransactions: its start plus its timeout is before now."""
+    client = Client("3.9.1", **{CHECK: "1"})
+    producer = client.init(timeout_ms=1000)
+    begun = client.at + 1
+    client.add(producer)
+    client.produce(producer, 0)
+    client.at = begun + 999
+    assert client.describe()["high_watermark"] == 1
+    assert client.describe()["high_watermark"] == 2
+
+
+@pytest.mark.parametrize("timeouts", list(permutations((15_000, 35_000, 55_000))))
+def test_open_transactions_of_one_partition_have_timeouts_of_their_own(timeouts):
+    """They are looked for every ten seconds."""
+    client = Client("3.9.1")
+    producers = {}
+    for timeout_ms in timeouts:
+        owner = {"transactional_id": f"tx{timeout_ms}"}
+        producer = producers[timeout_ms] = client.init(timeout_ms=timeout_ms, **owner)
+        client.code("add_partitions", producer, api_version=0, **owner)
+        client.produce(producer, 0, **owner)
+    for at, still_open in (
+        (19_000, {15_000, 35_000, 55_000}),
+        (21_000, {35_000, 55_000}),
+        (39_000, {35_000, 55_000}),
+        (41_000, {55_000}),
+        (59_000, {55_000}),
+        (61_000, set()),
+    ):
+        client.at = at
+        found = {
+            each["producer_id"] for each in client.describe()["producers"] if each["current_txn_start_offset"] >= 0
+        }
+        assert found == {producers[timeout_ms][0] for timeout_ms in still_open}
 
 
 def test_until_0_11_0_1_a_timeout_did_not_fence():

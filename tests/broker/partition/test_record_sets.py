@@ -218,3 +218,14 @@ def test_a_corrupt_header_behind_a_good_batch_is_not_an_unreadable_request(versi
     magic_3[16] = 3
     assert sent(client, batch(), batch().encode() + bytes(magic_3), api_version=8) in (answer, INVALID_RECORD)
     assert client.produce(0) == 0  # nothing of it was written
+
+
+@pytest.mark.parametrize("version", ["2.8.2", "3.9.1"])
+@pytest.mark.parametrize("api_version", [2, 3, 8])
+def test_a_first_batch_that_cannot_be_read_is_corrupt_whatever_the_request_may_hold(version, api_version):
+    """Before Produce version 3 a record set may be of older messages; RequestUtils.flag reads the first all the same."""
+    client = PartitionClient(version)
+    magic_3 = bytearray(batch().encode())
+    magic_3[16] = 3
+    assert sent(client, batch(), bytes(magic_3), api_version=api_version) == CORRUPT
+    assert client.ask("describe")["high_watermark"] == 0

@@ -116,6 +116,21 @@ def test_the_controller_form_gives_every_recorded_id(version: str):
     assert [record.next_producer_id for record in controller.committed] == [1000, 2000, 3000, 4000, 5000, 6000]
 
 
+def test_the_next_block_is_asked_for_with_the_first_id_of_the_last_tenth():
+    """RPCProducerIdManager.PID_PREFETCH_THRESHOLD is 0.90; it asks once."""
+    controller = Controller()
+    broker = ControllerBroker(1, 0, controller)
+    assert broker.generate() is None
+    granted = []
+    for number in range(2000):
+        controller.commit()
+        broker.receive()
+        assert broker.generate() == number
+        controller.commit()
+        granted.append(len(controller.committed))
+    assert granted == [1] * 900 + [2] * 1000 + [3] * 100
+
+
 def test_the_controller_refuses_the_last_block():
     controller = Controller()
     last_start = MAX - 1000  # one id short of the end: the last id is never granted

@@ -203,6 +203,8 @@ def test_what_is_reported(story, chunk_bytes, tmp_path):
         offending: Any = finding.evidence.get("offending")
         if offending is not None and "base_sequence" in offending:
             assert offending == shown(log, finding.offset)
+        elif offending is not None:
+            assert (offending["offset"], offending["position"]) == (finding.offset, finding.position)
 
 
 def test_what_a_new_epoch_lost_is_at_most_the_sequences_before_it(tmp_path):

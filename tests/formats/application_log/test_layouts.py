@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 import pytest
 import zstandard
 
+from kaudit.formats.application_log import pieces
 from kaudit.formats.application_log.counts import LogCounts
 from kaudit.formats.application_log.json_lines import parse_json_line
-from kaudit.formats.application_log.layouts import LineReader
+from kaudit.formats.application_log.layouts import LineReader, entry_time
 from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.application_log.timestamps import LogTime, parse_time
 from kaudit.model.log_event import LogEvent, LogEventKind
@@ -172,6 +173,21 @@ def test_layouts_of_frameworks(layout: str) -> None:
     assert event.zone_known is bool(zone_known)
 
 
+@pytest.mark.parametrize("late_ms", [0, 1000, 7 * 60_000, -7 * 60_000])
+@pytest.mark.parametrize("minutes", [-14 * 60, -90, 0, 60, 345, 14 * 60])
+def test_the_collectors_zone_goes_with_the_entrys_own_time(minutes: int, late_ms: int) -> None:
+    """Zones are quarters of an hour apart, and a collector is a little late."""
+    inner = UTC_MS + HOUR_MS
+    collected = LogTime(inner - minutes * 60_000 + late_ms, True)
+    assert entry_time(HEAD.encode(), collected, None) == LogTime(inner - minutes * 60_000, True)
+
+
+@pytest.mark.parametrize("minutes", [-14 * 60 - 15, 14 * 60 + 15, 3 * 24 * 60])
+def test_no_zone_is_further_than_fourteen_hours_from_utc(minutes: int) -> None:
+    collected = LogTime(UTC_MS + HOUR_MS - minutes * 60_000, True)
+    assert entry_time(HEAD.encode(), collected, None) == collected
+
+
 TEXT = "".join(line + "\n" for line in LINES)
 
 
@@ -193,8 +209,8 @@ TEXT = "".join(line + "\n" for line in LINES)
 @pytest.mark.parametrize("size", [1, 7, 4096, 1 << 20])
 def test_bytes_of_any_encoding_in_pieces_of_any_size(data: bytes, size: int) -> None:
     counts = LogCounts()
-    pieces = [data[at : at + size] for at in range(0, len(data), size)]
-    (event,) = read_events(pieces, "server", path="server.log", counts=counts)
+    parts = [data[at : at + size] for at in range(0, len(data), size)]
+    (event,) = read_events(parts, "server", path="server.log", counts=counts)
     assert_refusal(event)
     assert (counts.lines, counts.entries, counts.unknown_lines, counts.damaged) == (5, 3, 0, False)
     assert event.line == 2
@@ -232,15 +248,20 @@ def test_a_stack_trace_without_its_head_is_an_event_without_a_time() -> None:
     )  # fmt: skip
 
 
+def test_pieces_are_put_together_and_cut_to_one_size() -> None:
+    assert list(pieces._regular([b"abcdefg", b"", b"hi", b"j", b"klm"], 3)) == [b"abc", b"def", b"ghi", b"jkl", b"m"]
+    assert list(pieces._regular([b"ab", b"c"], 3)) == [b"abc", b""]
+
+
 def test_an_entry_may_lie_on_two_blocks() -> None:
     filler = f"{BEFORE}\n" * 20_000
     for shift in range(0, 400, 97):
         log = filler[shift:] + TEXT
-        events = list(
-            read_events([log.encode()[at : at + 65_536] for at in range(0, len(log), 65_536)], "server", path="log")
-        )
-        assert len(events) == 1
-        assert_refusal(events[0])
+        for size in (65_536, len(log)):
+            blocks = [log.encode()[at : at + size] for at in range(0, len(log), size)]
+            (event,) = read_events(blocks, "server", path="log")
+            assert_refusal(event)
+            assert event.line == log.count("\n", 0, log.index(HEAD)) + 1
 
 
 @pytest.mark.parametrize(
@@ -306,3 +327,30 @@ def test_what_a_stack_trace_says_is_not_said_twice(entry, text):
     parsed = parse_json_line(json.dumps({"message": "boom\n", "level": "ERROR", **entry}).encode())
     assert parsed is not None
     assert parsed.text.decode() == text
+
+
+@pytest.mark.parametrize(
+    ("number", "timestamp_ms"),
+    [
+        (1, 1000),
+        (1795373104.073, 1_795_373_104_073),
+        (10**11 - 1, (10**11 - 1) * 1000),
+        (10**11, 10**11),
+        (1_795_373_104_073, 1_795_373_104_073),
+        (253_402_300_799_999, 253_402_300_799_999),
+        (253_402_300_800_000, 253_402_300_800),
+        (1_795_373_104_073_000, 1_795_373_104_073),
+        (1_795_373_104_073_000_000, 1_795_373_104_073),
+        (0, None),
+        (-1, None),
+        (10**20, None),
+        (True, None),
+    ],
+)
+def test_numbers_are_seconds_or_parts_of_them_by_their_size(number, timestamp_ms):
+    """Milliseconds up to the end of the year 9999, microseconds and nanoseconds above; what would be before 1973, seconds."""
+    expected = None if timestamp_ms is None else LogTime(timestamp_ms, True)
+    for value in (number, str(number)) if type(number) is int else (number,):
+        parsed = parse_json_line(json.dumps({"message": "m", "timestamp": value}).encode())
+        assert parsed is not None
+        assert parsed.time == expected, value

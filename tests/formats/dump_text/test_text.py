@@ -331,6 +331,8 @@ def test_what_looks_like_a_dump(evidence):
     assert looks_like_dump(b"Dumping x\n")
     assert looks_like_dump(b"[INFO] log4j\n" + BATCH % (1, 1, b"None"))
     assert not looks_like_dump(b"offset: none of this\n")
+    for lines, is_dump in ((19, True), (20, False)):
+        assert looks_like_dump(b"[INFO] log4j\n" * lines + BATCH % (1, 1, b"None")) is is_dump
     for path in evidence.oracle("2.0.1", "dumps").glob("*.txt"):
         assert looks_like_dump(path.read_bytes())
     for path in evidence.capture("txn-mix-2.8.2").rglob("*.log"):

@@ -61,7 +61,11 @@ def test_a_file_without_bytes_is_how_brokers_create_them():
         (b"0\n3\nt 0 5\nt 5\nu 1 6\n", 2, [Reason.TEXT]),
         (b"0\n1\nt 0 99999999999999999999\n", 0, [Reason.TEXT]),
         (b"0\n1\nt 0 9223372036854775808\n", 0, [Reason.VALUE]),
+        (b"0\n1\nt 0 -9223372036854775809\n", 0, [Reason.VALUE]),
+        (b"0\n2\nt 0 9223372036854775807\nt 1 -9223372036854775808\n", 2, []),
         (b"0\n1\nt 2147483648 0\n", 0, [Reason.VALUE]),
+        (b"0\n1\nt -2147483649 0\n", 0, [Reason.VALUE]),
+        (b"0\n2\nt 2147483647 0\nt -2147483648 0\n", 2, []),
         (b"0\n1\nt 0 1_0\n", 0, [Reason.TEXT]),
         (b"0\n1\n\xff\xfe 0 1\n", 0, [Reason.TEXT]),
         (b"0\r\n1\r\nt 0 5\r\n", 1, []),
@@ -190,9 +194,27 @@ def test_clean_shutdown_files(evidence):
         epochs.add(parse_clean_shutdown(raw))
     assert None in epochs
     assert len(epochs) > 3
-    for bad in (b"{", b"[]", b'{"brokerEpoch": "1"}', b'{"brokerEpoch": 9223372036854775808}', b"[" * 9000):
-        with pytest.raises(WireError):
-            parse_clean_shutdown(bad)
+    for epoch in (-(2**63), -1, 0, 2**63 - 1):
+        assert parse_clean_shutdown(b'{"brokerEpoch": %d}' % epoch) == epoch
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"{", Reason.TEXT),
+        (b"[" * 9000, Reason.TEXT),
+        (b"[]", Reason.VALUE),
+        (b"{}", Reason.VALUE),
+        (b'{"brokerEpoch": "1"}', Reason.VALUE),
+        (b'{"brokerEpoch": true}', Reason.VALUE),
+        (b'{"brokerEpoch": 9223372036854775808}', Reason.VALUE),
+        (b'{"brokerEpoch": -9223372036854775809}', Reason.VALUE),
+    ],
+)
+def test_clean_shutdown_files_nobody_can_use(data, reason):
+    with pytest.raises(WireError) as caught:
+        parse_clean_shutdown(data)
+    assert (caught.value.reason, caught.value.position) == (reason, 0)
 
 
 SAMPLES = [
