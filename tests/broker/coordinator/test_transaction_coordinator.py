@@ -149,6 +149,18 @@ def test_a_timeout_is_over_when_more_time_has_passed():
     assert client.describe()["high_watermark"] == 2
 
 
+@pytest.mark.parametrize(("spare", "aborted_at"), [(1, 10_500), (0, 20_500)])
+def test_who_is_as_old_as_the_timeout_when_looked_for_has_until_the_next_time(spare, aborted_at):
+    client = Client("3.9.1")
+    looked_for = client.at + 1 + 10_000
+    producer = client.init(timeout_ms=looked_for - (client.at + 2) - spare)
+    client.add(producer)
+    client.produce(producer, 0)
+    for at in (9_500, 10_500, 19_500, 20_500):
+        client.at = at
+        assert client.describe()["high_watermark"] == (2 if at >= aborted_at else 1)
+
+
 @pytest.mark.parametrize("timeouts", list(permutations((15_000, 35_000, 55_000))))
 def test_open_transactions_of_one_partition_have_timeouts_of_their_own(timeouts):
     """They are looked for every ten seconds."""
