@@ -262,6 +262,30 @@ def test_executors_write_tables_to_s3(in_s3, s3a, logs, tmp_path):
     require_same_tables(logs, tmp_path, manifest, target, settings, **in_s3)
 
 
+def test_executors_list_producer_ids_in_s3(in_s3, s3a, logs):
+    from pyarrow import fs, parquet
+
+    settings = {**s3a, "spark.hadoop.fs.s3a.endpoint": in_s3["AWS_ENDPOINT_URL"]}
+    given = [word for key, value in settings.items() for word in ("--spark-conf", f"{key}={value}")]
+    target = ("--output-format", "parquet", "-o", "s3a://kafka/listed/run_id=nightly")
+    done = kaudit("producers", "s3://kafka/data/logs", *SPARK, *given, *target, "--exit-zero", **in_s3)
+    assert done.returncode == 0, done.stderr
+    client = fs.S3FileSystem(endpoint_override=in_s3["AWS_ENDPOINT_URL"], access_key="test", secret_key="test")
+    written = parquet.ParquetDataset("kafka/listed/producers/run_id=nightly", filesystem=client).read()
+    local = json.loads(kaudit("producers", logs, "--output-format", "json").stdout)
+    expected = {
+        (part["topic"], part["partition"], producer["producer_id"], part["last_offset"])
+        for producer in local["producers"]
+        for part in producer["partitions"]
+    }
+    rows = {
+        tuple(row.values()) for row in written.select(["topic", "partition", "producer_id", "last_offset"]).to_pylist()
+    }
+    assert rows == expected != set()
+    manifest = json.loads(client.open_input_file("kafka/listed/manifests/run_id=nightly.json").read())
+    assert manifest["rows"]["producers"] == written.num_rows
+
+
 def test_a_name_node_that_is_down_is_one_line_soon(hdfs):
     started = time.monotonic()
     done = kaudit("scan", f"hdfs://127.0.0.1:{free_port()}/data")

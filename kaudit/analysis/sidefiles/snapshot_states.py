@@ -26,7 +26,7 @@ from kaudit.source.schemes import read_side_file
 from kaudit.source.snapshots import SnapshotFile
 
 MAX_SUSPECTS = 1000
-"""Producers read again per snapshot: a file that is wrong throughout needs no longer list."""
+"""Producers of a snapshot that are looked at one by one: a file that is wrong throughout needs no longer list."""
 _MAX_SNAPSHOT = SIDE_FILE_BYTES
 """Bytes: five million producers. A longer one is cut, and then corrupt."""
 SHORTEST_EXPIRATION_MS = 5000
@@ -63,9 +63,14 @@ class OpenInSnapshot(Struct, frozen=True, eq=False):
     rows: NDArray[Any]
     positions: NDArray[np.int64]
 
-    def begun_before(self, offset: int) -> Iterator[tuple[SnapshotEntry, int]]:
-        """Yield the entries whose transaction began before an offset, each with its byte."""
-        for at in np.flatnonzero(self.rows["current_txn_first_offset"] < offset).tolist():
+    def begun_before(self, offset: int, ended: NDArray[np.int64]) -> Iterator[tuple[SnapshotEntry, int]]:
+        """Yield the entries whose transaction began before an offset, the oldest MAX_SUSPECTS, each with its byte.
+
+        `ended`: producer ids of which no transaction is open any more.
+        """
+        first = self.rows["current_txn_first_offset"]
+        chosen = np.flatnonzero((first < offset) & ~np.isin(self.rows["producer_id"], ended))
+        for at in chosen[np.argsort(first[chosen], kind="stable")][:MAX_SUSPECTS].tolist():
             yield SnapshotEntry(*self.rows[at].tolist()), int(self.positions[at])
 
 

@@ -35,16 +35,15 @@ def open_transactions(replay: "PartitionReplay", *, whole: bool) -> list[OpenTra
         return list(found.values())  # what is missing may have been a marker
     ended = rows[rows["marker_offset"] != NO_OFFSET]["producer_id"]
     start = replay.directory.start_offset
-    for entry, position in newest.begun_before(start):
-        if not (ended == entry.producer_id).any():
-            left = found.get(entry.producer_id) or _without_batches(entry, position)
-            found[entry.producer_id] = replace(
-                left,
-                first_offset=entry.current_txn_first_offset,
-                first_timestamp=NO_TIMESTAMP,
-                stable_offset=start,
-                snapshot=newest.file.name,
-            )
+    for entry, position in newest.begun_before(start, ended):
+        left = found.get(entry.producer_id) or _without_batches(entry, position)
+        found[entry.producer_id] = replace(
+            left,
+            first_offset=entry.current_txn_first_offset,
+            first_timestamp=NO_TIMESTAMP,
+            stable_offset=start,
+            snapshot=newest.file.name,
+        )
     return list(found.values())
 
 
