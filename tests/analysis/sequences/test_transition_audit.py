@@ -64,6 +64,7 @@ HISTORIES = {
     "transactions": [in_transaction(0), marker(1, 0), in_transaction(1), marker(1, 0), in_transaction(2), marker(1, 0)],
     "late write": [in_transaction(0), marker(1, 0), in_transaction(1), in_transaction(2)],
     "zombie behind the abort of the next epoch": [in_transaction(0), marker(1, 1, commit=False), in_transaction(1)],
+    "zombie behind the marker of a later epoch, last": [in_transaction(0, 1), marker(1, 1), in_transaction(3)],
     "zombie behind the marker of a later epoch": [
         in_transaction(0, 1),
         marker(1, 1),
