@@ -91,16 +91,24 @@ def _chosen_rooms(chosen: list[str]) -> dict[str, list[Mutant]]:
 
 
 def equivalent_mutants() -> dict[tuple[str, str, str, str], str]:
-    """The reason for each mutant of equivalent.toml; an entry without `becomes` stands for all mutants of its line.
+    """The reason for each mutant of equivalent.toml.
+
+    An entry without `becomes` stands for all mutants of its line, of its `kind` if it has one.
 
     ValueError: an entry matches no mutant, or gives no reason.
     """
     entries = tomllib.loads(Path(__file__).with_name("equivalent.toml").read_text()).get("mutant", [])
-    keys = {path: {mutant.key for mutant in mutants_of(path)} for path in {each["path"] for each in entries}}
+    kinds = {
+        path: {mutant.key: mutant.kind for mutant in mutants_of(path)} for path in {each["path"] for each in entries}
+    }
     found: dict[tuple[str, str, str, str], str] = {}
     for entry in entries:
         line = (entry["path"], entry["function"], entry["was"])
-        matching = [key for key in keys[entry["path"]] if key[:3] == line and entry.get("becomes", key[3]) == key[3]]
+        matching = [
+            key
+            for key, kind in kinds[entry["path"]].items()
+            if key[:3] == line and entry.get("becomes", key[3]) == key[3] and entry.get("kind", kind) == kind
+        ]
         if not matching or not entry["reason"]:
             raise ValueError(f"equivalent.toml: no such mutant, or no reason: {line}")
         found |= dict.fromkeys(matching, entry["reason"])
