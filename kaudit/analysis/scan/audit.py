@@ -243,7 +243,7 @@ class Audit:
         for entry in self.layout.skipped:
             if entry.path not in named:
                 yield NotAudited(entry.path, entry.reason)
-        alone = [moment for moment in moments if not moment.coordinator.present]
+        alone = [moment for moment in moments if moment.numbers and not moment.coordinator.present]
         yield from partitions_not_audited(
             self.partitions,
             log_start_given=self.options.log_start_offset is not None,
