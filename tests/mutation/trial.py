@@ -31,6 +31,8 @@ KILLED, SURVIVED, UNDECIDED = "killed", "survived", "undecided"
 _PYTEST = [*PYTEST, "-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
 _CPU_SECONDS, _CPU_TIMES = 3, 10
 """A test may take ten times the CPU time it took, and some seconds more."""
+_COLLECTION_SECONDS = 3
+"""Test files are imported within ten times as much."""
 _HANG_SECONDS = 600
 """A process that waits this long hangs; a slow machine is no reason."""
 _MEMORY_BYTES = 6 << 30
@@ -296,7 +298,7 @@ def try_imports(judge: Judge, trials: list[Trial]) -> None:
         def run(trial: Trial, directory: Path, finish: Callable[[Result], None]) -> None:
             if trial.mutant is not None:
                 sys.meta_path.insert(0, _Importer(trial.mutant))
-            _allow_cpu(30 + sum(test.seconds for test in trial.tests))
+            _allow_cpu(_COLLECTION_SECONDS)
             files = list(dict.fromkeys(test.file for test in trial.tests))
             plugin = _Chosen(trial, evidence, finish)
             pytest.main([*_PYTEST, "-x", "--basetemp", str(directory / "tests"), *files], plugins=[plugin])
@@ -311,6 +313,7 @@ class _Chosen(_Failures):
 
     def __init__(self, trial: Trial, evidence: str, finish: Callable[[Result], None]) -> None:
         self._places = {test.id: place for place, test in enumerate(trial.tests)}
+        self._seconds = {test.id: test.seconds for test in trial.tests}
         self._evidence = evidence
         self._finish = finish
 
@@ -325,6 +328,7 @@ class _Chosen(_Failures):
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item):
+        _allow_cpu(self._seconds[item.nodeid])
         result = yield
         if self.failed:
             self._finish(Result(KILLED, item.nodeid))
