@@ -25,16 +25,16 @@ def open_transactions(replay: "PartitionReplay", *, whole: bool) -> list[OpenTra
     rows = replay.transitions.table.rows
     opened = rows[np.flatnonzero(rows["txn_first_offset"] != NO_OFFSET)]
     found = {int(row["producer_id"]): _of_row(row) for row in opened}
-    newest, continuity = replay.snapshots.newest, replay.continuity
+    newest, continuity, start = replay.snapshots.newest, replay.continuity, replay.directory.start_offset
     if (
         newest is None
         or not whole
+        or newest.file.offset < start
         or continuity.damages
         or any(gap.last_offset >= newest.file.offset for gap in continuity.missing)
     ):
         return list(found.values())  # what is missing may have been a marker
     ended = rows[rows["marker_offset"] != NO_OFFSET]["producer_id"]
-    start = replay.directory.start_offset
     for entry, position in newest.begun_before(start, ended):
         left = found.get(entry.producer_id) or _without_batches(entry, position)
         found[entry.producer_id] = replace(

@@ -94,6 +94,11 @@ def test_what_is_missing_behind_the_snapshot_may_have_been_the_marker(tmp_path):
     assert (found, stable) == ([], 112)
 
 
+def test_what_was_deleted_behind_the_snapshot_may_have_been_the_marker(tmp_path):
+    found, stable = audited(tmp_path, kept(), (FIRST - 1, [OPEN]))
+    assert (found, stable) == ([], 110)
+
+
 def test_what_is_missing_before_the_snapshot_says_nothing(tmp_path):
     log = Log(next_offset=FIRST)
     log.append(data(9, 0, 0, 4))
