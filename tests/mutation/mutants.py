@@ -33,7 +33,17 @@ _OPERATORS: dict[type[ast.operator], tuple[str, str]] = {
     ast.BitOr: (r"\|", "&"),
 }
 _OPPOSITES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"}
-_ORDERLESS = {*_OPPOSITES, "isinstance", "issubclass", "cast", "getattr", "hasattr", "setattr", "add_sequence", "suppress"}
+_ORDERLESS = {
+    *_OPPOSITES,
+    "isinstance",
+    "issubclass",
+    "cast",
+    "getattr",
+    "hasattr",
+    "setattr",
+    "add_sequence",
+    "suppress",
+}
 _TYPES = {"TypeVar", "ParamSpec", "NewType"}
 _WEAKER = {
     "Severity": {"ERROR": "WARNING", "WARNING": "NOTE", "NOTE": "WARNING"},
