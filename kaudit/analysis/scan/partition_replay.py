@@ -170,11 +170,10 @@ class PartitionReplay:
         ended.snapshots.suspects = list(self.snapshots.suspects)
         ended.continuity.finish()
         ended.transitions.finish()
-        end, segments = self.log_end_offset, self.directory.segments
-        # a log without a batch ends where its last segment begins
-        ended.snapshots.finish(
-            max((each.base_offset for each in segments), default=0) if end is None else end, ended.transitions
-        )
+        end = self.log_end_offset
+        if end is None:  # no batch is left: the log ends where it starts, or where its last segment begins
+            end = max([self.directory.start_offset, *(each.base_offset for each in self.directory.segments)])
+        ended.snapshots.finish(end, ended.transitions)
         return ended
 
     @property

@@ -31,6 +31,7 @@ def open_transactions(replay: "PartitionReplay", *, whole: bool) -> list[OpenTra
         or not whole
         or newest.file.offset < start
         or continuity.damages
+        or continuity.unlisted
         or any(gap.last_offset >= newest.file.offset for gap in continuity.missing)
     ):
         return list(found.values())  # what is missing may have been a marker

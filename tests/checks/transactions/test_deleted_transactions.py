@@ -2,6 +2,7 @@
 
 import pytest
 
+from kaudit.analysis.scan import continuity
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
 from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER
@@ -94,6 +95,17 @@ def test_what_is_missing_behind_the_snapshot_may_have_been_the_marker(tmp_path):
     assert (found, stable) == ([], 112)
 
 
+def test_gaps_that_are_only_counted_may_have_been_the_marker(tmp_path, monkeypatch):
+    monkeypatch.setattr(continuity, "MAX_LISTED", 1)
+    log = Log(next_offset=FIRST)
+    for sequence in (0, 1, 2):
+        log.append(data(9, 0, sequence))
+        log.skip(1)
+    log.append(data(9, 0, 3))
+    found, stable = audited(tmp_path, log, (103, [OPEN]))
+    assert (found, stable) == ([], 107)
+
+
 def test_what_was_deleted_behind_the_snapshot_may_have_been_the_marker(tmp_path):
     found, stable = audited(tmp_path, kept(), (FIRST - 1, [OPEN]))
     assert (found, stable) == ([], 110)
@@ -113,6 +125,14 @@ def test_a_log_without_a_batch_has_its_snapshot_all_the_same(tmp_path):
     (tmp_path / "a-0" / f"{FIRST:020d}.log").touch()
     found, stable = audited(tmp_path, Log(), (FIRST, [OPEN]))
     assert ([each.offset for each in found], stable) == ([57], FIRST)
+
+
+def test_all_batches_that_the_segment_holds_may_be_deleted(tmp_path):
+    log = kept()
+    log.write(tmp_path / "a-0")
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\na 0 110\n")
+    found, stable = audited(tmp_path, log, (110, [OPEN]))
+    assert ([each.offset for each in found], stable) == ([57], 110)
 
 
 def test_the_checkpoint_says_where_the_log_starts(tmp_path):
