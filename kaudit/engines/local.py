@@ -124,8 +124,8 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
     import tempfile  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415
 
-    from kaudit.analysis.producer_ids.producer_listing import newest_profile  # noqa: PLC0415
     from kaudit.analysis.scan.batch_export import segment_tasks, write_segment  # noqa: PLC0415
+    from kaudit.analysis.scan.broker_versions import newest_profile  # noqa: PLC0415
     from kaudit.analysis.scan.shuffle_codec import pack, unpack  # noqa: PLC0415
     from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan  # noqa: PLC0415
     from kaudit.analysis.timelines.timeline import by_replica  # noqa: PLC0415
@@ -148,7 +148,7 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
         result = audit.result()
 
         def write_histories(writer: "HistoryWriter", findings: Sequence[Finding]) -> "Iterator[Piece]":
-            own, newest = by_replica(findings), newest_profile(result)
+            own, newest = by_replica(findings), newest_profile(result.broker_version)
             for file in files:
                 history: PartitionHistory = unpack(file.read_bytes())
                 yield from writer(history, own.get(history.key, ()), newest)

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.analysis.producer_ids.block_histories import BlockHistories, metadata_of, read_blocks
-from kaudit.analysis.producer_ids.producer_listing import ListedProducers, newest_profile
+from kaudit.analysis.producer_ids.producer_listing import ListedProducers
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.saved_state.opened_state import OpenedState, open_state
 from kaudit.analysis.saved_state.saved_partition import SavedPartition
 from kaudit.analysis.scan.audit import Audit, Found, Together, coordinator_of, names_of
+from kaudit.analysis.scan.broker_versions import newest_profile
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
 from kaudit.analysis.scan.judging import JudgedPartition
@@ -178,7 +179,7 @@ def _tables(run: "_Run", replayed: "DataFrame", judged: "_JudgedScan", listed: L
         judged.judging,
         judged.across,
         judged.scan_wide,
-        newest=newest_profile(judged.result),
+        newest=newest_profile(judged.result.broker_version),
         listed=listed,
         names=NamesOfJobs(run.session, judged.audit.coordinator_logs, shares_of(judged.audit, judged.result)),
     )

@@ -178,9 +178,8 @@ class PartitionDirectory(Struct, frozen=True):
     @property
     def is_fetched(self) -> bool:
         """Whether brokers send its batches: they have offsets, but neither files nor positions."""
-        return (
-            bool(self.segments) and self.segments[0].fetched is not None
-        )  # brokers send all of a partition or nothing
+        # the first segment says it: brokers send all of a partition or nothing
+        return bool(self.segments) and self.segments[0].fetched is not None
 
 
 class Unreadable(Struct, frozen=True):

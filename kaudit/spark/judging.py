@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.analysis.producer_ids.block_histories import metadata_of, read_blocks
-from kaudit.analysis.producer_ids.producer_listing import newest_profile
 from kaudit.analysis.scan.audit import Audit
+from kaudit.analysis.scan.broker_versions import newest_profile
 from kaudit.analysis.scan.options import ScanOptions, UnreadableInputError
 from kaudit.analysis.scan.planning import find_input
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
@@ -61,7 +61,7 @@ class Judge(Struct, frozen=True):
     def judged(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield for each partition replica what was found of it."""
         result = self._complete(rows)
-        own, newest = by_replica(result.findings), newest_profile(result)
+        own, newest = by_replica(result.findings), newest_profile(result.broker_version)
         for partition in result.partitions:
             key = (partition.topic, partition.partition, partition.replica)
             yield row(key, JUDGED, pack(Judged(own.get(key, []), newest)))

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.logs import WRAP, Log, data, marker
+from tests.crafted_sample import snapshot
+from tests.logs import BASE_TIMESTAMP, WRAP, Log, data, marker
 
 HOUR_MS = 3_600_000
 
@@ -76,6 +77,20 @@ def hanging(directory: Path) -> Path:
     return log.write(directory)
 
 
+def hanging_below_log_start(directory: Path) -> Path:
+    """A transaction nobody ends, of which only a producer snapshot is left, while others go on for hours: KA301."""
+    log = Log(next_offset=50)
+    for number in range(30):
+        log.clock += HOUR_MS // 6
+        log.append(data(101, 0, number))
+    log.write(directory)
+    entry = (100, 0, 0, 40, 0, BASE_TIMESTAMP, -1, 40)
+    (directory / f"{60:020d}.snapshot").write_bytes(
+        snapshot([entry, (101, 0, 9, 59, 0, log.batches[9].timestamp, -1, -1)])
+    )
+    return directory
+
+
 def corrupt(directory: Path) -> Path:
     """One flipped bit in the middle: KA001."""
     gap_free = Log()
@@ -116,6 +131,7 @@ FAULTS = {
     duplicates: ["KA101", "KA101", "KA101"],
     zombie: ["KA201", "KA203"],
     hanging: ["KA301"],
+    hanging_below_log_start: ["KA301"],
     corrupt: ["KA001"],
     disordered: ["KA006"],
     missing_segment: ["KA008"],

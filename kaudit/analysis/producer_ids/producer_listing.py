@@ -17,12 +17,11 @@ from kaudit.analysis.producer_ids.partition_join import Joined, ReplicaRows, joi
 from kaudit.analysis.producer_ids.query import Query, SortKey
 from kaudit.analysis.producer_ids.statistics import IdFigures, block_summary
 from kaudit.analysis.scan.audit import Audit
+from kaudit.analysis.scan.broker_versions import newest_profile
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.rows import Rows
 from kaudit.broker.producer_ids.allocation_rules import Step
 from kaudit.broker.producer_ids.coverage import Coverage
-from kaudit.broker.releases.known_releases import RELEASES
-from kaudit.broker.releases.profile import Profile, profile_for
 from kaudit.model.batch_fields import NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.finding import Finding
 from kaudit.model.producer_ids import BlockEntry, EntryKind
@@ -74,7 +73,9 @@ class Listing(Struct, frozen=True):
         options: ScanOptions = audit.options
         blocks = [book.steps for book in audit.histories.clusters]
         times = options.since_ms, options.until_ms, audit.now()
-        return cls(query, options.producer_ids, *times, blocks, newest_profile(scan).marker_sets_timestamp)
+        return cls(
+            query, options.producer_ids, *times, blocks, newest_profile(scan.broker_version).marker_sets_timestamp
+        )
 
     def choose(self, ids: Ids) -> Chosen:  # noqa: C901 - one filter per option
         """Return which ids to list, in order."""
@@ -214,11 +215,6 @@ def producers_result(  # noqa: PLR0913, PLR0917 - what was found out
         detailed=bool(audit.options.producer_ids),
         omitted=omitted,
     )
-
-
-def newest_profile(scan: ScanResult) -> Profile:
-    """Return the rules of the newest release that the brokers may have."""
-    return profile_for(scan.broker_version.at_most or RELEASES[-1])
 
 
 class _Listed(Struct, frozen=True):

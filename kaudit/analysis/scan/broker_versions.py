@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kaudit.analysis.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION
 from kaudit.analysis.scan.options import UsageError
 from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.broker.releases.profile import UnknownVersionError, VersionRange, all_releases, profile_for
+from kaudit.broker.releases.profile import Profile, UnknownVersionError, VersionRange, all_releases, profile_for
 from kaudit.broker.releases.version import Version
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.model.result import BrokerVersions
@@ -30,6 +30,11 @@ def given_version(requested: str) -> tuple[VersionRange, BrokerVersions]:
         raise UsageError(str(error)) from error
     name = str(version)
     return VersionRange(version, version), BrokerVersions(requested, name, name, name, ("given with --broker-version",))
+
+
+def newest_profile(stated: BrokerVersions) -> Profile:
+    """Return the rules of the newest release that the brokers may have."""
+    return profile_for(stated.at_most or all_releases()[-1])
 
 
 def _of_brokers(names: Sequence[str]) -> tuple[VersionRange, BrokerVersions]:

@@ -85,6 +85,10 @@ class Continuity(Struct):
             self.leader_epoch_changed |= bool((steps["leader_epoch"] != self._steps[0]["leader_epoch"][0]).any())
         self.offsets_present += chunk.offsets_present + wrapped
 
+    def is_whole_from(self, offset: int) -> bool:
+        """Whether no offset from this one on is missing, as far as is known: with gaps that are only counted it is not."""
+        return not (self.damages or self.unlisted or any(gap.last_offset >= offset for gap in self.missing))
+
     def present_before(self, chunk: ChunkRows) -> int:
         """Offsets covered before this chunk's own counting starts; to be asked before the chunk is fed."""
         return self.offsets_present + self._wrapped_offsets(chunk)

@@ -89,7 +89,7 @@ class PartitionHistory(Struct, frozen=True):
 
 
 HistoryWriter = Callable[[PartitionHistory, Sequence[Finding], Profile], Iterator[Piece]]
-"""Makes tables' rows of a partition's history, its findings, and whether its brokers remember markers' times."""
+"""Makes tables' rows of a partition's history, its findings, and the rules of the newest release its brokers may have."""
 
 
 class TableWriter(Protocol):

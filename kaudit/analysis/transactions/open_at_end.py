@@ -25,14 +25,12 @@ def open_transactions(replay: "PartitionReplay", *, whole: bool) -> list[OpenTra
     rows = replay.transitions.table.rows
     opened = rows[np.flatnonzero(rows["txn_first_offset"] != NO_OFFSET)]
     found = {int(row["producer_id"]): _of_row(row) for row in opened}
-    newest, continuity, start = replay.snapshots.newest, replay.continuity, replay.directory.start_offset
+    newest, start = replay.snapshots.newest, replay.directory.start_offset
     if (
         newest is None
-        or not whole
         or newest.file.offset < start
-        or continuity.damages
-        or continuity.unlisted
-        or any(gap.last_offset >= newest.file.offset for gap in continuity.missing)
+        or not whole
+        or not replay.continuity.is_whole_from(newest.file.offset)
     ):
         return list(found.values())  # what is missing may have been a marker
     ended = rows[rows["marker_offset"] != NO_OFFSET]["producer_id"]

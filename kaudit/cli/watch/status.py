@@ -4,8 +4,12 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 
-from kaudit.analysis.transactions.open_at_end import last_stable_offset
+from kaudit.analysis.scan.broker_versions import newest_profile
+from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.transactions.open_at_end import last_stable_offset, remembered
 from kaudit.model.finding import Status
+from kaudit.model.result import ScanResult
+from kaudit.model.transactions import OpenTransaction
 from kaudit.model.watch_status import ReportedAt, WatchedPartition, WatchStatus
 from kaudit.watch.watcher import Round, Watcher
 
@@ -36,7 +40,7 @@ class StatusKeeper:
             inputs=self._inputs,
             started_ms=self._started_ms,
             now_ms=now_ms,
-            partitions=self._partitions(),
+            partitions=self._partitions(result),
             reported=reported,
             present={**dict.fromkeys(reported, 0), **present},
             waiting=len(self._watcher.waiting.held),
@@ -57,22 +61,25 @@ class StatusKeeper:
         began, before = self._reads[0]
         return (read_bytes - before) / (now - began) if now > began else 0.0
 
-    def _partitions(self) -> list[WatchedPartition]:
+    def _partitions(self, result: ScanResult | None) -> list[WatchedPartition]:
+        newest = None if result is None else newest_profile(result.broker_version)
         return [
-            WatchedPartition(
-                topic=part.directory.topic,
-                partition=part.directory.partition,
-                replica=part.directory.replica,
-                log_end_offset=part.log_end_offset,
-                last_stable_offset=last_stable_offset(part.opened, part.log_end_offset),
-                producers=part.producers,
-                open_transactions=len(part.opened),
-                open_since=min(
-                    (entry.first_timestamp for entry in part.opened if entry.first_timestamp >= 0), default=None
-                ),
-            )
+            _watched(part, part.opened if newest is None else remembered(part.opened, newest))
             for part in self._watcher.parts
         ]
+
+
+def _watched(part: PartitionAudit, opened: Sequence[OpenTransaction]) -> WatchedPartition:
+    return WatchedPartition(
+        topic=part.directory.topic,
+        partition=part.directory.partition,
+        replica=part.directory.replica,
+        log_end_offset=part.log_end_offset,
+        last_stable_offset=last_stable_offset(opened, part.log_end_offset),
+        producers=part.producers,
+        open_transactions=len(opened),
+        open_since=min((entry.first_timestamp for entry in opened if entry.first_timestamp >= 0), default=None),
+    )
 
 
 def _now_ms() -> int:
