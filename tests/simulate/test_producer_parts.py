@@ -41,7 +41,7 @@ def config(client=CURRENT, **changes):
 
 
 def batch(*numbers, sequence=None):
-    made = ProducerBatch(KEY, PAYLOAD, 0)
+    made = ProducerBatch.created(KEY, PAYLOAD, 0)
     for number in numbers:
         made.append(number, 1000 + number, PAYLOAD.encoded_size(number), 0)
     if sequence is not None:

@@ -68,7 +68,7 @@ class RecordAccumulator:
                 last.append(number, timestamp, size, now)
                 return last.size >= self._config.batch_size
             last.closed = True
-        batch = ProducerBatch(partition, payload, now)
+        batch = ProducerBatch.created(partition, payload, now)
         batch.append(number, timestamp, size, now)
         self.incomplete[id(batch)] = batch
         queue.append(batch)
