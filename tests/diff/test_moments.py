@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,30 @@ def test_what_a_later_copy_of_the_same_broker_holds_is_not_on_the_earlier_one_al
     more = after(log, epoch=0, payload=b"more")
     assert only_on(capsys, old=(1, log), new=(1, more), other=(2, log)) == {"new": (6, 7)}
     assert only_on(capsys, early=(1, log), late=(1, more)) == {}
+
+
+def test_a_partition_that_a_copy_in_between_lacks(capsys):
+    """The broker got another partition before it got this one back."""
+    log = history((0, 3))
+    copies = {
+        "first": log,
+        "between": after(log, epoch=0, payload=b"b"),
+        "last": after(log, epoch=0, payload=b"c", ms=90_000),
+    }
+    for name, copy in copies.items():
+        broker(copy.write(Path(name)), 1)
+        if name == "between":
+            Path(name, f"{TOPIC}-0").rename(Path(name, "payments-0"))
+        else:
+            shutil.copytree(Path(name, f"{TOPIC}-0"), Path(name, "payments-0"))
+    assert run(["diff", "--output-format", "json", *copies]) == 0
+    document = json.loads(capsys.readouterr().out)
+    changes = {part["topic"]: part["moments"] for part in document["partitions"]}
+    assert [(change["earlier"], change["later"]) for change in changes[TOPIC]] == [("first", "last")]
+    assert [(change["earlier"], change["later"]) for change in changes["payments"]] == [
+        ("first", "between"),
+        ("between", "last"),
+    ]
 
 
 def test_retention_between_two_copies_is_no_truncation(capsys):
