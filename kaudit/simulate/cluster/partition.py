@@ -466,7 +466,7 @@ def common_end(mine: ReplicaLog, leader: ReplicaLog) -> int:
     Source: AbstractFetcherThread.getOffsetTruncationState, OffsetsForLeaderEpoch.
     """
     end, epoch = mine.log_end, mine.last_epoch
-    while end > 0:
+    while end:
         theirs = leader.end_of_epoch(epoch)
         ours = mine.end_of_epoch(theirs.epoch)
         if theirs.epoch == epoch:
@@ -476,6 +476,4 @@ def common_end(mine: ReplicaLog, leader: ReplicaLog) -> int:
         if ours.epoch == theirs.epoch:
             return end
         epoch = ours.epoch
-        if epoch < 0:
-            return 0 if leader.epochs else end
     return end
