@@ -246,15 +246,15 @@ class ReplicatedPartition:
         self._complete_fetches()
         self._advance_high_watermark()
 
-    def copies_of(self, batch: ProducerBatch, end: int) -> tuple[Copy, ...]:
-        """Return the batches with the same records in the leader's log below the offset `end`."""
+    def copies_of(self, batch: ProducerBatch) -> tuple[Copy, ...]:
+        """Return the batches with the same records in the leader's log."""
         kept = {id(stored) for stored in self.leader_log().batches} if id(batch) in self.writes else ()
         return tuple(
             Copy(stored.base_offset, -1, -1)
             if stored.state is None
             else Copy(stored.base_offset, stored.state.producer_id, stored.state.producer_epoch)
             for stored in self.writes.get(id(batch), ())
-            if stored.base_offset < end and id(stored) in kept
+            if id(stored) in kept
         )
 
     def append_marker(self, marker: MarkerBatch) -> Verdict:
@@ -360,7 +360,7 @@ class ReplicatedPartition:
         if cut is not None:
             self._clock.after(self._delay(), partial(self._truncate, broker, follower, cut))
             return
-        if mine.last_epoch != log.last_epoch and log.end_of_epoch(mine.last_epoch).epoch != mine.last_epoch:
+        if log.end_of_epoch(mine.last_epoch).epoch != mine.last_epoch:
             mine.drop_empty_epochs()  # it led without writing, and the leader does not know that epoch
         follower.log_end = mine.log_end
         if mine.log_end >= log.log_end:
