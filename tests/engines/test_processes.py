@@ -12,6 +12,7 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -86,8 +87,8 @@ class Progress(SilentProgress):
         self.read += read
 
 
-def who(task, *, options, open_source):
-    return task.directories, os.getpid()
+def who(task: Any, /, options: object, open_source: object) -> tuple[int, int]:
+    return task.number, os.getpid()
 
 
 @pytest.mark.parametrize(
@@ -103,10 +104,10 @@ def who(task, *, options, open_source):
 )
 def test_partitions_are_shared_out_where_that_pays(monkeypatch, sizes, jobs, path, others):
     monkeypatch.setattr(partition_tasks, "PROCESSES_PAY_BYTES", 100)
-    work = [SimpleNamespace(bytes=size, directories=[number]) for number, size in enumerate(sizes)]
+    work: Any = [SimpleNamespace(bytes=size, number=number) for number, size in enumerate(sizes)]
     progress = Progress()
-    done = list(partition_tasks.each_partition(work, who, ScanOptions([path], jobs=jobs), progress))  # type: ignore[type-var]
-    assert [directories for directories, _ in done] == [[number] for number in range(len(sizes))]
+    done = list(partition_tasks.each_partition(work, who, ScanOptions([path], jobs=jobs), progress))
+    assert [number for number, _ in done] == list(range(len(sizes)))
     assert (os.getpid() not in {pid for _, pid in done}) is others
     assert len({pid for _, pid in done}) <= min(jobs, len(sizes))
     assert progress.read == sum(sizes)

@@ -47,11 +47,13 @@ def test_an_offset_index_has_a_row_every_so_many_bytes_and_a_time_index_the_newe
     partition = written(simulation, tmp_path / "run") / "orders-0"
     log = simulation.cluster.partitions["orders", 0].leader_log()
     assert len(log.segments) > 3
-    counts = []
+    counts: list[tuple[int, int]] = []
     for base, following in zip(log.segments, [*log.segments[1:], log.log_end], strict=True):
         batches = [batch for batch in log.batches if base <= batch.base_offset < following]
         starts = [0, *accumulate(len(batch.data) for batch in batches)]
-        rows, newest, times, since = [], (-1, base), [], 0
+        newest, since = (-1, base), 0
+        rows: list[tuple[int, int]] = []
+        times: list[tuple[int, int]] = []
         for batch, position in zip(batches, starts, strict=False):
             newest = max(newest, (batch.max_timestamp, batch.last_offset), key=lambda entry: entry[0])
             if position - since > INTERVAL:
@@ -185,7 +187,8 @@ def test_the_transaction_log_has_each_state_of_each_transaction(version, raises)
     found = list(states(simulation))
     first = found[0]
     assert (first.status_id, first.partitions or (), first.start_timestamp) == (TransactionStatus.EMPTY, (), -1)
-    epoch, at, seen = first.producer_epoch, simulation.clock.base, []
+    epoch, at = first.producer_epoch, simulation.clock.base
+    seen: list[TransactionStatus] = []
     for value in found:
         assert (value.producer_id, value.timeout_ms) == (first.producer_id, 60_000)
         assert at <= value.last_update_timestamp <= simulation.clock.timestamp
