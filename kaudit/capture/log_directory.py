@@ -63,5 +63,4 @@ def write_partition_metadata(directory: CaptureDirectory, account: PartitionAcco
         parse_partition_metadata(text.encode())
     except WireError:
         return  # all zeros: the cluster gives topics no ids
-    if directory.read(account.name, PARTITION_METADATA) is None:
-        directory.write(text, account.name, PARTITION_METADATA)
+    directory.write(text, account.name, PARTITION_METADATA)
