@@ -250,8 +250,9 @@ class Capture:
 
     def _save(self) -> None:
         """Write the account and the files of the log directory. What a checkpoint says is in its place already."""
-        settled = {part.account.name: part.checkpoint() for part in self._parts}
-        write_checkpoints(self._directory, self.account, settled)
+        for part in self._parts:
+            part.checkpoint()
+        write_checkpoints(self._directory, self.account)
         write_identity(self._directory, self.account)
         self._directory.write(self.account.text(), CAPTURE_ACCOUNT)
         self._saved = time.monotonic()

@@ -168,6 +168,8 @@ def test_partition_metadata_is_written_where_the_cluster_gives_topics_ids(broker
     text = "version: 0\ntopic_id: ASNFZ4mrze8BI0VniavN7w"
     assert (tmp_path / "ids" / "orders-0" / "partition.metadata").read_text() == text
     assert not (tmp_path / "none" / "orders-0" / "partition.metadata").exists()
+    broker.topic_ids["orders"] = UUID(int=7)  # since an upgrade to 2.8
+    assert capture(broker, tmp_path / "none").partitions[0].problem is None
 
 
 def test_a_topic_that_was_made_anew_is_another_one(broker, tmp_path):
@@ -228,6 +230,7 @@ def test_a_run_that_is_stopped_asks_about_no_further_partition(broker, tmp_path)
     account = capture(broker, tmp_path, progress=Progress(stop_after=1))
     assert {own.partition for each in broker.asked(FetchRequest) for own in each.topics[0].partitions} == {0}
     assert [part.next_offset for part in account.partitions] == [20, -1]
+    assert offsets_of(tmp_path, "recovery-point-offset-checkpoint") == {ORDERS: 20}
     assert account.runs[0].outcome == "interrupted"
 
 
@@ -255,6 +258,9 @@ def test_a_killed_run_is_taken_up_where_its_last_whole_batch_ends(broker, tmp_pa
     class Killer(Progress):
         def advance(self, offsets, size_in_bytes):
             super().advance(offsets, size_in_bytes)
+            placed = sum(len(content) // SIZE * 2 for content in segments(target).values())
+            if offsets_of(target, "recovery-point-offset-checkpoint")[ORDERS] > placed:
+                os._exit(8)
             if self.stop.is_set():
                 os._exit(9)
 
@@ -276,6 +282,44 @@ def test_a_killed_run_is_taken_up_where_its_last_whole_batch_ends(broker, tmp_pa
     assert epochs_of(target) == [(0, 0)]
 
 
+@pytest.mark.parametrize("torn", [b"", b"\0", batches(1)[0][:30]])
+def test_a_segment_that_was_only_begun_is_begun_again(broker, tmp_path, torn):
+    capture(broker, tmp_path)
+    (tmp_path / ".capturing").mkdir()
+    (tmp_path / ".capturing" / f"orders-0.{20:020}").write_bytes(torn)
+    broker.logs[ORDERS] += batches(3, 20)
+    capture(broker, tmp_path)
+    assert segments(tmp_path)[f"{24:020}.log"] == batches(1, 24)[0]
+    assert b"".join(segments(tmp_path).values()) == b"".join(broker.logs[ORDERS])
+
+
+def test_a_segment_is_named_after_the_end_of_the_one_before_it(tmp_path):
+    """Batches larger than a segment have one each, and what compaction removed looks like no missing file."""
+    logs = {ORDERS: [], ("orders", 1): [*batches(4), *batches(2, 10)]}
+    with FakeBroker(logs) as broker:
+        capture(broker, tmp_path)
+        broker.logs[ORDERS] = batches(2)
+        broker.configs["orders"] = {"segment.bytes": str(SIZE - 1), "cleanup.policy": "compact"}
+        capture(broker, tmp_path / "larger")
+        capture(broker, tmp_path)
+        broker.configs["orders"]["segment.bytes"] = str(4 * SIZE)
+        capture(broker, tmp_path / "gap")
+    for target in (tmp_path, tmp_path / "larger"):
+        assert segments(target) == {f"{0:020}.log": batches(1)[0], f"{2:020}.log": batches(1, 2)[0]}
+    assert list(segments(tmp_path / "gap", "orders-1")) == [f"{0:020}.log", f"{8:020}.log"]
+
+
+def test_what_a_broker_sends_again_is_not_captured_again(broker, tmp_path):
+    capture(broker, tmp_path / "at-once")
+    in_pieces(broker, 3 * SIZE)
+    capture(broker, tmp_path / "again", progress=Progress(stop_after=1))
+    broker.scripts[FETCH] = lambda request: broker.fetched(request, records=b"".join(broker.logs[ORDERS]))
+    progress = Progress()
+    capture(broker, tmp_path / "again", progress=progress)
+    assert segments(tmp_path / "again") == segments(tmp_path / "at-once")
+    assert progress.bytes == 7 * SIZE
+
+
 def test_ranges_that_are_missing_are_listed_up_to_a_thousand():
     account = PartitionAccount("orders", 0)
     account.miss(5, 6, "retention")
@@ -290,7 +334,9 @@ def test_retention_that_overtakes_is_in_the_account_and_moves_the_log_start(brok
     capture(broker, tmp_path)
     broker.logs[ORDERS] = batches(2, 30)
     broker.log_start[ORDERS] = 31
-    (part,) = capture(broker, tmp_path).partitions
+    progress = Progress()
+    (part,) = capture(broker, tmp_path, progress=progress).partitions
+    assert progress.bytes == 2 * SIZE
     assert [(each.first_offset, each.last_offset) for each in part.missing] == [(20, 30)]
     assert (part.first_offset, part.next_offset) == (0, 34)
     assert offsets_of(tmp_path, "log-start-offset-checkpoint") == {ORDERS: 31}
@@ -306,18 +352,30 @@ def test_gaps_are_compactions_in_a_compacted_topic_and_missing_in_another(tmp_pa
     assert orders.compacted_offsets == 0
     assert [(each.first_offset, each.last_offset) for each in orders.missing] == [(4, 9)]
     assert offsets_of(tmp_path, "cleaner-offset-checkpoint") == {("users", 0): 0}
+    assert offsets_of(tmp_path, "log-start-offset-checkpoint") == {}
 
 
 def test_epochs_are_the_leaders_those_without_batches_too(tmp_path):
-    logs = {ORDERS: [*batches(2, leader_epoch=2), *batches(3, 4, leader_epoch=5)], ("orders", 1): []}
+    logs = {ORDERS: [*batches(2), *batches(3, 4, leader_epoch=5)], ("orders", 1): [], ("orders", 2): []}
+    logs["orders", 3] = [*batches(2, leader_epoch=-1)]
     with FakeBroker(logs) as broker:
-        broker.epochs |= {ORDERS: [(2, 0), (4, 3), (5, 4), (7, 10)], ("orders", 1): [(3, 0)]}
+        broker.epochs |= {ORDERS: [(0, 0), (4, 3), (5, 4), (7, 10)], ("orders", 1): [(3, 0)], ("orders", 3): [(-1, 0)]}
+        broker.log_start["orders", 2] = 5
         capture(broker, tmp_path / "asked")
         del broker.versions[OFFSET_FOR_LEADER_EPOCH]
         capture(broker, tmp_path / "not-asked")
-    assert epochs_of(tmp_path / "asked") == [(2, 0), (4, 3), (5, 4), (7, 10)]
-    assert epochs_of(tmp_path / "asked", "orders-1") == [(3, 0)]
-    assert epochs_of(tmp_path / "not-asked") == [(2, 0), (5, 4)]
+    assert epochs_of(tmp_path / "asked") == [(0, 0), (4, 3), (5, 4), (7, 10)]
+    assert [epochs_of(tmp_path / "asked", f"orders-{number}") for number in (1, 2, 3)] == [[(3, 0)], [(0, 5)], []]
+    assert epochs_of(tmp_path / "not-asked") == [(0, 0), (5, 4)]
+
+
+def test_epochs_that_the_leader_has_forgotten_since_stay(tmp_path):
+    with FakeBroker({ORDERS: [*batches(2, leader_epoch=2), *batches(3, 4, leader_epoch=5)]}) as broker:
+        broker.epochs[ORDERS] = [(2, 0), (5, 4)]
+        capture(broker, tmp_path)
+        broker.log_start[ORDERS], broker.epochs[ORDERS] = 6, [(5, 6), (8, 10)]
+        capture(broker, tmp_path)
+    assert epochs_of(tmp_path) == [(2, 0), (5, 4), (8, 10)]
 
 
 def test_a_log_that_was_truncated_since_is_another_one(broker, tmp_path):
@@ -328,8 +386,11 @@ def test_a_log_that_was_truncated_since_is_another_one(broker, tmp_path):
     account = capture(broker, tmp_path, progress=progress)
     assert "truncated to 12, and this capture holds offsets up to 19" in str(account.partitions[0].problem)
     assert progress.problems == [("orders-0", account.partitions[0].problem)]
+    broker.logs[ORDERS] += batches(10, 12, leader_epoch=1)
+    broker.epochs[ORDERS] = [(0, 0), (1, 12)]
+    assert "truncated to 12" in str(capture(broker, tmp_path).partitions[0].problem)
     del broker.versions[OFFSET_FOR_LEADER_EPOCH]
-    broker.logs[ORDERS] += batches(1, 12)
+    broker.logs[ORDERS] = batches(7)
     assert "truncated to 14" in str(capture(broker, tmp_path).partitions[0].problem)
     assert account.runs[-1].outcome == "incomplete"
     assert segments(tmp_path) == before
@@ -400,6 +461,8 @@ def test_what_is_not_there_is_said(broker, tmp_path):
     [
         (b"".join(batches(2)) + b"\xff" * 70, 2, "what is not a batch (magic -1"),
         (b"".join(batches(2)) + struct.pack(">qi", 4, 200) + b"\0" * 4 + b"\2" + b"\xff" * 300, 2, "not a batch (offsets 4 to 3)"),
+        (b"".join(batches(2)) + struct.pack(">qi", 2**63 - 1, 200) + b"\0" * 4 + b"\2" + b"\0" * 9 + b"\1" + b"\0" * 300, 2, "(offsets 9223372036854775807 to 9223372036854775808)"),
+        (b"".join(batches(2)) + b"\xff" * 17, 2, "what is not a batch (magic -1"),
         (batches(1)[0][:40], 0, "no whole batch"),
         (b"\0" * 100, 0, "what is not a batch"),
     ],
@@ -445,6 +508,7 @@ def test_one_partition_that_cannot_be_read_does_not_stop_the_others(tmp_path):
     assert [name for name, _ in progress.problems] == ["orders-0"]
     assert b"".join(segments(tmp_path, "orders-1").values()) == b"".join(batches(3))
     assert account.runs[0].outcome == "incomplete"
+    assert offsets_of(tmp_path, "replication-offset-checkpoint") == {ORDERS: 0, ("orders", 1): 6}
 
 
 class Followed(threading.Event):
@@ -502,6 +566,9 @@ def test_a_store_gets_the_same_files_and_gives_a_segment_back_to_a_later_run_onl
     assert last not in read
     capture(broker, in_store)
     assert read.count(last) == 1
+    broker.logs[ORDERS] += batches(1, 24)
+    capture(broker, in_store)
+    assert read.count(last) == 1  # it is full
     capture(broker, tmp_path / "at-once")
     for path in ("*/*.log", "*/leader-epoch-checkpoint", "*-checkpoint"):
         assert {
@@ -513,15 +580,15 @@ def test_a_store_gets_the_same_files_and_gives_a_segment_back_to_a_later_run_onl
 def test_following_leaves_what_cannot_be_captured_and_takes_up_again_what_can(tmp_path, monkeypatch):
     """Partition 0 is damaged, 1 cannot be read at first; 2 is silent for longer than a follower may lag behind."""
     monkeypatch.setattr("kaudit.capture.capture._LAG_SECONDS", -1)
-    answers = []
+    progress, answers = Progress(), []
+    with FakeBroker({("orders", partition): batches(3) for partition in range(3)}) as broker:
 
-    def fetched(request):
-        answers.append(request.topics[0].partitions[0].partition)
-        changes = {0: {"records": b"\0" * 99}, 2: {"records": b""} if answers.count(2) == 1 else {}}
-        return broker.fetched(request, **changes.get(answers[-1], {}))
+        def fetched(request):
+            answers.append(request.topics[0].partitions[0].partition)
+            changes = {0: {"records": b"\0" * 99}, 2: {"records": b""} if answers.count(2) == 1 else {}}
+            return broker.fetched(request, **changes.get(answers[-1], {}))
 
-    progress = Progress()
-    with FakeBroker({("orders", partition): batches(3) for partition in range(3)}, {FETCH: fetched}) as broker:
+        broker.scripts[FETCH] = fetched
         broker.errors["orders", 1] = TOPIC_AUTHORIZATION_FAILED
         progress.stop = Followed(broker.errors.clear, lambda: None)
         account = capture(broker, tmp_path, CaptureRequest({"orders": None}, follow=True), progress)
