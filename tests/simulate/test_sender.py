@@ -323,6 +323,23 @@ class TestTransactions:
         played.run(100)
         assert len(played.sequences) == 3
 
+    def test_partitions_not_added_yet_are_none_of_a_transaction_that_is_aborted(self):
+        """TransactionManager.beginAbort: newPartitionsInTransaction.clear()."""
+        played = Played(config=TRANSACTIONAL)
+        played.begin()
+        played.broker.hold = AddPartitionsToTxnRequest
+        played.send(0)
+        played.run(20)
+        played.send(1, partition=1)
+        played.transactions.end(commit=False)
+        played.broker.hold = ()
+        played.broker.release()
+        played.run(300)
+        assert [request.partitions for request in played.broker.of(AddPartitionsToTxnRequest)] == [(("t", 0),)]
+        assert [request.commit for request in played.broker.of(EndTxnRequest)] == [False]
+        assert played.transactions.state is State.READY
+        assert [batch.error for batch in played.done] == [KafkaError.INVALID_TXN_STATE] * 2
+
     def test_with_transaction_version_2_no_partition_is_added_beforehand(self):
         played = Played("java 4.0.0", TRANSACTIONAL, broker="4.0.0")
         played.begin()
