@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import sys
+import tarfile
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.cli.app import run
 from kaudit.engines import local as local_engine
 from kaudit.engines import spark as spark_engine
-from kaudit.engines import spark_jobs, spark_judging, spark_session, spark_tasks
+from kaudit.engines import spark_bundle, spark_jobs, spark_judging, spark_session, spark_tasks
 from kaudit.engines.spark_jobs import SparkFailedError, retries
 from kaudit.engines.spark_progress import JobProgress
 from kaudit.engines.spark_session import SESSION_SETTINGS
@@ -132,6 +133,26 @@ def test_replicas_and_fingerprints_are_compared_as_by_the_local_engine(session, 
         document = json.loads(told["spark"][1])
         assert [entry["partition"] for entry in document["partitions"]] == [0, 1, 2]
     assert "kaudit: compare partitions" in session.jobs
+
+
+def test_a_bundle_has_what_kaudit_needs_and_is_the_same_each_time(tmp_path, monkeypatch):
+    needed = {distribution.metadata["Name"].lower() for distribution in spark_bundle._distributions()}
+    assert {"msgspec", "numpy", "pyarrow", "crc32c", "typer"} <= needed
+    assert needed.isdisjoint({"kaudit", "pytest", "ruff"})
+    some = [distribution for distribution in spark_bundle._distributions() if distribution.name in ("crc32c", "rich")]
+    monkeypatch.setattr(spark_bundle, "_distributions", lambda: some)
+    for name in ("one", "two"):
+        held = spark_bundle.write_bundle(tmp_path / name)
+        assert held == [f"{distribution.name} {distribution.version}" for distribution in some]
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+    with tarfile.open(tmp_path / "one") as archive:
+        modes = {member.name: member.mode for member in archive.getmembers()}
+    assert modes.pop("bin/python") == 0o755
+    assert {"lib/kaudit/__init__.py", "lib/kaudit/engines/spark-log4j2.properties", "lib/rich/console.py"} <= set(modes)
+    assert not [name for name in modes if "__pycache__" in name or name.endswith(".pyc") or ".." in name]
+    assert {mode for name, mode in modes.items() if ".so" not in name} == {0o644}
+    assert {mode for name, mode in modes.items() if ".so" in name} == {0o755}
 
 
 @pytest.mark.parametrize(
