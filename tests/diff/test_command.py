@@ -114,6 +114,7 @@ def test_what_one_replica_alone_holds_is_an_error_below_the_high_watermark(tmp_p
     short = log.copy()
     short.batches = short.batches[:2]
     log.high_watermark = mark
+    short.high_watermark = None if mark is None else 2  # written down earlier: the highest counts
     code, told = document(capsys, log.write(tmp_path / "b1"), short.write(tmp_path / "b2"))
     alone = next(finding for finding in told["findings"] if finding["code"] == "KA603")
     below = mark is not None and mark > 4

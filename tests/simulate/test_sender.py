@@ -320,7 +320,7 @@ class TestMetadata:
         clock.now = 50
         metadata.request_update()
         cluster.coordinator = 2
-        cluster.leaders = lambda: None  # type: ignore[method-assign, return-value]
+        cluster.leaders = lambda: None  # type: ignore[method-assign]
         clock.run(500)
         assert updated == [2 * DELAY, 2 * DELAY + 100 + 2 * DELAY]
         assert (metadata.leaders, metadata.coordinator) == (OneBroker().leaders(), 1)
