@@ -62,8 +62,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests that share a fixture of their module on one worker: it is made once."""
+    """Keep tests that share a fixture of their module on one worker: it is made once.
+
+    What drawn examples reach does not count as covered: it is another thing in each run, and tracing it takes minutes.
+    """
     for item in items:
+        if getattr(getattr(item, "function", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.no_cover)
         made = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009 - pytest shows it to plugins only
         shared = any(fixture.scope == "module" for fixtures in made for fixture in fixtures)
         if shared and item.get_closest_marker("xdist_group") is None:
