@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.cli.app import run
 from kaudit.cli.pager import paged
 
 ROWS = 20
@@ -146,6 +147,50 @@ def test_what_fits_the_screen_or_is_for_no_reader_stays_on_it(terminal, seen, mo
     with redirect_stdout(terminal), paged({"PAGER": f"'{seen.with_name('our pager')}'"}, wanted=wanted):
         sys.stdout.write(written)
     assert (terminal.getvalue(), seen.exists()) == (written, False)
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory) -> dict[str, Path]:
+    """A fingerprint of a sample, and a report that names what it judged."""
+    folder = tmp_path_factory.mktemp("documents")
+    made = {"FINGERPRINT": folder / "fingerprint.json", "REPORT": folder / "report.json"}
+    run(["diff", "--fingerprint", "samples/retries", "-q", "-o", str(made["FINGERPRINT"])])
+    run(["scan", "samples/retries", "--digests", "-q", "--output-format", "json", "-o", str(made["REPORT"])])
+    return made
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "scan samples/retries",
+        "timeline samples/retries",
+        "producers samples/retries",
+        "diff samples/replicas/b1 samples/replicas/b2",
+        "diff FINGERPRINT samples/retries",
+        "diff REPORT samples/retries",
+        "inspect samples/retries",
+        "dedup samples/retries",
+        "explain KA104",
+    ],
+)
+def test_what_a_command_shows_on_a_terminal_is_paged_and_nothing_else(
+    command, documents, terminal, seen, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("KAUDIT_PAGER", f"'{seen.with_name('our pager')}'")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("LINES", "1")  # some tell little
+    arguments = [str(documents.get(word, word)) for word in command.split()]
+    outputs = [[], ["--no-pager"]]
+    if "explain" not in command:
+        outputs.append(["-o", str(tmp_path / "report.txt")])
+    told = []
+    for output in outputs:
+        terminal.truncate(0)
+        seen.unlink(missing_ok=True)
+        with redirect_stdout(terminal):
+            run([*arguments, *output])
+        told.append((bool(terminal.getvalue()), seen.exists()))
+    assert told == [(False, True), (True, False), (False, False)][: len(outputs)]
 
 
 def test_a_text_of_which_the_reader_has_seen_enough_is_dropped(terminal, tmp_path, monkeypatch):

@@ -150,7 +150,9 @@ def test_a_review_shows_a_finding_at_a_time_in_order_of_place():
     text = Baseline([entries[place] for place in (3, 6, 0, 5, 2, 4, 1)]).to_text()
     assert [entry["fingerprint"] for entry in json.loads(text)["entries"]] == [entry.fingerprint for entry in entries]
     alone = Baseline(entries[:1], {"schema": "old", "zebra": 1, "entries": "old", "owner": "me"}).to_text()
-    assert alone == f"""{{
+    assert (
+        alone
+        == f"""{{
   "entries": [
     {{
       "code": "KA402",
@@ -167,6 +169,7 @@ def test_a_review_shows_a_finding_at_a_time_in_order_of_place():
   "zebra": 1
 }}
 """
+    )
     assert parse_baseline(alone.replace('"ff",', '"ff", "reason": null,'), "f").to_text() == alone
 
 
