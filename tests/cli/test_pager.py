@@ -1,4 +1,3 @@
-import io
 import os
 import pty
 import subprocess
@@ -11,6 +10,7 @@ import pytest
 
 from kaudit.cli.app import run
 from kaudit.cli.pager import paged
+from tests.cli.conftest import Terminal
 
 ROWS = 20
 LONG = "1\n2\n3\n4\n"
@@ -78,18 +78,6 @@ def test_no_pager_where_none_is_wanted_or_needed(pager, arguments):
     assert "<paged>" not in shown
     assert shown
     assert code == (1 if "samples/duplicates" in arguments else 0)
-
-
-class Terminal(io.StringIO):
-    """A terminal that keeps what it is sent; its descriptor is any number."""
-
-    encoding = "latin-1"
-
-    def isatty(self):
-        return True
-
-    def fileno(self):
-        return 77
 
 
 @pytest.fixture
