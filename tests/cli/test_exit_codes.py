@@ -85,8 +85,7 @@ def test_the_document_of_nothing_has_the_code_of_the_run(engine, kaudit, error, 
     outcome = kaudit("scan", "/data", "--output-format", "sarif")
     (invocation,) = json.loads(outcome.out)["runs"][0]["invocations"]
     assert (outcome.code, invocation["exitCode"]) == (code, code)
-    empty = json.loads(kaudit("producers", "/data", "--output-format", "json").out)
-    assert (empty["producers"], empty["found"], empty["listed"]) == ([], 0, 0)
+    assert json.loads(kaudit("producers", "/data", "--output-format", "json").out)["producers"] == []
 
 
 def test_nothing_to_audit_is_still_a_document_for_programs(engine, kaudit):
