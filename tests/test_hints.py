@@ -23,6 +23,8 @@ CAPTURES = Path(__file__).parent / "data/captures"
 KAFKA_COMMAND = re.compile(
     r"kafka-transactions\.sh --bootstrap-server HOST:9092 (abort|find-hanging) --topic \S+ --partition \d+"
     r"( --start-offset \d+| --producer-id \d+ --producer-epoch \d+ --coordinator-epoch \d+)?"
+    r"|kafka-transactions\.sh --bootstrap-server HOST:9092"
+    r" (describe --transactional-id|forceTerminateTransaction --transactionalId) \S+"
 )
 
 

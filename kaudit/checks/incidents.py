@@ -5,6 +5,7 @@ Findings of one topic partition are put together where they are made; how these 
 follows from numbers alone, a few bytes each (incident_groups.py).
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -22,6 +23,9 @@ REQUEST_TIMEOUT_MS = 30_000
 """request.timeout.ms: producers that a leader change interrupts have turned to the new leader by then."""
 TRANSACTION_TIMEOUT_MS = 60_000
 """transaction.timeout.ms of the Java producer: what one transaction wrote lies within it."""
+
+_INSTANCE = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]+)(?![0-9A-Za-z])")
+"""What numbers the producers of one application: Flink's `prefix-subtask-checkpoint`, Streams' `application-uuid-thread`."""
 
 _DAMAGE = frozenset(("KA001", "KA002", "KA003", "KA004", "KA005", "KA006", "KA007", "KA008", "KA009", "KA010", "KA012"))
 _COMPARED = frozenset(("KA601", "KA602", "KA603"))
@@ -143,7 +147,8 @@ def _shared_ids(findings: Sequence[Finding]) -> _Subjects:
 def _transactions(findings: Sequence[Finding]) -> _Subjects:
     """A transaction in its partitions: of one producer and epoch, begun within a transaction's timeout.
 
-    In one partition it is known by its first offset.
+    In one partition it is known by its first offset. Transactions of one application, as the numbering of their
+    transactional ids shows it, are left open together when it fails: they end within a transaction's timeout.
     """
     for finding in findings:
         open_since = _value(finding.evidence.get("remembered"), "current_txn_start_offset")
@@ -151,6 +156,18 @@ def _transactions(findings: Sequence[Finding]) -> _Subjects:
         yield finding, (finding.topic, finding.partition, _epoch(finding), at)
         if (at_ms := _first_timestamp(finding)) >= 0:
             yield finding, Moment(_epoch(finding), TRANSACTION_TIMEOUT_MS, at_ms)
+        application, last_ms = _application(finding), finding.evidence.get("last_timestamp")
+        if application is not None and isinstance(last_ms, int):
+            yield finding, Moment(application, TRANSACTION_TIMEOUT_MS, last_ms)
+
+
+def _application(finding: Finding) -> str | None:
+    """Return the transactional id without what tells the producers of an application apart, None where nothing does."""
+    transactional_id = _value(finding.evidence, "transactional_id")
+    if not isinstance(transactional_id, str):
+        return None
+    application, numbers = _INSTANCE.subn("*", transactional_id)
+    return application if numbers and application != "*" else None
 
 
 def _decisions(finding: Finding) -> _Subject:
@@ -299,7 +316,7 @@ RULES: Sequence[Rule] = (
         across=True,
     ),
     Rule("zombie", "a fenced producer writes on", _codes("KA201"), _each(_epoch), across=True),
-    Rule("transaction", "a transaction without an end", _codes("KA301", "KA302", "KA303", "KA304"), _transactions),
+    Rule("transaction", "transactions without an end", _codes("KA301", "KA302", "KA303", "KA304"), _transactions),
     Rule(
         "decision",
         "markers other than their coordinator decided",

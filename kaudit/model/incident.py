@@ -20,7 +20,7 @@ class Incident(JsonRecord, frozen=True):
     """What findings of one cause amount to. Severity and confidence are those of the most severe.
 
     `cause` and `title` are None for a finding that stands alone; `findings` counts each once, whatever the number of
-    replicas that have it; `checks` counts them by code. Times are of the batches in question, ms since the epoch.
+    replicas that have it; `checks` counts them by code; `transactional_ids` are those that are known. Times are of the batches in question, ms since the epoch.
     """
 
     id: str | None
@@ -33,6 +33,7 @@ class Incident(JsonRecord, frozen=True):
     partitions: Sequence[AffectedPartition]
     replicas: Sequence[str]
     producer_ids: Sequence[int]
+    transactional_ids: Sequence[str]
     first_timestamp: int | None
     last_timestamp: int | None
     impact: Impact

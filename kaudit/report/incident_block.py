@@ -128,6 +128,9 @@ def extent_text(incident: Incident) -> str:
     if incident.producer_ids:
         noun = "producer" if len(incident.producer_ids) == 1 else "producers"
         parts.append(f"{noun} {_some([str(number) for number in incident.producer_ids])}")
+    if incident.transactional_ids:
+        noun = "transactional id" if len(incident.transactional_ids) == 1 else "transactional ids"
+        parts.append(f"{noun} {_some([visible(name) for name in incident.transactional_ids])}")
     parts += filter(None, [_times(incident)])
     if len(incident.replicas) > 1:
         parts.append(f"on replicas {_some([visible(replica) for replica in incident.replicas])}")

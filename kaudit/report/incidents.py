@@ -48,6 +48,7 @@ def describe(group: Sequence[Finding]) -> Incident:
         partitions=list(_affected(once)),
         replicas=sorted({finding.replica for finding in group if finding.replica is not None}),
         producer_ids=sorted({finding.producer_id for finding in once if finding.producer_id is not None}),
+        transactional_ids=sorted(set(filter(None, map(_transactional_id, once)))),
         first_timestamp=min(times, default=None),
         last_timestamp=max(times, default=None),
         impact=impact_of(group),
@@ -84,6 +85,11 @@ def _affected(findings: Iterable[Finding]) -> Iterator[AffectedPartition]:
             held += [offset for offset in (finding.offset, finding.last_offset) if offset is not None]
     for (topic, partition), held in sorted(offsets.items()):
         yield AffectedPartition(topic, partition, min(held, default=None), max(held, default=None))
+
+
+def _transactional_id(finding: Finding) -> str | None:
+    known = finding.evidence.get("transactional_id")  # a saved scan may hold anything
+    return known if isinstance(known, str) else None
 
 
 def _timestamps(finding: Finding) -> Iterator[int]:

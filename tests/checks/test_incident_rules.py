@@ -342,6 +342,42 @@ def test_a_transaction_without_an_end(first, second, together):
     pair("transaction", together=together, first=first, second=second)
 
 
+UUID = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
+
+
+def left_open(transactional_id, at: object = AT, **fields):
+    return of("KA302", evidence={"transactional_id": transactional_id, "last_timestamp": at}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "together"),
+    [
+        ("payments-sink-0-41", "payments-sink-7-42", TOGETHER),  # Flink: prefix-subtask-checkpoint
+        (f"shop-{UUID}-1", f"shop-{UUID.replace('1b', '77')}-2", TOGETHER),  # Kafka Streams: application-process-thread
+        ("tx-0.orders.3", "tx-1.orders.12", TOGETHER),
+        ("payments-sink-0-41", "refunds-sink-0-41", APART),
+        ("payments-sink-0-41", "payments-sink-0", APART),
+        ("shop1", "shop2", APART),
+        ("shop", "shop", APART),
+        ("7", "8", APART),
+        (None, None, APART),
+        (7, 7, APART),
+    ],
+)
+def test_producers_of_one_application_fail_together(first, second, together):
+    """In other partitions, of other producers: what numbers an application's transactional ids tells nobody apart."""
+    others = {"partition": 1, "producer_id": 8, "offset": 9}
+    pair("transaction", together=together, first=left_open(first), second=left_open(second, **others))
+
+
+@pytest.mark.parametrize(
+    ("at", "together"), [(AT + 60_000, TOGETHER), (AT - 60_000, TOGETHER), (AT + 60_001, APART), ("soon", APART)]
+)
+def test_an_application_fails_within_a_minute(at, together):
+    other = left_open("a-2", at, partition=1, producer_id=8)
+    pair("transaction", together=together, first=left_open("a-1"), second=other)
+
+
 def decided(code, partition, name: str | None = "t", at: int | None = 7):
     evidence = {"transactional_id": name, "decided_at_offset": at}
     return of(code, partition=partition, evidence={key: value for key, value in evidence.items() if value is not None})

@@ -1,6 +1,7 @@
 """A scan over the wire is a scan of the broker's directory, apart from what only one of them can know."""
 
 import json
+import shlex
 import subprocess
 import threading
 import time
@@ -9,15 +10,17 @@ import pytest
 
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
+from kaudit.report.incidents import incidents_of
 from kaudit.source.kafka.options import ClusterOptions
 from tests.cluster.brokers import WITH_EITHER
-from tests.cluster.conftest import kaudit
+from tests.cluster.conftest import kaudit, wait_for
 from tests.conformance.recorder.scenarios import named
 from tests.live_brokers.jars import jars_of, tool_jars_of
 from tests.live_brokers.security import USERS, client_properties
 from tests.wire_findings import comparable_findings
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("brokers")]
+FIRST_TO_TERMINATE = "4.1.0"
 HANGING = "s29b-hanging-fixed-pid"
 PLAYED = {
     "main": (
@@ -54,20 +57,52 @@ def test_a_hanging_transaction_is_certain_and_its_command_aborts_it(forgetful_br
     url = forgetful_broker.url("wire-hanging")
     (found,) = [found for found in scanned([url]).findings if found.code == "KA301"]
     assert found.confidence.value == "certain"
-    script, *arguments = found.next[0].split()
-    assert script == "kafka-transactions.sh"
-    classpath = f"{jars_of(WITH_EITHER)}/*:{tool_jars_of(WITH_EITHER)}/*"
-    command = [
-        "java",
-        "-Xmx128m",
-        "-XX:TieredStopAtLevel=1",
-        "-cp",
-        classpath,
-        "org.apache.kafka.tools.TransactionsCommand",
-    ]
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    kafka_transactions(found.next[0], f"{jars_of(WITH_EITHER)}/*:{tool_jars_of(WITH_EITHER)}/*")
     assert not [found for found in scanned([url]).findings if found.code in ("KA301", "KA302")]
+
+
+def kafka_transactions(command, classpath):
+    """What Kafka's tool prints on a command that a finding suggests."""
+    script, *arguments = shlex.split(command)
+    assert script == "kafka-transactions.sh"
+    java = ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath]
+    tool = [*java, "org.apache.kafka.tools.TransactionsCommand"]
+    done = subprocess.run([*tool, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["zookeeper_broker", "forgetful_broker"])
+def test_what_an_application_left_open_is_one_incident_and_its_commands_abort_it(request, name):
+    broker, topic = request.getfixturevalue(name), "left-open"
+    ids = [f"{name} sink-{subtask}-17" for subtask in range(3)]
+    left = [
+        [
+            {"op": "init_pid", "as": each, "txn_id": each},
+            {"op": "add_partitions", "pid": each, "epoch": each, "txn_id": each},
+            {"op": "produce", "pid": each, "epoch": each, "txn_id": each, "seq": "next", "count": 2, "txn": True},
+        ]
+        for each in ids
+    ]
+    broker.play({"name": topic, "steps": [step for steps in left for step in steps]})
+
+    def unfinished():
+        in_an_hour = (int(time.time()) + 3600) * 1000
+        options = ScanOptions([str(broker.broker.logs)], jobs=1, topics=[topic], now_ms=in_an_hour)
+        return [found for found in scan(options, SilentProgress()).findings if found.severity.value != "note"]
+
+    found = unfinished()
+    (incident,) = incidents_of(found)
+    assert (incident.cause, incident.transactional_ids) == ("transaction", ids)
+    assert [each.code for each in found] == ["KA302"] * 3
+    tools = f"{tool_jars_of(FIRST_TO_TERMINATE)}/*"
+    for each in found:
+        describe, terminate, _ = (command.replace("HOST:9092", broker.address()) for command in each.next)
+        if name != "zookeeper_broker":  # DescribeTransactions is of 3.0
+            assert "Ongoing" in kafka_transactions(describe, tools)
+        kafka_transactions(terminate, tools)
+    wait_for("the markers", lambda: not unfinished())
+    assert not [each for each in scanned([broker.url(topic)]).findings if each.name == found[0].name]
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])

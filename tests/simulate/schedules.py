@@ -275,17 +275,17 @@ def _compare_payloads(truth: LogTruth, log) -> None:
         sent = stored.sent
         if sent is None or stored.last_offset < log.log_start:
             continue
-        if id(sent) in copied:
-            if stored.state is None:
-                truth.plain_repeats.add(stored.base_offset)
-            continue
-        copied.add(id(sent))
         owner = None if stored.state is None else stored.state.producer_id
         for offset, number in enumerate(sent.numbers, start=stored.base_offset):
             owners = writers.setdefault((sent.payload.producer, number), set())
             if owners - {owner}:
                 truth.resent.add(offset)
             owners.add(owner)
+        if id(sent) in copied:
+            if stored.state is None:
+                truth.plain_repeats.add(stored.base_offset)
+            continue
+        copied.add(id(sent))
         records = (sent.payload.producer, tuple(sent.numbers))
         if stored.state is None and records in written:
             truth.sent_again.add(stored.base_offset)

@@ -170,6 +170,10 @@ def test_what_forgetful_brokers_write_twice_is_found_to_the_offset(tmp_path_fact
         pytest.param(82334, id="a batch came after its transaction had been aborted"),
         pytest.param(81232, id="an open transaction was deleted"),
         pytest.param(61032, id="the sequences of a batch given up were used again"),
+        pytest.param(101122, id="the first records of a session are copies under its next epoch"),
+        pytest.param(
+            101351, id="a follower that had all of a producer's batches forgets it with its leader's log start"
+        ),
     ],
 )
 def test_schedules_that_few_seeds_draw(tmp_path, seed):

@@ -423,11 +423,10 @@ class Partition:
             start = replica.restarted_at
             memory.states = dict(replica.memory.states)
             memory.ongoing = dict(replica.memory.ongoing)
-        if self.log_start > start:
-            memory.replicate(self._history.between(start, self.log_start))
-            memory.advance_log_start(self.log_start)  # a follower takes over its leader's
-            start = self.log_start
-        memory.replicate(self._history.between(start, self.log_end))
+        kept_from = max(start, self.log_start)
+        memory.replicate(self._history.between(start, kept_from))
+        memory.advance_log_start(self.log_start)  # a follower takes over its leader's
+        memory.replicate(self._history.between(kept_from, self.log_end))
         return memory
 
     def state_of(self, producer_id: int) -> ProducerStateEntry:

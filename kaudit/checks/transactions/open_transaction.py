@@ -1,8 +1,9 @@
 """A transaction that is open at the end of the log, and may still end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.command_line import quote_text
 from kaudit.checks.context import Context
 from kaudit.checks.lazy_evidence import LazyCommands
 from kaudit.checks.repeats.wording import records_text
@@ -35,8 +36,6 @@ _EXPLANATIONS = (
 )
 def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the open transactions that are not known to hang."""
-    place = f"--topic {context.topic} --partition {context.partition}"
-    find_hanging = (f"kafka-transactions.sh {context.bootstrap_arguments} find-hanging {place}",)
     for unfinished in unfinished_transactions(context, evidence):
         if unfinished.hangs is not None:
             continue
@@ -44,27 +43,51 @@ def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
         severity, state = _state(context, unfinished)
         yield open_transaction.finding(
             context,
-            f"{transaction_text(transaction)} is {state} ({_left(transaction)}, idle for {duration(max(unfinished.idle_ms, 0))})",
+            f"{transaction_text(transaction)} is {state} ({_details(unfinished)})",
             severity=severity,
             explanations=_EXPLANATIONS,
-            following=LazyCommands(find_hanging, history_command, context, unfinished),
+            following=LazyCommands(_at_the_coordinator(context, unfinished), history_command, context, unfinished),
             **transaction_fields(context, unfinished, _RULE),
         )
 
 
-def _left(transaction: OpenTransaction) -> str:
-    return records_text(transaction.records) if transaction.in_log else "no record of it is left"
+def _details(unfinished: Unfinished) -> str:
+    transaction, entry = unfinished.transaction, unfinished.verdict.entry
+    whose = f"transactional id {entry.transactional_id!r}, " if entry is not None else ""
+    left = records_text(transaction.records) if transaction.in_log else "no record of it is left"
+    return f"{whose}{left}, idle for {duration(max(unfinished.idle_ms, 0))}"
 
 
 def _state(context: Context, unfinished: Unfinished) -> tuple[Severity, str]:
     verdict = unfinished.verdict
-    if verdict.standing is TransactionStanding.DECIDED:
-        return Severity.WARNING, "decided by its coordinator, but its marker is not in this log yet"
     if verdict.entry is None:
         return Severity.WARNING, "open at the end of the log"
+    if verdict.standing is TransactionStanding.DECIDED:
+        return Severity.WARNING, "decided by its coordinator, but its marker is not in this log yet"
+    timeout = duration(verdict.entry.value.timeout_ms)
+    if _is_overdue(context, unfinished):
+        return Severity.WARNING, f"ongoing beyond its timeout of {timeout}"
+    return Severity.NOTE, "ongoing within its timeout"
+
+
+def _is_overdue(context: Context, unfinished: Unfinished) -> bool:
+    """Return whether the coordinator should have aborted what it says is ongoing."""
+    verdict = unfinished.verdict
+    if verdict.entry is None or verdict.standing is TransactionStanding.DECIDED:
+        return False
     value = verdict.entry.value
     # a text of kafka-dump-log may not show when it began: no later than its last change
     begun = value.start_timestamp if value.start_timestamp >= 0 else value.last_update_timestamp
-    if context.now_ms - begun > value.timeout_ms:
-        return Severity.WARNING, f"ongoing beyond its timeout of {duration(value.timeout_ms)}"
-    return Severity.NOTE, "ongoing within its timeout"
+    return context.now_ms - begun > value.timeout_ms
+
+
+def _at_the_coordinator(context: Context, unfinished: Unfinished) -> Sequence[str]:
+    """Return the commands that ask the coordinator, and the one that makes it abort what is overdue (KAFKA-19003)."""
+    transactions, entry = f"kafka-transactions.sh {context.bootstrap_arguments}", unfinished.verdict.entry
+    if entry is None:
+        return (f"{transactions} find-hanging --topic {context.topic} --partition {context.partition}",)
+    transactional_id = quote_text(entry.transactional_id)
+    describe = f"{transactions} describe --transactional-id {transactional_id}"
+    if not _is_overdue(context, unfinished):
+        return (describe,)
+    return describe, f"{transactions} forceTerminateTransaction --transactionalId {transactional_id}"

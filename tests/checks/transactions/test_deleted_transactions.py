@@ -60,7 +60,7 @@ def test_one_that_its_coordinator_is_at_is_open(tmp_path):
     states = [state("long", ONGOING, [("a", 0)], producer_id=7, epoch=3, timeout_ms=900_000)]
     (found,), stable = audited(tmp_path, kept(), (110, [OPEN]), states=states)
     assert (found.code, found.severity.value, stable) == ("KA302", "note", FIRST)
-    assert "is ongoing within its timeout (no record of it is left" in found.message
+    assert "is ongoing within its timeout (transactional id 'long', no record of it is left" in found.message
 
 
 def test_batches_that_are_left_belong_to_the_transaction_that_began_before_them(tmp_path):

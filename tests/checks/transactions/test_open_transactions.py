@@ -62,11 +62,12 @@ def test_each_has_its_own_timeout(after_ms, severities, tmp_path):
 def test_how_an_overdue_transaction_is_put(tmp_path):
     slow, fast = audited(tmp_path, TIMEOUTS, TWO, 5 * MINUTE)
     assert slow.message == (
-        "the transaction of producer 7 that starts at offset 0 is ongoing within its timeout (1 record, idle for 5 min)"
+        "the transaction of producer 7 that starts at offset 0 is ongoing within its timeout "
+        "(transactional id 'slow', 1 record, idle for 5 min)"
     )
     assert fast.message == (
         "the transaction of producer 8 that starts at offset 1 is ongoing beyond its timeout of 2 min "
-        "(2 records, idle for 5 min)"
+        "(transactional id 'fast', 2 records, idle for 5 min)"
     )
     assert (slow.evidence["transactional_id"], fast.evidence["transactional_id"]) == ("slow", "fast")
 

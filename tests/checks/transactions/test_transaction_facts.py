@@ -90,7 +90,7 @@ def test_all_that_is_known_of_an_open_transaction():
     }
     assert [each.innocent for each in found.explanations] == [True, False]
     assert list(found.next) == [
-        f"kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging {HERE}",
+        "kafka-transactions.sh --bootstrap-server HOST:9092 describe --transactional-id t",
         f"{TIMELINE} --now 2023-11-14T22:14:20.000Z",
     ]
 
@@ -98,6 +98,7 @@ def test_all_that_is_known_of_an_open_transaction():
 def test_what_is_not_known_of_it():
     first = opened(coordinator_epoch=-1, marker_offset=-1, first_timestamp=-1)
     (found,) = reported(open_transaction, first, context=replace(context(), log_end_offset=None))
+    assert found.next[0] == f"kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging {HERE}"
     assert found.impact == Impact(last_stable_offset=40)
     assert (found.severity.value, found.evidence["coordinator"]) == ("warning", "unknown")
     unknown = (
@@ -142,10 +143,26 @@ def test_only_the_oldest_of_several_is_the_last_stable_offset():
 )  # fmt: skip
 def test_how_far_it_is(value, now, severity, text):
     (found,) = reported(open_transaction, opened(last_timestamp=now - 3000), context=context(value, now=now))
+    whose = "" if value is None else "transactional id 't', "
     assert (found.severity.value, found.message) == (
         severity,
-        f"the transaction of producer 7 that starts at offset 40 is {text} (3 records, idle for 3.0 s)",
+        f"the transaction of producer 7 that starts at offset 40 is {text} ({whose}3 records, idle for 3.0 s)",
     )
+
+
+def test_only_what_is_overdue_is_to_be_terminated():
+    """The id is whatever a client made up: it is quoted for a shell."""
+    entry = CoordinatorEntry("t;rm -rf $HOME", state(), 9)
+    view = CoordinatorView({7: entry}, True, True)
+    tool = "kafka-transactions.sh --bootstrap-server HOST:9092"
+    describe = f"{tool} describe --transactional-id 't;rm -rf $HOME'"
+    for now, commands in (
+        (AT + MINUTE, [describe]),
+        (AT + MINUTE + 1, [describe, f"{tool} forceTerminateTransaction --transactionalId 't;rm -rf $HOME'"]),
+    ):
+        at_a_time = replace(CONTEXT, coordinator=view, now_ms=now, log_end_offset=100)
+        (found,) = reported(open_transaction, opened(last_timestamp=AT), context=at_a_time)
+        assert list(found.next[:-1]) == commands
 
 
 def test_a_batch_from_the_future_is_not_idle():
