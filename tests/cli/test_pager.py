@@ -187,7 +187,7 @@ def test_a_text_of_which_the_reader_has_seen_enough_is_dropped(terminal, tmp_pat
     script.chmod(0o755)
     begun = []
 
-    class Waited(subprocess.Popen):
+    class Waited(subprocess.Popen[str]):
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options)
             begun.append(self)
@@ -197,6 +197,7 @@ def test_a_text_of_which_the_reader_has_seen_enough_is_dropped(terminal, tmp_pat
     with redirect_stdout(terminal), paged({"PAGER": str(script)}):
         sys.stdout.write(LONG)
         (process,) = begun
+        assert process.stdin is not None
         with suppress(BrokenPipeError):
             process.stdin.close()  # a further write would be an error
         sys.stdout.write("more\n")

@@ -27,12 +27,10 @@ def _defaults(package: str) -> Iterator[tuple[str, object]]:
                 continue
             if issubclass(kind, Struct):
                 defaults = kind.__struct_defaults__
-                fields = zip(
-                    kind.__struct_fields__[len(kind.__struct_fields__) - len(defaults) :], defaults, strict=True
-                )
+                fields = dict(zip(reversed(kind.__struct_fields__), reversed(defaults), strict=False))
             else:
-                fields = getattr(kind, "_field_defaults", {}).items()
-            yield from ((f"{name}.{field}", value) for field, value in fields if isinstance(value, int))
+                fields = getattr(kind, "_field_defaults", {})
+            yield from ((f"{name}.{field}", value) for field, value in fields.items() if isinstance(value, int))
 
 
 @pytest.mark.parametrize("package", PACKAGES)
