@@ -87,7 +87,7 @@ class Capture:
         self._stop = threading.Event()
         self._parts: list[PartitionCapture] = []
         self._topics = {topic.topic: topic for topic in topics}
-        self._saved = 0.0
+        self._saved = time.monotonic()
         rate = request.max_bytes_per_second
         self._throttle = None if rate is None else Throttle(rate)
         data = directory.read(CAPTURE_ACCOUNT)
@@ -162,7 +162,7 @@ class Capture:
             )
             return {}
 
-    def _guarded(self, part: PartitionCapture, do: Callable[[PartitionCapture], None]) -> bool:
+    def _guarded(self, part: PartitionCapture, do: Callable[[PartitionCapture], None]) -> None:
         """Do something with a partition; what the broker or its log has against it goes to its account."""
         account, before = part.account, part.account.problem
         try:
@@ -172,9 +172,8 @@ class Capture:
             if account.problem != before:
                 self._progress.problem(account.name, account.problem)
             part.ended = isinstance(error, CaptureError)
-            return False
-        account.problem = None
-        return True
+        else:
+            account.problem = None
 
     def _to_the_end(self, part: PartitionCapture) -> None:
         """Capture one partition up to the high watermark it has now."""
@@ -215,13 +214,9 @@ class Capture:
     def _follow(self) -> None:
         """Go from partition to partition until stopped; what grew is in its place whenever there is nothing more."""
         while not self._stop.is_set():
-            came = 0
-            for part in self._parts:
-                if part.ended or self._stop.is_set():
-                    continue
-                came += self._follow_one(part)
+            came = [self._follow_one(part) for part in self._parts if not (part.ended or self._stop.is_set())]
             self._save_sometimes()
-            if not came:
+            if not any(came):
                 self._stop.wait(_IDLE_SECONDS)
 
     def _follow_one(self, part: PartitionCapture) -> int:
@@ -255,12 +250,15 @@ class Capture:
 
     def _save(self) -> None:
         """Write the account and the files of the log directory. What a checkpoint says is in its place already."""
-        settled = {part.account.name: part.checkpoint() for part in self._parts}
-        write_checkpoints(self._directory, self.account, settled)
+        for part in self._parts:
+            part.checkpoint()
+        write_checkpoints(self._directory, self.account)
         write_identity(self._directory, self.account)
         self._directory.write(self.account.text(), CAPTURE_ACCOUNT)
         self._saved = time.monotonic()
 
 
 def _now() -> str:
-    return rfc3339(time.time_ns() // 1_000_000) or ""
+    now = rfc3339(time.time_ns() // 1_000_000)
+    assert now is not None
+    return now

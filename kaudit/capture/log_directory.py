@@ -1,32 +1,28 @@
 """The files beside the segments of a capture: checkpoints, and whose log directory it is (LogManager, CheckpointFile)."""
 
-from collections.abc import Mapping
-
 from kaudit.capture.account import Account, PartitionAccount
 from kaudit.capture.directory import CaptureDirectory
 from kaudit.capture.partition import RETENTION
-from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.checkpoint_text import meta_properties, offset_checkpoint, partition_metadata
 from kaudit.formats.sidefiles.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     MetaProperties,
     PartitionMetadata,
     PartitionOffset,
-    parse_partition_metadata,
 )
 from kaudit.source.discover import CLEANER_CHECKPOINT, LOG_START_CHECKPOINT, META_PROPERTIES, PARTITION_METADATA
 
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 
 
-def write_checkpoints(directory: CaptureDirectory, account: Account, settled: Mapping[str, int]) -> None:
-    """Write the four offset checkpoints. `settled` gives the ends of partitions that are being captured, by name.
+def write_checkpoints(directory: CaptureDirectory, account: Account) -> None:
+    """Write the four offset checkpoints.
 
     As a broker's: the log start only where the first segment begins before it, the cleaner's offset only where
     compaction has been at work.
     """
     captured = [part for part in account.partitions if part.next_offset >= 0]
-    ends = [(part, min(settled.get(part.name, part.next_offset), part.next_offset)) for part in captured]
+    ends = [(part, part.recovery_point) for part in captured]
     starts = [(part, log_start(part)) for part in captured]
     rows = {
         RECOVERY_POINT_CHECKPOINT: ends,
@@ -56,12 +52,5 @@ def write_identity(directory: CaptureDirectory, account: Account) -> None:
 
 def write_partition_metadata(directory: CaptureDirectory, account: PartitionAccount) -> None:
     """Write partition.metadata where the topic has an id (since 2.8)."""
-    if account.topic_id is None:
-        return
-    text = partition_metadata(PartitionMetadata(0, account.topic_id))
-    try:
-        parse_partition_metadata(text.encode())
-    except WireError:
-        return  # all zeros: the cluster gives topics no ids
-    if directory.read(account.name, PARTITION_METADATA) is None:
-        directory.write(text, account.name, PARTITION_METADATA)
+    if account.topic_id is not None:
+        directory.write(partition_metadata(PartitionMetadata(0, account.topic_id)), account.name, PARTITION_METADATA)

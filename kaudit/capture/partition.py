@@ -35,7 +35,6 @@ class PartitionCapture:
         self._partition = TopicPartition(account.topic, account.partition)
         self._compacted = "compact" in config.get("cleanup.policy", "")
         self._writer = SegmentWriter(directory, account.name, int(config.get("segment.bytes", DEFAULT_SEGMENT_BYTES)))
-        self._recovery_point = account.recovery_point
         self.account = account
         self.epochs = LeaderEpochs(directory, account.name)
         self.end_offset = -1
@@ -72,25 +71,23 @@ class PartitionCapture:
 
     def _take_up(self) -> None:
         account, writer = self.account, self._writer
-        known = account.next_offset
         try:
-            for frame in writer.take_up(self._recovery_point):
-                self._account_for(frame, known)
+            for frame in writer.take_up(account.recovery_point):
+                self._account_for(frame)
         except NotABatchError as error:
             raise CaptureError(
                 f"a segment holds at byte {error.position} what is not a batch ({error}): it is not as kaudit left it"
             ) from None
         if writer.next_offset is not None:
-            account.first_offset = writer.first_offset if account.first_offset < 0 else account.first_offset
             account.next_offset = writer.next_offset
         else:
             account.next_offset = account.first_offset = -1
         account.bytes = writer.written
 
-    def _account_for(self, frame: Frame, known: int) -> None:
-        """Note a batch's epoch, and unless its offset is below `known` the offsets missing before it."""
+    def _account_for(self, frame: Frame) -> None:
+        """Note a batch's epoch, and the offsets missing before it."""
         account = self.account
-        if frame.base_offset >= known >= 0 and frame.base_offset > account.next_offset:
+        if frame.base_offset > account.next_offset:
             self._gap(account.next_offset, frame.base_offset - 1)
         # compaction may have removed the first batches of the first epoch
         self.epochs.add(frame.leader_epoch, frame.base_offset if self.epochs.latest >= 0 else account.first_offset)
@@ -104,11 +101,10 @@ class PartitionCapture:
         """Raise CaptureError where the log ends before what was captured: an unclean election has truncated it."""
         account = self.account
         if self._node is None and account.leader_epoch >= 0:
-            epoch = end = -1
             with suppress(UnsupportedRequestError, AccessDeniedError):
                 epoch, end = self._client.epoch_end_offset(self._partition, account.leader_epoch)
-            if epoch >= 0 and end < account.next_offset:
-                raise self._truncated(end)
+                if epoch >= 0 and end < account.next_offset:
+                    raise self._truncated(end)
         if self.end_offset < account.next_offset:
             self.step()  # a high watermark may be behind for a while, a log end may not
 
@@ -168,7 +164,7 @@ class PartitionCapture:
         writer.grow()
         writer.append(data, batches)
         for frame in batches:
-            self._account_for(frame, 0)
+            self._account_for(frame)
         account.bytes = writer.written
 
     def _gap(self, first: int, last: int) -> None:
@@ -189,21 +185,19 @@ class PartitionCapture:
     def publish(self, *, grows_on: bool) -> None:
         """Put what grows in its place. Without `grows_on` that was all for this run."""
         account, writer = self.account, self._writer
-        if writer.base_offset is None and account.next_offset >= 0:
+        if writer.base_offset is None:
             writer.begin_empty(account.next_offset)
         writer.publish(grows_on=grows_on)
         self.whole = not grows_on
 
-    def checkpoint(self) -> int:
-        """Write the epochs as far as segments are in their places, and return how far: what checkpoints may say."""
+    def checkpoint(self) -> None:
+        """Note how far segments are in their places, and write the epochs as far."""
         account, writer = self.account, self._writer
-        if not self.prepared:
-            return max(account.next_offset, 0)
-        settled = account.next_offset if self.whole or writer.base_offset is None else writer.base_offset
-        account.recovery_point = settled
-        account.first_segment = writer.first_offset
-        self.epochs.write(settled)
-        return settled
+        if self.prepared:
+            last = writer.base_offset
+            account.recovery_point = account.next_offset if self.whole or last is None else last
+            account.first_segment = writer.first_offset
+            self.epochs.write(account.recovery_point)
 
     def ask_epochs(self) -> None:
         """Take the leader's epochs, those without batches too. A follower is not asked: it has those of its batches."""

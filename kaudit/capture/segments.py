@@ -51,14 +51,14 @@ class SegmentWriter:
                 for _, frame in _walk(self._directory.pieces(self._partition, base)):
                     yield frame
                     self._end = frame.last_offset + 1
-        yield from self._take_up_growing({base for base, _ in self._placed})
+        yield from self._take_up_growing()
         self.next_offset = None if self.base_offset is None else self._end
 
-    def _take_up_growing(self, placed: set[int]) -> Iterator[Frame]:
+    def _take_up_growing(self) -> Iterator[Frame]:
         for base in self._directory.growing(self._partition):
             file = self._directory.growing_file(self._partition, base)
             whole = 0
-            for position, frame in _walk(_pieces(file)) if base not in placed else ():
+            for position, frame in _walk(_pieces(file)):
                 yield frame
                 whole, self._end = position, frame.last_offset + 1
             if not whole:
@@ -87,9 +87,9 @@ class SegmentWriter:
         for frame in batches:
             if not self._grows or self._is_full(frame, end - start):
                 self._write(view[start:end])
+                assert self.next_offset is not None
                 # the first batch after the log start may begin before it
-                expected = frame.base_offset if self.next_offset is None else min(self.next_offset, frame.base_offset)
-                self._begin(max(expected, self._end))
+                self._begin(max(min(self.next_offset, frame.base_offset), self._end))
                 start = frame.start
             elif start == end:
                 start = frame.start
@@ -99,8 +99,7 @@ class SegmentWriter:
 
     def _is_full(self, frame: Frame, pending: int) -> bool:
         assert self.base_offset is not None
-        size = self.size + pending
-        too_large = size + frame.end - frame.start > self._segment_bytes and size > 0
+        too_large = self.size + pending + frame.end - frame.start > self._segment_bytes
         return too_large or frame.last_offset - self.base_offset > _MOST_RELATIVE_OFFSET
 
     def _write(self, data: memoryview) -> None:

@@ -96,8 +96,7 @@ def tasks(layouts: Mapping[str, Layout], moments: Sequence[Moments] = ()) -> lis
 
 
 def _held_by(holders: Collection[str], moments: Sequence[Moments]) -> list[Moments]:
-    own = [replace(entry, replicas=tuple(name for name in entry.replicas if name in holders)) for entry in moments]
-    return [entry for entry in own if len(entry.replicas) > 1]
+    return [replace(entry, replicas=tuple(name for name in entry.replicas if name in holders)) for entry in moments]
 
 
 def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> ComparedPartition:

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from kaudit.diff.columns import Columns, cleaned
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 
+_NOTHING_READ = int(np.iinfo(np.int64).min)
+
 
 class Conflict(Struct, frozen=True):
     """Rows of the two windows, or None for a batch of an earlier window, that hold the same offset differently."""
@@ -26,8 +28,8 @@ class PairCompare(Struct):
     """Compares windows that cover the same offsets, in ascending order. `compacted`: for batches of magic 0 and 1."""
 
     compacted: bool
-    _left_reached: int = -1
-    _right_reached: int = -1
+    _left_reached: int = _NOTHING_READ
+    _right_reached: int = _NOTHING_READ
 
     def feed(self, left: Columns, right: Columns) -> Conflict | None:
         """Compare the next window of both; return the first conflict."""
@@ -36,9 +38,9 @@ class PairCompare(Struct):
         if not _same(left, right):
             conflict = self._first_conflict(left, right)
         if len(bases):
-            self._left_reached = max(self._left_reached, int(left["last_offset"][-1]))
+            self._left_reached = int(left["last_offset"][-1])
         if len(others):
-            self._right_reached = max(self._right_reached, int(right["last_offset"][-1]))
+            self._right_reached = int(right["last_offset"][-1])
         return conflict
 
     def _first_conflict(self, left: Columns, right: Columns) -> Conflict | None:
@@ -78,10 +80,8 @@ class PairCompare(Struct):
 
 
 def _same(left: Columns, right: Columns) -> bool:
-    return len(left["base_offset"]) == len(right["base_offset"]) and all(
-        np.array_equal(left[name], right[name])
-        for name in ("base_offset", "last_offset", "crc", "leader_epoch", "magic")
-    )
+    names = ("base_offset", "last_offset", "crc", "leader_epoch", "magic")
+    return all(np.array_equal(left[name], right[name]) for name in names)
 
 
 def _overlap(rows: Columns, others: Columns, reached: int, *, swapped: bool) -> list[Conflict]:
@@ -95,13 +95,11 @@ def _overlap(rows: Columns, others: Columns, reached: int, *, swapped: bool) -> 
     before = np.searchsorted(others["base_offset"], bases, side="left") - 1
     covered = np.full(len(bases), reached, dtype=np.int64)
     inside = before >= 0
-    covered[inside] = np.maximum(others["last_offset"][before[inside]], reached)
+    covered[inside] = others["last_offset"][before[inside]]
     hit = np.flatnonzero(covered >= bases)
     if not len(hit):
         return []
     first = int(hit[0])
-    other = (
-        int(before[first]) if before[first] >= 0 and int(others["last_offset"][before[first]]) >= bases[first] else None
-    )
+    other = int(before[first]) if inside[first] else None
     pair = (other, first) if swapped else (first, other)
     return [Conflict(int(bases[first]), *pair)]

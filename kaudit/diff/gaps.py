@@ -28,6 +28,14 @@ class Gap(NamedTuple):
     position: int
 
 
+class _Reached(NamedTuple):
+    """Where batches so far end: at byte `end` of `segment`, and which offset follows."""
+
+    segment: int
+    end: int
+    next_offset: int
+
+
 class ReplicaGaps:
     """Follows one copy's valid batches in offset order. `compacted`: it has more gaps than a log gets by accident, or traces."""
 
@@ -35,31 +43,30 @@ class ReplicaGaps:
         self.gaps: list[Gap] = []
         self.compacted = False
         self._segments = segments
-        self._segment, self._end = 0, 0
-        self._next_offset: int | None = None
+        self._reached: _Reached | None = None
 
     def feed(self, segment: int, rows: Columns) -> None:
         """Take the next batches, of one segment."""
         self.compacted = self.compacted or bool(cleaned(rows, slice(None)).any())
         bases, lasts = rows["base_offset"], rows["last_offset"]
         positions, ends = rows["position"], rows["position"] + rows["size"]
-        first = self._next_offset if self._next_offset is not None else int(bases[0])
-        expected = np.concatenate(([first], lasts[:-1] + 1))
+        before = self._reached or _Reached(segment, int(positions[0]), int(bases[0]))
+        expected = np.concatenate(([before.next_offset], lasts[:-1] + 1))
         # a compressed wrapper of magic 0 or 1 names its last offset
         missing = np.flatnonzero((bases > expected) & (rows["record_count"] >= 0))
         self.compacted = self.compacted or len(self.gaps) + len(missing) > _MOST_GAPS
         for index in missing[: _MOST_GAPS - len(self.gaps)].tolist():
             position = int(positions[index])
-            cut = int(ends[index - 1]) == position if index else self._joins(segment, position)
+            cut = int(ends[index - 1]) == position if index else self._joins(before, segment, position)
             self.gaps.append(Gap(int(expected[index]), int(bases[index]) - 1, cut, segment, position))
-        self._segment, self._end, self._next_offset = segment, int(ends[-1]), int(lasts[-1]) + 1
+        self._reached = _Reached(segment, int(ends[-1]), int(lasts[-1]) + 1)
 
-    def _joins(self, segment: int, position: int) -> bool:
+    def _joins(self, before: _Reached, segment: int, position: int) -> bool:
         """Return whether no bytes lie between the batches so far and byte `position` of a segment."""
-        if segment == self._segment:
-            return position == self._end
-        between = sum(file.size for file in self._segments[self._segment : segment])
-        return position == 0 and between == self._end
+        if segment == before.segment:
+            return position == before.end
+        between = sum(file.size for file in self._segments[before.segment : segment])
+        return position == 0 and between == before.end
 
 
 class Held(NamedTuple):

@@ -12,6 +12,7 @@ from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records_crc import records_crcs
 from kaudit.model.batch import Batches
+from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.replicas import MissingRecords, MomentChange, PartitionComparison, Relation
 from kaudit.source.layout import PartitionDirectory
 
@@ -57,7 +58,7 @@ def missing_records(
             acknowledged = np.clip(high_watermark - batches["base_offset"], 0, count)
         below += int(acknowledged[lost].sum())
         unsequenced += int((count - acknowledged)[lost & (batches["producer_id"] < 0)].sum())
-        times = batches["max_timestamp"][lost & (batches["max_timestamp"] >= 0)]
+        times = batches["max_timestamp"][lost & (batches["max_timestamp"] > NO_TIMESTAMP)]
         if len(times):
             first, last = min(first, int(times.min())), max(last, int(times.max()))
     return MissingRecords(records, below, elsewhere, unsequenced, max(last - first, 0))

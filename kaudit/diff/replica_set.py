@@ -55,7 +55,7 @@ def read_side_by_side(
         for reader in readers.values():
             reader.fill()
         running = [reader for reader in readers.values() if not reader.ended]
-        if not running and not any(len(reader.pending["base_offset"]) for reader in readers.values()):
+        if not running:
             return parted, last
         until = min((int(reader.pending["last_offset"][-1]) for reader in running), default=_NO_BOUND)
         windows = {name: reader.take(until) for name, reader in readers.items()}

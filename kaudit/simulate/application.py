@@ -59,7 +59,6 @@ class Application:
         self._transaction: tuple[int, int] | None = None
         self._aborting_deliberately = False
         self._committing = False
-        self._initialization_repeated = False
         self._failed = False
         self._clock_offset_ms = 0
 
@@ -99,7 +98,7 @@ class Application:
             producer.transactions.on_change = self._if_session_lasts(self._state_changed)
             producer.transactions.initialize()
         else:
-            self._send_burst(session)
+            self._send_burst()
 
     def _if_session_lasts(self, action: Callable[[], None]) -> Callable[[], None]:
         """Return a callback that schedules `action` right after the current event, if the session still lasts."""
@@ -151,10 +150,12 @@ class Application:
         producer.resume()
 
     # -- records -----------------------------------------------------------------------------------------------------
-    def _send_burst(self, session: int) -> None:
+    def _send_burst(self) -> None:
         """Send a burst and schedule the next one."""
-        if session != self.sessions or self.producer is None or self._failed:
+        assert self.producer is not None
+        if self._failed:
             return
+        session = self.sessions
         last = self._session_end if self._transaction is None else self._transaction[1] + 1
         for _ in range(self.spec.burst):
             if self._next >= last:
@@ -162,9 +163,7 @@ class Application:
             self.producer.send(self._partitions[self._next % len(self._partitions)], self._payload, self._next)
             self._next += 1
         if self._next < last:
-            self._clock.after(
-                self.spec.every_ms, partial(self._if_current, session, partial(self._send_burst, session))
-            )
+            self._clock.after(self.spec.every_ms, partial(self._if_current, session, self._send_burst))
         elif self._transaction is not None:
             assert self.spec.transaction is not None
             self._clock.after(self.spec.transaction.pause_ms, partial(self._if_current, session, self._end_as_planned))
@@ -185,8 +184,8 @@ class Application:
     def _state_changed(self) -> None:
         """React to the state the producer is in now."""
         producer = self.producer
-        if producer is None or producer.transactions is None:
-            return
+        assert producer is not None
+        assert producer.transactions is not None
         match producer.transactions.state:
             case TransactionManagerState.READY:
                 self._ready(producer)
@@ -218,13 +217,12 @@ class Application:
         self._transaction = (self._next, min(self._next + spec.transaction.records, spec.records) - 1)
         self._committing = False
         producer.transactions.begin()
-        session = self.sessions
-        self._clock.after(spec.every_ms, partial(self._if_current, session, partial(self._send_burst, session)))
+        self._clock.after(spec.every_ms, partial(self._if_current, self.sessions, self._send_burst))
 
     def _end_as_planned(self) -> None:
         producer = self.producer
-        if producer is None or producer.transactions is None or self._transaction is None:
-            return
+        assert producer is not None
+        assert producer.transactions is not None
         if producer.transactions.state is not TransactionManagerState.IN_TRANSACTION:
             return
         assert self.spec.transaction is not None
@@ -240,9 +238,8 @@ class Application:
 
     def _repeat_initialization(self) -> bool:
         """Call initTransactions as often as the scenario asks before the first record; return whether to wait for it."""
-        if self.sessions > 1 or self.spec.initializations <= 1 or self._initialization_repeated:
+        if self.sessions > 1 or self.spec.initializations <= 1:
             return False
-        self._initialization_repeated = True
         config = self.spec.config
         request = InitProducerIdRequest(
             config.transactional_id,

@@ -359,7 +359,7 @@ class Connection:
         self._channel = None
 
     def _keep_unread(self) -> None:
-        if self._channel is not None and self._channel.inbound and not self._broker.is_running:
+        if self._channel is not None and self._channel.inbound:
             self._unread.append(self._channel)
 
     # -- trace ----------------------------------------------------------------------------------------------------------

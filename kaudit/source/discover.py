@@ -1,6 +1,7 @@
 """Finding partitions and segments under the given paths. Only names, sizes and checkpoints: no Kafka semantics."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -487,7 +488,7 @@ def _with_replicas(partitions: Sequence[PartitionDirectory]) -> Iterator[Partiti
     directories = sorted({entry.log_dir for entry in partitions})
     parts = {text: Uri.parse(text).parts() for text in directories}
     names: dict[str, str] = {}
-    for depth in range(1, max((len(entry) for entry in parts.values()), default=0) + 1):
+    for depth in count(1):
         names = {text: "/".join(entry[-depth:]) for text, entry in parts.items()}
         if len(set(names.values())) == len(set(parts.values())):
             break

@@ -48,7 +48,7 @@ class Listing:
 
     def below(self, directories: Sequence[Uri]) -> Iterator[Listed]:
         """List directories in their order: one when it is asked for, or, of a store, many at a time."""
-        if len(directories) < 2 or not self._files.is_remote:
+        if not self._files.is_remote:
             yield from map(self._list, directories)
             return
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - local paths need not wait for it
@@ -64,7 +64,7 @@ class Listing:
             entries = self._entries(directory)
         except OSError as error:
             return Listed(directory, identity, error=error)
-        has_file = any(entry.name == self._name and not entry.is_directory for entry in entries)
+        has_file = any(entry.name == self._name for entry in entries)
         return Listed(directory, identity, entries, side_file=side_file(directory / self._name) if has_file else None)
 
     def _entries(self, directory: Uri) -> Sequence[FileStatus]:

@@ -40,8 +40,9 @@ class LocalFileSystem:
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name; sizes are asked for where they matter, each is a system call."""
         with os.scandir(uri.path) as found:
-            entries = [FileStatus(entry.name, _is_directory(entry)) for entry in islice(found, DIRECTORY_ENTRIES + 1)]
-        if len(entries) > DIRECTORY_ENTRIES:
+            entries = [FileStatus(entry.name, _is_directory(entry)) for entry in islice(found, DIRECTORY_ENTRIES)]
+            is_longer = next(found, None) is not None
+        if is_longer:
             raise OSError(errno.EFBIG, f"more than {DIRECTORY_ENTRIES} files in one directory", uri.path)
         return sorted(entries, key=lambda entry: entry.name)
 

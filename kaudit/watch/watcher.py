@@ -82,9 +82,8 @@ class Watcher:
         self._closing: dict[str, Due] = {}
         self._unclosed: set[str] = set()
         self._unjudged = False
-        self._try_again_at = 0.0
         self._goes_on_from = memory.grown_ms
-        self._judged_at = self._looked_at = time.monotonic()
+        self._judged_at = self._looked_at = self._try_again_at = time.monotonic()
 
     @property
     def parts(self) -> list[PartitionAudit]:

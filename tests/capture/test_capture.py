@@ -7,8 +7,12 @@ import os
 import struct
 import threading
 import time
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
+import hdfs_native
 import pytest
+from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
 
 from kaudit.capture.account import Missing, PartitionAccount
 from kaudit.capture.capture import Capture, CaptureRequest, require_there
@@ -18,9 +22,11 @@ from kaudit.source.kafka.client import KafkaClient
 from kaudit.source.kafka.failures import UnknownTopicError
 from tests.logs import data
 from tests.source.kafka.fake_broker import FETCH, OFFSET_FOR_LEADER_EPOCH, FakeBroker
+from tests.source.test_stores import NameNode
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 ORDERS = ("orders", 0)
+TOPIC_AUTHORIZATION_FAILED = 29
 
 
 @pytest.fixture(autouse=True)
@@ -52,13 +58,14 @@ class Progress:
         self.stop = threading.Event()
         self.stop_after = stop_after
         self.problems = []
-        self.offsets = self.total = 0
+        self.offsets = self.total = self.bytes = 0
 
     def start(self, offsets):
         self.total += offsets
 
     def advance(self, offsets, size_in_bytes):
         self.offsets += offsets
+        self.bytes += size_in_bytes
         if self.stop_after is not None and size_in_bytes:
             self.stop_after -= 1
             if self.stop_after <= 0:
@@ -101,8 +108,8 @@ def offsets_of(target, name):
     return {(row.topic, row.partition): row.offset for row in rows}
 
 
-def epochs_of(target):
-    rows = parse_leader_epoch_checkpoint((target / "orders-0" / "leader-epoch-checkpoint").read_bytes()).rows
+def epochs_of(target, partition="orders-0"):
+    rows = parse_leader_epoch_checkpoint((target / partition / "leader-epoch-checkpoint").read_bytes()).rows
     return [(row.epoch, row.start_offset) for row in rows]
 
 
@@ -114,7 +121,6 @@ def test_segments_roll_where_the_brokers_would(broker, tmp_path):
     }  # fmt: skip
     (part,) = account.partitions
     assert (part.first_offset, part.next_offset, part.bytes, part.brokers, part.missing) == (0, 20, 10 * SIZE, [1], [])
-    assert account.runs[0].outcome == "complete"
     for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
         assert offsets_of(tmp_path, name) == {ORDERS: 20}
     assert (
@@ -132,6 +138,58 @@ def test_the_account_names_the_cluster_and_what_it_can_do(broker, tmp_path):
         "cluster_id": "fake", "features": broker.features, "from_replica": None, "kraft": True,
     }  # fmt: skip
     assert (tmp_path / "meta.properties").read_text().splitlines()[1:] == ["version=1", "node.id=1", "cluster.id=fake"]
+
+
+def test_the_account_keeps_what_decides_about_segments_and_of_each_run_when_it_was_and_what_it_took(broker, tmp_path):
+    broker.configs["orders"] |= {"retention.ms": "5000", "max.message.bytes": "7"}
+    began = datetime.now(UTC)
+    progress, after = Progress(), Progress()
+    capture(broker, tmp_path, progress=progress)
+    broker.logs[ORDERS] += batches(1, 20)
+    account = capture(broker, tmp_path, progress=after)
+    broker_default = {"cleanup.policy": "delete"}
+    assert account.topics == {"orders": {**broker_default, "segment.bytes": str(4 * SIZE), "retention.ms": "5000"}}
+    assert [(run.servers, run.outcome, run.bytes) for run in account.runs] == [
+        (broker.address, "complete", 10 * SIZE), (broker.address, "complete", SIZE),
+    ]  # fmt: skip
+    times = [datetime.fromisoformat(time) for run in account.runs for time in (run.started_at, str(run.ended_at))]
+    assert sorted(times) == times
+    assert began - timedelta(milliseconds=1) <= times[0] <= times[-1] <= datetime.now(UTC)
+    for told, offsets in ((progress, 20), (after, 2)):
+        assert (told.total, told.offsets, told.bytes) == (offsets, offsets, offsets // 2 * SIZE)
+
+
+def test_partition_metadata_is_written_where_the_cluster_gives_topics_ids(broker, tmp_path):
+    broker.topic_ids["orders"] = UUID("01234567-89ab-cdef-0123-456789abcdef")
+    for target in (tmp_path / "ids", tmp_path / "none"):
+        capture(broker, target)
+        broker.topic_ids["orders"] = UUID(int=0)
+    # Kafka's Uuid.toString: base64url without padding
+    text = "version: 0\ntopic_id: ASNFZ4mrze8BI0VniavN7w"
+    assert (tmp_path / "ids" / "orders-0" / "partition.metadata").read_text() == text
+    assert not (tmp_path / "none" / "orders-0" / "partition.metadata").exists()
+    broker.topic_ids["orders"] = UUID(int=7)  # since an upgrade to 2.8
+    assert capture(broker, tmp_path / "none").partitions[0].problem is None
+
+
+def test_a_topic_that_was_made_anew_is_another_one(broker, tmp_path):
+    broker.topic_ids["orders"] = UUID(int=7)
+    capture(broker, tmp_path)
+    broker.topic_ids["orders"] = UUID(int=8)
+    assert "the topic was deleted and created again" in str(capture(broker, tmp_path).partitions[0].problem)
+
+
+def test_a_replica_is_asked_for_what_it_holds(tmp_path):
+    with FakeBroker({ORDERS: batches(3), ("orders", 1): batches(3)}) as broker:
+        broker.replicas = {ORDERS: [1, 2], ("orders", 1): [1]}
+        request = CaptureRequest({"orders": None}, from_replica=2)
+        for _ in range(2):
+            held, other = capture(broker, tmp_path, request).partitions
+        assert not broker.asked(OffsetForLeaderEpochRequest)  # a follower does not answer it
+        with pytest.raises(OccupiedError, match="from replica 2"):
+            capture(broker, tmp_path)
+    assert (held.brokers, held.next_offset, held.problem) == ([2], 6, None)
+    assert (other.next_offset, other.problem) == (-1, "broker 2 holds no replica of it: [1] do")
 
 
 def test_an_empty_partition_has_an_empty_segment(tmp_path):
@@ -156,14 +214,39 @@ def test_a_log_start_inside_a_batch_is_in_its_checkpoint(broker, tmp_path):
 def test_runs_that_are_stopped_and_taken_up_make_the_same_files(broker, tmp_path, size):
     capture(broker, tmp_path / "at-once")
     in_pieces(broker, size)
-    for _ in range(12):
+    for run in range(1, 12):
         account = capture(broker, tmp_path / "pieces", progress=Progress(stop_after=1))
+        assert account.partitions[0].next_offset == min(run * (size // SIZE) * 2, 20)
         last = max(path.name for path in (tmp_path / "pieces" / "orders-0").glob("*.log"))
         assert account.partitions[0].next_offset >= int(last[:20])
     capture(broker, tmp_path / "pieces")
     assert segments(tmp_path / "pieces") == segments(tmp_path / "at-once")
     for name in ("recovery-point-offset-checkpoint", "orders-0/leader-epoch-checkpoint"):
         assert (tmp_path / "pieces" / name).read_text() == (tmp_path / "at-once" / name).read_text()
+
+
+def test_a_run_that_is_stopped_asks_about_no_further_partition(broker, tmp_path):
+    broker.logs["orders", 1] = batches(1)
+    account = capture(broker, tmp_path, progress=Progress(stop_after=1))
+    assert {own.partition for each in broker.asked(FetchRequest) for own in each.topics[0].partitions} == {0}
+    assert [part.next_offset for part in account.partitions] == [20, -1]
+    assert offsets_of(tmp_path, "recovery-point-offset-checkpoint") == {ORDERS: 20}
+    assert account.runs[0].outcome == "interrupted"
+
+
+@pytest.mark.parametrize(("seconds", "saved"), [(0, [0, 2, 4]), (60, [0, 0, 0])])
+def test_the_account_is_written_now_and_then_while_a_run_lasts(broker, tmp_path, monkeypatch, seconds, saved):
+    monkeypatch.setattr("kaudit.capture.capture._SAVE_SECONDS", seconds)
+    in_pieces(broker, SIZE)
+    found = []
+
+    class Reader(Progress):
+        def advance(self, offsets, size_in_bytes):
+            super().advance(offsets, size_in_bytes)
+            found.append(json.loads((tmp_path / "capture.json").read_text())["partitions"][0]["next_offset"])
+
+    capture(broker, tmp_path, progress=Reader(stop_after=3))
+    assert found == saved
 
 
 @pytest.mark.parametrize("whole", [3, 4])
@@ -175,6 +258,9 @@ def test_a_killed_run_is_taken_up_where_its_last_whole_batch_ends(broker, tmp_pa
     class Killer(Progress):
         def advance(self, offsets, size_in_bytes):
             super().advance(offsets, size_in_bytes)
+            placed = sum(len(content) // SIZE * 2 for content in segments(target).values())
+            if offsets_of(target, "recovery-point-offset-checkpoint")[ORDERS] > placed:
+                os._exit(8)
             if self.stop.is_set():
                 os._exit(9)
 
@@ -196,6 +282,44 @@ def test_a_killed_run_is_taken_up_where_its_last_whole_batch_ends(broker, tmp_pa
     assert epochs_of(target) == [(0, 0)]
 
 
+@pytest.mark.parametrize("torn", [b"", b"\0", batches(1)[0][:30]])
+def test_a_segment_that_was_only_begun_is_begun_again(broker, tmp_path, torn):
+    capture(broker, tmp_path)
+    (tmp_path / ".capturing").mkdir()
+    (tmp_path / ".capturing" / f"orders-0.{20:020}").write_bytes(torn)
+    broker.logs[ORDERS] += batches(3, 20)
+    capture(broker, tmp_path)
+    assert segments(tmp_path)[f"{24:020}.log"] == batches(1, 24)[0]
+    assert b"".join(segments(tmp_path).values()) == b"".join(broker.logs[ORDERS])
+
+
+def test_a_segment_is_named_after_the_end_of_the_one_before_it(tmp_path):
+    """Batches larger than a segment have one each, and what compaction removed looks like no missing file."""
+    logs = {ORDERS: [], ("orders", 1): [*batches(4), *batches(2, 10)]}
+    with FakeBroker(logs) as broker:
+        capture(broker, tmp_path)
+        broker.logs[ORDERS] = batches(2)
+        broker.configs["orders"] = {"segment.bytes": str(SIZE - 1), "cleanup.policy": "compact"}
+        capture(broker, tmp_path / "larger")
+        capture(broker, tmp_path)
+        broker.configs["orders"]["segment.bytes"] = str(4 * SIZE)
+        capture(broker, tmp_path / "gap")
+    for target in (tmp_path, tmp_path / "larger"):
+        assert segments(target) == {f"{0:020}.log": batches(1)[0], f"{2:020}.log": batches(1, 2)[0]}
+    assert list(segments(tmp_path / "gap", "orders-1")) == [f"{0:020}.log", f"{8:020}.log"]
+
+
+def test_what_a_broker_sends_again_is_not_captured_again(broker, tmp_path):
+    capture(broker, tmp_path / "at-once")
+    in_pieces(broker, 3 * SIZE)
+    capture(broker, tmp_path / "again", progress=Progress(stop_after=1))
+    broker.scripts[FETCH] = lambda request: broker.fetched(request, records=b"".join(broker.logs[ORDERS]))
+    progress = Progress()
+    capture(broker, tmp_path / "again", progress=progress)
+    assert segments(tmp_path / "again") == segments(tmp_path / "at-once")
+    assert progress.bytes == 7 * SIZE
+
+
 def test_ranges_that_are_missing_are_listed_up_to_a_thousand():
     account = PartitionAccount("orders", 0)
     account.miss(5, 6, "retention")
@@ -210,7 +334,9 @@ def test_retention_that_overtakes_is_in_the_account_and_moves_the_log_start(brok
     capture(broker, tmp_path)
     broker.logs[ORDERS] = batches(2, 30)
     broker.log_start[ORDERS] = 31
-    (part,) = capture(broker, tmp_path).partitions
+    progress = Progress()
+    (part,) = capture(broker, tmp_path, progress=progress).partitions
+    assert progress.bytes == 2 * SIZE
     assert [(each.first_offset, each.last_offset) for each in part.missing] == [(20, 30)]
     assert (part.first_offset, part.next_offset) == (0, 34)
     assert offsets_of(tmp_path, "log-start-offset-checkpoint") == {ORDERS: 31}
@@ -226,16 +352,30 @@ def test_gaps_are_compactions_in_a_compacted_topic_and_missing_in_another(tmp_pa
     assert orders.compacted_offsets == 0
     assert [(each.first_offset, each.last_offset) for each in orders.missing] == [(4, 9)]
     assert offsets_of(tmp_path, "cleaner-offset-checkpoint") == {("users", 0): 0}
+    assert offsets_of(tmp_path, "log-start-offset-checkpoint") == {}
 
 
 def test_epochs_are_the_leaders_those_without_batches_too(tmp_path):
-    with FakeBroker({ORDERS: [*batches(2, leader_epoch=2), *batches(3, 4, leader_epoch=5)]}) as broker:
-        broker.epochs[ORDERS] = [(2, 0), (4, 3), (5, 4), (7, 10)]
+    logs = {ORDERS: [*batches(2), *batches(3, 4, leader_epoch=5)], ("orders", 1): [], ("orders", 2): []}
+    logs["orders", 3] = [*batches(2, leader_epoch=-1)]
+    with FakeBroker(logs) as broker:
+        broker.epochs |= {ORDERS: [(0, 0), (4, 3), (5, 4), (7, 10)], ("orders", 1): [(3, 0)], ("orders", 3): [(-1, 0)]}
+        broker.log_start["orders", 2] = 5
         capture(broker, tmp_path / "asked")
         del broker.versions[OFFSET_FOR_LEADER_EPOCH]
         capture(broker, tmp_path / "not-asked")
-    assert epochs_of(tmp_path / "asked") == [(2, 0), (4, 3), (5, 4), (7, 10)]
-    assert epochs_of(tmp_path / "not-asked") == [(2, 0), (5, 4)]
+    assert epochs_of(tmp_path / "asked") == [(0, 0), (4, 3), (5, 4), (7, 10)]
+    assert [epochs_of(tmp_path / "asked", f"orders-{number}") for number in (1, 2, 3)] == [[(3, 0)], [(0, 5)], []]
+    assert epochs_of(tmp_path / "not-asked") == [(0, 0), (5, 4)]
+
+
+def test_epochs_that_the_leader_has_forgotten_since_stay(tmp_path):
+    with FakeBroker({ORDERS: [*batches(2, leader_epoch=2), *batches(3, 4, leader_epoch=5)]}) as broker:
+        broker.epochs[ORDERS] = [(2, 0), (5, 4)]
+        capture(broker, tmp_path)
+        broker.log_start[ORDERS], broker.epochs[ORDERS] = 6, [(5, 6), (8, 10)]
+        capture(broker, tmp_path)
+    assert epochs_of(tmp_path) == [(2, 0), (5, 4), (8, 10)]
 
 
 def test_a_log_that_was_truncated_since_is_another_one(broker, tmp_path):
@@ -246,11 +386,22 @@ def test_a_log_that_was_truncated_since_is_another_one(broker, tmp_path):
     account = capture(broker, tmp_path, progress=progress)
     assert "truncated to 12, and this capture holds offsets up to 19" in str(account.partitions[0].problem)
     assert progress.problems == [("orders-0", account.partitions[0].problem)]
+    broker.logs[ORDERS] += batches(10, 12, leader_epoch=1)
+    broker.epochs[ORDERS] = [(0, 0), (1, 12)]
+    assert "truncated to 12" in str(capture(broker, tmp_path).partitions[0].problem)
     del broker.versions[OFFSET_FOR_LEADER_EPOCH]
-    broker.logs[ORDERS] += batches(1, 12)
+    broker.logs[ORDERS] = batches(7)
     assert "truncated to 14" in str(capture(broker, tmp_path).partitions[0].problem)
     assert account.runs[-1].outcome == "incomplete"
     assert segments(tmp_path) == before
+
+
+def test_a_high_watermark_that_is_behind_for_a_while_is_no_truncation(broker, tmp_path):
+    capture(broker, tmp_path)
+    broker.high_watermark[ORDERS] = 16
+    progress = Progress()
+    (part,) = capture(broker, tmp_path, progress=progress).partitions
+    assert (part.problem, part.next_offset, part.high_watermark, progress.total) == (None, 20, 16, 0)
 
 
 def test_a_directory_of_something_else_is_left_alone(broker, tmp_path):
@@ -297,8 +448,9 @@ def test_nobody_else_writes_at_the_same_time(broker, tmp_path):
 def test_what_is_not_there_is_said(broker, tmp_path):
     with pytest.raises(UnknownTopicError):
         capture(broker, tmp_path / "topic", CaptureRequest({"nothing": None}))
-    with pytest.raises(UnknownTopicError, match="the topic has 1 partitions"):
+    with pytest.raises(UnknownTopicError, match="the topic has 1 partitions") as caught:
         capture(broker, tmp_path / "partition", CaptureRequest({"orders": [3]}))
+    assert caught.value.filename == "orders-3"
     with pytest.raises(OccupiedError, match=r"--from-replica 9: the cluster's brokers are \[1\]"):
         capture(broker, tmp_path / "replica", CaptureRequest({"orders": None}, from_replica=9))
     assert capture(broker, tmp_path / "replica").runs[0].outcome == "complete"
@@ -309,6 +461,8 @@ def test_what_is_not_there_is_said(broker, tmp_path):
     [
         (b"".join(batches(2)) + b"\xff" * 70, 2, "what is not a batch (magic -1"),
         (b"".join(batches(2)) + struct.pack(">qi", 4, 200) + b"\0" * 4 + b"\2" + b"\xff" * 300, 2, "not a batch (offsets 4 to 3)"),
+        (b"".join(batches(2)) + struct.pack(">qi", 2**63 - 1, 200) + b"\0" * 4 + b"\2" + b"\0" * 9 + b"\1" + b"\0" * 300, 2, "(offsets 9223372036854775807 to 9223372036854775808)"),
+        (b"".join(batches(2)) + b"\xff" * 17, 2, "what is not a batch (magic -1"),
         (batches(1)[0][:40], 0, "no whole batch"),
         (b"\0" * 100, 0, "what is not a batch"),
     ],
@@ -330,10 +484,23 @@ def test_a_broker_that_sends_nothing_does_not_hold_the_run_for_ever(broker, tmp_
     assert "nothing came for" in str(part.problem)
 
 
+def test_a_broker_that_sometimes_sends_nothing_is_waited_for(broker, tmp_path):
+    in_pieces(broker, 6 * SIZE)
+    whole, asked = broker.scripts[FETCH], []
+
+    def fetched(request):
+        asked.append(request)
+        return whole(request) if len(asked) % 2 == 0 else broker.fetched(request, records=b"")
+
+    broker.scripts[FETCH] = fetched
+    (part,) = capture(broker, tmp_path).partitions
+    assert (part.problem, part.next_offset, len(asked)) == (None, 20, 4)
+
+
 def test_one_partition_that_cannot_be_read_does_not_stop_the_others(tmp_path):
     with FakeBroker({ORDERS: batches(3), ("orders", 1): batches(3)}) as broker:
         broker.scripts[FETCH] = lambda request: broker.fetched(
-            request, error_code=29 if request.topics[0].partitions[0].partition == 0 else 0
+            request, error_code=0 if request.topics[0].partitions[0].partition else TOPIC_AUTHORIZATION_FAILED
         )
         progress = Progress()
         account = capture(broker, tmp_path, progress=progress)
@@ -341,21 +508,94 @@ def test_one_partition_that_cannot_be_read_does_not_stop_the_others(tmp_path):
     assert [name for name, _ in progress.problems] == ["orders-0"]
     assert b"".join(segments(tmp_path, "orders-1").values()) == b"".join(batches(3))
     assert account.runs[0].outcome == "incomplete"
+    assert offsets_of(tmp_path, "replication-offset-checkpoint") == {ORDERS: 0, ("orders", 1): 6}
 
 
-def test_following_takes_what_comes_and_puts_it_in_its_place(broker, tmp_path):
-    class Follower(Progress):
-        def advance(self, offsets, size_in_bytes):
-            super().advance(offsets, size_in_bytes)
-            if not size_in_bytes:
-                broker.logs[ORDERS] += batches(1, 2 * len(broker.logs[ORDERS]))
+class Followed(threading.Event):
+    """Set after so many waits for more, each of which begins with a call."""
 
-    progress = Follower(stop_after=4)
+    def __init__(self, *waited):
+        super().__init__()
+        self.waited = list(waited)
+
+    def wait(self, timeout=None):
+        assert timeout is not None
+        self.waited.pop(0)()
+        if not self.waited:
+            self.set()
+        return super().wait(0)
+
+
+def test_following_waits_when_nothing_came_and_all_there_is_is_in_its_place_then(broker, tmp_path):
+    in_pieces(broker, 2 * SIZE)
+    expected = []
+
+    def in_place():
+        expected.append(b"".join(broker.logs[ORDERS]))
+        assert b"".join(segments(tmp_path).values()) == expected[-1]
+        broker.logs[ORDERS] += batches(3, 2 * len(broker.logs[ORDERS]))
+
+    progress = Progress()
+    progress.stop = Followed(in_place, in_place, in_place)
     account = capture(broker, tmp_path, CaptureRequest({"orders": None}, follow=True), progress)
-    captured = b"".join(segments(tmp_path).values())
-    assert captured == b"".join(broker.logs[ORDERS][: len(captured) // SIZE])
-    assert len(captured) // SIZE >= 13
+    assert [len(content) for content in expected] == [10 * SIZE, 13 * SIZE, 16 * SIZE]
     assert account.runs[0].outcome == "complete"
+
+
+def test_a_store_gets_the_same_files_and_gives_a_segment_back_to_a_later_run_only(broker, tmp_path, monkeypatch):
+    read = []
+
+    class Store(NameNode):
+        def read(self, path):
+            read.append(path)
+            return super().read(path)
+
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(hdfs_native, "Client", lambda _: Store(tmp_path))
+    broker.configs["orders"] = {"segment.bytes": str(6 * SIZE)}
+    in_store, last = f"hdfs://{tmp_path.name}/store", f"/store/orders-0/{12:020}.log"
+
+    def more():
+        assert b"".join(segments(tmp_path / "store").values()) == b"".join(broker.logs[ORDERS])
+        broker.logs[ORDERS] += batches(1, 2 * len(broker.logs[ORDERS]))
+
+    progress = Progress()
+    progress.stop = Followed(more, more)  # what comes after the second call is for the next run
+    capture(broker, in_store, CaptureRequest({"orders": None}, follow=True), progress)
+    assert last not in read
+    capture(broker, in_store)
+    assert read.count(last) == 1
+    broker.logs[ORDERS] += batches(1, 24)
+    capture(broker, in_store)
+    assert read.count(last) == 1  # it is full
+    capture(broker, tmp_path / "at-once")
+    for path in ("*/*.log", "*/leader-epoch-checkpoint", "*-checkpoint"):
+        assert {
+            file.relative_to(tmp_path / "store"): file.read_bytes() for file in (tmp_path / "store").glob(path)
+        } == {file.relative_to(tmp_path / "at-once"): file.read_bytes() for file in (tmp_path / "at-once").glob(path)}
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_following_leaves_what_cannot_be_captured_and_takes_up_again_what_can(tmp_path, monkeypatch):
+    """Partition 0 is damaged, 1 cannot be read at first; 2 is silent for longer than a follower may lag behind."""
+    monkeypatch.setattr("kaudit.capture.capture._LAG_SECONDS", -1)
+    progress, answers = Progress(), []
+    with FakeBroker({("orders", partition): batches(3) for partition in range(3)}) as broker:
+
+        def fetched(request):
+            answers.append(request.topics[0].partitions[0].partition)
+            changes = {0: {"records": b"\0" * 99}, 2: {"records": b""} if answers.count(2) == 1 else {}}
+            return broker.fetched(request, **changes.get(answers[-1], {}))
+
+        broker.scripts[FETCH] = fetched
+        broker.errors["orders", 1] = TOPIC_AUTHORIZATION_FAILED
+        progress.stop = Followed(broker.errors.clear, lambda: None)
+        account = capture(broker, tmp_path, CaptureRequest({"orders": None}, follow=True), progress)
+    assert [part.next_offset for part in account.partitions] == [0, 6, 6]
+    assert [part.problem is None for part in account.partitions] == [False, True, True]
+    assert answers.count(0) == 1
+    assert [name for name, _ in progress.problems] == ["orders-0", "orders-1"]
 
 
 def test_no_more_bytes_come_than_asked_for(broker, tmp_path):

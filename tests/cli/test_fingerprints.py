@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -72,8 +73,10 @@ def test_exit_codes(kaudit, sites, tmp_path):
     document = json.loads((tmp_path / "first.json").read_text())
     document |= {"incomplete": True, "not_audited": [{"path": "/x", "reason": "gone", "unreadable": True}]}
     (tmp_path / "first.json").write_text(json.dumps(document))
-    outcome = kaudit("diff", first, sites[0])
-    assert (outcome.code, "kaudit: /x: gone" in outcome.err) == (ExitCode.UNREADABLE, True)
+    second = made(kaudit, tmp_path / "second.json", sites[0])
+    for others in ([first, sites[0]], [first, second], [second, first]):
+        outcome = kaudit("diff", *others)
+        assert (outcome.code, "kaudit: /x: gone" in outcome.err) == (ExitCode.UNREADABLE, True)
 
 
 def test_partitions_that_one_site_alone_has_are_said(kaudit, sites, tmp_path):
@@ -83,6 +86,41 @@ def test_partitions_that_one_site_alone_has_are_said(kaudit, sites, tmp_path):
     assert outcome.code == ExitCode.OK
     assert f"{TOPIC}-1: on other only, not compared." in outcome.out
     assert f"{TOPIC}-0: on first.json only, not compared." in outcome.out
+    second = made(kaudit, tmp_path / "second.json", sites[1])
+    outcome = kaudit("diff", first, second)
+    assert outcome.code == ExitCode.OK
+    assert f"{TOPIC}-1: on second.json only, not compared." in outcome.out
+    assert f"{TOPIC}-0: on first.json only, not compared." in outcome.out
+    document = json.loads(kaudit("diff", "--output-format", "json", first, second).out)
+    assert document["inputs"] == sites
+    history((0, 3)).write(tmp_path / "both")
+    history((0, 1)).write(tmp_path / "more")
+    (tmp_path / "more" / f"{TOPIC}-0").rename(tmp_path / "both" / f"{TOPIC}-1")
+    document = json.loads(kaudit("diff", "--output-format", "json", first, str(tmp_path / "both")).out)
+    assert document["only_on"] == {"both": [{"topic": TOPIC, "partition": 1}], "first.json": []}
+    assert [entry["partition"] for entry in document["partitions"]] == [0]
+
+
+def test_segments_that_retention_removes_meanwhile_are_said_and_no_fault(kaudit, sites, monkeypatch):
+    from kaudit.engines import partition_tasks
+
+    log = history((0, 3))
+    log.rolls = (2, 4)
+    path = Path(sites[0]).with_name("rolled")
+    log.write(path)
+    first, real = path / f"{TOPIC}-0" / f"{0:020d}.log", vars(partition_tasks)["open_segment"]
+
+    def removing(segment):
+        first.unlink(missing_ok=True)
+        return real(segment)
+
+    monkeypatch.setattr(partition_tasks, "open_segment", removing)
+    outcome = kaudit("diff", "--fingerprint", str(path))
+    document = json.loads(outcome.out)
+    assert (outcome.code, document["incomplete"]) == (ExitCode.OK, False)
+    ((where, why),) = [(entry["path"], entry["reason"]) for entry in document["not_audited"]]
+    assert where == str(first)
+    assert "removed" in why
 
 
 @pytest.mark.parametrize(

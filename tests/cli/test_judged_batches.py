@@ -123,6 +123,15 @@ def test_nothing_is_proven_where_retention_removed_too_much(kaudit, site, report
     assert found[0]["removed"] == {"first_offset": 0, "last_offset": 9999}
 
 
+def test_a_log_that_was_empty_and_still_is(kaudit, tmp_path):
+    log_of(0).write(tmp_path / "site" / "orders-0")
+    log_of(3).write(tmp_path / "site" / "orders-1")
+    report = tmp_path / "report.json"
+    kaudit("scan", "-q", "--digests", "--output-format", f"json:{report}", tmp_path / "site")
+    code, found = verified(kaudit, report, tmp_path / "site")
+    assert (code, found[0]["verdict"], found[0]["unchanged"]) == (ExitCode.OK, "unchanged", [])
+
+
 def test_a_log_that_ends_before_what_was_judged_has_lost_it(kaudit, site, report):
     (site / "orders-0" / f"{8000:020d}.log").unlink()
     code, found = verified(kaudit, report, site)

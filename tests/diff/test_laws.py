@@ -1,6 +1,8 @@
 """Ranges of offsets and windows of batches, against sets of offsets: what two copies hold is known offset by offset."""
 
+import tempfile
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -162,6 +164,24 @@ def test_what_the_cleaner_changes_is_no_conflict(other, compacted, conflict):
         assert PairCompare(compacted=compacted).feed(columns([left]), columns([right])) == conflict
 
 
+@pytest.mark.parametrize(("windows", "conflict"), [
+    # each side's row, by its place in the window
+    ([([batch(0, 1), batch(4, 6)], [batch(4, 6, crc=1)])], Conflict(4, 1, 0)),
+    ([([batch(0, 1), batch(2, 6)], [batch(0, 1), batch(4, 8)])], Conflict(4, 1, 1)),
+    ([([batch(0, 1)], [batch(0, 1)]), ([batch(2, 3)], [batch(2, 3), batch(4, 4)])], None),
+    # begins inside a batch of an earlier window
+    ([([batch(0, 5)], []), ([], [batch(3, 7)])], Conflict(3, None, 0)),
+    ([([batch(0, 5)], []), ([], []), ([], [batch(5, 7)])], Conflict(5, None, 0)),
+    ([([batch(0, 5)], []), ([], [batch(6, 7)])], None),
+    ([([batch(0, 5)], []), ([batch(6, 9)], [batch(8, 9)])], Conflict(8, 0, 0)),
+])  # fmt: skip
+def test_which_rows_hold_the_offset(windows, conflict):
+    turned = conflict if conflict is None else Conflict(conflict.offset, conflict.right, conflict.left)
+    for side, expected in ((1, conflict), (-1, turned)):
+        compare = PairCompare(compacted=False)
+        assert [compare.feed(*map(columns, rows[::side])) for rows in windows][-1] == expected
+
+
 @pytest.mark.parametrize("compacted", [False, True])
 def test_messages_of_a_compacted_topic_are_written_anew(compacted):
     rows = [columns([batch(4, 4, magic=1, crc=crc)]) for crc in (1, 2)]
@@ -232,8 +252,13 @@ def test_records_without_a_sequence_that_nobody_acknowledged_are_counted_apart(t
     assert lost == MissingRecords(9, 4, 0, 2, 2000)
 
 
+def test_batches_without_a_time_say_nothing_of_when_records_were_sent(tmp_path):
+    own = [sent(0, at=0), sent(1, at=3, timestamp=-1), sent(2, at=6)]
+    assert missing(tmp_path, Copy(own), None, 0, None) == MissingRecords(9, 0, 0, 0, 2000)
+
+
 @pytest.mark.parametrize(("first", "records", "last"), [
-    (-1, 3, -1), (0, 1, 0), (5, 3, 7), (2**31 - 1, 1, 2**31 - 1),
+    (-1, 3, -1), (0, 1, 0), (0, 3, 2), (5, 3, 7), (2**31 - 1, 1, 2**31 - 1),
     # after the largest sequence comes 0: DefaultRecordBatch.incrementSequence
     (2**31 - 1, 2, 0), (2**31 - 2, 4, 1),
 ])  # fmt: skip
@@ -310,18 +335,24 @@ def test_a_log_full_of_gaps_is_a_compacted_one(monkeypatch, feeds, kept, compact
     assert ([(gap.first, gap.last) for gap in found.gaps], found.compacted) == (kept, compacted)
 
 
-def reader_of(tmp_path, segments: dict[int, list[Batch]]) -> ReplicaReader:
-    """A reader of these segments, by base offset, that has read all."""
+def read_copy(tmp_path, segments: dict[int, list[Batch]]) -> tuple[ReplicaReader, list[dict[str, int]]]:
+    """A reader of these segments, by base offset, that has read all, and the rows it gave."""
     partition = tmp_path / "b1" / "orders-0"
     partition.mkdir(parents=True)
     for base, batches in segments.items():
         (partition / f"{base:020d}.log").write_bytes(b"".join(batch.encode() for batch in batches))
     (found,) = discover([str(tmp_path / "b1")]).partitions
     reader = ReplicaReader(found, open_segment, verify=True, log_start_offset=None)
+    rows: list[dict[str, int]] = []
     while not reader.ended:
         reader.fill()
-        reader.take(2**62)
-    return reader
+        taken = reader.take(2**62)
+        rows += [{name: int(column[at]) for name, column in taken.items()} for at in range(len(taken["crc"]))]
+    return reader, rows
+
+
+def reader_of(tmp_path, segments: dict[int, list[Batch]]) -> ReplicaReader:
+    return read_copy(tmp_path, segments)[0]
 
 
 def at(base: int, count: int = 2, epoch: int = 0) -> Batch:
@@ -345,6 +376,23 @@ def at(base: int, count: int = 2, epoch: int = 0) -> Batch:
 )
 def test_batches_that_do_not_ascend_are_damage(tmp_path, segments, in_order):
     assert reader_of(tmp_path, segments).damaged is not in_order
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3)), min_size=1, max_size=8), st.sets(st.integers(1, 7)))
+def test_whatever_segments_hold_a_copys_batches_ascend(made, cuts):
+    """No offset is read twice, and none before a lower one."""
+    starts = [0, *sorted(cut for cut in cuts if cut < len(made))]
+    parts = [made[start:stop] for start, stop in zip(starts, [*starts[1:], len(made)], strict=True)]
+    segments: dict[int, list[Batch]] = {}
+    for part in parts:
+        segments.setdefault(part[0][0], []).extend(at(base, count) for base, count in part)
+    with tempfile.TemporaryDirectory() as place:
+        reader, rows = read_copy(Path(place), segments)
+    assert all(one["last_offset"] < other["base_offset"] for one, other in pairwise(rows))
+    ascends = [(base, base + count) for base, count in made]
+    in_place = all(one[1] <= other[0] for one, other in pairwise(ascends))
+    assert not (in_place and reader.damaged)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,20 @@
 
 import json
 import os
+import shutil
+import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kaudit.cli.app import run
+from kaudit.model.replicas import OffsetRange
 from tests.diff.replicas import TOPIC, Copy, broker, history
 from tests.diff.test_command import validate
+from tests.diff.test_relations import run as compare_paths
 from tests.logs import BASE_TIMESTAMP
 from tests.report.test_json_schemas import DOCUMENT
 
@@ -132,12 +139,113 @@ def test_what_a_later_copy_of_the_same_broker_holds_is_not_on_the_earlier_one_al
     assert only_on(capsys, early=(1, log), late=(1, more)) == {}
 
 
+def test_a_partition_that_a_copy_in_between_lacks(capsys):
+    """The broker got another partition before it got this one back."""
+    log = history((0, 3))
+    copies = {
+        "first": log,
+        "between": after(log, epoch=0, payload=b"b"),
+        "last": after(log, epoch=0, payload=b"c", ms=90_000),
+    }
+    for name, copy in copies.items():
+        broker(copy.write(Path(name)), 1)
+        if name == "between":
+            Path(name, f"{TOPIC}-0").rename(Path(name, "payments-0"))
+        else:
+            shutil.copytree(Path(name, f"{TOPIC}-0"), Path(name, "payments-0"))
+    assert run(["diff", "--output-format", "json", *copies]) == 0
+    document = json.loads(capsys.readouterr().out)
+    changes = {part["topic"]: part["moments"] for part in document["partitions"]}
+    assert [(change["earlier"], change["later"]) for change in changes[TOPIC]] == [("first", "last")]
+    assert [(change["earlier"], change["later"]) for change in changes["payments"]] == [
+        ("first", "between"),
+        ("between", "last"),
+    ]
+
+
 def test_retention_between_two_copies_is_no_truncation(capsys):
     log = history((0, 6))
     new = after(log, epoch=0, payload=b"more")
     new.batches = new.batches[3:]
     code, told, _ = compare(capsys, old=(1, log), new=(1, new))
     assert (code, told["findings"], told["partitions"][0]["relation"]) == (0, [], "appended")
+
+
+def test_what_only_an_earlier_copy_holds_besides_parts_no_replicas(capsys):
+    log = history((0, 4))
+    new = after(log, epoch=0, payload=b"more")
+    new.batches = [batch for number, batch in enumerate(new.batches) if number != 1]
+    _, told, _ = compare(capsys, old=(1, log), new=(1, new), other=(2, new))
+    (partition,) = told["partitions"]
+    assert [(gap["missing_on"], gap["held_by"]) for gap in partition["gaps"]] == [(["new", "other"], ["old"])]
+    assert (partition["relation"], partition["common_end_offset"]) == ("identical", 10)
+
+
+@st.composite
+def copies_over_time(draw: st.DrawFn) -> dict[str, tuple[int, int, Copy]]:
+    """Copies of brokers by name: the broker, the time, and a log that is the history up to somewhere, then its own."""
+    log = history((0, 6))
+    made: dict[str, tuple[int, int, Copy]] = {}
+    for number in range(1, draw(st.integers(1, 3)) + 1):
+        for time in range(draw(st.integers(1, 3))):
+            copy = log.copy()
+            copy.batches = copy.batches[: draw(st.integers(1, 6))]
+            for more in range(draw(st.sampled_from((0, 0, 1, 2)))):
+                copy.append(draw(st.integers(1, 3)), 10 * number + time, b"%d of b%d-%d" % (more, number, time))
+            made[f"b{number}-{time}"] = number, time, copy
+    return {name: made[name] for name in draw(st.permutations(sorted(made)))}
+
+
+@settings(max_examples=80, deadline=None)
+@given(copies_over_time())
+def test_what_became_of_each_copy_and_what_it_alone_holds(made):
+    held = {
+        name: {
+            at: (batch.payload, at) for batch in copy.batches for at in range(batch.base_offset, batch.last_offset + 1)
+        }
+        for name, (_, _, copy) in made.items()
+    }
+    by_broker = {number: sorted(name for name in made if made[name][0] == number) for number in (1, 2, 3)}
+    newest = {names[-1] for names in by_broker.values() if names}
+    with tempfile.TemporaryDirectory() as root:
+        paths = [Path(root, name) for name in made]
+        for path, (number, time, copy) in zip(paths, made.values(), strict=True):
+            broker(copy.write(path), number)
+            os.utime(path / f"{TOPIC}-0/{0:020d}.log", (1_900_000_000 + time, 1_900_000_000 + time))
+        if len(made) == 1:
+            return
+        (found,) = compare_paths(*paths).partitions
+    assert {(change.earlier, change.later) for change in found.moments} == {
+        pair for names in by_broker.values() for pair in pairwise(names)
+    }
+    for change in found.moments:
+        earlier, later = held[change.earlier], held[change.later]
+        gone = [offset for offset, batch in earlier.items() if later.get(offset) != batch]
+        assert change.truncated == (OffsetRange(min(gone), max(gone)) if gone else None)
+        assert change.relation.value == (
+            "truncated" if gone else "appended" if len(later) > len(earlier) else "identical"
+        )
+        assert change.common_end_offset == (min(gone) if gone else len(earlier))
+    expected = {}
+    for place, name in enumerate(made):
+        others = newest - {name}
+        if name not in newest:
+            own = by_broker[made[name][0]]
+            others |= set(own[own.index(name) + 1 :])
+            # of earlier copies that hold the same, the one that holds most has it, of equal ones the last
+            others |= {
+                other
+                for at, other in enumerate(made)
+                if other not in newest and (len(held[other]), at) > (len(held[name]), place)
+            }
+        alone = [at for at, batch in held[name].items() if all(held[other].get(at) != batch for other in others)]
+        if alone and others:
+            expected[name] = OffsetRange(min(alone), max(alone))
+    assert found.only_on == expected
+    if len(newest) == 1:
+        worst = {change.relation.value for change in found.moments}
+        assert found.relation is not None
+        assert found.relation.value == next(name for name in ("truncated", "appended", "identical") if name in worst)
 
 
 def test_a_topic_created_again_between_the_copies_is_said_so_first(tmp_path, capsys):

@@ -1,6 +1,7 @@
 """Ranges read side by side in processes: the same is told of every log, and whoever leaves early leaves nothing behind."""
 
 import multiprocessing
+import os
 import pickle
 import signal
 import socket
@@ -11,16 +12,17 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from benchmarks.generate import Shape, generate
 from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.chunk_size import fixed_size
-from kaudit.analysis.scan.options import ScanOptions
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.engines import local as engine
-from kaudit.engines import processes
+from kaudit.engines import partition_tasks, processes
 from kaudit.engines import ranges as reading
 from kaudit.engines.processes import read_in_processes
 from kaudit.engines.ranges import RangeRead, ranges, read_here, with_rest
@@ -75,6 +77,40 @@ def test_the_rest_of_a_range_begins_where_its_first_batches_end(tmp_path, monkey
     assert batches[0] < rows_of(whole).counts.batches // 2
     assert [read.spec.start for read in reads[1:]] == [read.spec.stop for read in reads[:-1]]
     assert (reads[0].spec.start, reads[-1].spec.stop) == (whole.spec.start, whole.spec.stop)
+
+
+class Progress(SilentProgress):
+    def __init__(self) -> None:
+        self.read = 0
+
+    def advance(self, read: int) -> None:
+        self.read += read
+
+
+def who(task: Any, /, options: object, open_source: object) -> tuple[int, int]:
+    return task.number, os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "jobs", "path", "others"),
+    [
+        ([50, 50], 2, "/logs", True),
+        ([50, 49], 2, "/logs", False),  # starting processes costs more
+        ([90, 90, 90], 1, "/logs", False),
+        ([500], 4, "/logs", False),  # one task is not shared out
+        ([90, 90, 90], 8, "/logs", True),
+        ([90, 90, 90], 8, "s3://bucket/logs", False),  # its client has threads
+    ],
+)
+def test_partitions_are_shared_out_where_that_pays(monkeypatch, sizes, jobs, path, others):
+    monkeypatch.setattr(partition_tasks, "PROCESSES_PAY_BYTES", 100)
+    work: Any = [SimpleNamespace(bytes=size, number=number) for number, size in enumerate(sizes)]
+    progress = Progress()
+    done = list(partition_tasks.each_partition(work, who, ScanOptions([path], jobs=jobs), progress))
+    assert [number for number, _ in done] == list(range(len(sizes)))
+    assert (os.getpid() not in {pid for _, pid in done}) is others
+    assert len({pid for _, pid in done}) <= min(jobs, len(sizes))
+    assert progress.read == sum(sizes)
 
 
 PARENT = """

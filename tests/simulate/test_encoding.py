@@ -37,6 +37,11 @@ def test_a_batch_is_the_one_an_independent_encoder_writes(count):
     assert record_batch.placed(sent, 912, 4) == expected
 
 
+@pytest.mark.parametrize("size", [4079, 4080, 4095, 4096, 4097])
+def test_a_record_of_thousands_of_bytes(size):
+    assert record_batch.record(size, size, None, b"v" * size) == encoders.record(size, size, None, b"v" * size)
+
+
 def test_records_without_key_or_value():
     assert record_batch.record(0, 0, None, None) == encoders.record(0, 0, None, None)
 

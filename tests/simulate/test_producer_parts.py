@@ -41,7 +41,7 @@ def config(client=CURRENT, **changes):
 
 
 def batch(*numbers, sequence=None):
-    made = ProducerBatch(KEY, PAYLOAD, 0)
+    made = ProducerBatch.created(KEY, PAYLOAD, 0)
     for number in numbers:
         made.append(number, 1000 + number, PAYLOAD.encoded_size(number), 0)
     if sequence is not None:
@@ -73,6 +73,89 @@ class TestAccumulator:
         accumulator = RecordAccumulator(config(), Random(1))
         accumulator.append(KEY, PAYLOAD, 0, 0, 0)
         assert accumulator.ready({KEY: None}, 99, flush=False) == ([], None, True)
+
+    def test_what_is_ready_and_when_the_rest_will_be(self):
+        """RecordAccumulator.ready: muted partitions are none, and one without a leader holds up no other."""
+        accumulator = RecordAccumulator(config(), Random(1))
+        keys = [("orders", number) for number in range(4)]
+        for at, key in zip((0, 0, 2, 3), keys, strict=True):
+            accumulator.append(key, PAYLOAD, 0, 0, at)
+        leaders: dict[tuple[str, int], int | None] = {keys[0]: 1, keys[1]: None, keys[2]: 2, keys[3]: 2}
+        assert accumulator.ready(leaders, 4, flush=False) == ([], 1, True)
+        assert accumulator.ready(leaders, 5, flush=False) == ([1], 2, True)
+        assert accumulator.ready(leaders, 7, flush=False) == ([1, 2], None, True)
+        accumulator.mute([accumulator.queues[keys[0]][0]])
+        assert accumulator.ready(leaders, 4, flush=False) == ([], 3, True)
+        assert accumulator.ready(leaders, 7, flush=False) == ([2], None, True)
+
+    def test_a_batch_is_full_at_its_size_or_when_the_next_record_does_not_fit(self):
+        size = PAYLOAD.encoded_size(0)
+        empty = ProducerBatch.created(KEY, PAYLOAD, 0).size
+        for limit, woken in ((empty + 2 * size, [True, True, True]), (empty + 2 * size + 1, [True, False, True])):
+            accumulator = RecordAccumulator(config(batch_size=limit), Random(1))
+            assert [accumulator.append(KEY, PAYLOAD, 0, 0, 0) for _ in range(3)] == woken
+            assert [one.record_count for one in accumulator.queues[KEY]] == [2, 1]
+            assert accumulator.ready({KEY: 1}, 0, flush=False).nodes == [1]
+
+    @pytest.mark.parametrize(("client", "at_once"), [("java 3.6.2", False), ("java 3.7.0", True), ("current", True)])
+    def test_a_batch_that_failed_waits_unless_its_partition_has_another_leader_by_now(self, client, at_once):
+        """RecordAccumulator.shouldBackoff; KIP-951 since 3.7."""
+        accumulator = RecordAccumulator(config(client_for(client), retry_backoff_max_ms=100), Random(1))
+        accumulator.append(KEY, PAYLOAD, 0, 0, 0)
+        (sent,) = accumulator.drain({KEY: 1}, 1, None, 5)
+        accumulator.reenqueue(sent, False, 10)
+        for leader, now, ready in ((1, 109, False), (1, 110, True), (2, 11, at_once), (2, 110, True)):
+            found = accumulator.ready({KEY: leader}, now, flush=True)
+            assert found == (([leader], None, False) if ready else ([], 110 - now, False))
+            again = accumulator.drain({KEY: leader}, leader, None, now)
+            assert again == ([sent] if ready else [])
+            if again:
+                sent.sent_to = 1
+                accumulator.queues[KEY].appendleft(sent)
+
+    def test_a_request_has_as_many_batches_as_fit_and_at_least_one(self):
+        """drainBatchesForOneNode: the next request begins where this one stopped (KAFKA-13834)."""
+        keys = [("orders", number) for number in range(5)]
+        leaders = {**dict.fromkeys(keys, 1), ("other", 0): 2}
+        for limit, requests in ((2, [[0, 1], [2, 3], [4]]), (0, [[0], [1], [2], [3], [4]]), (9, [[0, 1, 2, 3, 4]])):
+            accumulator = RecordAccumulator(config(linger_ms=0), Random(1))
+            for key in leaders:
+                accumulator.append(key, PAYLOAD, 0, 0, 0)
+            size = limit * accumulator.queues[keys[0]][0].size
+            accumulator = RecordAccumulator(config(linger_ms=0, max_request_size=size), Random(1))
+            for key in leaders:
+                accumulator.append(key, PAYLOAD, 0, 0, 0)
+            drained = [accumulator.drain(leaders, 1, None, 0) for _ in requests]
+            assert [[one.partition[1] for one in batches] for batches in drained] == requests
+            assert accumulator.drain(leaders, 1, None, 0) == []
+            assert [one.partition for one in accumulator.drain(leaders, 2, None, 0)] == [("other", 0)]
+            assert accumulator.drain(leaders, 3, None, 0) == []
+
+    @pytest.mark.parametrize("client", [CURRENT, V2_0])
+    @pytest.mark.parametrize("retried", [False, True])
+    def test_the_next_expiry_is_when_a_batch_expires_first(self, client, retried):
+        accumulator = RecordAccumulator(config(client), Random(1))
+        assert accumulator.next_expiry() is None
+        other = ("orders", 1)
+        for at, key in ((7, other), (0, KEY)):
+            accumulator.append(key, PAYLOAD, 0, 0, at)
+        if retried:
+            for one in accumulator.drain({KEY: 1, other: 1}, 1, None, 20):
+                accumulator.reenqueue(one, False, 30 if one.partition == KEY else 35)
+        for key in (KEY, other):
+            due = accumulator.next_expiry()
+            assert due is not None
+            assert accumulator.expired(due - 1) == []
+            assert [one.partition for one in accumulator.expired(due)] == [key]
+        assert accumulator.next_expiry() is None
+
+    @pytest.mark.parametrize(("client", "expires"), [(CURRENT, True), (V2_0, False)])
+    def test_a_muted_partition_expires_by_the_delivery_timeout_only(self, client, expires):
+        """expiredBatches of 2.0 leaves muted partitions out: a batch of theirs is in flight."""
+        accumulator = RecordAccumulator(config(client), Random(1))
+        accumulator.append(KEY, PAYLOAD, 0, 0, 0)
+        accumulator.mute([accumulator.queues[KEY][0]])
+        assert len(accumulator.expired(10**6)) == expires
 
     def test_one_batch_of_each_partition_is_drained_and_none_of_a_muted_one(self):
         accumulator = RecordAccumulator(config(linger_ms=0, batch_size=100), Random(1))

@@ -1,16 +1,24 @@
 """What is found under paths: partitions with all that is known of them, files left behind, inputs that hold nothing."""
 
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.model.limits import DIRECTORY_DEPTH
+from kaudit.source.block_files import zookeeper_nearby
+from kaudit.source.cluster_metadata import metadata_snapshots
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import LeftoverFile, LogDirectoryIdentity, Unreadable
+from kaudit.source.local import LocalFileSystem
 from kaudit.source.names import PartitionName, is_known_file, leftover_kind, parse_partition_name, segment_base_offset
-from kaudit.source.pattern import LayoutPattern
+from kaudit.source.pattern import LayoutPattern, PatternError
+from kaudit.source.schemes import SegmentRemovedError, filesystem, open_segment, writable_filesystem
+from kaudit.source.snapshots import count_older_snapshots, list_snapshots
+from kaudit.source.uri import Uri, UrlError
 from tests.formats.encoders import message
 from tests.logs import Log, data
 
@@ -59,6 +67,8 @@ def test_all_that_is_known_of_a_partition(broker):
     assert (first.topic_id, first.has_checkpoints, first.whole_directory, first.named) == (TOPIC_ID, True, True, True)
     assert (first.log_start_offset, first.first_dirty_offset) == (4, None)
     assert (second.log_start_offset, second.first_dirty_offset, second.topic_id) == (None, 7, None)
+    assert (first.start_offset, second.start_offset) == (4, 0)
+    assert replace(first, segments=first.segments[1:]).start_offset == 10
     assert first.identity == second.identity == LogDirectoryIdentity(3, "lu", "dir")
     assert first.checkpoints is second.checkpoints
     assert [file.name for file in first.checkpoints] == ["cleaner-offset-checkpoint", "log-start-offset-checkpoint"]
@@ -85,6 +95,13 @@ def test_a_partition_is_the_same_however_it_is_named(broker, given):
     assert one.identity == LogDirectoryIdentity(3, "lu", "dir")
     assert one.whole_directory is (given != f"orders-0/{ZERO}")
     assert [segment.name for segment in one.segments] == ([ZERO] if given.endswith(ZERO) else [ZERO, TEN])
+
+
+@pytest.mark.parametrize(
+    ("ids", "key"), [((None, None), None), (("lu", None), (3, "lu")), ((None, "dir"), (3, "dir")), (("lu", "dir"), (3, "dir"))]
+)  # fmt: skip
+def test_copies_of_a_log_directory_have_its_id_in_common_or_else_the_clusters(ids, key):
+    assert LogDirectoryIdentity(3, *ids).key == key
 
 
 def test_without_checkpoints_no_offset_is_known(tmp_path):
@@ -186,6 +203,7 @@ def test_a_file_named_twice_is_read_once(tmp_path):
         ("{topic}/{partition}", "a/orders/3", None),
         ("broker={replica}/{topic}/p{partition}", "broker=7/orders/p3", "7"),
         ("{topic}/*/{partition}", "orders/x/3", None),
+        ("{topic}/part-{partition}", "orders/part-3", None),
     ],
 )
 def test_a_pattern_says_where_topic_and_partition_stand(tmp_path, pattern, path, replica):
@@ -194,6 +212,19 @@ def test_a_pattern_says_where_topic_and_partition_stand(tmp_path, pattern, path,
         (one,) = found(given, pattern=LayoutPattern.parse(pattern)).partitions
         assert (one.topic, one.partition, one.named) == ("orders", 3, True)
         assert one.replica == (directory.parent.name if replica is None else replica)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("{topic}/{topic}/{partition}", r"\{topic\} is given twice"),
+        ("{topic}/{part}", r"\{part\} is no field; there are topic, partition and replica"),
+        ("{topic}", r"has no \{partition\}"),
+    ],
+)
+def test_what_is_wrong_with_a_pattern_is_said(pattern, said):
+    with pytest.raises(PatternError, match=said):
+        LayoutPattern.parse(pattern)
 
 
 def test_a_path_that_is_not_there(tmp_path):
@@ -212,6 +243,190 @@ def test_links_are_followed_each_directory_once(tmp_path):
     assert [Path(entry.path).name for entry in layout.unreadable] == ["lost-0"]
     # an input that was met before is no empty one
     assert not found(tmp_path / "data", tmp_path / "other").empty_inputs
+
+
+def vanishing(monkeypatch, *names):
+    """Remove files of these names when somebody asks for their sizes, as if a broker had deleted them since they were listed."""
+    status = LocalFileSystem.status
+
+    def look(self, uri):
+        if uri.last in names:
+            Path(uri.path).unlink(missing_ok=True)
+        return status(self, uri)
+
+    monkeypatch.setattr(LocalFileSystem, "status", look)
+
+
+def test_a_segment_that_is_gone_was_removed_by_retention_where_only_later_ones_are_left(tmp_path, monkeypatch):
+    """Links to themselves stand for a bad disk."""
+    directory = partition(tmp_path / "orders-0")
+    last, bad = f"{20:020d}.log", f"{30:020d}.log"
+    for name in (last, f"{10:020d}.index"):
+        (directory / name).touch()
+    for name in (bad, "leader-epoch-checkpoint"):
+        (directory / name).symlink_to(directory / name)
+    vanishing(monkeypatch, ZERO, last, f"{10:020d}.index")
+    layout = found(tmp_path)
+    assert [segment.name for segment in layout.partitions[0].segments] == [TEN]
+    assert list(layout.partitions[0].side_files) == []
+    assert [(Path(each.path).name, each.reason) for each in layout.unreadable] == [
+        (last, "No such file or directory"),
+        (bad, "Too many levels of symbolic links"),
+        ("leader-epoch-checkpoint", "Too many levels of symbolic links"),
+    ]
+    assert [(Path(each.path).name, each.reason) for each in layout.skipped] == [
+        (ZERO, f"retention removed it: the log begins with segment {TEN} now")
+    ]
+
+
+def test_opening_a_segment_that_is_gone_says_where_the_log_begins_now(tmp_path):
+    directory = partition(tmp_path / "orders-0")
+    first, second = found(directory).partitions[0].segments
+    Path(first.path).unlink()
+    with pytest.raises(SegmentRemovedError) as caught:
+        open_segment(first)
+    assert (caught.value.log_start, caught.value.filename) == (10, first.path)
+    for gone in (replace(first, path=str(directory / "copy.bin")), replace(first, path=str(tmp_path / "no" / ZERO))):
+        with pytest.raises(FileNotFoundError) as other:
+            open_segment(gone)
+        assert not isinstance(other.value, SegmentRemovedError)
+    Path(second.path).unlink()
+    Path(second.path).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="No such file"):
+        open_segment(second)
+
+
+def test_an_input_that_cannot_be_read_is_told(tmp_path):
+    ring, plug = tmp_path / "ring", tmp_path / "plug"
+    ring.symlink_to(ring)
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(plug))
+        layout = found(ring, plug)
+    assert [(each.path, each.reason) for each in layout.unreadable] == [
+        (str(ring), "Too many levels of symbolic links"), (str(plug), "No such device or address"),
+    ]  # fmt: skip
+    with pytest.raises(PathNotFoundError):
+        found(tmp_path / ("x" * 300))
+
+
+def test_a_directory_of_more_entries_than_kaudit_holds_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("kaudit.source.local.DIRECTORY_ENTRIES", 2)
+    directory = partition(tmp_path / "orders-0")
+    assert names(found(tmp_path)) == ["orders-0"]
+    (directory / "notes").touch()
+    layout = found(tmp_path)
+    assert not layout.partitions
+    assert [(each.path, each.reason) for each in layout.unreadable] == [
+        (str(directory), "more than 2 files in one directory")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix", "kind"),
+    [
+        ("orders.parquet", b"", "a Parquet file of records"),
+        ("Orders.JSON.gz", b"", "a JSON dump of records"),
+        ("part-0", b"Obj\x01" + bytes(99), "an Avro file of records"),
+        ("part-0", b"[" + bytes(99), "a JSON dump of records"),
+    ],
+)
+def test_dumps_of_records_are_told_unless_they_lie_beside_a_log(tmp_path, name, prefix, kind):
+    place = tmp_path / "dumps" / name
+    place.parent.mkdir()
+    place.write_bytes(prefix)
+    (tmp_path / "empty").mkdir()
+    layout = found(place, tmp_path / "empty", *([] if prefix else [tmp_path / "dumps"]))
+    reasons = [each.reason for each in layout.empty_inputs]
+    assert reasons[0] == NOTHING
+    assert reasons[-1].startswith(f"{kind}: ")
+    assert all(kind in reason for reason in reasons[1:])
+    assert {each.path for each in layout.skipped} == {str(place)}
+    partition(tmp_path / "dumps" / "orders-0")
+    assert not found(tmp_path / "dumps").skipped
+
+
+def test_what_an_input_holds_is_said_of_that_input(tmp_path):
+    partition(tmp_path / "left" / "odd")
+    (tmp_path / "other").mkdir()
+    # a directory is no file, whatever its name
+    (tmp_path / "named" / "orders-0" / ZERO).mkdir(parents=True)
+    reasons = [each.reason for each in found(tmp_path / "left", tmp_path / "other", tmp_path / "named").empty_inputs]
+    assert reasons == ["no segment: only odd (odd-name)", NOTHING, NOTHING]
+
+
+def test_what_an_empty_log_directory_and_a_capture_say_of_the_cluster_is_evidence(tmp_path):
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=5\n")
+    (tmp_path / "capture.json").write_text('{"origin": {"features": {"metadata.version": 25}}}')
+    evidence = found(tmp_path).evidence
+    assert [entry["node.id"] for entry in evidence.meta_properties] == ["5"]
+    assert evidence.features == {"metadata.version": 25}
+
+
+@pytest.mark.parametrize(("topic", "listed", "older"), [("orders", [8, 9], 2), ("__cluster_metadata", [], 0)])
+def test_the_newest_snapshots_are_listed(tmp_path, monkeypatch, topic, listed, older):
+    monkeypatch.setattr("kaudit.source.snapshots.SNAPSHOTS", 2)
+    directory = partition(tmp_path / f"{topic}-0")
+    for offset in (9, 3, 8, 1):
+        (directory / f"{offset:020d}.snapshot").write_bytes(b"x")
+    for given, expected in ((directory, (listed, older)), (directory / ZERO, ([], 0))):
+        (one,) = found(given).partitions
+        assert ([file.offset for file in list_snapshots(one)], count_older_snapshots(one)) == expected
+    monkeypatch.setattr("kaudit.source.snapshots.SNAPSHOTS", 9)
+    assert count_older_snapshots(found(directory).partitions[0]) == 0
+
+
+def test_snapshots_of_the_metadata_log_come_by_their_end_offsets(tmp_path):
+    directory = partition(tmp_path / "__cluster_metadata-0")
+    for name in (f"{9:020d}-{2:010d}.checkpoint", f"{4:020d}-{7:010d}.checkpoint", "leader-epoch-checkpoint"):
+        (directory / name).touch()
+    assert [file.base_offset for file in metadata_snapshots(found(directory).partitions[0])] == [4, 9]
+
+
+def test_schemes_that_kaudit_does_not_read_or_write_are_told_with_those_it_does():
+    read = "kaudit reads local paths, file://, hdfs://, webhdfs://, swebhdfs://, s3://, s3a://, kafka://"
+    with pytest.raises(UrlError, match=f"ftp://host/x: {read}$"):
+        filesystem(Uri.parse("ftp://host/x"))
+    with pytest.raises(UrlError, match=r"kaudit writes to local paths, hdfs://, s3://, s3a://$"):
+        writable_filesystem(Uri.parse("webhdfs://host:9870/x"))
+
+
+def zookeeper(directory: Path, *files: str) -> str:
+    """A data directory of ZooKeeper; its files are not read here."""
+    for file in files:
+        (directory / "version-2" / file).parent.mkdir(parents=True, exist_ok=True)
+        (directory / "version-2" / file).touch()
+    return str(directory / "version-2")
+
+
+def nearby(*paths):
+    """The directories that files of each ensemble lie in."""
+    return [
+        sorted({str(path.parent) for path in (*files.logs, *files.snapshots)})
+        for files in zookeeper_nearby([str(path) for path in paths])
+    ]
+
+
+def test_zookeepers_data_lies_inside_the_inputs_or_beside_them(tmp_path):
+    logs = tmp_path / "disk" / "logs"
+    inside = zookeeper(logs.joinpath(*"abcdef"), "log.1")
+    beside = zookeeper(tmp_path / "disk" / "zk", "snapshot.1")
+    zookeeper(logs.joinpath(*"abcdefg"), "log.1")  # too deep
+    zookeeper(tmp_path / "disk" / "far" / "zk", "log.1")
+    zookeeper(logs / "orders-0" / "x", "log.1")  # no broker keeps it there
+    zookeeper(logs / "other", "notes")
+    assert nearby(logs) == nearby(logs, "s3://bucket/logs") == [[inside], [beside]]
+    assert nearby("s3://bucket/logs", tmp_path / "none" / "there") == []
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "zk").symlink_to(tmp_path / "disk" / "zk")
+    assert nearby(tmp_path / "linked" / "zk2") == []
+
+
+def test_directories_of_one_parent_are_one_ensembles_unless_both_have_logs(tmp_path):
+    parent = tmp_path / "zk"
+    snapshots, logs = zookeeper(parent / "data", "snapshot.1"), zookeeper(parent / "log", "log.1")
+    assert nearby(parent) == [[snapshots, logs]]
+    zookeeper(parent / "data", "log.5")
+    assert nearby(parent) == [[snapshots], [logs]]
 
 
 def test_directories_that_lie_too_deep_are_told(tmp_path):

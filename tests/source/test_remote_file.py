@@ -150,6 +150,9 @@ def test_the_name_nodes_of_a_name_service_are_those_of_hadoops_configuration(tmp
     monkeypatch.delenv("HADOOP_CONF_DIR")
     monkeypatch.setenv("HADOOP_HOME", str(tmp_path / "home"))
     assert name_nodes("logs") == []
+    (tmp_path / "home" / "etc" / "hadoop").mkdir(parents=True)
+    (tmp_path / "hdfs-site.xml").rename(tmp_path / "home" / "etc" / "hadoop" / "hdfs-site.xml")
+    assert name_nodes("logs") == ["one:8020", "two:8020"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
@@ -82,6 +83,7 @@ def test_a_segment_in_the_middle_that_cannot_be_read_is_left_out(log):
     assert log.visit() == (4 * SIZE, 0)
     assert log.follower.failed
     assert log.found() == (4, 6, [log.name(2).name])
+    assert not log.follower.replay.continuity.missing  # what was left out is no gap
     # what lies before the mark is not tried again
     log.refused.clear()
     log.write(6, 7)
@@ -93,8 +95,10 @@ def test_the_last_segment_is_tried_again(log):
     log.refused[log.name(2).name] = DENIED
     assert log.visit() == (2 * SIZE, 0)
     assert (log.follower.failed, log.found()) == (True, (2, 2, [log.name(2).name]))
+    assert log.follower.needs_reading
     log.refused.clear()
     assert log.visit() == (2 * SIZE, 0)
+    assert not log.follower.needs_reading
     assert (log.follower.failed, log.found()) == (False, (4, 4, []))
 
 
@@ -131,6 +135,20 @@ def test_a_visit_that_is_stopped_is_gone_on_with(log):
     log.visit()
     assert (log.follower.read_bytes, log.follower.restarts) == (12 * SIZE, 0)
     assert log.found() == (12, 12, [])
+
+
+def test_a_visit_that_is_stopped_between_segments_has_more_to_read(log):
+    answers = iter([False, False, True, True])
+    assert log.visit(lambda: next(answers))[0] == 2 * SIZE
+    assert log.follower.needs_reading
+
+
+@pytest.mark.parametrize(("missing", "begun_anew"), [(False, 0), (True, 1)])
+def test_what_holes_mean_is_decided_anew_when_a_cleaner_was_at_work(log, missing, begun_anew):
+    log.write(5 if missing else 4, 8)
+    log.visit()
+    (log.directory.parent / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 4\n")
+    assert log.visit()[1] == begun_anew
 
 
 def delete(*bases):
@@ -198,6 +216,20 @@ def test_a_partition_that_was_empty_goes_on_from_there(tmp_path):
     log.write(0, 3)
     assert log.visit() == (3 * SIZE, 0)
     assert log.found() == (3, 3, [])
+
+
+def test_a_partition_that_had_no_segment_goes_on_from_there(log):
+    content = log.name(0).read_bytes()
+    log.name(0).unlink()
+    log.name(2).unlink()
+    (log.directory / "leader-epoch-checkpoint").write_text("0\n0\n")
+    options = ScanOptions([str(log.directory.parent)])
+    log.name(0).touch()
+    found = find_input(options)
+    log.name(0).write_bytes(content)
+    (job,) = plan_jobs(options, replace(found, partitions=[replace(found.partitions[0], segments=())]), all_needs)
+    log.follower = PartitionFollower(job, log.open)
+    assert log.visit() == (2 * SIZE, 0)
 
 
 def test_a_partition_whose_segments_are_all_gone_is_begun_anew(log):

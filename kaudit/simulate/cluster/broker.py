@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kaudit.broker.attempts import Produce
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.produce import ProduceHandler
-from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
+from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.broker.response import TopicPartition
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
@@ -203,13 +203,13 @@ class BrokerServer:
         if memory.next_sweep is None or now >= memory.next_sweep:
             memory.pass_time(now)
         end = memory.log_end
-        before = UNKNOWN if part.producer_id < 0 else memory.state_of(part.producer_id)
+        before = memory.state_of(part.producer_id)
         attempt = self._attempt(request, part)
         answer = self._produce_handler.produce(attempt, part.partition, memory, partition.config.limits, now)
         self._recorder.record(attempt, answer)
         decided: BrokerAnswer | None = None
         if not self._trace.is_full:
-            decided = BrokerAnswer(partition.name, answer, copies=partition.copies_of(part.batch, end))
+            decided = BrokerAnswer(partition.name, answer, copies=partition.copies_of(part.batch))
             self._trace.answered(request, decided)
         if part.transactional and request.transactional_id is not None:
             self._transactions.partition_added(request.transactional_id)

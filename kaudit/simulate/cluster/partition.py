@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.topic_config import TopicLimits
@@ -126,15 +127,16 @@ class Election(Struct, frozen=True):
 
 
 class _ReplicaState(Struct):
-    """What the leader knows about a follower. Source: Replica, ReplicaState."""
+    """What the leader knows about a follower: a new one with each election. Source: Replica, ReplicaState.
 
-    log_end: int = -1
-    caught_up_at: int = 0
+    Fetches that belong to an older one are ignored.
+    """
+
+    caught_up_at: int
+    lag_check_scheduled: bool = False
+    log_end: int = 0
     waiting: Callable[[], None] | None = None
     """The follower's fetch that waits for data."""
-    generation: int = 0
-    """Fetches of an older one are ignored."""
-    lag_check_scheduled: bool = False
 
 
 class ReplicatedPartition:
@@ -165,7 +167,7 @@ class ReplicatedPartition:
         self.truncations: list[Truncation] = []
         self.writes: dict[int, list[StoredBatch]] = {}
         """Every copy of a client's batch a leader wrote, by the batch's identity, kept or not."""
-        self._followers = {broker: _ReplicaState() for broker in replicas}
+        self._followers = {broker: _ReplicaState(context.clock.now) for broker in replicas}
         self._delayed: list[_DelayedProduce] = []
 
     # -- leadership --------------------------------------------------------------------------------------------------
@@ -191,30 +193,23 @@ class ReplicatedPartition:
         election = Election(self._clock.now, self.leader_epoch, leader, unclean, end, lost, old, regained)
         self.elections.append(election)
         self._fail_delayed()
-        for broker, follower in self._followers.items():
-            follower.generation += 1
-            follower.waiting = None
-            follower.log_end = -1
-            follower.caught_up_at = self._clock.now
+        for broker, before in self._followers.items():
+            self._followers[broker] = _ReplicaState(self._clock.now, before.lag_check_scheduled)
             if leader is not None and broker != leader:
-                self._fetch(broker, follower.generation)
+                self._fetch(broker)
         if leader is not None:
             self._advance_high_watermark()
         return election
 
     def follow_again(self, broker: int) -> None:
         """Let a restarted broker fetch again."""
-        follower = self._followers[broker]
-        follower.generation += 1
-        follower.waiting = None
+        self.stop_following(broker)
         if self.leader is not None and broker != self.leader:
-            self._fetch(broker, follower.generation)
+            self._fetch(broker)
 
     def stop_following(self, broker: int) -> None:
         """Ignore the fetches of a broker that is gone."""
-        follower = self._followers[broker]
-        follower.generation += 1
-        follower.waiting = None
+        self._followers[broker] = replace(self._followers[broker], waiting=None)
 
     def leave_isr(self, broker: int) -> None:
         """Take a broker that stopped out of the ISR, unless it is the last one."""
@@ -251,15 +246,15 @@ class ReplicatedPartition:
         self._complete_fetches()
         self._advance_high_watermark()
 
-    def copies_of(self, batch: ProducerBatch, end: int) -> tuple[Copy, ...]:
-        """Return the batches with the same records in the leader's log below the offset `end`."""
+    def copies_of(self, batch: ProducerBatch) -> tuple[Copy, ...]:
+        """Return the batches with the same records in the leader's log."""
         kept = {id(stored) for stored in self.leader_log().batches} if id(batch) in self.writes else ()
         return tuple(
             Copy(stored.base_offset, -1, -1)
             if stored.state is None
             else Copy(stored.base_offset, stored.state.producer_id, stored.state.producer_epoch)
             for stored in self.writes.get(id(batch), ())
-            if stored.base_offset < end and id(stored) in kept
+            if id(stored) in kept
         )
 
     def append_marker(self, marker: MarkerBatch) -> Verdict:
@@ -346,27 +341,26 @@ class ReplicatedPartition:
                 delayed.complete(ProduceCompletion(error, -1, f"written, but {self._too_few}"))
 
     # -- replication -------------------------------------------------------------------------------------------------
-    def _fetch(self, broker: int, generation: int) -> None:
+    def _fetch(self, broker: int) -> None:
         """Send a follower's fetch to the leader."""
         if not self._brokers.is_up(broker):
             return
-        self._clock.after(self._delay(), partial(self._fetch_arrives, broker, generation))
+        self._clock.after(self._delay(), partial(self._fetch_arrives, broker, self._followers[broker]))
 
-    def _fetch_arrives(self, broker: int, generation: int) -> None:
-        follower = self._followers[broker]
+    def _fetch_arrives(self, broker: int, follower: _ReplicaState) -> None:
         leader = self.leader
-        if generation != follower.generation or leader is None:
+        if self._followers[broker] is not follower or leader is None:
             return
         brokers = self._brokers
         if not (brokers.is_running(leader) and brokers.is_running(broker) and brokers.reaches(leader, broker)):
-            self._clock.after(_RETRY_MS, partial(self._fetch_arrives, broker, generation))
+            self._clock.after(_RETRY_MS, partial(self._fetch_arrives, broker, follower))
             return
         log, mine = self.leader_log(), self.logs[broker]
         cut = _truncation(log, mine)
         if cut is not None:
-            self._clock.after(self._delay(), partial(self._truncate, broker, generation, cut))
+            self._clock.after(self._delay(), partial(self._truncate, broker, follower, cut))
             return
-        if mine.last_epoch != log.last_epoch and log.end_of_epoch(mine.last_epoch).epoch != mine.last_epoch:
+        if log.end_of_epoch(mine.last_epoch).epoch != mine.last_epoch:
             mine.drop_empty_epochs()  # it led without writing, and the leader does not know that epoch
         follower.log_end = mine.log_end
         if mine.log_end >= log.log_end:
@@ -375,28 +369,27 @@ class ReplicatedPartition:
             self.isr.append(broker)
         self._advance_high_watermark()
         if mine.log_end < log.log_end:
-            self._send_data(broker, generation)
+            self._send_data(broker, follower)
         else:
-            follower.waiting = partial(self._send_data, broker, generation)
+            follower.waiting = partial(self._send_data, broker, follower)
             mine.high_watermark = max(mine.high_watermark, min(log.high_watermark, mine.log_end))
 
-    def _send_data(self, broker: int, generation: int) -> None:
+    def _send_data(self, broker: int, follower: _ReplicaState) -> None:
         log, mine = self.leader_log(), self.logs[broker]
         first = log.position(mine.log_end)
         batches = log.batches[first : first + _FETCH_MAX_BATCHES]
         answer = FetchResponse(batches, log.high_watermark, log.log_start)
         wait = self._delay() + self._brokers.disk_delay_ms(broker)
-        self._clock.after(wait, partial(self._receive, broker, generation, answer))
+        self._clock.after(wait, partial(self._receive, broker, follower, answer))
 
-    def _receive(self, broker: int, generation: int, answer: FetchResponse) -> None:
-        follower = self._followers[broker]
-        if generation != follower.generation:
+    def _receive(self, broker: int, follower: _ReplicaState, answer: FetchResponse) -> None:
+        if self._followers[broker] is not follower:
             return
         if not self._brokers.is_running(broker):
-            self._clock.after(_RETRY_MS, partial(self._receive, broker, generation, answer))
+            self._clock.after(_RETRY_MS, partial(self._receive, broker, follower, answer))
             return
         if not self._reaches(broker):
-            self._clock.after(_RETRY_MS, partial(self._fetch_arrives, broker, generation))
+            self._clock.after(_RETRY_MS, partial(self._fetch_arrives, broker, follower))
             return
         mine = self.logs[broker]
         mine.follow([batch for batch in answer.batches if batch.base_offset >= mine.log_end])
@@ -405,7 +398,7 @@ class ReplicatedPartition:
         mine.delete_records(min(answer.log_start, mine.high_watermark), self._brokers.timestamp(broker))
         if answer.batches:
             self._trace_replication(broker, mine.log_end - 1)
-        self._fetch(broker, generation)
+        self._fetch(broker)
 
     def _trace_replication(self, broker: int, last_offset: int) -> None:
         trace, now = self._trace, self._clock.now
@@ -433,7 +426,7 @@ class ReplicatedPartition:
         leader = self.leader
         if leader is None or broker == leader or broker not in self.isr or not self._brokers.is_running(leader):
             return
-        if max(follower.log_end, 0) >= self.leader_log().log_end:
+        if follower.log_end >= self.leader_log().log_end:
             return
         lag = self._clock.now - follower.caught_up_at
         if lag >= self.config.replica_lag_ms and len(self.isr) > 1:
@@ -446,8 +439,8 @@ class ReplicatedPartition:
             self._clock.after(self.config.replica_lag_ms - lag, partial(self._check_lag, broker))
 
     # -- truncation --------------------------------------------------------------------------------------------------
-    def _truncate(self, broker: int, generation: int, offset: int) -> None:
-        if generation != self._followers[broker].generation:
+    def _truncate(self, broker: int, follower: _ReplicaState, offset: int) -> None:
+        if self._followers[broker] is not follower:
             return
         log = self.logs[broker]
         self.truncations.append(Truncation(broker, offset, log.log_end, self.leader_epoch, self._clock.now))
@@ -458,7 +451,7 @@ class ReplicatedPartition:
             self.name,
         )
         log.truncate(offset, self._brokers.timestamp(broker))
-        self._fetch(broker, generation)
+        self._fetch(broker)
 
 
 def _truncation(leader: ReplicaLog, mine: ReplicaLog) -> int | None:
@@ -473,7 +466,7 @@ def common_end(mine: ReplicaLog, leader: ReplicaLog) -> int:
     Source: AbstractFetcherThread.getOffsetTruncationState, OffsetsForLeaderEpoch.
     """
     end, epoch = mine.log_end, mine.last_epoch
-    while end > 0:
+    while end:
         theirs = leader.end_of_epoch(epoch)
         ours = mine.end_of_epoch(theirs.epoch)
         if theirs.epoch == epoch:
@@ -483,6 +476,4 @@ def common_end(mine: ReplicaLog, leader: ReplicaLog) -> int:
         if ours.epoch == theirs.epoch:
             return end
         epoch = ours.epoch
-        if epoch < 0:
-            return 0 if leader.epochs else end
     return end

@@ -5,10 +5,11 @@ The rules are those of kaudit/broker/producer_ids; here every exchange takes tim
 
 import json
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
+from kaudit.broker.producer_ids.blocks import BLOCK_SIZE
 from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
 from kaudit.broker.producer_ids.zookeeper_allocator import Exchange, Fate, Grant, Znode, acquire
 from kaudit.simulate.clock import Clock
@@ -64,8 +65,8 @@ class ZkProducerIdManager:
         self._lost = 0
         self._waiting: deque[OnProducerId] = deque()
         self._steps: Generator[Exchange, Fate, Grant] | None = None
-        self._next = 0
-        self._end = -1
+        self._ids: Iterator[int] = iter(())
+        """What is left of its block."""
 
     def generate(self, use: OnProducerId) -> None:
         """Hand out the next id, once there is a block to take it from."""
@@ -78,14 +79,13 @@ class ZkProducerIdManager:
 
     def restart(self) -> None:
         """Drop the rest of the block and whoever waits."""
-        self._next, self._end = 0, -1
+        self._ids = iter(())
         self._steps = None
         self._waiting.clear()
 
     def _serve(self) -> None:
-        while self._waiting and self._next <= self._end:
-            self._next += 1
-            self._waiting.popleft()(self._next - 1)
+        while self._waiting and (producer_id := next(self._ids, None)) is not None:
+            self._waiting.popleft()(producer_id)
         if self._waiting and self._steps is None:
             self._steps = acquire(self._broker, self._znode)
             self._ask(self._steps, next(self._steps))
@@ -128,7 +128,7 @@ class ZkProducerIdManager:
         if steps is not self._steps:
             return
         self._steps = None
-        self._next, self._end = grant.start, grant.end
+        self._ids = iter(range(grant.start, grant.end + 1))
         self._trace.note(self._clock.now, f"broker {self._broker}", f"takes the block {grant.start} to {grant.end}")
         self._serve()
 
@@ -144,8 +144,7 @@ class RPCProducerIdManager:
         self._delay = context.network.delay
         self._trace = context.trace
         self._lost = 0
-        self._incarnation = 0
-        self._broker = ControllerBroker(broker, self._incarnation, controller)
+        self.restart()
 
     def generate(self, use: OnProducerId) -> None:
         """Hand out the next id, or None while there is no block."""
@@ -153,33 +152,33 @@ class RPCProducerIdManager:
         known = len(self._controller.committed)
         self._controller.commit()
         if len(self._controller.committed) > known:
-            granted = self._controller.committed[-1]
-            start = granted.next_producer_id - 1000
-            self._granted_blocks.granted(Grant(self._number, start, granted.next_producer_id - 1))
-            text = f"AllocateProducerIds: {start} to {granted.next_producer_id - 1}"
+            record = self._controller.committed[-1]
+            end = record.next_producer_id - 1
+            granted = Grant(record.broker_id, record.next_producer_id - BLOCK_SIZE, end)
+            self._granted_blocks.granted(granted)
+            text = f"AllocateProducerIds: {granted.start} to {end}"
             kind = EventKind.REQUEST
             if self._lost:
                 self._lost -= 1
                 self._broker.lose_answer()
                 kind, text = EventKind.LOST, f"{text}, the answer is lost"
             else:
-                self._clock.after(2 * self._delay(), partial(self._receive, self._incarnation))
+                self._clock.after(2 * self._delay(), partial(self._receive, self._broker))
             now = self._clock.now
             self._trace.add(TraceEvent(kind, now, now, f"broker {self._number}", CONTROLLER, text))
         use(producer_id)
 
-    def _receive(self, incarnation: int) -> None:
-        if incarnation == self._incarnation:
-            self._broker.receive()
+    def _receive(self, broker: ControllerBroker) -> None:
+        if broker is self._broker:
+            broker.receive()
 
     def lose_response(self) -> None:
         """Lose the controller's next response: its block is granted and never used."""
         self._lost += 1
 
     def restart(self) -> None:
-        """Drop the blocks."""
-        self._incarnation += 1
-        self._broker = ControllerBroker(self._number, self._incarnation, self._controller)
+        """Drop the blocks; a process's broker epoch is later than that of the one before."""
+        self._broker = ControllerBroker(self._number, self._clock.now, self._controller)
 
 
 ProducerIdManager = ZkProducerIdManager | RPCProducerIdManager

@@ -21,6 +21,7 @@ from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSIO
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition
+from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.transaction_state import TransactionStatus
 from kaudit.simulate.cluster.partition import BrokerStatus, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import OnProducerId
@@ -85,7 +86,7 @@ class TransactionStateManager:
         self.coordinator = TransactionCoordinator(profile, config, self._write_markers, self._allocate)
         self.ended: list[EndedTransaction] = []
         self._check_ms = config.transaction_check_ms
-        self._watched: dict[str, tuple[int | None, int]] = {}
+        self._watched: dict[str, tuple[int, int]] = {}
         """By transactional id: start (ms) and number of partitions of the transaction as last written."""
         self._owners: dict[int, str] = {}
         """Transactional ids by producer id."""
@@ -243,13 +244,13 @@ class TransactionStateManager:
         transaction = self.coordinator.transaction(transactional_id)
         if transaction is None or transaction.state is not TransactionStatus.ONGOING:
             return
-        seen = (transaction.started_at, len(transaction.partitions))
-        if self._watched.get(transactional_id) == seen:
+        assert transaction.started_at is not None
+        known, seen = self._watched.get(transactional_id), (transaction.started_at, len(transaction.partitions))
+        if known == seen:
             return
-        known = self._watched.get(transactional_id)
         self._watched[transactional_id] = seen
         self._write_state(transactional_id)
-        if transaction.started_at is not None and (known is None or known[0] != transaction.started_at):
+        if known is None or known[0] != transaction.started_at:
             self._schedule_timeout(transactional_id, transaction.started_at, transaction.timeout_ms)
 
     def _schedule_timeout(self, transactional_id: str, started_at: int, timeout_ms: int) -> None:
@@ -289,7 +290,7 @@ class TransactionStateManager:
         """Schedule the timeouts of open transactions by the clock that the coordinator has now."""
         for transactional_id, (started_at, _) in self._watched.items():
             transaction = self.coordinator.transaction(transactional_id)
-            if transaction is not None and started_at is not None and transaction.started_at == started_at:
+            if transaction is not None and transaction.started_at == started_at:
                 self._schedule_timeout(transactional_id, started_at, transaction.timeout_ms)
 
     def moved(self) -> None:
@@ -396,21 +397,22 @@ class TransactionStateManager:
         transaction = self.coordinator.transaction(transactional_id)
         if self.log is None or transaction is None:
             return
-        now = self.now
+        watched = self._watched.get(transactional_id)
         value = transaction_state.TransactionValue(
             transaction.producer_id,
             epoch,
             transaction.timeout_ms,
             int(status),
             partitions,
-            now,
-            now if transaction.started_at is None else transaction.started_at,
+            self.now,
+            # kept until the next transaction's is written (TransactionMetadata.prepareComplete)
+            NO_TIMESTAMP if watched is None or status is TransactionStatus.EMPTY else watched[0],
             transaction.last_epoch,
         )
         key = transaction_state.key(transactional_id)
         flexible = self._profile.transaction_version2
         body = transaction_state.flexible_value(value) if flexible else transaction_state.fixed_value(value)
-        data = record_batch.batch([record_batch.record(0, 0, key, body)], (-1, -1, -1), (now, now))
+        data = record_batch.batch([record_batch.record(0, 0, key, body)], (-1, -1, -1), (self.now, self.now))
         self._unwritten.append(data)
         self.write_unwritten()
 

@@ -39,8 +39,6 @@ _MORE = 0x80
 def varint(value: int) -> bytes:
     """Zigzag varint of a signed number."""
     rest = value << 1 if value >= 0 else (-value << 1) - 1
-    if rest < _MORE:
-        return _ONE_BYTE[rest]
     out = bytearray()
     while rest >= _MORE:
         out.append(rest & 0x7F | _MORE)
@@ -49,7 +47,6 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-_ONE_BYTE = tuple(bytes([value]) for value in range(_MORE))
 _VARINTS = tuple(varint(value) for value in range(4096))
 
 

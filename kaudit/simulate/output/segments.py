@@ -68,8 +68,6 @@ def _indexed(base: int, batches: list[StoredBatch]) -> tuple[bytes, bytes, bytes
 def _aborted_rows(log: ReplicaLog) -> list[tuple[int, bytes]]:
     """Return the rows of all transaction indexes with their markers' offsets."""
     rows = {row.last_offset: row for row in log.memory.producers.aborted}
-    if not rows:
-        return []
     found: list[tuple[int, bytes]] = []
     open_since: dict[int, int] = {}
     for batch in log.batches:

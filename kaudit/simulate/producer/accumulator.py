@@ -68,7 +68,7 @@ class RecordAccumulator:
                 last.append(number, timestamp, size, now)
                 return last.size >= self._config.batch_size
             last.closed = True
-        batch = ProducerBatch(partition, payload, now)
+        batch = ProducerBatch.created(partition, payload, now)
         batch.append(number, timestamp, size, now)
         self.incomplete[id(batch)] = batch
         queue.append(batch)
@@ -101,7 +101,7 @@ class RecordAccumulator:
         first = queue[0]
         if first.attempts > 0:
             return first.retry_at - now if self._backs_off(first, leader, now) else 0
-        full = len(queue) > 1 or first.closed or first.size >= self._config.batch_size
+        full = first.closed or first.size >= self._config.batch_size  # with others behind it, it is closed
         return 0 if full or flush else self._config.linger_ms - (now - first.last_attempt_at)
 
     def _backs_off(self, batch: ProducerBatch, leader: int, now: int) -> bool:

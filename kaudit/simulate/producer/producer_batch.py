@@ -21,8 +21,8 @@ class ProducerBatch(Struct, eq=False):
     partition: TopicPartition
     payload: Payload
     created_at: int
-    last_appended_at: int = 0
-    last_attempt_at: int = 0
+    last_appended_at: int
+    last_attempt_at: int
     numbers: list[int] = []
     timestamps: list[int] = []
     size: int = HEADER_SIZE
@@ -47,9 +47,10 @@ class ProducerBatch(Struct, eq=False):
     """The last error a broker responded with."""
     offset: int = -1
 
-    def __post_init__(self) -> None:
-        """Nothing was appended or sent before it was made."""
-        self.last_appended_at = self.last_attempt_at = self.created_at
+    @classmethod
+    def created(cls, partition: TopicPartition, payload: Payload, now: int) -> "ProducerBatch":
+        """Return an empty batch: nothing was appended to it or sent before."""
+        return cls(partition, payload, now, now, now)
 
     def append(self, number: int, timestamp: int, size: int, now: int) -> None:
         """Add a record of so many encoded bytes."""
@@ -117,8 +118,7 @@ class ProducerBatch(Struct, eq=False):
         for number, timestamp in zip(self.numbers, self.timestamps, strict=True):
             size = self.payload.encoded_size(number)
             if not parts or parts[-1].size + size > batch_size:
-                parts.append(ProducerBatch(self.partition, self.payload, now))
-                parts[-1].created_at = self.created_at
+                parts.append(ProducerBatch(self.partition, self.payload, self.created_at, now, now))
                 parts[-1].closed = parts[-1].is_split = True
             parts[-1].append(number, timestamp, size, now)
         if self.has_sequence:

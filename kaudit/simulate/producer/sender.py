@@ -209,8 +209,7 @@ class Sender:
         batch, error = result.part.batch, result.error
         self.in_flight.pop(id(batch), None)
         if error is KafkaError.NONE or (error is KafkaError.DUPLICATE_SEQUENCE_NUMBER and self._tracks_in_flight):
-            if not batch.finished or batch.error is not None:
-                batch.offset = result.base_offset if error is KafkaError.NONE else -1
+            batch.offset = result.base_offset if error is KafkaError.NONE else -1
             if self._manager is not None:
                 self._manager.completed(batch)
             self._finish(batch, None)

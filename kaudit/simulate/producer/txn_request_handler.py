@@ -370,11 +370,10 @@ class TxnRequestHandler:
         self._new_partitions.clear()
         self._pending_partitions.clear()
         self._started = False
-        if self._bump_required and not self._versions.transaction_version2:
+        if self._bump_required:
             self._transition_to(TransactionManagerState.INITIALIZING)
             self._enqueue(self._init_request(manager.producer))
         else:
-            self._bump_required = False
             self._transition_to(TransactionManagerState.READY)
 
     def fail(self, error: KafkaError) -> None:

@@ -416,7 +416,8 @@ def _topic_metadata(topic: Any) -> TopicMetadata:  # noqa: ANN401 - the library 
         )
         for own in topic.partitions or ()
     ]
-    topic_id = None if topic.topic_id is None else base64.urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("=")
+    has_id = topic.topic_id is not None and topic.topic_id.int  # a cluster that gives no ids answers zeros
+    topic_id = base64.urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("=") if has_id else None
     ordered = sorted(partitions, key=lambda own: own.partition)
     return TopicMetadata(topic.name, topic_id, bool(topic.is_internal), ordered)
 

@@ -109,10 +109,6 @@ def _timeout(error: Exception) -> str:
     return f"no answer in time: {_text(error)}"
 
 
-def _plain(error: Exception) -> str:
-    return _text(error)
-
-
 _CONNECTION_MEANINGS: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (
         r"CERTIFICATE_VERIFY_FAILED\] (?:certificate verify failed: )?(.*)",
@@ -154,5 +150,5 @@ _MEANINGS = (
     (kafka_errors.KafkaProtocolError, BrokerError, _undecodable),
     ((kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError), RetriableError, _timeout),
     (kafka_errors.KafkaConnectionError, RetriableError, _connection),
-    (kafka_errors.RetriableError, RetriableError, _plain),
+    (kafka_errors.RetriableError, RetriableError, _text),
 )

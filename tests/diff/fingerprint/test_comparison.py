@@ -160,6 +160,11 @@ def ranged(
             ranged(0, 2048, B, listed=[listed(held(0, 1), held(2, 1023, crc=9))]),
             [Block(0, 2, 1, same=True), Block(2, 1024, 1, same=False), Block(1024, 2048, 2048, same=False)],
         ),
+        # lists alone: what is the same before, between and behind what differs
+        (
+            side(0, 6, PLAIN), side(0, 6, listed(held(0, 1), held(2, 3, crc=9), held(4, 5))),
+            [Block(0, 2, 1, same=True), Block(2, 4, 1, same=False), Block(4, 6, 1, same=True)],
+        ),
     ],
 )  # fmt: skip
 def test_what_digests_of_ranges_say(ours, theirs, expected):

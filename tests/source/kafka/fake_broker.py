@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from typing import Any, Self
+from uuid import UUID
 
 from kafka.protocol.admin import (
     DescribeAclsRequest,
@@ -74,6 +75,9 @@ class FakeBroker:
         self.configs: dict[str, dict[str, str]] = {}
         self.versions = dict(VERSIONS)
         self.features: dict[str, int] = {}
+        self.topic_ids: dict[str, UUID] = {}
+        self.replicas: dict[tuple[str, int], list[int]] = {}
+        """The brokers that hold a partition; all of them listen here."""
         self.producers: dict[tuple[str, int], list[dict[str, int]]] = {}
         self.transactions: list[dict[str, Any]] = []
         self.acls_error = 0
@@ -165,18 +169,23 @@ class FakeBroker:
             partitions = [
                 MetadataResponse.MetadataResponseTopic.MetadataResponsePartition(
                     error_code=0, partition_index=number, leader_id=NODE,
-                    leader_epoch=self.epochs.get((topic, number), [(0, 0)])[-1][0], replica_nodes=[NODE],
+                    leader_epoch=self.epochs.get((topic, number), [(0, 0)])[-1][0],
+                    replica_nodes=self.replicas.get((topic, number), [NODE]),
                     isr_nodes=[NODE], offline_replicas=[],
                 )
                 for topic, number in sorted(self.logs) if topic == name
             ]  # fmt: skip
             topics.append(
                 MetadataResponse.MetadataResponseTopic(
-                    error_code=0 if partitions else UNKNOWN_TOPIC, name=name, partitions=partitions, is_internal=False
+                    error_code=0 if partitions else UNKNOWN_TOPIC, name=name, partitions=partitions, is_internal=False,
+                    topic_id=self.topic_ids.get(name),
                 )
-            )
-        broker = MetadataResponse.MetadataResponseBroker(node_id=NODE, host="127.0.0.1", port=self.port, rack=None)
-        return MetadataResponse(brokers=[broker], cluster_id="fake", controller_id=NODE, topics=topics)
+            )  # fmt: skip
+        brokers = [
+            MetadataResponse.MetadataResponseBroker(node_id=node, host="127.0.0.1", port=self.port, rack=None)
+            for node in sorted({NODE, *(node for nodes in self.replicas.values() for node in nodes)})
+        ]
+        return MetadataResponse(brokers=brokers, cluster_id="fake", controller_id=NODE, topics=topics)
 
     def _list_offsets(self, request: Any) -> Any:
         response = ListOffsetsResponse.ListOffsetsTopicResponse

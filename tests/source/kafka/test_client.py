@@ -4,6 +4,7 @@ import struct
 import tracemalloc
 from uuid import UUID
 
+import kafka.errors as errors
 import pytest
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
@@ -22,9 +23,19 @@ from kaudit.source.kafka.answers import (
     TopicPartition,
 )
 from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED, KafkaClient
+from kaudit.source.kafka.command_config import settings_of
 from kaudit.source.kafka.connections import parse_servers
-from kaudit.source.kafka.failures import BrokerError, OffsetOutOfRangeError, RetriableError, UnknownTopicError
-from kaudit.source.uri import UrlError
+from kaudit.source.kafka.failures import (
+    BrokerError,
+    OffsetOutOfRangeError,
+    RetriableError,
+    UnknownTopicError,
+    broker_error,
+)
+from kaudit.source.kafka.fetched_segment import FETCH_BYTES, NO_ABORTS, FetchedSegment
+from kaudit.source.kafka.topic_url import TopicUrl
+from kaudit.source.layout import FetchedRange
+from kaudit.source.uri import Uri, UrlError
 from tests.logs import data
 from tests.source.kafka.fake_broker import (
     API_VERSIONS,
@@ -179,6 +190,11 @@ def test_the_second_bootstrap_server_answers_where_the_first_does_not(broker):
         assert client.describe_cluster().cluster_id == "fake"
 
 
+def test_the_servers_are_those_of_the_property_file_unless_the_url_names_some(broker):
+    with KafkaClient("", settings_of({"bootstrap.servers": broker.address})) as client:
+        assert client.describe_cluster().cluster_id == "fake"
+
+
 def test_nobody_listens():
     with KafkaClient("127.0.0.1:1") as client, pytest.raises(RetriableError, match="connection refused"):
         client.describe_cluster()
@@ -188,6 +204,92 @@ def test_an_old_broker_is_named_as_such(broker):
     broker.versions[FETCH] = (0, 3)
     with KafkaClient(broker.address) as client, pytest.raises(BrokerError, match="release does not fit"):
         client.fetch(ORDERS, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (errors.KafkaConnectionError("KafkaConnectionError: 111 ECONNREFUSED"), "connection refused"),
+        (errors.KafkaConnectionError("DNS Resolution failure for h"), "the host name is not known"),
+        (errors.KafkaConnectionError("Something  else\n(_ssl.c:12)"), "something else"),
+        (errors.KafkaProtocolError("Invalid frame length: 352518912"), "the port speaks TLS: security.protocol=SSL or SASL_SSL in --command-config"),
+        (errors.KafkaProtocolError("Invalid frame length: 1213486160"), "an HTTP server answers, not a Kafka broker"),
+        (errors.KafkaProtocolError("Invalid frame length: -5"), "the answer claims a length of -5 bytes: not a Kafka broker, or a batch larger than kaudit reads"),
+        (errors.RequestTimedOutError("late"), "no answer in time: late"),
+        (errors.LeaderNotAvailableError(), errors.LeaderNotAvailableError.description),
+        (ValueError(), "ValueError"),
+        (ValueError("x" * 301), "x" * 300 + "..."),
+        (ValueError("x" * 300), "x" * 300),
+    ],
+)  # fmt: skip
+def test_what_the_client_library_says_is_one_sentence(error, said):
+    assert broker_error("h:1", error).strerror == said
+
+
+def record_set(*offsets):
+    """Batches of one record."""
+    return b"".join(data(7, 0, offset).at(offset).encode() for offset in offsets)
+
+
+def fetched_segment(end=6, readable_from=0, bytes_per_offset=10):
+    """Offsets 0 to 5, every second one a batch, and what is asked of the broker."""
+    asked = []
+
+    def fetch(offset, size):
+        asked.append((offset, size))
+        return record_set(*range(offset + offset % 2, end, 2))[:size], NO_ABORTS
+
+    place = FetchedRange("h:1", "orders", 0, 0, readable_from, end, bytes_per_offset=bytes_per_offset)
+    return FetchedSegment(place, fetch), asked
+
+
+def test_a_range_of_offsets_is_read_like_a_file_and_each_batch_is_asked_for_once():
+    segment, asked = fetched_segment()
+    whole, size = record_set(0, 2, 4), len(record_set(0))
+    assert segment.size() == 60
+    for position, batch in ((0, 0), (20, 1), (40, 2)):
+        buffer = bytearray(size)
+        assert segment.read_into(position, memoryview(buffer)) == size
+        assert buffer == whole[batch * size :][:size]
+    assert asked == [(0, 64 << 10)]
+    buffer = bytearray(2 * size)  # longer than what is held from there on
+    assert segment.read_into(40, memoryview(buffer)) == size
+    assert asked[1:] == [(4, FETCH_BYTES)]
+    assert segment.read_into(60, memoryview(buffer)) == 0
+    segment.close()
+    assert segment.read_into(0, memoryview(buffer)) == 2 * size
+    assert asked[2:] == [(0, 64 << 10)]
+
+
+def test_offsets_below_the_log_start_are_not_asked_for_nor_those_behind_the_end():
+    segment, asked = fetched_segment(end=8, readable_from=3)
+    assert segment.records(0, 100 << 20) == record_set(4, 6)
+    assert segment.records(8) == b""
+    assert asked == [(3, FETCH_BYTES)]
+
+
+def test_bytes_that_are_no_batch_are_what_the_position_has():
+    place = FetchedRange("h:1", "orders", 0, 0, 0, 6)
+    segment = FetchedSegment(place, lambda _offset, _size: (bytes(99), NO_ABORTS))
+    buffer = bytearray(50)
+    assert (segment.read_into(3, memoryview(buffer)), bytes(buffer)) == (50, bytes(50))
+
+
+@pytest.mark.parametrize(("text", "read"), [
+    ("kafka://h:1/orders", TopicUrl("h:1", "orders")),
+    ("kafka://h:1,i:2/orders/12", TopicUrl("h:1,i:2", "orders", 12)),
+    ("kafka:///orders", TopicUrl("", "orders")),
+    ("kafka://h:1/orders/1/2", None),
+    ("kafka://h:1/orders/x", None),
+    ("kafka://h:1/orders/\u0663", None),
+    ("kafka://h:1/", None),
+])  # fmt: skip
+def test_a_url_names_brokers_a_topic_and_perhaps_a_partition(text, read):
+    if read is None:
+        with pytest.raises(UrlError, match=r"kafka://HOST:PORT/TOPIC\[/PARTITION\]"):
+            TopicUrl.of(Uri.parse(text))
+    else:
+        assert TopicUrl.of(Uri.parse(text)) == read
 
 
 @pytest.mark.parametrize("text", ["", "host", "host:0", "host:x", "host:99999", "::1:9092", "host:1,b"])

@@ -1,6 +1,10 @@
+import base64
 import pickle
 import ssl
 import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -12,6 +16,12 @@ SECRET = "pass;word"
 LOGIN = (
     f'org.apache.kafka.common.security.scram.ScramLoginModule required \\\n    username="alice" password="{SECRET}" ;'
 )
+
+OAUTH = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/",
+}
 
 
 # the rules are those of java.util.Properties.load
@@ -46,6 +56,56 @@ def test_scram(tmp_path):
     assert (options["security_protocol"], options["sasl_mechanism"]) == ("SASL_PLAINTEXT", "SCRAM-SHA-512")
 
 
+@pytest.mark.parametrize(
+    ("given", "service"),
+    [
+        ({}, "kafka"),
+        ({"sasl.jaas.config": 'X required serviceName="broker";'}, "broker"),
+        ({"sasl.jaas.config": 'X required serviceName="a";', "sasl.kerberos.service.name": "b"}, "b"),
+    ],
+)
+def test_kerberos_is_the_default_mechanism_and_its_service_kafka(given, service):
+    options = settings_of(given | {"security.protocol": "SASL_PLAINTEXT"}).options
+    assert (options["sasl_mechanism"], options["sasl_kerberos_service_name"]) == ("GSSAPI", service)
+
+
+def test_a_client_id_is_sent_where_one_is_given():
+    assert settings_of({"client.id": "audit"}).options["client_id"] == "audit"
+    assert "client_id" not in settings_of({"client.id": ""}).options
+
+
+@pytest.mark.parametrize("scope", ["", "audit"])
+def test_tokens_come_by_the_client_credentials_grant(scope):
+    """RFC 6749, 4.4: the client's id and secret are the basic authentication of a form."""
+    asked = []
+
+    class Endpoint(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            asked.append((self.headers["Authorization"], parse_qs(body)))
+            self.send_response(200 if len(asked) == 1 else 401)
+            self.end_headers()
+            self.wfile.write(b'{"access_token": "abc"}' if len(asked) == 1 else b"no")
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        endpoint = f"http://127.0.0.1:{server.server_port}/token"
+        login = f'X required clientId="me" clientSecret="{SECRET}" scope="{scope}";'
+        given = OAUTH | {"sasl.oauthbearer.token.endpoint.url": endpoint, "sasl.jaas.config": login}
+        provider = settings_of(given).options["sasl_oauth_token_provider"]
+        assert provider.token() == "abc"
+        with pytest.raises(UrlError, match=r"no token: 401 Unauthorized$"):
+            provider.token()
+        server.shutdown()
+    with pytest.raises(UrlError, match=r"no token: URLError$"):
+        provider.token()
+    form = {"grant_type": ["client_credentials"]} | ({"scope": [scope]} if scope else {})
+    assert asked[0] == ("Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode(), form)
+
+
 def test_secrets_are_not_shown_and_not_pickled():
     given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": LOGIN}
     settings = settings_of(given | {"bootstrap.servers": "a:1"})
@@ -61,6 +121,7 @@ def test_secrets_are_not_shown_and_not_pickled():
         ({"security.protocol": "TLS"}, "security.protocol is TLS"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM"}, "sasl.mechanism is SCRAM"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, 'needs username="..." password="..."'),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": 'X required username="a";'}, "needs username"),
         ({"security.protocol": "SSL", "ssl.truststore.location": "/x/trust.jks"}, "reads PEM, not JKS"),
         ({"security.protocol": "SSL", "ssl.keystore.location": "/x", "ssl.keystore.type": "PKCS12"}, "not PKCS12"),
         ({"security.protocol": "SSL", "ssl.truststore.location": "/no/such.pem"}, "no PEM certificates"),
@@ -68,8 +129,11 @@ def test_secrets_are_not_shown_and_not_pickled():
         ({"security.protocol": "SSL", "ssl.truststore.certificates": "abc"}, "no PEM certificates"),
         ({"security.protocol": "SSL", "ssl.keystore.key": "abc"}, "put it in a PEM file"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "sasl.oauthbearer.token.endpoint.url"),
+        (OAUTH | {"sasl.oauthbearer.token.endpoint.url": "ftp://x/"}, "http or https"),
+        (OAUTH | {"sasl.jaas.config": 'X required clientId="me";'}, "clientSecret in"),
+        (OAUTH | {"sasl.jaas.config": f'X required clientSecret="{SECRET}";'}, "clientId and"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_done_is_one_sentence_without_secrets(properties, sentence):
     login = {"sasl.jaas.config": f'X required password="{SECRET}";'}
     with pytest.raises(UrlError) as raised:
