@@ -64,7 +64,12 @@ def test_options_narrow_what_is_told(evidence, damaged):
 
 def test_every_option_reaches_the_engine(monkeypatch):
     asked = []
-    monkeypatch.setattr(local, "scan", lambda options, progress: asked.append(options) or results.scan_result())
+
+    def scan(options, progress):
+        asked.append(options)
+        return results.scan_result()
+
+    monkeypatch.setattr(local, "scan", scan)
     kaudit.scan(
         ["a", Path("b")], broker_version="2.8.2", topics=["t"], partitions=[3], producer_ids=[7],
         since=datetime(2023, 11, 14, 22, 13, 20, 1000),  # noqa: DTZ001 - without a zone it is UTC
