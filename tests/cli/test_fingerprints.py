@@ -73,8 +73,10 @@ def test_exit_codes(kaudit, sites, tmp_path):
     document = json.loads((tmp_path / "first.json").read_text())
     document |= {"incomplete": True, "not_audited": [{"path": "/x", "reason": "gone", "unreadable": True}]}
     (tmp_path / "first.json").write_text(json.dumps(document))
-    outcome = kaudit("diff", first, sites[0])
-    assert (outcome.code, "kaudit: /x: gone" in outcome.err) == (ExitCode.UNREADABLE, True)
+    second = made(kaudit, tmp_path / "second.json", sites[0])
+    for others in ([first, sites[0]], [first, second], [second, first]):
+        outcome = kaudit("diff", *others)
+        assert (outcome.code, "kaudit: /x: gone" in outcome.err) == (ExitCode.UNREADABLE, True)
 
 
 def test_partitions_that_one_site_alone_has_are_said(kaudit, sites, tmp_path):
@@ -89,6 +91,8 @@ def test_partitions_that_one_site_alone_has_are_said(kaudit, sites, tmp_path):
     assert outcome.code == ExitCode.OK
     assert f"{TOPIC}-1: on second.json only, not compared." in outcome.out
     assert f"{TOPIC}-0: on first.json only, not compared." in outcome.out
+    document = json.loads(kaudit("diff", "--output-format", "json", first, second).out)
+    assert document["inputs"] == sites
     history((0, 3)).write(tmp_path / "both")
     history((0, 1)).write(tmp_path / "more")
     (tmp_path / "more" / f"{TOPIC}-0").rename(tmp_path / "both" / f"{TOPIC}-1")

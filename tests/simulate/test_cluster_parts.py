@@ -22,6 +22,8 @@ from kaudit.simulate.cluster.producer_id_manager import GrantedBlocks, RPCProduc
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
 from kaudit.simulate.network import Network
 from kaudit.simulate.run_context import RunContext
+from kaudit.simulate.scenario.reading import parse_scenario
+from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.trace import EventKind, Trace
 from tests.simulate.test_sender import NoFaults
 
@@ -472,3 +474,200 @@ def test_a_broker_that_starts_again_forgets_who_waited_and_what_is_on_its_way():
         manager.generate(got.append)
         run(shared.clock, shared.clock.now + 100)
         assert next(granted for granted in got if granted is not None) == first
+
+
+# -- the controller: KafkaController, ReplicationControlManager ----------------------------------------------------------
+
+CLUSTER = """
+[cluster]
+version = "3.9.1"
+brokers = {brokers}
+detect_ms = 100
+[[topics]]
+name = "orders"
+partitions = {partitions}
+{topic}
+[[producers]]
+name = "later"
+start_ms = 3000000
+{producer}
+[network]
+delay_ms = 1
+"""
+
+
+class Controlled:
+    """A cluster that nobody writes to, in which brokers come and go."""
+
+    def __init__(self, brokers=3, partitions=1, topic="", producer=""):
+        text = CLUSTER.format(brokers=brokers, partitions=partitions, topic=topic, producer=producer)
+        self.simulation = Simulation(parse_scenario(text, "cluster"), 1, trace_limit=1000)
+        self.cluster, self.clock = self.simulation.cluster, self.simulation.clock
+        self.run(10)
+
+    def run(self, until):
+        run(self.clock, until)
+
+    def led(self, number=0):
+        """Leader, leader epoch and ISR of a partition."""
+        partition = self.cluster.partitions["orders", number]
+        return partition.leader, partition.leader_epoch, sorted(partition.isr)
+
+    @property
+    def faults(self):
+        return [
+            (event.at, event.source, event.text)
+            for event in self.simulation.trace.events
+            if event.kind is EventKind.FAULT
+        ]
+
+
+def test_partitions_are_led_by_the_brokers_in_turn():
+    controlled = Controlled(partitions=4, topic="replication_factor = 2")
+    partitions = [controlled.cluster.partitions["orders", number] for number in range(4)]
+    assert [partition.replicas for partition in partitions] == [(1, 2), (2, 3), (3, 1), (1, 2)]
+    assert controlled.cluster.leaders() == {("orders", number): led for number, led in enumerate((1, 2, 3, 1))}
+
+
+def test_leadership_of_a_broker_that_is_killed_moves_when_that_is_noticed_and_at_once_when_it_stops():
+    killed = Controlled()
+    killed.cluster.kill(1)
+    killed.run(109)
+    assert killed.led() == (1, 0, [1, 2, 3])
+    killed.run(110)
+    assert killed.led() == (2, 1, [2, 3])
+    killed.cluster.kill(3)
+    killed.run(300)
+    assert killed.led() == (2, 1, [2])  # a follower only leaves the ISR
+    killed.cluster.start(1)
+    killed.cluster.start(1)
+    killed.run(400)
+    assert killed.led() == (2, 1, [1, 2])
+    stopped = Controlled()
+    stopped.cluster.stop(1)
+    assert stopped.led() == (2, 1, [2, 3])
+    stopped.cluster.stop(1)
+    stopped.cluster.kill(1)
+    assert [text for _, _, text in stopped.faults] == [
+        "stops cleanly",
+        "leads orders-0, epoch 1, from offset 0",
+    ]
+    stopped.cluster.start(1)
+    assert stopped.faults[-1] == (10, "broker 1", "starts")
+    killed.cluster.start(3, without_snapshots=True)
+    assert killed.faults[-1][2] == "starts, recovers its logs, snapshots deleted"
+
+
+def test_a_broker_that_is_back_before_anybody_notices_leads_again_in_a_new_epoch():
+    controlled = Controlled()
+    controlled.cluster.kill(1)
+    controlled.run(50)
+    controlled.cluster.start(1)
+    controlled.run(500)
+    leader, epoch, isr = controlled.led()
+    assert (leader, isr) == (1, [1, 2, 3])
+    assert epoch > 0
+
+
+@pytest.mark.parametrize(("for_ms", "expected"), [(100, (1, 0, [1, 2, 3])), (101, (2, 1, [1, 2, 3]))])
+def test_a_broker_that_is_paused_for_longer_than_that_is_taken_for_dead(for_ms, expected):
+    controlled = Controlled()
+    controlled.cluster.pause(1, for_ms)
+    controlled.cluster.pause(1, 5000)  # it is paused
+    assert (controlled.cluster.is_up(1), controlled.cluster.is_running(1)) == (True, False)
+    controlled.run(1000)
+    assert controlled.led() == expected
+    assert controlled.cluster.is_running(1)
+    assert controlled.faults[-1] == (10 + for_ms, "broker 1", "resumes")
+
+
+def test_a_pause_ends_with_the_process():
+    controlled = Controlled()
+    controlled.cluster.pause(1, 500)
+    controlled.cluster.kill(1)
+    controlled.run(1000)
+    assert not controlled.cluster.is_up(1)
+    assert "resumes" not in [text for _, _, text in controlled.faults]
+
+
+def test_without_a_replica_in_sync_there_is_no_leader_unless_an_unclean_one_may_be():
+    unclean = 'config = { "unclean.leader.election.enable" = true }'
+    for topic, expected, event in (
+        ("", (None, 2, [2]), ("controller", "orders-0 has no leader")),
+        (unclean, (3, 3, [3]), ("broker 3", "unclean: leads orders-0, epoch 3, from offset 0")),
+    ):
+        controlled = Controlled(topic=topic)
+        for broker in (3, 1):
+            controlled.cluster.kill(broker)
+            controlled.run(controlled.clock.now + 200)
+        assert controlled.led() == (2, 1, [2])
+        controlled.cluster.kill(2)
+        controlled.run(controlled.clock.now + 200)
+        assert controlled.led() == (None, 2, [2])
+        assert controlled.cluster.leaders() is None  # nobody is there to be asked
+        controlled.cluster.start(3)
+        assert controlled.led() == expected
+        assert controlled.faults[-1 if topic else -2][1:] == event
+        controlled.cluster.start(2)
+        assert controlled.led()[0] == (3 if topic else 2)
+
+
+def test_leadership_is_moved_to_a_replica_in_sync_that_runs():
+    controlled = Controlled()
+    partition = controlled.cluster.partitions["orders", 0]
+    for broker, leader in ((None, 2), (3, 3), (3, 3), (7, 3), (None, 1)):
+        controlled.cluster.move_leader(partition, broker)
+        assert partition.leader == leader
+    controlled.cluster.pause(2, 50)
+    controlled.cluster.move_leader(partition, 2)
+    assert partition.leader == 1
+    controlled.cluster.move_leader(partition, None)
+    assert partition.leader == 3
+
+
+def test_brokers_that_are_cut_off_reach_one_another_and_no_other():
+    controlled = Controlled(brokers=4)
+    cluster = controlled.cluster
+    cluster.disconnect((1, 2), 100)
+    cluster.disconnect((2,), 50)
+
+    def reached():
+        return {(one, other) for one in range(1, 5) for other in range(one + 1, 5) if cluster.reaches(one, other)}
+
+    assert reached() == {(3, 4)}
+    controlled.run(61)
+    assert reached() == {(1, 2), (3, 4)}
+    controlled.run(111)
+    assert len(reached()) == 6
+    assert controlled.faults[0] == (10, "controller", "broker 1, broker 2 and the others cannot reach one another")
+    assert controlled.faults[-1] == (110, "controller", "broker 1, broker 2 and the others reach one another again")
+
+
+def test_disks_are_slow_for_a_while_and_clocks_as_far_ahead_as_they_jumped():
+    controlled = Controlled()
+    cluster = controlled.cluster
+    cluster.slow_disk(2, 40, 100)
+    cluster.slow_disk(2, 5, 50)
+    cluster.jump_clock(2, 3_600_000)
+    cluster.jump_clock(2, -600_000)
+    assert [cluster.disk_delay_ms(broker) for broker in (1, 2)] == [0, 45]
+    assert cluster.timestamp(2) - cluster.timestamp(1) == 3_000_000
+    controlled.run(60)
+    assert cluster.disk_delay_ms(2) == 40
+    controlled.run(110)
+    assert cluster.disk_delay_ms(2) == 0
+    assert cluster.timestamp(1) == controlled.clock.timestamp == controlled.clock.base + 110
+    assert "its clock jumps by +3,600,000 ms" in [text for _, _, text in controlled.faults]
+
+
+def test_other_clients_take_producer_ids_while_the_broker_runs():
+    controlled = Controlled()
+    controlled.cluster.use_producer_ids(1, 1500)
+    controlled.cluster.pause(2, 50)
+    controlled.cluster.use_producer_ids(2, 5)  # nobody is answered
+    controlled.run(1000)
+    assert allocated(controlled.cluster.brokers[1].producer_ids, controlled.clock, 1) == [1500]
+    assert allocated(controlled.cluster.brokers[2].producer_ids, controlled.clock, 1) == [2000]
+    assert [text for _, _, text in controlled.faults if "other clients" in text] == [
+        "other clients take 1500 producer ids"
+    ]

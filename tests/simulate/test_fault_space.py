@@ -2,11 +2,13 @@
 
 import random
 from collections import Counter, defaultdict
+from itertools import islice
 from typing import Any
 
 import pytest
 
 from kaudit.simulate.scenario.reading import scenario_of
+from kaudit.simulate.search.candidates import Candidates
 from kaudit.simulate.search.fault_space import WEIGHTS, Activity, FaultSpace, table_of
 
 DOCUMENT: dict[str, Any] = {
@@ -108,3 +110,86 @@ def test_a_table_says_what_is_not_the_default():
     table = {"kind": "lose-response", "producer": "p", "request": 3, "times": 2}
     (fault,) = scenario_of({**DOCUMENT, "faults": [{**table, "behind": True}]}, "t").faults
     assert table_of(fault) == table
+
+
+# -- schedules to try ---------------------------------------------------------------------------------------------------
+
+SEARCHED: dict[str, Any] = {
+    "duration_ms": 170_000,
+    "topics": [{"name": "a"}],
+    "producers": [{"name": "p", "records": 80, "every_ms": 5, "config": {"linger.ms": 0, "batch.size": 100}}],
+    "faults": [{"kind": "kill-broker", "broker": 1, "at_ms": 1000}, {"kind": "lose-response", "request": 10}],
+    "network": {"delay_ms": [2, 3]},
+    "random": {"request_loss": 0.25, "response_loss": 0.5, "silent_share": 0.75, "pause_brokers": [1, 2]},
+}
+RECORDS = 60
+"""What a drawn schedule sends at most; each record is a batch of its own."""
+
+
+@pytest.fixture(scope="module")
+def schedules():
+    return [schedule.document for schedule in islice(Candidates(SEARCHED, "t", 7), 401)]
+
+
+def test_the_scenarios_own_schedule_is_tried_first_unless_it_is_a_long_one(schedules):
+    assert schedules[0] == {key: value for key, value in SEARCHED.items() if key != "random"}
+    long = {**SEARCHED, "producers": [{**SEARCHED["producers"][0], "records": 1001}], "faults": []}
+    for records, tried in ((1001, RECORDS), (1000, 1000)):
+        long["producers"][0]["records"] = records
+        assert next(iter(Candidates(long, "t", 7))).document["producers"][0]["records"] == tried
+
+
+def test_drawn_schedules_are_short_with_delays_up_to_six_times_doubled(schedules):
+    drawn = schedules[1:]
+    assert {each["producers"][0]["records"] for each in drawn} == {RECORDS}
+    assert all("random" not in each for each in drawn)
+    assert len({each["seed"] for each in drawn}) == len(drawn)
+    assert {each["duration_ms"] for each in drawn} == {170_000}
+    delays = Counter(tuple(each["network"]["delay_ms"]) for each in drawn)
+    assert set(delays) == {(2, 3 << doubled) for doubled in range(7)}
+    assert 0.4 < delays[2, 3] / len(drawn) < 0.6
+    open_ended = {key: value for key, value in SEARCHED.items() if key != "duration_ms"}
+    (_, one) = islice(Candidates(open_ended, "t", 7), 2)
+    # three minutes after the last record, or less where the scenario ends before
+    assert one.document["duration_ms"] == 180_000
+
+
+def test_every_other_one_has_the_faults_that_the_bounds_allow(schedules):
+    """By the rates: requests 1 to 60 of the producer, and the events of [random]."""
+    found = [schedule.get("faults", []) for schedule in schedules[1::2]]
+    kinds = {fault["kind"] for faults in found for fault in faults}
+    assert kinds == {"pause-broker", "lose-request", "lose-response"}
+    for kind, rate in (("lose-request", 0.25), ("lose-response", 0.5)):
+        lost = [fault for faults in found for fault in faults if fault["kind"] == kind]
+        assert {fault["request"] for fault in lost} == set(range(1, RECORDS + 1))
+        assert abs(len(lost) / (RECORDS * len(found)) - rate) < 0.03
+        assert abs(sum(fault["silent"] for fault in lost) / len(lost) - 0.75) < 0.05
+        assert abs(sum(fault["behind"] for fault in lost) / len(lost) - 0.5) < 0.05
+    assert {sum(fault["kind"] == "pause-broker" for fault in faults) for faults in found} == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("own", "key", "least"),
+    [
+        ({"kind": "kill-broker", "broker": 1, "at_ms": 1000}, "at_ms", 500),
+        ({"kind": "lose-response", "producer": "p", "request": 10}, "request", 5),
+        ({"kind": "lose-response", "producer": "p", "request": 1}, "request", 1),
+    ],
+)
+def test_the_others_have_the_scenarios_own_faults_moved_perhaps_and_some_of_every_kind(own, key, least):
+    """At up to half as early or late, four of five times; one to five others, none where it has its own."""
+    document = {name: value for name, value in SEARCHED.items() if name != "random"} | {"faults": [own]}
+    found = [each.document["faults"] for each in islice(Candidates(document, "t", 7), 1, 301)]
+    kept = [faults for faults in found if faults[0] | {key: 0} == own | {key: 0}]
+    assert 0.72 < len(kept) / len(found) < 0.88
+    value = own[key]
+    moved = [faults[0][key] for faults in kept if faults[0][key] != value]
+    assert min(moved, default=least) >= least
+    assert max(moved, default=value) <= value * 3 // 2 + (value == 1)
+    if value > 1:
+        assert 0.3 < len(moved) / len(kept) < 0.6
+        assert min(moved) <= value * 0.6
+        assert max(moved) >= value * 1.4
+    assert {len(faults) for faults in kept} == {1, 2, 3, 4, 5, 6}
+    assert {len(faults) for faults in found if faults not in kept} == {1, 2, 3, 4, 5}
+    assert len({fault["kind"] for faults in found for fault in faults}) > 12

@@ -160,7 +160,8 @@ def test_errors_of_the_coordinator_only_cost_a_retry(error):
 
 def test_until_a_lost_marker_is_written_the_next_transaction_has_to_wait(tmp_path):
     simulation = transactional(fault("lose-marker", marker=1, times=2))
-    assert len(texts(simulation, "WriteTxnMarkers is lost")) == 2
+    lost = [event for event in simulation.trace.events if "WriteTxnMarkers is lost" in event.text]
+    assert [(event.source, event.partitions) for event in lost] == [("broker 1", ("orders-0",))] * 2
     assert texts(simulation, "CONCURRENT_TRANSACTIONS")
     assert [marker.commit for marker in markers(simulation)] == [True, False, True]
     assert simulation.recorder.ended_because == "WriteTxnMarkers of orders-0 was lost, and sent again later"
@@ -230,6 +231,30 @@ def test_a_slow_disk_of_a_follower_shrinks_the_isr_and_one_of_the_leader_slows_i
     assert Truth(leader).summary()["duplicate_copies"] > 0  # written, but too late for the client
 
 
+def test_what_a_slow_disk_holds_up_is_handled_when_a_paused_broker_goes_on():
+    slow = fault("slow-disk", at_ms=100, broker=1, for_ms=5000, delay_ms=60)
+    paused = fault("pause-broker", at_ms=250, broker=1, for_ms=900)
+    simulation = played(
+        slow + paused,
+        producer="records = 6\nevery_ms = 20\nstart_ms = 200",
+        config=f'{ONE_AT_A_TIME}, "enable.idempotence" = true',
+    )
+    assert summary(simulation) == SIX_ONCE
+    answered = [event.at for event in simulation.trace.events if event.text.startswith("ok, offset")]
+    assert len(answered) == 6
+    assert min(answered) > 250 + 900
+
+
+@pytest.mark.parametrize(("before", "start"), [(-1, 6), (4, 4), (6, 6), (1000, 6)])
+def test_records_are_deleted_up_to_the_high_watermark_at_most(before, start):
+    deleted = fault("delete-records", at_ms=2000, partition='"orders-0"', before_offset=before)
+    simulation = played(deleted, brokers=2)
+    logs = simulation.cluster.partitions["orders", 0].logs.values()
+    assert [(log.log_start, log.log_end) for log in logs] == [(start, 6)] * 2
+    assert texts(simulation, "deletes up to") == [f"orders-0: deletes up to {start}"]
+    assert Truth(simulation).summary()["deleted"] == start
+
+
 DAY = 86_400_000
 
 
@@ -276,7 +301,11 @@ def test_the_coordinator_moves_with_the_leader_of_its_partition(tmp_path):
     move = fault("move-leader", at_ms=140, partition='"__transaction_state-0"')
     simulation = transactional(move, brokers=3)
     assert simulation.cluster.coordinator == 2
-    assert texts(simulation, "NOT_COORDINATOR")
+    (refused, *_) = [event for event in simulation.trace.events if event.text == "NOT_COORDINATOR"]
+    assert refused.source == "broker 1"
+    assert [answer.why for answer in refused.answers] == [
+        "broker 1 does not coordinate this transactional id: broker 2 does"
+    ]
     assert sorted({marker.coordinator_epoch for marker in markers(simulation)}) == [0, 1]
     assert [marker.commit for marker in markers(simulation)] == [True, False, True]
     assert alarms(simulation, tmp_path / "run") == []

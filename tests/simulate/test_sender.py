@@ -35,7 +35,7 @@ from kaudit.simulate.requests import (
 )
 from kaudit.simulate.scenario.reading import parse_scenario
 from kaudit.simulate.simulation import Simulation
-from kaudit.simulate.trace import Trace
+from kaudit.simulate.trace import EventKind, Trace
 
 SCENARIO = """
 [[topics]]
@@ -139,7 +139,8 @@ class Played:
         self.clock = Clock()
         self.cluster = OneBroker()
         self.broker = self.cluster.broker
-        network = Network(self.clock, (DELAY, DELAY), Random(1), NoFaults(), Trace())
+        self.trace = Trace()
+        network = Network(self.clock, (DELAY, DELAY), Random(1), NoFaults(), self.trace)
         versions = negotiate_versions(client_for(client), Version.parse(broker))
         self.done: list[ProducerBatch] = []
         self.producer = KafkaProducer(
@@ -165,6 +166,10 @@ class Played:
         self.transactions.initialize()
         self.run(10)
         self.transactions.begin()
+
+    @property
+    def notes(self):
+        return [event.text for event in self.trace.events if event.kind is EventKind.NOTE]
 
     @property
     def sequences(self):
@@ -252,6 +257,39 @@ class TestRetries:
         assert played.sequences == sequences
         if client == "java 2.4.1":
             assert len(played.broker.of(InitProducerIdRequest)) == 2
+
+    def test_what_was_sent_under_a_producer_id_given_back_is_not_sent_again(self):
+        """Sender.reenqueueBatch until 2.4: "the producer id changed", an OutOfOrderSequenceException."""
+        played = Played("java 2.4.1")
+        played.send(0)
+        played.run(20)
+        played.broker.hold = ProduceRequest
+        for number in (1, 2):
+            played.send(number)
+            played.run(30 + number)
+        played.broker.release(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)
+        played.run(50)
+        played.broker.release(KafkaError.NOT_LEADER_OR_FOLLOWER)
+        played.run(500)
+        gap = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert [batch.error for batch in played.done] == [None, gap, gap]
+        assert played.sequences == [(0, 0), (0, 1), (0, 2)]
+
+    def test_who_bumps_its_epoch_says_as_what_it_goes_on(self):
+        played = Played("java 3.9.1")
+        played.send(0)
+        played.run(20)
+        manager = played.producer.manager
+        assert manager is not None
+        for producer, note in (
+            ((0, 3), "continues with id 0, epoch 4"),
+            ((7, 2**15 - 1), "continues with a new producer id"),
+        ):
+            manager.producer = producer
+            manager.request_bump(("t", 0))
+            played.producer.wake()
+            played.run(played.clock.now + 1)
+            assert played.notes[-1] == note
 
     def test_before_12152_an_idle_partition_keeps_its_sequence_in_the_new_epoch(self):
         """KAFKA-12152: fixed in 2.7.1 and 2.8.0."""
