@@ -47,9 +47,9 @@ class Application:
         self._partitions = [(topic.name, number) for number in range(topic.partitions)]
         self.producer: KafkaProducer | None = None
         """The one it has now, None before the first and after its process was killed."""
-        self._payload = Payload(spec.application, spec.record_bytes, spec.name, 0)
+        self._payload: Payload
         self._next = 0
-        self._session_end = spec.records
+        self._session_end: int
         self._request_numbers = count(1)
         self.sessions = 0
         self.batches: list[ProducerBatch] = []
@@ -57,8 +57,8 @@ class Application:
         self.transactions: list[tuple[int, int, TransactionEnding]] = []
         """First and last record number of each transaction, and how it ended."""
         self._transaction: tuple[int, int] | None = None
-        self._aborting_deliberately = False
-        self._committing = False
+        self._aborting_deliberately: bool
+        self._committing: bool
         self._failed = False
         self._clock_offset_ms = 0
 

@@ -200,6 +200,7 @@ def test_keys_are_looked_for_in_so_many_batches_of_such_a_size(capsys, monkeypat
     assert compare(capsys, b1=log, b2=cut)[1]["gaps"][0]["may_be_compaction"] is False
     monkeypatch.setattr(gap_records, "_MOST_UNPACKED", 1)
     assert judge(capsys, "b1", "b2")[1]["gaps"][0]["may_be_compaction"] is True
+    assert compare(capsys, b5=replace(log, rolls=(4,)), b6=cut)[1]["gaps"][0]["may_be_compaction"] is True
     others = dict(zip(("b3", "b4"), gap_between([None, b"key"]), strict=True))
     assert compare(capsys, **others)[1]["gaps"][0]["may_be_compaction"] is False
     monkeypatch.setattr(gap_records, "_MOST_UNPACKED", 9)

@@ -1,6 +1,11 @@
 """The Spark engine's own code, driver's and tasks', with Arrow tables for DataFrames: it finds and writes what the local one does."""
 
+import json
+import os
 import re
+import shlex
+import sys
+import tarfile
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,12 +22,13 @@ from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.cli.app import run
 from kaudit.engines import local as local_engine
 from kaudit.engines import spark as spark_engine
-from kaudit.engines import spark_jobs, spark_judging, spark_tasks
+from kaudit.engines import spark_bundle, spark_jobs, spark_judging, spark_session, spark_tasks
 from kaudit.engines.spark_jobs import SparkFailedError, retries
 from kaudit.engines.spark_progress import JobProgress
 from kaudit.engines.spark_session import SESSION_SETTINGS
 from kaudit.engines.spark_tasks import PartitionHeader, replayer
 from kaudit.source.schemes import open_segment
+from tests.diff.replicas import history
 from tests.engines.arrow_session import ArrowSession
 from tests.engines.conftest import Engine
 from tests.engines.faulty_logs import FAULTS, gap, healthy, zombie
@@ -103,6 +109,102 @@ def test_samples(local, spark, name):
     ours = local.scan(ROOT / "samples" / name, **options)
     assert ours.findings
     assert spark.scan(ROOT / "samples" / name, **options) == ours
+
+
+def test_replicas_and_fingerprints_are_compared_as_by_the_local_engine(session, tmp_path, capsys):
+    """Partitions of different sizes come back in their order, whichever is dealt out first."""
+    for name in ("b1", "b2"):
+        for number, batches in enumerate((2, 9, 5)):
+            log = history((0, batches))
+            if (name, number) == ("b2", 2):
+                log.append(2, 1, b"other")
+            elif number == 2:
+                log.append(2, 0, b"own")
+            log.write(tmp_path / "made" / f"{name}-{number}")
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / "made" / f"{name}-{number}" / "orders-0").rename(tmp_path / name / f"orders-{number}")
+    replicas = [str(tmp_path / name) for name in ("b1", "b2")]
+    for arguments in (replicas, ["--fingerprint", replicas[0]]):
+        told = {}
+        for engine in ("local", "spark"):
+            code = run(["diff", "--engine", engine, "--reproducible", "--output-format", "json", *arguments])
+            told[engine] = code, capsys.readouterr().out
+        assert told["spark"] == told["local"]
+        document = json.loads(told["spark"][1])
+        assert [entry["partition"] for entry in document["partitions"]] == [0, 1, 2]
+    assert "kaudit: compare partitions" in session.jobs
+
+
+def test_a_bundle_has_what_kaudit_needs_and_is_the_same_each_time(tmp_path, monkeypatch):
+    needed = {distribution.metadata["Name"].lower() for distribution in spark_bundle._distributions()}
+    assert {"msgspec", "numpy", "pyarrow", "crc32c", "typer"} <= needed
+    assert needed.isdisjoint({"kaudit", "pytest", "ruff"})
+    some = [distribution for distribution in spark_bundle._distributions() if distribution.name in ("crc32c", "rich")]
+    monkeypatch.setattr(spark_bundle, "_distributions", lambda: some)
+    for name in ("one", "two"):
+        held = spark_bundle.write_bundle(tmp_path / name)
+        assert held == [f"{distribution.name} {distribution.version}" for distribution in some]
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+    with tarfile.open(tmp_path / "one") as archive:
+        modes = {member.name: member.mode for member in archive.getmembers()}
+    assert modes.pop("bin/python") == 0o755
+    assert {"lib/kaudit/__init__.py", "lib/kaudit/engines/spark-log4j2.properties", "lib/rich/console.py"} <= set(modes)
+    assert not [name for name in modes if "__pycache__" in name or name.endswith(".pyc") or ".." in name]
+    assert {mode for name, mode in modes.items() if ".so" not in name} == {0o644}
+    assert {mode for name, mode in modes.items() if ".so" in name} == {0o755}
+
+
+@pytest.mark.parametrize(
+    ("master", "environment", "given", "address", "quiet"),
+    [
+        (None, {}, {}, "127.0.0.1", True),
+        ("local[4]", {}, {}, "127.0.0.1", True),
+        ("local[4]", {"SPARK_LOCAL_IP": "10.0.0.1"}, {}, "10.0.0.1", True),
+        ("yarn", {}, {}, None, True),
+        ("yarn", {"SPARK_CONF_DIR": "/etc/spark"}, {}, None, False),
+        ("yarn", {}, {"spark.driver.extraJavaOptions": "-Dx=y"}, None, False),
+    ],
+)
+def test_what_the_jvm_is_started_with(monkeypatch, master, environment, given, address, quiet):
+    monkeypatch.setattr(os, "environ", dict(environment))
+    monkeypatch.setattr(spark_session, "java_home", lambda _: None)
+    settings = {"spark.executor.memory": "2g", **given}
+    spark_session._prepare_launch(master, settings)
+    assert "JAVA_HOME" not in os.environ
+    assert (os.environ["PYSPARK_PYTHON"], os.environ.get("SPARK_LOCAL_IP")) == (sys.executable, address)
+    *words, last = shlex.split(os.environ["PYSPARK_SUBMIT_ARGS"])
+    assert last == "pyspark-shell"
+    expected = {"spark.ui.showConsoleProgress": "false", **settings}
+    assert words[: 2 * len(expected)] == [
+        word for key, value in expected.items() for word in ("--conf", f"{key}={value}")
+    ]
+    assert [word.startswith("-Dlog4j2.configurationFile=file:/") for word in words[2 * len(expected) + 1 :]] == [
+        True
+    ] * quiet
+    # what somebody set stays, and a Java of ours is where Spark looks for one
+    monkeypatch.setattr(spark_session, "java_home", lambda _: "/ours")
+    monkeypatch.setattr(os, "environ", {"PYSPARK_SUBMIT_ARGS": "--verbose pyspark-shell"})
+    spark_session._prepare_launch(master, {"spark.pyspark.python": "python9", "spark.ui.showConsoleProgress": "true"})
+    assert (os.environ["JAVA_HOME"], os.environ["PYSPARK_PYTHON"]) == ("/ours", "python9")
+    words = shlex.split(os.environ["PYSPARK_SUBMIT_ARGS"])
+    assert words[-2:] == ["--verbose", "pyspark-shell"]
+    assert words[:2] == ["--conf", "spark.ui.showConsoleProgress=true"]
+
+
+@pytest.mark.parametrize(
+    ("java", "text", "line"),
+    [
+        (None, "\n  it broke\nat a.b.C\n", "it broke"),
+        ("java.net.BindException: in use\n\tat a.b.C", "An error occurred", "java.net.BindException: in use"),
+        (None, " \n", "OSError"),
+    ],
+)
+def test_why_spark_did_not_start_is_one_line(java, text, line):
+    error = OSError(text)
+    if java is not None:
+        error.java_exception = java  # type: ignore[attr-defined]
+    assert spark_session._first_line(error) == line
 
 
 @pytest.mark.parametrize("sample", [None, "coordinator"])

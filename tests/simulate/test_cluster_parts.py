@@ -565,8 +565,9 @@ def test_a_broker_that_is_back_before_anybody_notices_leads_again_in_a_new_epoch
     controlled.cluster.start(1)
     controlled.run(500)
     leader, epoch, isr = controlled.led()
-    assert (leader, isr) == (1, [1, 2, 3])
-    assert epoch > 0
+    assert (leader, epoch, isr) == (1, 2, [1, 2, 3])
+    elections = controlled.cluster.partitions["orders", 0].elections
+    assert [(election.leader, election.unclean) for election in elections] == [(1, False), (None, False), (1, False)]
 
 
 @pytest.mark.parametrize(("for_ms", "expected"), [(100, (1, 0, [1, 2, 3])), (101, (2, 1, [1, 2, 3]))])

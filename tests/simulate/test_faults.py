@@ -245,7 +245,7 @@ def test_what_a_slow_disk_holds_up_is_handled_when_a_paused_broker_goes_on():
     assert min(answered) > 250 + 900
 
 
-@pytest.mark.parametrize(("before", "start"), [(-1, 6), (4, 4), (6, 6), (1000, 6)])
+@pytest.mark.parametrize(("before", "start"), [(-1, 6), (0, 0), (1, 1), (4, 4), (6, 6), (1000, 6)])
 def test_records_are_deleted_up_to_the_high_watermark_at_most(before, start):
     deleted = fault("delete-records", at_ms=2000, partition='"orders-0"', before_offset=before)
     simulation = played(deleted, brokers=2)
@@ -309,6 +309,18 @@ def test_the_coordinator_moves_with_the_leader_of_its_partition(tmp_path):
     assert sorted({marker.coordinator_epoch for marker in markers(simulation)}) == [0, 1]
     assert [marker.commit for marker in markers(simulation)] == [True, False, True]
     assert alarms(simulation, tmp_path / "run") == []
+
+
+def test_the_coordinator_that_was_has_no_producer_id_for_a_transactional_id():
+    """The client asks whom it knew when it began; the request arrives two ms later."""
+    move = fault("move-leader", at_ms=101, partition='"__transaction_state-0"', broker=2)
+    simulation = transactional(move, brokers=3, cluster="")
+    assert simulation.cluster.coordinator == 2
+    late = TRANSACTIONS + "\nstart_ms = 100"
+    simulation = played(move, producer=late, config=TRANSACTIONAL, brokers=3)
+    (refused, *_) = [event for event in simulation.trace.events if event.text == "NOT_COORDINATOR"]
+    assert (refused.source, refused.sent_at) == ("broker 1", 102)
+    assert [marker.commit for marker in markers(simulation)] == [True, False, True]
 
 
 def test_a_leader_moves_to_the_broker_named_and_to_none_that_is_out_of_sync():

@@ -212,6 +212,29 @@ class TestAccumulator:
         assert old.expired(30_000) == []
         assert len(current.expired(120_000)) == len(old.expired(30_001)) == 1
 
+    def test_a_full_batch_of_2_0_expires_by_its_last_record_and_others_by_their_first(self):
+        """ProducerBatch.maybeExpire: linger.ms is for batches that may still be filled."""
+        room = ProducerBatch.created(KEY, PAYLOAD, 0).size + 2 * PAYLOAD.encoded_size(0)
+        accumulator = RecordAccumulator(config(V2_0, batch_size=room, linger_ms=50_000), Random(1))
+        for at in (4, 10, 20):
+            accumulator.append(KEY, PAYLOAD, 0, 0, at)
+        full, last = accumulator.queues[KEY]
+        assert accumulator.expired(10 + 30_000) == []
+        assert accumulator.expired(10 + 30_001) == [full]
+        assert accumulator.expired(20 + 50_000 + 30_000) == []
+        assert accumulator.expired(20 + 50_000 + 30_001) == [last]
+
+    def test_parts_of_a_batch_that_was_too_large_are_as_large_as_may_be(self):
+        whole = batch(*range(9), sequence=0)
+        empty, size = ProducerBatch.created(KEY, PAYLOAD, 0).size, PAYLOAD.encoded_size(0)
+        for limit, counts in ((empty + 3 * size, [3, 3, 3]), (empty + 4 * size, [4, 4, 1]), (1, [1] * 9)):
+            parts = whole.split(limit, 50)
+            assert [part.record_count for part in parts] == counts
+            # their delivery timeout goes on
+            assert {(part.created_at, part.last_attempt_at, part.is_split, part.closed) for part in parts} == {
+                (whole.created_at, 50, True, True)
+            }
+
     def test_a_batch_too_large_is_cut_and_shares_its_sequences(self):
         accumulator = RecordAccumulator(config(batch_size=150), Random(1))
         whole = batch(*range(9), sequence=2**31 - 4)

@@ -254,3 +254,13 @@ def test_a_run_says_what_it_was_made_of(tmp_path):
                 assert (entry["number"], entry["acknowledged_offset"]) == (number, batch.base_offset + step)
                 assert entry["sent_at"] == batch.sent.timestamps[step]
     assert by_offset[0]["acknowledged_offset"] == 0
+
+
+def test_records_of_one_batch_have_offsets_of_their_own(tmp_path):
+    simulation = played("", config='"linger.ms" = 5', producer="records = 6\nburst = 3\nevery_ms = 300")
+    run = written(simulation, tmp_path / "run").parent
+    records = json.loads((run / "truth.json").read_text())["records"]
+    assert [(entry["number"], entry["offsets"], entry["acknowledged_offset"]) for entry in records] == [
+        (number, [number], number) for number in range(6)
+    ]
+    assert len(simulation.cluster.partitions["orders", 0].leader_log().batches) == 2

@@ -19,6 +19,7 @@ from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
+from kaudit.simulate.producer.metadata import Metadata
 from kaudit.simulate.producer.network_client import NetworkClient
 from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.producer.releases.profile import client_for
@@ -305,6 +306,36 @@ class TestRetries:
             assert played.sequences[-1] == following, client
 
 
+class TestMetadata:
+    def test_metadata_is_asked_for_at_most_every_100_ms_and_kept_where_nobody_answers(self):
+        """Metadata.requestUpdate, refreshBackoffMs."""
+        clock, cluster, updated = Clock(), OneBroker(), list[int]()
+        metadata = Metadata(clock, cluster, lambda: DELAY)
+        metadata.on_update = lambda: updated.append(clock.now)
+        assert metadata.leaders == cluster.leaders()
+        for _ in range(2):
+            metadata.request_update()
+        clock.run(50)
+        assert updated == [2 * DELAY]
+        clock.now = 50
+        metadata.request_update()
+        cluster.coordinator = 2
+        cluster.leaders = lambda: None  # type: ignore[method-assign]
+        clock.run(500)
+        assert updated == [2 * DELAY, 2 * DELAY + 100 + 2 * DELAY]
+        assert (metadata.leaders, metadata.coordinator) == (OneBroker().leaders(), 1)
+
+    def test_a_partition_without_a_leader_is_asked_about_until_it_has_one(self):
+        played = Played("java 2.0.1", 'acks = "1"')
+        leaders = played.cluster.leaders()
+        played.producer._client.metadata.leaders = {**leaders, ("t", 0): None}
+        asked = played.cluster.asked
+        played.send(0)
+        played.run(50)
+        assert played.cluster.asked == asked + 1
+        assert [batch.error for batch in played.done] == [None]
+
+
 class TestDraining:
     @pytest.mark.parametrize(
         ("client", "following"),
@@ -551,7 +582,7 @@ class TestTime:
         asked = played.cluster.asked
         played.send(0)
         played.run(400)
-        assert [batch.error for batch in played.done] == [None]
+        assert [(batch.error, batch.offset) for batch in played.done] == [(None, -1)]
         assert played.cluster.asked == asked + 1
         played.send(1)
         played.run(500)
