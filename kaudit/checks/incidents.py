@@ -5,7 +5,6 @@ Findings of one topic partition are put together where they are made; how these 
 follows from numbers alone, a few bytes each (incident_groups.py).
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -14,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.model.finding import Finding
+from kaudit.model.transactional_ids import application_of
 
 _Subject = Hashable
 """What a finding is about; equal where two findings are about the same, or a Moment."""
@@ -23,9 +23,6 @@ REQUEST_TIMEOUT_MS = 30_000
 """request.timeout.ms: producers that a leader change interrupts have turned to the new leader by then."""
 TRANSACTION_TIMEOUT_MS = 60_000
 """transaction.timeout.ms of the Java producer: what one transaction wrote lies within it."""
-
-_INSTANCE = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]+)(?![0-9A-Za-z])")
-"""What numbers the producers of one application: Flink's `prefix-subtask-checkpoint`, Streams' `application-uuid-thread`."""
 
 _DAMAGE = frozenset(("KA001", "KA002", "KA003", "KA004", "KA005", "KA006", "KA007", "KA008", "KA009", "KA010", "KA012"))
 _COMPARED = frozenset(("KA601", "KA602", "KA603"))
@@ -156,18 +153,10 @@ def _transactions(findings: Sequence[Finding]) -> _Subjects:
         yield finding, (finding.topic, finding.partition, _epoch(finding), at)
         if (at_ms := _first_timestamp(finding)) >= 0:
             yield finding, Moment(_epoch(finding), TRANSACTION_TIMEOUT_MS, at_ms)
-        application, last_ms = _application(finding), finding.evidence.get("last_timestamp")
+        name, last_ms = (_value(finding.evidence, part) for part in ("transactional_id", "last_timestamp"))
+        application = application_of(name) if isinstance(name, str) else None
         if application is not None and isinstance(last_ms, int):
             yield finding, Moment(application, TRANSACTION_TIMEOUT_MS, last_ms)
-
-
-def _application(finding: Finding) -> str | None:
-    """Return the transactional id without what tells the producers of an application apart, None where nothing does."""
-    transactional_id = _value(finding.evidence, "transactional_id")
-    if not isinstance(transactional_id, str):
-        return None
-    application, numbers = _INSTANCE.subn("*", transactional_id)
-    return application if numbers and application != "*" else None
 
 
 def _decisions(finding: Finding) -> _Subject:

@@ -357,7 +357,7 @@ def left_open(transactional_id, at: object = AT, **fields):
         ("tx-0.orders.3", "tx-1.orders.12", TOGETHER),
         ("payments-sink-0-41", "refunds-sink-0-41", APART),
         ("payments-sink-0-41", "payments-sink-0", APART),
-        ("shop1", "shop2", APART),
+        ("shop1", "shop2", TOGETHER),
         ("shop", "shop", APART),
         ("7", "8", APART),
         (None, None, APART),

@@ -1,6 +1,5 @@
 """What kind of client a producer id looks like, and which kinds open the most of them."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -9,6 +8,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.analysis.producer_ids.partition_join import Joined
+from kaudit.model.transactional_ids import name_pattern
 
 BRIEF_MS = 60_000
 """A producer that lived no longer was opened for one piece of work."""
@@ -16,13 +16,6 @@ _ONCE, _BRIEF, _LASTING = 0, 1, 2
 _LIVES = ("one batch and gone", "gone within a minute", "lasting")
 _TOP = 10
 _TOPICS_NAMED = 5
-_DIGITS = re.compile(r"\d+")
-_HEXADECIMAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-
-
-def name_pattern(transactional_id: str) -> str:
-    """Return the id with what counts up or is random left out: `payments-12-7` and `payments-3-1` are `payments-#-#`."""
-    return _DIGITS.sub("#", _HEXADECIMAL.sub("#", transactional_id))
 
 
 def pattern_of(joined: Joined, number: int, transactional_id: str | None) -> str:
