@@ -3,14 +3,19 @@
 import json
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
 import kaudit
+from kaudit.analysis.scan.options import Depth, ScanOptions
 from kaudit.cli.app import run
+from kaudit.engines import local
 from kaudit.model.finding import Status
+from kaudit.source.kafka.options import ClusterOptions
 from kaudit.testing import assert_log_healthy
+from tests import scan_results as results
 
 
 @pytest.fixture
@@ -55,6 +60,47 @@ def test_options_narrow_what_is_told(evidence, damaged):
     with pytest.raises(kaudit.UsageError, match="did you mean crc-mismatch"):
         kaudit.scan(damaged, select=["crc-missmatch"])
     assert kaudit.scan(str(damaged), since=datetime(2000, 1, 1, tzinfo=UTC)).summary.batches > 0
+
+
+def test_every_option_reaches_the_engine(monkeypatch):
+    asked = []
+
+    def scan(options, progress):
+        asked.append(options)
+        return results.scan_result()
+
+    monkeypatch.setattr(local, "scan", scan)
+    kaudit.scan(
+        ["a", Path("b")], broker_version="2.8.2", topics=["t"], partitions=[3], producer_ids=[7],
+        since=datetime(2023, 11, 14, 22, 13, 20, 1000),  # noqa: DTZ001 - without a zone it is UTC
+        until=datetime(2023, 11, 14, 23, 13, 20, tzinfo=timezone(timedelta(hours=1))),
+        now=datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), log_start_offset=5, compacted_topics=["c*"], jobs=2,
+        depth="records", state=Path("s"), digests=True, command_config=Path("p"),
+    )  # fmt: skip
+    kaudit.scan("a")
+    assert asked == [
+        ScanOptions(
+            paths=["a", "b"], broker_version="2.8.2", topics=["t"], partitions=[3], producer_ids=[7],
+            since_ms=1_700_000_000_001, until_ms=1_700_000_000_000, now_ms=1000, log_start_offset=5,
+            compacted_topics=["c*"], jobs=2, depth=Depth.RECORDS, state="s", digests=True, cluster=ClusterOptions("p"),
+        ),
+        ScanOptions(paths=["a"], jobs=1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"engine": "sparc"}, "engine sparc: local or spark"),
+        ({"spark": object()}, "a Spark session is given"),
+        ({"state": "s", "engine": "spark"}, "a state is for the local engine"),
+        ({"digests": True, "depth": "headers"}, "digests need CRCs that were checked"),
+    ],
+)
+def test_options_that_contradict_each_other(options, says):
+    with pytest.raises(kaudit.UsageError, match=says):
+        kaudit.scan("samples/clean", **options)
+    assert kaudit.scan("samples/clean", depth="headers").digests is None
 
 
 def test_a_state_is_kept_between_audits(damaged, tmp_path):

@@ -157,16 +157,15 @@ class ClusterReadOptions(ConnectionOptions, frozen=True, kw_only=True):
         """Return what they ask for. Raises UsageError for a time that is none, and for a range without offsets."""
         from kaudit.cli.parsing import check_int64, parse_time
 
-        check_int64([self.from_offset or 0], "--from-offset")
-        check_int64([self.to_offset or 0], "--to-offset")
-        if None not in (self.from_offset, self.to_offset) and (self.from_offset or 0) >= (self.to_offset or 0):
-            raise UsageError(f"--from-offset {self.from_offset} --to-offset {self.to_offset}: nothing lies between")
+        first, end = self.from_offset, self.to_offset
+        check_int64([first], "--from-offset")
+        check_int64([end], "--to-offset")
+        if first is not None and end is not None and first >= end:
+            raise UsageError(f"--from-offset {first} --to-offset {end}: nothing lies between")
         from_ms, to_ms = parse_time(self.from_time, "--from-time"), parse_time(self.to_time, "--to-time")
         if from_ms is not None and to_ms is not None and from_ms >= to_ms:
             raise UsageError(f"--from-time {self.from_time} --to-time {self.to_time}: nothing lies between")
-        return ClusterOptions(
-            self.command_config, self.from_offset, self.to_offset, from_ms, to_ms, self.max_bytes_per_second or None
-        )
+        return ClusterOptions(self.command_config, first, end, from_ms, to_ms, self.max_bytes_per_second or None)
 
 
 class EngineOptions(OptionGroup, frozen=True, kw_only=True):
@@ -387,7 +386,7 @@ def _scan_options(  # noqa: PLR0913 - one group each
 ) -> ScanOptions:
     from kaudit.cli.parsing import check_int64
 
-    check_int64([log.log_start_offset or 0], "--log-start-offset")
+    check_int64([log.log_start_offset], "--log-start-offset")
     return ScanOptions(
         paths=paths,
         topics=partitions.topic or (),

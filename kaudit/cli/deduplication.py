@@ -8,11 +8,9 @@ from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions
 from kaudit.cli.audit import nothing_audited
 from kaudit.cli.audit_options import DisplayOptions
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.inspection import PARQUET, RowTarget, console_of
-from kaudit.cli.pager import paged
+from kaudit.cli.inspection import PARQUET, RowTarget, console_of, show
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.stdout import refused
-from kaudit.cli.streams import write_pieces
 from kaudit.engines import local
 from kaudit.report.console import visible
 from kaudit.report.duplicates import document, duplicate_rows, jsonl, not_compared, summary_text
@@ -54,8 +52,7 @@ def _write(listing: DuplicateListing, target: RowTarget, isolation_level: str, d
         pieces = document(rows, listing, isolation_level)
     else:
         pieces = _text(rows, listing, target, isolation_level, display)
-    with paged(wanted=target.file is None and not display.terminal.no_pager):
-        write_pieces(target.file, pieces)
+    show(target, pieces, display.terminal)
 
 
 def _text(

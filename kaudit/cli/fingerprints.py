@@ -9,8 +9,7 @@ from kaudit.analysis.scan.options import ScanOptions, UsageError
 from kaudit.checks.command_line import quote_text
 from kaudit.cli.audit_options import DiffOptions, DisplayOptions
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.inspection import RowTarget, console_of
-from kaudit.cli.pager import paged
+from kaudit.cli.inspection import RowTarget, console_of, show
 from kaudit.cli.parsing import is_fingerprint, parse_names
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.streams import write_pieces
@@ -73,8 +72,7 @@ def run_comparison(comparison: DiffOptions, options: ScanOptions, names: Sequenc
     for target in targets:
         console = console_of(target, display.terminal)
         pieces = document(found) if target.form == "json" else render(found, console, narrowing)
-        with paged(wanted=target.file is None and not display.terminal.no_pager):
-            write_pieces(target.file, pieces)
+        show(target, pieces, display.terminal)
     code = _closed(found.not_audited, incomplete=found.incomplete)
     diverged = any(entry.relation is Relation.DIVERGED for entry in found.partitions)
     if diverged and comparison.findings.fail_on.reached(Severity.ERROR):

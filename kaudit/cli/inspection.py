@@ -87,9 +87,8 @@ def run_inspect(
             with refused(f"--output {target.file}"):
                 write_row_tables(INSPECTED, chain(first, rows), target.file, options.paths)
             continue
-        with paged(wanted=target.file is None and not terminal.no_pager):
-            console = console_of(target, terminal)
-            write_pieces(target.file, _pieces(target.form, chain(first, rows), options.paths, console))
+        console = console_of(target, terminal)
+        show(target, _pieces(target.form, chain(first, rows), options.paths, console), terminal)
     if reading.nothing is not None:
         raise reading.nothing
     return ExitCode.UNREADABLE if reading.unreadable else ExitCode.OK
@@ -99,6 +98,12 @@ def console_of(target: RowTarget, terminal: TerminalOptions) -> Console:
     """Return what the target can show. A file is no terminal: colour there only when asked for."""
     color = terminal.color_choice
     return stdout_console(color) if target.file is None else Console(color=color is ColorChoice.ALWAYS)
+
+
+def show(target: RowTarget, pieces: Iterable[str], terminal: TerminalOptions) -> None:
+    """Write pieces of a text to their target; stdout through the pager."""
+    with paged(wanted=target.file is None and not terminal.no_pager):
+        write_pieces(target.file, pieces)
 
 
 class _Reading:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 _OURS = "less"
@@ -107,10 +107,8 @@ class _PagedStdout(io.TextIOBase):
             self._terminal.flush()
             return
         assert self._process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):
             self._process.stdin.close()
-        except BrokenPipeError:
-            self._left = True
         while True:
             try:
                 self._process.wait()

@@ -74,10 +74,10 @@ def parse_int64(text: str, option: str) -> int:
     return int(text)
 
 
-def check_int64(numbers: Iterable[int], option: str) -> None:
-    """Refuse ids and epochs that no log can hold, and no column either."""
+def check_int64(numbers: Iterable[int | None], option: str) -> None:
+    """Refuse ids, epochs and offsets that no log can hold, and no column either; None was not given."""
     for number in numbers:
-        if number > _INT64_MAX:
+        if number is not None and number > _INT64_MAX:
             raise UsageError(f"{option} {number}: larger than any there can be ({_INT64_MAX})")
 
 

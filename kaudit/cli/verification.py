@@ -8,10 +8,8 @@ from kaudit.analysis.digests.tree import widened
 from kaudit.analysis.scan.options import Depth, ScanOptions, UsageError
 from kaudit.cli.audit_options import DiffOptions, DisplayOptions
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.inspection import RowTarget, console_of
-from kaudit.cli.pager import paged
+from kaudit.cli.inspection import RowTarget, console_of, show
 from kaudit.cli.progress import progress_on_stderr
-from kaudit.cli.streams import write_pieces
 from kaudit.engines.verification import verify_report
 from kaudit.model.digests import ALGORITHM, PartitionDigest
 from kaudit.model.finding import Severity
@@ -41,8 +39,7 @@ def run_verification(
     for target in targets:
         console = console_of(target, display.terminal)
         pieces = document(found, report) if target.form == "json" else render(found, report, console)
-        with paged(wanted=target.file is None and not display.terminal.no_pager):
-            write_pieces(target.file, pieces)
+        show(target, pieces, display.terminal)
     for entry in found.not_audited:
         if entry.unreadable:
             sys.stderr.write(f"kaudit: {visible(entry.path)}: {visible(entry.reason)}\n")

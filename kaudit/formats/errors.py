@@ -31,8 +31,6 @@ class WireError(ValueError):
     """
 
     def __init__(self, position: int, reason: Reason, detail: str) -> None:
-        # All three reach args, so the error survives pickling between worker processes.
-        super().__init__(position, reason, detail)
         self.position = position
         self.reason = reason
         self.detail = detail
@@ -46,8 +44,6 @@ class LimitExceededError(WireError):
 
     def __init__(self, position: int, limit: int, detail: str) -> None:
         super().__init__(position, Reason.LIMIT, detail)
-        # Pickle rebuilds from args: they must be this class's own.
-        self.args = (position, limit, detail)
         self.limit = limit
 
     @classmethod

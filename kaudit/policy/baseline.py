@@ -45,13 +45,8 @@ class Entry(Struct, frozen=True):
 
     def sort_key(self) -> tuple[object, ...]:
         """Order by place, as findings are."""
-        return (
-            self.topic or "",
-            -1 if self.partition is None else self.partition,
-            -1 if self.offset is None else self.offset,
-            self.code,
-            self.fingerprint,
-        )
+        place = ((number is not None, number) for number in (self.partition, self.offset))
+        return self.topic or "", *place, self.code, self.fingerprint
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form; what is not there is left out, so that a diff shows what someone wrote."""
@@ -66,10 +61,10 @@ class Entry(Struct, frozen=True):
 
 
 class Baseline(Struct, frozen=True):
-    """A baseline as read: its entries, and what else stands in the file."""
+    """A baseline as read: its entries, and the whole document, of which fields kaudit does not know are kept."""
 
     entries: Sequence[Entry] = ()
-    others: Mapping[str, object] = field(default_factory=dict)
+    document: Mapping[str, object] = field(default_factory=dict)
 
     def by_fingerprint(self) -> dict[str, Entry]:
         """Return the entries by the finding they know."""
@@ -95,7 +90,7 @@ class Baseline(Struct, frozen=True):
         """Return the file: sorted, a block per entry, so that a review shows one finding at a time."""
         entries = [entry.to_dict() for entry in sorted(self.entries, key=Entry.sort_key)]
         tool = {"name": "kaudit", "version": __version__}
-        document = {**self.others, "schema": SCHEMA, "tool": tool, "entries": entries}
+        document = {**self.document, "schema": SCHEMA, "tool": tool, "entries": entries}
         import json  # noqa: PLC0415 - 2 ms, and few runs have a baseline
 
         return json.dumps(document, sort_keys=True, indent=2) + "\n"
@@ -133,8 +128,7 @@ def parse_baseline(text: str, file: str) -> Baseline:
     if not isinstance(entries, list):
         raise UsageError(f"baseline {file}: 'entries' is not a list")
     read = [_entry(entry, f"baseline {file}: entry {number}") for number, entry in enumerate(entries, start=1)]
-    others = {name: value for name, value in document.items() if name not in ("schema", "tool", "entries")}
-    return Baseline(read, others)
+    return Baseline(read, document)
 
 
 def parse_day(text: str, where: str) -> date:

@@ -112,6 +112,4 @@ def _partitions_cover(entry: Entry, result: ScanResult) -> bool:
         for part in result.partitions
         if (part.topic, part.partition) == (entry.topic, entry.partition)
     ]
-    if not starts:
-        return False
-    return entry.offset is None or any(start is None or start <= entry.offset for start in starts)
+    return any(entry.offset is None or start is None or start <= entry.offset for start in starts)

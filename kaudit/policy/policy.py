@@ -69,7 +69,7 @@ class Policy(Struct, frozen=True):
 
     def limit(self, result: ScanResult) -> ScanResult:
         """Return the result with the most severe findings, as many as --max-findings allows; the summary counts all."""
-        if self.max_findings is None or len(result.findings) <= self.max_findings:
+        if self.max_findings is None:
             return result
         kept = most_severe(result.findings, self.max_findings)
         omitted = result.summary.omitted + len(result.findings) - len(kept)

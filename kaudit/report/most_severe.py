@@ -12,8 +12,6 @@ from kaudit.report.formatting import plural
 
 def most_severe(findings: Sequence[Finding], limit: int) -> list[Finding]:
     """Return at most `limit` findings, new and severe ones before others, in their original order."""
-    if len(findings) <= limit:
-        return list(findings)
 
     def weight(index: int) -> tuple[bool, int, int]:
         finding = findings[index]

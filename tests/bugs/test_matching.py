@@ -1,6 +1,8 @@
 """Findings name the bugs they look like: where a bug was at work, in the versions that have it, and nowhere else."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -9,7 +11,7 @@ from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.broker.releases.version import Version
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
-from kaudit.bugs.bug import Program
+from kaudit.bugs.bug import Program, logged
 from kaudit.bugs.matching import with_known_bugs
 from kaudit.bugs.registry import BUGS
 from kaudit.engines.local import scan
@@ -173,3 +175,23 @@ def test_captures_name_no_bug(evidence, capture, known):
 
 def test_every_capture_is_held_to_that():
     assert {path.name.removesuffix(".tar.xz") for path in (DATA / "captures").glob("*.tar.xz")} == set(CAPTURES)
+
+
+@pytest.mark.parametrize(
+    ("events", "seen"),
+    [
+        ([{"event": "fenced_producer"}], True),
+        ([{"event": "duplicate_sequence"}, {"event": "unknown_producer_id"}], True),
+        (({"event": "fenced_producer"}, {"event": "duplicate_sequence"}), True),
+        ([{"event": "duplicate_sequence"}], False),
+        ([{"other": "fenced_producer"}, "fenced_producer"], False),
+        ([], False),
+        ("fenced_producer", False),
+        (None, False),
+    ],
+)
+def test_a_trait_of_logs_is_one_of_its_events(events, seen):
+    case: Any = SimpleNamespace(value={"log_events": events}.get)
+    for must in (False, True):
+        trait = logged("a log says so", LogEventKind.FENCED_PRODUCER, LogEventKind.UNKNOWN_PRODUCER_ID, must=must)
+        assert (trait.seen(case), trait.optional, trait.of_logs) == (seen, not must, True)

@@ -309,6 +309,15 @@ def test_a_segment_is_named_after_the_end_of_the_one_before_it(tmp_path):
     assert list(segments(tmp_path / "gap", "orders-1")) == [f"{0:020}.log", f"{8:020}.log"]
 
 
+def test_no_segment_holds_an_offset_that_an_index_cannot(tmp_path):
+    """Indexes hold offsets relative to the segment's first, as int32 (LogSegment.canConvertToRelativeOffset)."""
+    with FakeBroker({ORDERS: [*batches(1), *batches(2, 2**31 - 2)]}) as broker:
+        capture(broker, tmp_path)
+    assert {name: len(content) // SIZE for name, content in segments(tmp_path).items()} == {
+        f"{0:020}.log": 2, f"{2**31:020}.log": 1,
+    }  # fmt: skip
+
+
 def test_what_a_broker_sends_again_is_not_captured_again(broker, tmp_path):
     capture(broker, tmp_path / "at-once")
     in_pieces(broker, 3 * SIZE)

@@ -1,5 +1,6 @@
 """Running commands in this process, with an engine under the test's control."""
 
+import io
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,18 @@ def plain_environment(monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what it is sent; its descriptor is any number."""
+
+    encoding = "latin-1"
+
+    def isatty(self):
+        return True
+
+    def fileno(self):
+        return 77
 
 
 @dataclass

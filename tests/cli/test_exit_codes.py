@@ -1,8 +1,10 @@
 """Exit codes: the table of the contract, the same for every format and both commands."""
 
+import json
+
 import pytest
 
-from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.analysis.scan.options import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.finding import Status
 from kaudit.report.formats import FORMATS
 from tests import scan_results as results
@@ -77,9 +79,16 @@ def test_an_internal_error_is_one_paragraph_and_its_own_code(engine, kaudit, mon
     assert "Traceback" in kaudit("scan", "/data").err
 
 
-def test_nothing_to_audit_is_still_a_document_for_programs(engine, kaudit):
-    import json
+@pytest.mark.parametrize(("error", "code"), [(NothingToAuditError, 3), (UnreadableInputError, 4)])
+def test_the_document_of_nothing_has_the_code_of_the_run(engine, kaudit, error, code):
+    engine.error = error("nothing here")
+    outcome = kaudit("scan", "/data", "--output-format", "sarif")
+    (invocation,) = json.loads(outcome.out)["runs"][0]["invocations"]
+    assert (outcome.code, invocation["exitCode"]) == (code, code)
+    assert json.loads(kaudit("producers", "/data", "--output-format", "json").out)["producers"] == []
 
+
+def test_nothing_to_audit_is_still_a_document_for_programs(engine, kaudit):
     engine.error = NothingToAuditError("no segment under /data")
     outcome = kaudit("scan", "/data", "--output-format", "json")
     document = json.loads(outcome.out)
@@ -111,6 +120,28 @@ def test_nothing_to_audit_is_still_a_document_for_programs(engine, kaudit):
         (["scan", "/data", "--broker-version", "new"], "nearest known: "),
         (["scan", "/data", "--jobs", "0"], "--jobs"),
         (["scan", "/data", "--partition", "-1"], "--partition"),
+        (["scan", "/data", "--batches"], "--batches needs --output-format parquet"),
+        (["scan", "/data", "--digests", "--depth", "headers"], "--digests needs CRCs that were checked"),
+        (["scan", "/data", "--master", "local"], "--master and --spark-conf need --engine spark"),
+        (["scan", "/data", "--spark-conf", "a=b"], "--master and --spark-conf need --engine spark"),
+        (["inspect", "/data", "--at", "0", "--records"], "--at shows one header: it goes with neither"),
+        (["inspect", "/data", "--at", "0", "--around", "0"], "--at shows one header: it goes with neither"),
+        (["inspect", "/data", "--since", "2026-11-21", "--until", "2026-11-20"], "later than --until"),
+        (["inspect", "/data", "--output-format", "jsno"], "did you mean json"),
+        (["inspect", "/data", "--output-format", "xyz"], "there are table, json, jsonl, parquet"),
+        (["diff", "/a"], "diff needs two or more directories"),
+        (["diff", "/a", "/b", "--name", "/a"], "--name /a: write NAME=DIR, such as b1=/a"),
+        (["diff", "/a", "/b", "--name", "=/a"], "--name =/a: write NAME=DIR"),
+        (["diff", "/a", "/b", "--name", "x="], "--name x=: write NAME=DIR"),
+        (["diff", "/a", "/b", "--name", "x=/c"], "--name x=/c: /c is not among the directories"),
+        (["diff", "/a", "/b", "--name", "x=/a", "--name", "y=/a"], "--name y=/a: /a has the name x already"),
+        (["replay", "a", "--topic", "t"], "--topic, --partition and --memory belong to --on DIR"),
+        (["replay", "a", "--partition", "0"], "--topic, --partition and --memory belong to --on DIR"),
+        (["replay", "a", "--memory", "full"], "--topic, --partition and --memory belong to --on DIR"),
+        (["replay", "a", "--on", "samples", "--topic", "t"], "--on needs --topic and --partition"),
+        (["replay", "a", "--on", "samples", "--partition", "0"], "--on needs --topic and --partition"),
+        (["replay"], "ATTEMPTS.jsonl is missing; - reads stdin"),
+        (["spark-bundle", "-o", "/dev/null"], "--output /dev/null: is no file"),
         (["explain", "duplicate-bach"], "did you mean duplicate-batch"),
         (["explain", "KA1O1"], "did you mean KA101"),
         (["explain", "KA101", "--output-format", "yaml"], "'text', 'json'"),

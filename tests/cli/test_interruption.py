@@ -30,6 +30,15 @@ def test_a_signal_in_the_middle_of_a_wait_is_heeded(number):
         assert stop.wait(10)
 
 
+def test_nothing_of_it_keeps_the_interpreter_waiting():
+    before = {*threading.enumerate()}
+    with ends_on_signals(threading.Event()):
+        (relay,) = {*threading.enumerate()} - before
+        assert relay.daemon
+    relay.join(10)
+    assert not relay.is_alive()
+
+
 @pytest.fixture
 def python_s_own_handler():
     # a shell starts what runs in the background with SIGINT ignored

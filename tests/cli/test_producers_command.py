@@ -25,6 +25,15 @@ def test_every_option_reaches_the_engine(engine, kaudit):
     assert not query.includes("KA102")
 
 
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [("90s", 90_000), ("30m", 1_800_000), ("12h", 43_200_000), ("7d", 604_800_000), ("999999999s", 999_999_999_000)],
+)
+def test_spans(engine, kaudit, text, milliseconds):
+    kaudit("producers", "/data", "--max-age", text)
+    assert (engine.query.min_age_ms, engine.query.max_age_ms) == (None, milliseconds)
+
+
 @pytest.mark.parametrize("text", ["", "7", "d", "1.5h", "-1h", "7 d", "9999999999s", "٣d"])
 def test_spans_that_are_none(engine, kaudit, text):
     done = kaudit("producers", "/data", "--min-age", text)

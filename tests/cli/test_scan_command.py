@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaudit.analysis.scan.options import Depth, ScanOptions
+from kaudit.source.kafka.options import ClusterOptions
 from tests import scan_results as results
 
 
@@ -14,7 +15,10 @@ def test_options_reach_the_engine(engine, kaudit):
     kaudit(
         "scan", "/a", "/b", "--broker-version", "2.0.1", "--topic", "orders", "--topic", "pay", "--partition", 3,
         "--producer-id", 1000, "--since", "2023-11-14T22:13:20Z", "--until", "2023-11-15", "--now", "1700000000001",
-        "--log-start-offset", 7, "--compacted", "--jobs", 2, "--depth", "records",
+        "--log-start-offset", 7, "--compacted", "--jobs", 2, "--depth", "records", "--require-all", "--state", "/s",
+        "--zookeeper", "/z", "--blocks", "/b", "--metadata", "/m", "--layout", "{topic}-{partition}",
+        "--command-config", "c", "--from-offset", 0, "--to-offset", 1, "--from-time", "1699999999999",
+        "--to-time", "1700000000000", "--max-bytes-per-second", 9,
     )  # fmt: skip
     assert engine.options == ScanOptions(
         paths=["/a", "/b"],
@@ -29,11 +33,73 @@ def test_options_reach_the_engine(engine, kaudit):
         compacted=True,
         jobs=2,
         depth=Depth.RECORDS,
+        require_all=True,
+        state="/s",
+        zookeeper="/z",
+        blocks="/b",
+        metadata="/m",
+        layout="{topic}-{partition}",
+        cluster=ClusterOptions("c", 0, 1, 1_699_999_999_999, 1_700_000_000_000, 9),
     )
     scanned = engine.options
     kaudit("timeline", "/a")
     assert engine.options == ScanOptions(paths=["/a"])
     assert scanned != engine.options
+
+
+MOST, MORE = 2**63 - 1, 2**63
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        (("--from-offset", 5, "--to-offset", 5), "nothing lies between"),
+        (("--from-offset", 0, "--to-offset", 0), "nothing lies between"),
+        (("--from-offset", 6, "--to-offset", 5), "nothing lies between"),
+        (("--from-offset", 4, "--to-offset", 5), None),
+        (("--from-offset", 4), None),
+        (("--to-offset", 0), None),
+        (("--from-time", "123456789", "--to-time", "123456789"), "nothing lies between"),
+        (("--from-time", "123456789", "--to-time", "123456790"), None),
+        (("--from-time", "123456789"), None),
+        (("--to-time", "123456789"), None),
+        (("--since", "123456790", "--until", "123456789"), "later than --until"),
+        (("--since", "123456789", "--until", "123456789"), None),
+        (("--since", "123456789"), None),
+        (("--until", "123456789"), None),
+        (("--from-offset", MOST), None),
+        (("--from-offset", MORE), "larger than any there can be"),
+        (("--to-offset", MOST), None),
+        (("--to-offset", MORE), "larger than any there can be"),
+        (("--log-start-offset", MOST), None),
+        (("--log-start-offset", MORE), "larger than any there can be"),
+        (("--producer-id", 1, "--producer-id", MOST), None),
+        (("--producer-id", 1, "--producer-id", MORE), "larger than any there can be"),
+        (("--until", MOST), None),
+        (("--until", MORE), "larger than any there can be"),
+    ],
+)
+def test_a_range_holds_something_and_a_number_64_bits(engine, kaudit, options, refused):
+    outcome = kaudit("scan", "/data", *options)
+    assert outcome.code == (1 if refused is None else 2)
+    assert (refused or "") in outcome.err
+    assert (engine.options is None) is (refused is not None)
+
+
+def test_no_limit_of_the_rate_is_zero(engine, kaudit):
+    kaudit("scan", "/data", "--max-bytes-per-second", 0)
+    assert engine.options.cluster == ClusterOptions(max_bytes_per_second=None)
+    kaudit("scan", "/data")
+    assert engine.options.cluster.max_bytes_per_second == 64 << 20
+
+
+@pytest.mark.parametrize(
+    ("text", "now_ms"), [("12345678", None), ("20231114", 1_699_920_000_000), ("123456789", 123_456_789)]
+)
+def test_eight_digits_are_a_date_and_more_are_milliseconds(engine, kaudit, text, now_ms):
+    outcome = kaudit("scan", "/data", "--now", text)
+    assert outcome.code == (2 if now_ms is None else 1)
+    assert (engine.options and engine.options.now_ms) == now_ms
 
 
 @pytest.mark.parametrize(

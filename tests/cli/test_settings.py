@@ -92,6 +92,16 @@ def test_help_and_version_need_no_sound_configuration(kaudit, here):
         ("[[topics.orders.ignore]]\nreason = 'x'", "ignore.codes: write a list"),
         ("[[topics.orders.ignore]]\nreason = 'x'\ncodes = ['KA9']", "no check has this code, prefix or name"),
         ("[topics]\norders = 1", "topics.orders: is not a table"),
+        ("[topics.orders]\nexpected-producers = true", "is not a number of producer ids"),
+        ("[topics.orders]\nexpected-producers = 'x'", "is not a number of producer ids"),
+        ("[topics.orders]\nignore = 'KA102'", "write [[topics.orders.ignore]]"),
+        ("[[topics.orders.ignore]]\nreason = 'x'\ncodes = []", "ignore.codes: write a list"),
+        ("[[topics.orders.ignore]]\nreason = 'x'\ncodes = 'KA102'", "ignore.codes: write a list"),
+        ("[[topics.orders.ignore]]\nreason = 'x'\ncodes = ['KA102', 7]", "ignore.codes: write a list"),
+        ("[[topics.orders.ignore]]\nreason = ' '\ncodes = ['KA102']", "ignore.reason: say why"),
+        ("[[topics.orders.ignore]]\nreason = 7\ncodes = ['KA102']", "ignore.reason: say why"),
+        ("[[topics.orders.ignore]]\nreson = 'x'\ncodes = ['KA102']", "no key reson; did you mean reason?"),
+        ("partition = [1, true]", "partition: True is neither a string nor a number"),
     ],
 )
 def test_mistakes_are_told_with_their_place(engine, kaudit, here, text, message):
@@ -141,6 +151,8 @@ def test_topics_reach_the_engine_and_the_findings(engine, kaudit, here):
     assert marked == {"KA102": "ticket 7"}
     kaudit("timeline", "/data")
     assert engine.options.compacted_topics == ("state",)
+    (here / "kaudit.toml").write_text("[topics.orders]\nexpected-producers = 0\n")
+    assert kaudit("scan", "/data").code == 1
 
 
 def test_config_show_tells_every_value_with_its_origin(kaudit, here, monkeypatch):
@@ -158,6 +170,63 @@ def test_config_show_tells_every_value_with_its_origin(kaudit, here, monkeypatch
     assert document["settings"]["fail-on"] == {"value": "error", "origin": "default"}
     assert document["topics"]["orders"]["expected-producers"] == 800
     assert "KAUDIT_SELCET" in document["ignored_variables"]
+
+
+@pytest.mark.parametrize(("digits", "aligned"), [(39, True), (40, False)])
+def test_config_show_aligns_what_is_short(kaudit, here, monkeypatch, digits, aligned):
+    monkeypatch.setenv("KAUDIT_METRICS_ADDRESS", "9" * digits)  # longer than every other setting
+    monkeypatch.setenv("KAUDIT_SELECT", "")
+    monkeypatch.setenv("KAUDIT_TOPIC", "a b")
+    monkeypatch.setenv("KAUDIT_QUIET", "yes")
+    monkeypatch.setenv("KAUDIT_COLOR", "never")
+    lines = [line for line in kaudit("config", "show").out.splitlines() if " = " in line]
+    texts = [line.partition("#")[0].rstrip() for line in lines if not line.startswith("metrics-address")]
+    assert {"topic = a, b", "quiet = true", "exit-zero = false", "select = (not set)", "master = (not set)"} <= set(
+        texts
+    )
+    widest = max(len(text) for text in texts)
+    starts = {line.index("#") for line in lines if not line.startswith("metrics-address")}
+    assert starts == {len("metrics-address = ") + 39 + 2 if aligned else widest + 2}
+
+
+def test_config_show_tells_topics_as_they_are_written(kaudit, here):
+    (here / "kaudit.toml").write_text(TOPICS)
+    lines = kaudit("config", "show").out.splitlines()
+    first = lines.index(f"topics.state  # {here}/kaudit.toml")
+    assert lines[first : first + 5] == [
+        f"topics.state  # {here}/kaudit.toml",
+        "  compacted = true",
+        f"topics.orders  # {here}/kaudit.toml",
+        "  expected-producers = 800",
+        "  ignore KA102: ticket 7",
+    ]
+    topics = json.loads(kaudit("config", "show", "--output-format", "json").out)["topics"]
+    assert topics["state"] == {
+        "compacted": True, "expected-producers": None, "ignore": [], "origin": f"{here}/kaudit.toml",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("xdg", "found"), [("config", True), ("", True), ("elsewhere", False)])
+def test_the_users_file_is_below_xdg_config_home_or_home(engine, kaudit, here, monkeypatch, xdg, found):
+    home = here.parents[1]
+    for folder in (".config", "config"):
+        (home / folder / "kaudit").mkdir(parents=True)
+        (home / folder / "kaudit" / "kaudit.toml").write_text("jobs = 2\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / xdg) if xdg else "")
+    assert jobs(engine, kaudit) == (2 if found else None)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "")
+    monkeypatch.setenv("HOME", "")
+    assert jobs(engine, kaudit) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "exits_with_zero"),
+    [(text, True) for text in ("1", "true", "YES", "on")] + [(text, False) for text in ("0", "false", "No", "off", "")],
+)
+def test_flags_in_the_environment(engine, kaudit, here, monkeypatch, text, exits_with_zero):
+    monkeypatch.setenv("KAUDIT_EXIT_ZERO", text)
+    assert kaudit("scan", "/data").code == (0 if exits_with_zero else 1)
 
 
 def test_a_baseline_in_a_file_is_beside_that_file(engine, kaudit, here):

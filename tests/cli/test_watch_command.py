@@ -5,15 +5,21 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from kaudit.analysis.scan.options import UsageError
+from kaudit.cli.app import run
+from kaudit.cli.watch.metrics import Metrics, served
 from kaudit.cli.watch.state_file import load_state, save_state
 from kaudit.watch.memory import Memory, Reported
+from tests.cli.conftest import Terminal
 from tests.logs import Log, data
 from tests.watch.growing import GrowingLog
 
@@ -124,6 +130,46 @@ def test_metrics_are_served_in_the_format_of_prometheus(log, start):
         urllib.request.urlopen(address.removesuffix("metrics"), timeout=10)
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 0
+
+
+def test_what_is_served_is_the_newest_text_and_nothing_else(tmp_path):
+    metrics = Metrics(tmp_path / "metrics")
+    with served(metrics, "127.0.0.1", 0) as port:
+        for text in ("one 1\n", "one 2\n"):
+            metrics.publish(text)
+            assert (tmp_path / "metrics").read_text() == text
+            for place in ("/metrics", "/metrics?name=one"):
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{place}", timeout=10) as answer:
+                    assert (answer.status, answer.headers["Content-Length"], answer.read()) == (200, "6", text.encode())
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
+        (server,) = (thread for thread in threading.enumerate() if thread.name == "metrics")
+        assert server.daemon
+        with (
+            pytest.raises(UsageError, match=f"--metrics-port {port}: cannot listen"),
+            served(metrics, "127.0.0.1", port),
+        ):
+            pass
+    Metrics(None).publish("kept in no file")
+
+
+def test_a_watch_in_a_terminal_draws_a_table_and_keeps_files(log, tmp_path, monkeypatch, capsys):
+    duplicate(log)
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    arguments = ["watch", "--for", "1s", "--interval", "1s", "--output-format", "table", str(log.directory.parent)]
+    files = ["--output-format", f"jsonl:{tmp_path}/found", "--metrics-file", str(tmp_path / "metrics")]
+    with redirect_stdout(terminal):
+        assert run([*arguments, *files]) == 1
+    shown = terminal.getvalue()
+    assert "\x1b[" in shown
+    assert "duplicate-batch" in shown
+    assert "orders-0" in shown
+    finding, summary = map(json.loads, (tmp_path / "found").read_text().splitlines())
+    assert (finding["code"], summary["reported"]["error"]) == ("KA101", 1)
+    assert "kaudit_partitions 1\n" in (tmp_path / "metrics").read_text()
+    assert capsys.readouterr().err.startswith("1 error reported ")
 
 
 def test_a_state_file_lets_the_next_watch_go_on(log, kaudit, tmp_path):

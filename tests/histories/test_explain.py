@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 import kaudit
@@ -158,6 +159,56 @@ def test_what_cannot_be_explained_is_refused_with_what_can(tmp_path, capsys):
 )
 def test_the_same_trace(first, other, same):
     assert (trace_of(finding_with(*first)) == trace_of(finding_with(*other))) == same
+
+
+@pytest.mark.parametrize(
+    ("before", "offending", "changed"),
+    [
+        ({}, {}, {}),
+        ({"leader_epoch": 1}, {}, {"same_leader": False}),
+        ({"leader_epoch": None}, {}, {"same_leader": None}),
+        ({"producer_id": 2}, {}, {"same_id": False}),
+        ({"producer_epoch": 4}, {}, {"epoch": "lower"}),
+        ({"producer_epoch": 2}, {}, {"epoch": "next"}),
+        ({"producer_epoch": 1}, {}, {"epoch": "later"}),
+        ({"producer_epoch": None}, {}, {"epoch": None}),
+        ({}, {"producer_epoch": None}, {"epoch": None}),
+        ({}, {"base_sequence": 4}, {"sequence": "next"}),
+        ({}, {"base_sequence": 3}, {"sequence": "before"}),
+        ({}, {"base_sequence": 0}, {"sequence": "0"}),
+        ({"last_sequence": -1}, {"base_sequence": 0}, {"sequence": "next"}),
+        ({}, {"base_sequence": -1}, {"sequence": None}),
+        ({}, {"base_sequence": None}, {"sequence": None}),
+        ({"last_sequence": None}, {}, {"sequence": None}),
+        ({}, {"base_sequence": 5}, {"sequence": "gap of 1"}),
+        ({}, {"base_sequence": 6}, {"sequence": "gap of few"}),
+        ({}, {"base_sequence": 9}, {"sequence": "gap of few"}),
+        ({}, {"base_sequence": 10}, {"sequence": "gap of many"}),
+    ],
+)
+def test_the_trace_of_two_batches(before, offending, changed):
+    both = {"producer_id": 1, "producer_epoch": 3, "leader_epoch": 0}
+    found = {"class": "lost", "same_timestamps": True, "records": 5, "batches": 6}
+    evidence = {
+        "previous": {**both, "last_sequence": 3, **before},
+        "offending": {**both, "base_sequence": 7, "is_transactional": False, **offending},
+        **found,
+    }
+    finding = Finding("KA104", "sequence-gap", Severity.ERROR, Confidence.CERTAIN, "", evidence=evidence)
+    alone = {
+        "code": "KA104",
+        "class": "lost",
+        "is_transactional": False,
+        "same_timestamps": True,
+        "records": "few",
+        "batches": "many",
+    }
+    pair = {"same_leader": True, "epoch": "same", "same_id": True, "sequence": "gap of few"}
+    assert trace_of(finding) == {**alone, **pair, **changed}
+    for missing in ("previous", "offending"):
+        kept = {name: value for name, value in evidence.items() if name != missing}
+        transactional = None if missing == "offending" else False
+        assert trace_of(msgspec.structs.replace(finding, evidence=kept)) == {**alone, "is_transactional": transactional}
 
 
 def finding_with(epoch_before, last_sequence, epoch, first_sequence):

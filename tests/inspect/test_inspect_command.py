@@ -2,10 +2,13 @@
 
 import json
 import os
+import re
 import struct
 
 import pytest
 
+from kaudit.analysis.scan.options import UsageError
+from kaudit.cli.inspection import parse_offsets
 from kaudit.model.table_columns import INSPECT_TABLES
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures
 from tests.logs import Log, data, marker
@@ -97,6 +100,35 @@ def test_only_minus_one_is_null(kaudit, tmp_path):  # noqa: F811
 def test_filters(kaudit, log, options, offsets):  # noqa: F811
     rows = lines(kaudit("inspect", log[1], "--output-format", "jsonl", *options))
     assert [row["base_offset"] for row in rows][-len(offsets) :] == offsets
+
+
+@pytest.mark.parametrize(
+    ("text", "offsets"),
+    [
+        (None, (None, None)),
+        ("0", (0, 0)),
+        ("4..7", (4, 7)),
+        ("4..4", (4, 4)),
+        ("4..", (4, None)),
+        ("..7", (None, 7)),
+        (f"0..{2**63 - 1}", (0, 2**63 - 1)),
+    ],
+)
+def test_offsets_are_typed_as_one_or_two(text, offsets):
+    assert parse_offsets(text) == offsets
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        *((text, "write an offset, or two with .. between") for text in ("", "..", "a", "4..a", "a..4", "4...7", "-1")),
+        ("7..4", "nothing lies between"),
+        *((text, "larger than any there can be") for text in (f"{2**63}", f"..{2**63}", f"{2**63}..")),
+    ],
+)
+def test_offsets_that_are_none(text, says):
+    with pytest.raises(UsageError, match=f"^--offset {re.escape(text.strip('.'))}.*{re.escape(says)}"):
+        parse_offsets(text)
 
 
 def test_records_follow_their_batch_with_whole_keys_and_values(kaudit, log):  # noqa: F811

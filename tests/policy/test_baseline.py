@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kaudit import __version__
 from kaudit.analysis.scan.options import Depth, ScanOptions, UsageError
 from kaudit.model.finding import Status
 from kaudit.policy.baseline import Baseline, Entry, parse_baseline
@@ -134,6 +135,55 @@ def test_fields_of_others_are_kept_in_the_file_and_in_entries():
     old, new = sorted(written["entries"], key=lambda entry: entry["offset"])
     assert (old["ticket"], "reason" in old) == ({"id": 7}, False)
     assert new["reason"] == "new ones"
+
+
+def test_a_review_shows_a_finding_at_a_time_in_order_of_place():
+    entries = [
+        Entry("ff", "KA402", "no place"),
+        Entry("dd", "KA101", "a partition", topic="a", partition=0),
+        Entry("ee", "KA101", "an offset", topic="a", partition=0, offset=-1),
+        Entry("bb", "KA101", "another offset", topic="a", partition=0, offset=9, producer_id=7),
+        Entry("aa", "KA101", "offsets are numbers", topic="a", partition=0, offset=10),
+        Entry("cc", "KA101", "so are partitions", topic="a", partition=10, offset=0),
+        Entry("a0", "KA101", "another topic", topic="b", partition=0, offset=0),
+    ]
+    text = Baseline([entries[place] for place in (3, 6, 0, 5, 2, 4, 1)]).to_text()
+    assert [entry["fingerprint"] for entry in json.loads(text)["entries"]] == [entry.fingerprint for entry in entries]
+    alone = Baseline(entries[:1], {"schema": "old", "zebra": 1, "entries": "old", "owner": "me"}).to_text()
+    assert (
+        alone
+        == f"""{{
+  "entries": [
+    {{
+      "code": "KA402",
+      "fingerprint": "ff",
+      "summary": "no place"
+    }}
+  ],
+  "owner": "me",
+  "schema": "kaudit.baseline/1",
+  "tool": {{
+    "name": "kaudit",
+    "version": "{__version__}"
+  }},
+  "zebra": 1
+}}
+"""
+    )
+    assert parse_baseline(alone.replace('"ff",', '"ff", "reason": null,'), "f").to_text() == alone
+
+
+@pytest.mark.parametrize(
+    ("changes", "summary"),
+    [
+        ({}, "orders-3 @ 512: sequence: said"),
+        ({"offset": None}, "orders-3: sequence: said"),
+        ({"topic": None, "partition": None, "offset": None}, "sequence: said"),
+    ],
+)
+def test_an_entry_says_where_its_finding_was(changes, summary):
+    finding = results.old_duplicate(name="sequence", message="said", **changes)
+    assert Entry.of(finding).summary == summary
 
 
 @pytest.mark.parametrize(

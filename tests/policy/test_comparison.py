@@ -48,6 +48,7 @@ def scope(*, compares=False, **options):
         # what is not there cannot be seen
         ({"partition": 4}, {}, False),
         ({"topic": "x"}, {}, False),
+        ({"topic": "x", "offset": None}, {}, False),
         ({"offset": 99}, {}, False),
         ({"offset": 100}, {}, True),
         ({"offset": None}, {}, True),
@@ -90,9 +91,10 @@ def test_entries_are_known_stale_out_of_scope_or_expired():
         replace(ENTRY, fingerprint="00000000000000bb", topic="x"),
         replace(ENTRY, fingerprint="00000000000000cc", expires=YESTERDAY),
     ]
-    result = compared(entries, seen, old_duplicate(offset=700, last_offset=700))
+    result = compared(entries, seen, *(old_duplicate(offset=offset, last_offset=offset) for offset in (700, 800)))
     assert [(found.status, found.suppression) for found in result.findings] == [
         (Status.KNOWN, "in the baseline: on purpose"),
+        (Status.NEW, None),
         (Status.NEW, None),
     ]
     baseline = result.baseline

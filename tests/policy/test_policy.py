@@ -5,13 +5,18 @@ from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.result import UnlistedFindings
+from kaudit.policy.baseline import Baseline, Entry
 from kaudit.policy.comparison import Scope
-from kaudit.policy.policy import Policy
+from kaudit.policy.decision import Decision
+from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.policy.severities import Severities
 from kaudit.policy.topics import Accepted, TopicRule
+from kaudit.report.selection import Selection
 from tests import scan_results as results
 
 SCOPE = Scope(lambda code: True)
+LATE = Accepted(["KA1"], "what no rule before it accepted")
 
 
 def flood(number):
@@ -32,7 +37,8 @@ def test_a_severity_changes_what_is_counted_and_not_who_it_is():
     ("pattern", "applies"), [("orders", True), ("ord*", True), ("Orders", False), ("order", False)]
 )
 def test_a_topic_accepts_codes_with_a_reason(pattern, applies):
-    policy = Policy(topics=[TopicRule(pattern, accepted=[Accepted(["KA1"], "old client")])])
+    rules = [TopicRule(pattern, accepted=[Accepted(["KA9", "KA1"], "old client")]), TopicRule(pattern, accepted=[LATE])]
+    policy = Policy(topics=rules)
     result = policy.apply(results.many(), SCOPE)
     suppressed = {f.code: f.suppression for f in result.findings if f.status is Status.SUPPRESSED}
     assert suppressed == ({"KA102": "old client", "KA106": "old client"} if applies else {})
@@ -40,11 +46,52 @@ def test_a_topic_accepts_codes_with_a_reason(pattern, applies):
     assert result.summary.statuses["suppressed"] == len(suppressed)
 
 
-@pytest.mark.parametrize(("number", "status"), [(800, Status.SUPPRESSED), (801, Status.NEW)])
-def test_as_many_producers_as_expected_are_no_flood(number, status):
-    policy = Policy(topics=[TopicRule("orders", expected_producers=800)])
+@pytest.mark.parametrize(
+    ("number", "expected", "status"), [(800, 800, Status.SUPPRESSED), (801, 800, Status.NEW), (1, None, Status.NEW)]
+)
+def test_as_many_producers_as_expected_are_no_flood(number, expected, status):
+    policy = Policy(topics=[TopicRule("orders", expected_producers=expected)])
     result = policy.apply(results.scan_result(flood(number), results.old_duplicate()), SCOPE)
     assert {f.code: f.status for f in result.findings} == {"KA405": status, "KA102": Status.NEW}
+
+
+def test_findings_that_are_only_counted_are_decided_by_code_and_topic():
+    rules = [TopicRule("orders", accepted=[LATE])]
+    policy = Policy(Severities({"KA1": Severity.NOTE, "KA102": Severity.WARNING}), topics=rules)
+    more = [
+        UnlistedFindings(code, severity, topic, list(range(number)))
+        for number, (code, severity, topic) in enumerate(
+            [
+                ("KA102", Severity.ERROR, "orders"),
+                ("KA102", Severity.ERROR, "x"),
+                ("KA104", Severity.ERROR, "x"),
+                ("KA203", Severity.NOTE, "x"),
+                ("KA301", Severity.ERROR, "orders"),
+            ],
+            start=1,
+        )
+    ]
+    result = policy.apply(results.scan_result(unlisted=more), SCOPE)
+    assert [(each.count, each.severity, each.status) for each in result.unlisted] == [
+        (1, Severity.WARNING, Status.SUPPRESSED),
+        (2, Severity.WARNING, Status.NEW),
+        (3, Severity.NOTE, Status.NEW),
+        (4, Severity.NOTE, Status.NEW),
+        (5, Severity.ERROR, Status.NEW),
+    ]
+    assert result.summary.findings == {"error": 5, "warning": 3, "note": 7}
+    assert result.summary.statuses["suppressed"] == 1
+
+
+def test_an_engines_tasks_decide_as_the_whole_result_is_decided():
+    found = results.many().findings
+    known = NamedBaseline("b", Baseline([Entry.of(found[0])]))
+    policy = Policy(Severities({"KA102": Severity.NOTE}), known=known)
+    for decided in (policy, replace(policy, known=None)):
+        every = decided.apply(results.many(), SCOPE).findings
+        assert Decision(Selection(), decided)(found) == every
+        only = Selection(select=["KA1"])
+        assert Decision(only, decided)(found) == [each for each in every if each.code.startswith("KA1")]
 
 
 def test_a_finding_about_no_topic_is_no_topics_business():

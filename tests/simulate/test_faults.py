@@ -282,6 +282,9 @@ def test_a_transaction_times_out_by_the_clock_of_its_coordinator(by_ms, aborts_a
     (ended,) = simulation.cluster.transactions.ended
     assert ended.by_timeout
     assert ended.at == aborts_at
+    following: list[int | None] = []
+    simulation.cluster.brokers[1].producer_ids.generate(following.append)
+    assert following == [1]  # its epoch was raised, no producer id was taken for it
 
 
 def test_a_clients_clock_gives_records_their_times_and_ends_deliveries():

@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -20,7 +21,7 @@ from kaudit.spark.batches_to_runs import batches_to_runs
 from kaudit.spark.judging import Judge
 from kaudit.spark.options import read_options
 from kaudit.spark.partition_tables import assembled_rows
-from kaudit.spark.schemas import arrow_schema
+from kaudit.spark.schemas import arrow_schema, milliseconds, to_batch, to_batches
 from kaudit.spark.sources import RunSource
 from tests.analysis.scan.test_range_joining import plain
 from tests.engines.faulty_logs import FAULTS, duplicates, healthy
@@ -135,6 +136,25 @@ def test_every_table_has_its_columns(faulty):
         for rows in load(table, faulty):
             assert rows.schema == arrow_schema(table)
             assert rows.schema.names == list(DATAFRAME_TABLES[table])
+
+
+KEPT_MS = 253_402_300_799_999
+"""9999-12-31T23:59:59.999Z, the last that Spark's timestamps show."""
+
+
+def test_timestamps_that_no_column_holds_are_null():
+    times = np.ma.masked_array([0, -1, KEPT_MS, KEPT_MS + 1, 5], [False, False, False, False, True])
+    expected = [0, -1, KEPT_MS, -1, -1]
+    masked = to_batch("batches", {"max_timestamp": times})
+    assert milliseconds(masked.column("max_timestamp")).tolist() == expected
+    plain_times = to_batch("batches", {"max_timestamp": np.ma.getdata(times)})
+    assert milliseconds(plain_times.column("max_timestamp")).tolist() == [*expected[:-1], 5]
+    rows = [{"max_timestamp": int(time)} for time in np.ma.getdata(times)[:4]] + [{}]
+    pieces = list(to_batches("batches", rows, most_rows=2))
+    assert [piece.num_rows for piece in pieces] == [2, 2, 1]
+    column = pa.Table.from_batches(pieces)["max_timestamp"].combine_chunks()
+    assert milliseconds(column).tolist() == expected
+    assert [piece.num_rows for piece in to_batches("batches", rows[:4], most_rows=2)] == [2, 2]
 
 
 def test_a_chunk_is_read_back_only_as_what_it_is(tmp_path):

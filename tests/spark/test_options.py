@@ -1,11 +1,12 @@
 """Options of a data source as Spark passes them on: texts, as people or JSON write them."""
 
 import os
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from kaudit.analysis.scan.options import UsageError
-from kaudit.spark.options import read_options
+from kaudit.spark.options import read_options, time_ms
 
 
 @pytest.mark.parametrize(("name", "text", "value"), [
@@ -38,6 +39,18 @@ def test_values(name, text, value):
 def test_values_that_are_none(name, text, why):
     with pytest.raises(UsageError, match=rf"^option {name}.*{why}"):
         read_options({"path": "/logs", name: text})
+
+
+@pytest.mark.parametrize(("time", "milliseconds"), [
+    (None, None),
+    (7, 7),
+    ("1970-01-01T00:00:01", 1000),
+    ("1970-01-01T01:00:01+01:00", 1000),
+    (datetime(1970, 1, 1, 0, 0, 1), 1000),  # noqa: DTZ001 - without a zone it is UTC
+    (datetime(1970, 1, 1, 1, 0, 1, 2000, tzinfo=timezone(timedelta(hours=1))), 1002),
+])  # fmt: skip
+def test_a_time_without_a_zone_is_utc(time, milliseconds):
+    assert time_ms(time) == milliseconds
 
 
 @pytest.mark.parametrize(("options", "paths"), [

@@ -2,15 +2,24 @@
 
 import os
 import struct
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, StringContains
+from pyspark.sql.datasource import (
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+    StringContains,
+)
+from pyspark.sql.types import StructType
 
 from kaudit.analysis.scan.options import UsageError
 from kaudit.spark.options import read_options
 from kaudit.spark.planning import Chosen, segment_reads
-from kaudit.spark.sources import chosen_of_filters
+from kaudit.spark.sources import SOURCES, PushdownReader, chosen_of_filters
 from tests.logs import Log, data
 from tests.spark.in_process import load
 
@@ -59,6 +68,44 @@ def test_filters_choose_what_they_can(logs):
         chosen_of_filters(everything, [StringContains(("topic",), "o"), LessThan(("max_timestamp",), moment)])
         == everything
     )
+
+
+NOON = datetime(2023, 11, 14, 12, tzinfo=UTC)
+NOON_MS = 1_699_963_200_000
+LATER = NOON + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ([EqualTo(("topic",), "a")], Chosen(topics={"a"})),
+        ([In(("topic",), ("a", "b")), EqualTo(("topic",), "b")], Chosen(topics={"b"})),
+        ([EqualTo(("segment",), "s"), EqualTo(("replica",), "r")], Chosen(segments={"s"}, replicas={"r"})),
+        ([GreaterThan(("topic",), "a")], Chosen()),
+        ([EqualTo(("topic", "nested"), "a")], Chosen()),
+        ([EqualTo(("records",), 7)], Chosen()),
+        ([EqualTo(("offset",), 7)], Chosen(first_offset=7, last_offset=7)),
+        ([EqualTo(("offset",), "7")], Chosen()),
+        ([GreaterThanOrEqual(("first_offset",), 5), GreaterThan(("base_offset",), 3)], Chosen(first_offset=5)),
+        ([GreaterThan(("base_offset",), 3), GreaterThan(("base_offset",), 5)], Chosen(first_offset=5)),
+        ([LessThanOrEqual(("last_offset",), 5), LessThan(("offset",), 8)], Chosen(last_offset=5)),
+        ([LessThan(("offset",), 8), LessThan(("offset",), 0)], Chosen(last_offset=0)),
+        ([LessThan(("offset",), 0), LessThan(("offset",), 8)], Chosen(last_offset=0)),
+        ([GreaterThan(("timestamp",), NOON), GreaterThan(("timestamp",), LATER)], Chosen(since=NOON_MS + HOUR)),
+        ([GreaterThan(("timestamp",), LATER), GreaterThan(("max_timestamp",), NOON)], Chosen(since=NOON_MS + HOUR)),
+        ([EqualTo(("timestamp",), NOON)], Chosen(since=NOON_MS)),
+        ([LessThan(("timestamp",), NOON), GreaterThan(("timestamp",), "noon")], Chosen()),
+    ],
+)
+def test_filters_narrow_one_another(filters, expected):
+    assert chosen_of_filters(Chosen(), filters) == expected
+
+
+@pytest.mark.parametrize("pushdown", [False, True])
+def test_filters_go_to_the_reader_where_they_are_asked_for(logs, pushdown):
+    (source,) = (source for source in SOURCES if source.name() == "kaudit.batches")
+    reader = source({"path": str(logs), "pushdown": str(pushdown)}).reader(StructType())
+    assert isinstance(reader, PushdownReader) is pushdown
 
 
 def test_times_choose_segments_by_their_time_indexes(logs):

@@ -31,8 +31,6 @@ def take_records(text: bytes, first_line: int) -> Records | None:
     stride = layout.data_records.groups + 1
     left: list[bytes] = parts[0::stride]
     count = len(left) - 1
-    if not count:
-        return None
     columns: dict[str, Iterable[Any]] = {
         "timestamp_type": repeat(layout.timestamp_type),
         "fields": repeat(layout.fields),

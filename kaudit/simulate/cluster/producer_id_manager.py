@@ -115,7 +115,9 @@ class ZkProducerIdManager:
         self._clock.after(wait, partial(self._ask, steps, following))
 
     def _record(self, exchange: Exchange, fate: Fate, before: int | None, at: int) -> None:
-        if self._znode.version != before and self._znode.data is not None and self._znode.version is not None:
+        if self._znode.version != before:
+            assert self._znode.data is not None
+            assert self._znode.version is not None
             self._granted_blocks.znode(self._znode.data, self._znode.version)
         broker = f"broker {self._broker}"
         written = self._znode.version != before

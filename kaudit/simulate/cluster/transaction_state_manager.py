@@ -322,7 +322,7 @@ class TransactionStateManager:
 
     def _time_out(self, transactional_id: str, started_at: int) -> None:
         transaction = self.coordinator.transaction(transactional_id)
-        if transaction is None or transaction.started_at != started_at or not transaction.partitions:
+        if transaction is None or transaction.started_at != started_at:
             return
         if transaction.state is not TransactionStatus.ONGOING or self.now <= started_at + transaction.timeout_ms:
             return

@@ -10,6 +10,7 @@ import zstandard
 
 from kaudit.formats.application_log import pieces
 from kaudit.formats.application_log.counts import LogCounts
+from kaudit.formats.application_log.errors import described_error, error_name
 from kaudit.formats.application_log.json_lines import parse_json_line
 from kaudit.formats.application_log.layouts import LineReader, entry_time
 from kaudit.formats.application_log.reader import read_events
@@ -241,6 +242,45 @@ def test_a_log_cut_anywhere_in_a_line_gives_the_rest() -> None:
         assert bool(events) == (cut <= cause), cut
 
 
+def test_what_was_read_is_counted_and_the_time_it_covers():
+    other = "2026-11-22 19:46:00,000 INFO [main] org.example.App: ready"
+    for lines in ([*LINES, other, "no layout at all"], ["no layout at all", other, *LINES[::-1]]):
+        counts = LogCounts()
+        list(read_events(["\n".join(lines).encode()], "server", path="server.log", counts=counts))
+        assert (counts.lines, counts.entries, counts.other_entries, counts.unknown_lines) == (7, 4, 1, 1)
+        # 19:45:03.999 and 19:46:00.000, of which no zone is known, against 19:45:04.073
+        assert (counts.first_ms, counts.last_ms) == (UTC_MS + HOUR_MS - 74, UTC_MS + HOUR_MS + 55_927)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("org.apache.kafka.common.errors.OutOfOrderSequenceException", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        ("org.apache.kafka.common.errors.NotCoordinatorException.", "NOT_COORDINATOR"),
+        ("UnstableOffsetCommitException", "UNSTABLE_OFFSET_COMMIT"),
+        ("java.lang.IllegalStateException", "IllegalStateException"),
+        ("org.apache.kafka.common.errors.Other", "Other"),
+        ("Other", "Other"),
+        ("NOT_COORDINATOR", "NOT_COORDINATOR"),
+    ],
+)
+def test_an_exception_is_named_as_the_protocol_names_its_error(text, error):
+    assert error_name(text) == error
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("_INVALID_TXN_STATE (Local)", "_INVALID_TXN_STATE"),
+        ("Broker: Producer attempted a transactional operation in an invalid state", "INVALID_TXN_STATE"),
+        ("request timed out", "REQUEST_TIMED_OUT"),
+        ("x" * 121, "x" * 120),
+    ],
+)
+def test_a_description_is_that_of_an_error_or_itself(text, error):
+    assert described_error(text) == error
+
+
 def test_a_stack_trace_without_its_head_is_an_event_without_a_time() -> None:
     event = only("\n".join(ENTRY[1:]) + "\n")
     assert (event.event, event.timestamp_ms, event.line, event.error) == (
@@ -278,6 +318,10 @@ def test_an_entry_may_lie_on_two_blocks() -> None:
         ("Dec 31 23:59:60", (2025, 12, 31, 23, 59, 59, 0), False),
         ("Jan  2 00:00:01", (2026, 1, 2, 0, 0, 1, 0), False),
         ("1795373104.073", (2026, 11, 22, 18, 45, 4, 73000), True),
+        ("Jan  3 00:00:01", (2026, 1, 3, 0, 0, 1, 0), False),
+        ("Jan  4 00:00:01", (2025, 1, 4, 0, 0, 1, 0), False),
+        ("2026-11-22T18:45:04.1+23:59", (2026, 11, 21, 18, 46, 4, 100000), True),
+        ("2026-11-22T18:45:04.1+24:00", (2026, 11, 22, 18, 45, 4, 100000), False),
     ],
 )
 def test_times(text: str, expected: tuple[int, int, int, int, int, int, int], zone_known: bool) -> None:
@@ -308,6 +352,33 @@ def test_the_time_of_a_journal_entry(time, timestamp_ms):
     assert lines.texts == [b"Producer fenced"]
     known = lines.times.get(0)
     assert (known.timestamp_ms if isinstance(known, LogTime) else None) == timestamp_ms
+
+
+def test_a_journal_entry_of_several_lines_and_text_behind_the_journal():
+    """The journal export format: a field with line feeds is its name alone, eight bytes of length, and the text."""
+    export = [
+        b"__CURSOR=s=1",
+        b"__REALTIME_TIMESTAMP=1795373104100999",
+        b"MESSAGE",
+        (9).to_bytes(8, "little") + b"ERROR one",
+        b"PRIORITY=3",
+        b"",
+    ]
+    later = [b"__CURSOR=s=2", b"MESSAGE=two", b"", b"[2026-11-22 19:45:04,073] ERROR three", b"four"]
+    lines = LineReader().read(export + later)
+    assert (lines.texts, lines.numbers) == (
+        [b"ERROR one", b"two", b"[2026-11-22 19:45:04,073] ERROR three", b"four"],
+        [4, 8, 10, 11],
+    )
+    assert lines.heads == [0, 1, 2]
+    reader = LineReader()
+    assert [text for part in (export[:3], export[3:] + later) for text in reader.read(part).texts] == lines.texts
+
+
+def test_a_message_that_is_not_utf_8_is_a_list_of_bytes_to_journald():
+    parsed = parse_json_line(json.dumps({"MESSAGE": [0x66, 0xE4, 256, -1, "x", 255, 0, 0x6F]}).encode())
+    assert parsed is not None
+    assert parsed.text == "f\ufffd\ufffd\0o".encode()
 
 
 @pytest.mark.parametrize(

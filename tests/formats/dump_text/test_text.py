@@ -287,6 +287,37 @@ def test_lines_that_only_look_like_rows_are_notes(line):
     assert (note.kind, note.text) == (NoteKind.OTHER, line.decode())
 
 
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (b"Non-consecutive offsets in :/logs/orders-0/00000000000000000000.log", NoteKind.NON_CONSECUTIVE),
+        (b"  3 is followed by 7", NoteKind.NON_CONSECUTIVE),
+        (b"Mismatches in :/logs/orders-0/00000000000000000000.index", NoteKind.MISMATCH),
+        (b"  Index offset: 3, log offset: 4", NoteKind.NON_CONSECUTIVE),
+        (b"Found timestamp mismatch in :/logs/x.timeindex", NoteKind.MISMATCH),
+        (b"Found out of order timestamp in :/logs/x.timeindex", NoteKind.MISMATCH),
+        (b"Exception in thread main", NoteKind.OTHER),
+        (b"x.index passed sanity check.", NoteKind.SANITY_PASSED),
+        (b"Found 17 invalid bytes at the end of x.log", NoteKind.INVALID_BYTES),
+    ],
+)
+def test_what_the_tool_says_of_a_file_is_a_note_behind_whatever_record(line, kind):
+    for text in (line + b"\n", _record(b"k", b"v") + b"\n" + line + b"\n"):
+        notes = [row for row in read_dump([text]) if isinstance(row, DumpNote)]
+        if not line.startswith(b"  ") or text.startswith(line):  # an indented line may go on with the payload
+            assert [(note.kind, note.text) for note in notes] == [(kind, line.decode())]
+
+
+@pytest.mark.parametrize("size", [90, 1000, 4096])
+def test_long_texts_are_read_in_pieces_of_whole_lines(monkeypatch, size):
+    lines = [BATCH % (number, number, b"None") if number % 3 else _record(b"k", b"a\nb") for number in range(200)]
+    text = b"Dumping a\nStarting offset: 0\n" + b"\n".join(lines)
+    whole = list(read_dump([text]))
+    monkeypatch.setattr(dump_text, "_PIECE_BYTES", size)
+    for step in (size // 2, size, 3 * size + 1, len(text)):
+        assert list(read_dump([text[at : at + step] for at in range(0, len(text), step)])) == whole
+
+
 def test_fields_of_future_releases_are_skipped():
     line = (BATCH % (4, 1, b"OptionalLong.empty")).replace(b"count: 8", b"count: 8 novelty: x9")
     (row,) = rows_of(DumpBatch, line)

@@ -2,11 +2,13 @@ import gzip
 import os
 import time
 import tracemalloc
+import zlib
 
 import cramjam
 import lz4.block
 import lz4.frame
 import pytest
+import xxhash
 import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -50,6 +52,32 @@ def test_every_truncation_raises(codec):
 def test_bytes_after_the_end_raise(codec):
     with pytest.raises(WireError):
         decompress(codec, 2, encoders.COMPRESS[codec](TEXT) + b"\x00\x01\x02", LIMIT)
+
+
+@pytest.mark.parametrize("codec", encoders.COMPRESS)
+def test_below_nothing_nothing_is_decompressed(codec):
+    with pytest.raises(LimitExceededError, match="nothing may be decompressed any more"):
+        decompress(codec, 2, encoders.COMPRESS[codec](b""), -1)
+
+
+def test_what_is_no_frame_of_the_codec():
+    with pytest.raises(WireError, match="gzip"):
+        decompress(Codec.GZIP, 2, zlib.compress(TEXT), LIMIT)  # RFC 1950
+    for read in (lz4_header_checksum, lambda data: decompress(Codec.LZ4, 2, data, LIMIT)):
+        with pytest.raises(WireError, match="frame magic 05224d18") as caught:
+            read(b"\x05" + lz4.frame.compress(TEXT)[1:])
+        assert (caught.value.position, caught.value.reason) == (0, Reason.DECOMPRESSION)
+
+
+def test_the_header_of_an_lz4_frame_has_a_size_and_a_dictionary_if_its_flags_say_so():
+    """The LZ4 frame format: 4 bytes of magic, flags, block descriptor, then 8 and 4 bytes; the checksum is behind them."""
+    for flags, extra in ((0x40, 0), (0x48, 8), (0x41, 4), (0x49, 12)):
+        descriptor = bytes([flags, 0x40]) + bytes(range(extra))
+        frame = b"\x04\x22\x4d\x18" + descriptor + bytes([xxhash.xxh32_intdigest(descriptor) >> 8 & 0xFF])
+        assert lz4_header_checksum(frame) is Lz4HeaderChecksum.CORRECT
+        with pytest.raises(WireError) as caught:
+            lz4_header_checksum(frame[:-1])
+        assert caught.value.reason is Reason.TRUNCATED
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])

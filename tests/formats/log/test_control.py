@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.control import ControlRecord, ControlType, parse_control, parse_marker, read_control_records
 from kaudit.formats.log.record_batch import decode_headers
+from kaudit.formats.log.usual_marker import USUAL_MARKER, is_usual_marker
 from tests.formats import encoders
 from tests.formats.fuzz import damaged, outcome, quick
 from tests.formats.log.raw_batches import batches, segments
@@ -77,6 +78,26 @@ def test_markers_of_any_form_side_by_side(order):
     for index, (raw, kind, epoch) in enumerate(forms):
         alone = decode_headers(memoryview(raw), np.array([0]), int(positions[index]))
         assert (alone["control_type"].tolist(), alone["coordinator_epoch"].tolist()) == ([kind], [epoch])
+
+
+@pytest.mark.parametrize(
+    ("raw", "usual"),
+    [
+        (encoders.marker(0, 5), True),
+        (encoders.marker(1, -(2**31), version=2**15 - 1, value_version=2**15 - 1), True),
+        (encoders.marker(2, 9), False),
+        (encoders.marker(256, 9), False),
+        (encoders.marker(1, 9, version=-1), False),
+        (encoders.marker(1, 9, value_version=-1), False),
+        (encoders.batch([encoders.record(0, 0, KEY + b"xy", VALUE[:4])], flags=encoders.CONTROL), False),
+        (encoders.batch([encoders.record(0, 0, KEY, VALUE[:4], [(b"", b"")])], flags=encoders.CONTROL), False),
+        (encoders.batch([encoders.record(1, 0, KEY, VALUE)], flags=encoders.CONTROL), False),
+    ],
+)
+def test_the_usual_form_is_known_by_its_bytes(raw, usual):
+    """The long way decodes it all the same: this is what saves it for nearly all markers."""
+    records = np.frombuffer(raw[61:78], USUAL_MARKER, count=1)
+    assert is_usual_marker(records).tolist() == [usual]
 
 
 TYPES = ["ABORT", "COMMIT", "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS"]

@@ -84,6 +84,7 @@ PLAIN = encoders.message(0, 1, b"k", b"v")
         (PLAIN[:8] + struct.pack(">i", -1) + PLAIN[12:], Reason.LENGTH),
         (PLAIN[:8] + struct.pack(">i", 21) + PLAIN[12:], Reason.LENGTH),
         (PLAIN[:8] + struct.pack(">i", 23) + PLAIN[12:], Reason.LENGTH),
+        (encoders.message(0, 1, b"k", b"v" * 9)[:31] + struct.pack(">i", 3) + b"v" * 9, Reason.LENGTH),
         (PLAIN[:26] + struct.pack(">i", -2) + PLAIN[30:], Reason.LENGTH),
         (PLAIN[:26] + struct.pack(">i", 2**31 - 1) + PLAIN[30:], Reason.LENGTH),
         (PLAIN[:26] + struct.pack(">i", 5) + PLAIN[30:], Reason.LENGTH),
@@ -93,6 +94,13 @@ def test_what_is_no_message(raw, reason):
     with pytest.raises(WireError) as caught:
         parse_message(raw)
     assert caught.value.reason is reason
+
+
+@pytest.mark.parametrize(("position", "left"), [(30, 6), (36, 0), (40, 0)])
+def test_what_is_left_of_a_buffer_is_said(position, left):
+    with pytest.raises(WireError, match=f"^{left} bytes left") as caught:
+        parse_message(PLAIN, position)
+    assert caught.value.reason is Reason.TRUNCATED
 
 
 TWO = [encoders.message(0, 1, None, b"a"), encoders.message(1, 1, None, b"b")]

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import WireError
+from kaudit.formats.zookeeper.cluster_id import parse_cluster_id
 from kaudit.formats.zookeeper.pid_block import PidBlockValue, parse_pid_block
 from kaudit.formats.zookeeper.pid_block_lines import AnswerLine, BadLine, ZnodeLine, parse_pid_block_lines
 
@@ -163,3 +164,22 @@ def test_zkclis_stat_belongs_to_the_value_above_it():
         expected,
         ZnodeLine(8, value.encode(), 5),
     ]
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b'{"version":"1","id":"kLc5ZrOkSuWQ3Jc6ek4IvA"}', "kLc5ZrOkSuWQ3Jc6ek4IvA"),
+        (b'{"version":"1","id":""}', None),
+        (b'{"version":"1","id":5}', None),
+        (b'{"version":"1"}', None),
+        (b'["id"]', None),
+        (b"{", None),
+        (b"\xff", None),
+        (b"[" * 100_000, None),
+        (b"", None),
+        (None, None),
+    ],
+)
+def test_the_id_of_the_cluster_that_uses_the_ensemble(data, found):
+    assert parse_cluster_id(data) == found
