@@ -57,9 +57,9 @@ class Task(Struct, frozen=True):
 
 
 class ComparedPartition(Struct, frozen=True):
-    """One partition compared: the result, its findings and what was read."""
+    """One partition compared: the result, its findings and what was read. `comparison` is None where a log was not read whole."""
 
-    comparison: PartitionComparison
+    comparison: PartitionComparison | None
     findings: Sequence[Finding]
     partitions: Sequence[PartitionSummary]
     unreadable: Sequence[Unreadable]
@@ -130,7 +130,8 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         if reader.damaged
         for finding in _damage(contexts[name], reader.directory, open_source, verify=verify)
     ]
-    if not any(reader.unreadable for reader in readers.values()):
+    whole = not any(reader.unreadable for reader in readers.values())
+    if whole:
         marks = _high_watermarks(task, open_source)
         counted = MissingCounts(task.holders, marks, open_source)
         comparison = replace(
@@ -148,7 +149,7 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         )
         findings += run_checks(replace(next(iter(contexts.values())), replicas=contexts), Evidence([evidence]))
     return ComparedPartition(
-        comparison,
+        comparison if whole else None,
         findings,
         [_summary(name, reader) for name, reader in readers.items()],
         tuple(unreadable),
@@ -175,11 +176,8 @@ def diff_result(
     skipped += [entry for one in compared for entry in one.removed]
     not_audited = [NotAudited(entry.path, entry.reason, unreadable=True) for entry in unreadable]
     not_audited += [NotAudited(entry.path, entry.reason) for entry in skipped]
-    alone = [
-        f"{one.comparison.topic}-{one.comparison.partition}"
-        for one in compared
-        if one.comparison.relation is Relation.MISSING
-    ]
+    comparisons = [one.comparison for one in compared if one.comparison is not None]
+    alone = [f"{entry.topic}-{entry.partition}" for entry in comparisons if entry.relation is Relation.MISSING]
     if alone:
         more = f" and {len(alone) - 1} more" if len(alone) > 1 else ""
         not_audited.append(NotAudited(alone[0] + more, "on one of the replicas only: nothing to compare it with"))
@@ -193,7 +191,7 @@ def diff_result(
         incomplete=bool(unreadable),
         segments=[row for one in compared for row in one.segments],
     )
-    return DiffResult(scan, replicas, [one.comparison for one in compared], moments)
+    return DiffResult(scan, replicas, comparisons, moments)
 
 
 def _leader_epochs(

@@ -363,14 +363,14 @@ def test_a_segment_that_fails_to_be_read_claims_nothing_about_the_rest(tmp_path,
 
     monkeypatch.setattr(engine, "open_segment", failing)
     code, told = document(capsys, "b1", "b2")
-    assert (code, told["findings"], told["incomplete"]) == (4, [], True)
+    assert (code, told["findings"], told["partitions"], told["incomplete"]) == (4, [], [], True)
 
 
 def test_a_text_has_no_bytes_to_compare(tmp_path, capsys, evidence):
     text = min((evidence.capture("retry-dup") / "dumps").glob("*nonidem-dup*.log.*.txt"))
     paths = [shutil.copy(text, tmp_path / name) for name in ("b1.txt", "b2.txt")]
     code, told = document(capsys, *paths)
-    assert (code, told["findings"], told["incomplete"]) == (4, [], True)
+    assert (code, told["findings"], told["partitions"], told["incomplete"]) == (4, [], [], True)
     assert {entry["path"]: entry["reason"] for entry in told["not_audited"]} == dict.fromkeys(
         map(str, paths), "text of kafka-dump-log: replicas are compared by their bytes"
     )
