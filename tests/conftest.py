@@ -51,6 +51,17 @@ class Evidence:
 
 
 _DIRECTORY = "KAUDIT_TEST_EVIDENCE"
+_WHOLE_RECORDINGS = {
+    "tests/analysis/producer_ids/test_recorded_producers.py",
+    "tests/analysis/scan/test_damage.py",
+    "tests/analysis/scan/test_long_texts.py",
+    "tests/analysis/scan/test_range_joining.py",
+    "tests/inspect/test_text_and_binary.py",
+    "tests/simulate/test_auditor_on_trial.py",
+    "tests/simulate/test_scenario_pages.py",
+    "tests/simulate/test_trouble.py",
+    "tests/test_hints.py",
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -64,10 +75,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests that share a fixture of their module on one worker: it is made once.
 
-    What drawn examples reach does not count as covered: it is another thing in each run, and tracing it takes minutes.
+    Tracing takes minutes where thousands of examples are drawn, or the same commands are run over all recordings: what these
+    reach does not count as covered, that is for the tests of each part.
     """
     for item in items:
-        if getattr(getattr(item, "function", None), "is_hypothesis_test", False):
+        drawn = getattr(getattr(item, "function", None), "is_hypothesis_test", False)
+        if drawn or item.location[0] in _WHOLE_RECORDINGS:
             item.add_marker(pytest.mark.no_cover)
         made = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009 - pytest shows it to plugins only
         shared = any(fixture.scope == "module" for fixtures in made for fixture in fixtures)

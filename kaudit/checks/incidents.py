@@ -12,6 +12,7 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.model.coordinator import TransactionStanding
 from kaudit.model.finding import Finding
 from kaudit.model.transactional_ids import application_of
 
@@ -144,8 +145,8 @@ def _shared_ids(findings: Sequence[Finding]) -> _Subjects:
 def _transactions(findings: Sequence[Finding]) -> _Subjects:
     """A transaction in its partitions: of one producer and epoch, begun within a transaction's timeout.
 
-    In one partition it is known by its first offset. Transactions of one application, as the numbering of their
-    transactional ids shows it, are left open together when it fails: they end within a transaction's timeout.
+    In one partition it is known by its first offset. Ongoing transactions of one application, as the numbering of their
+    transactional ids shows it, are left open together when it fails: their last batches lie within a transaction's timeout.
     """
     for finding in findings:
         open_since = _value(finding.evidence.get("remembered"), "current_txn_start_offset")
@@ -153,10 +154,11 @@ def _transactions(findings: Sequence[Finding]) -> _Subjects:
         yield finding, (finding.topic, finding.partition, _epoch(finding), at)
         if (at_ms := _first_timestamp(finding)) >= 0:
             yield finding, Moment(_epoch(finding), TRANSACTION_TIMEOUT_MS, at_ms)
-        name, last_ms = (_value(finding.evidence, part) for part in ("transactional_id", "last_timestamp"))
-        application = application_of(name) if isinstance(name, str) else None
-        if application is not None and isinstance(last_ms, int):
-            yield finding, Moment(application, TRANSACTION_TIMEOUT_MS, last_ms)
+        if _value(finding.evidence, "coordinator") == TransactionStanding.ONGOING.value:
+            name, last_ms = (_value(finding.evidence, part) for part in ("transactional_id", "last_timestamp"))
+            application = application_of(name) if isinstance(name, str) else None
+            if application is not None and isinstance(last_ms, int):
+                yield finding, Moment(application, TRANSACTION_TIMEOUT_MS, last_ms)
 
 
 def _decisions(finding: Finding) -> _Subject:

@@ -13,6 +13,7 @@ from kaudit.report.finding_block import (
     cause_lines,
     command_lines,
     finding_lines,
+    log_lines,
     place_lines,
     remark_lines,
     rule_lines,
@@ -113,6 +114,7 @@ def _block(incident: Incident, once: Sequence[Finding], options: RenderOptions, 
     if options.verbose:
         return lines + remark_lines("incident", visible(str(incident.id)), console)
     lines += remark_lines("one of them", headline(lead)[1].strip(), console) + evidence_lines(lead, console)
+    lines += log_lines(lead, console)
     if not explained:
         lines += rule_lines(lead, console) + cause_lines(lead, console)
     lines += command_lines(lead, console)

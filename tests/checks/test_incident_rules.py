@@ -345,8 +345,9 @@ def test_a_transaction_without_an_end(first, second, together):
 UUID = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
 
 
-def left_open(transactional_id, at: object = AT, **fields):
-    return of("KA302", evidence={"transactional_id": transactional_id, "last_timestamp": at}, **fields)
+def left_open(transactional_id, at: object = AT, *, coordinator="ongoing", **fields):
+    evidence = {"transactional_id": transactional_id, "last_timestamp": at, "coordinator": coordinator}
+    return of("KA302", evidence=evidence, **fields)
 
 
 @pytest.mark.parametrize(
@@ -376,6 +377,15 @@ def test_producers_of_one_application_fail_together(first, second, together):
 def test_an_application_fails_within_a_minute(at, together):
     other = left_open("a-2", at, partition=1, producer_id=8)
     pair("transaction", together=together, first=left_open("a-1"), second=other)
+
+
+@pytest.mark.parametrize("coordinator", ["not-ongoing", "decided", "unknown"])
+def test_what_no_coordinator_has_open_hangs_by_itself(coordinator):
+    """Each has to be aborted in its own partition."""
+    first, second = (
+        left_open(f"a-{number}", coordinator=coordinator, partition=number, producer_id=number) for number in (1, 2)
+    )
+    pair("", together=APART, first=first, second=second)
 
 
 def decided(code, partition, name: str | None = "t", at: int | None = 7):
