@@ -127,5 +127,7 @@ def _split(path: str) -> tuple[str, list[str]]:
 
 
 def _normal(path: str) -> str:
+    if path and path[0] != "." and path[-1] != "/" and "//" not in path and "/." not in path:
+        return path  # as nearly all are
     root, components = _split(path)
     return root + "/".join(components) or "."

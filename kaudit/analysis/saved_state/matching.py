@@ -193,19 +193,22 @@ class _Matching:
         return entry.holds(spec.log_start_offset, spec.latest_timestamp)
 
     def _is_whole_group(self, group: range, entry: SavedRange) -> bool:
-        """Whether segments that were read together are there as they were, with no snapshot between them by now."""
+        """Whether segments that were read together are there as they were, with no snapshot inside of one by now."""
         specs = [self._plan.get(number) for number in group]
         first = specs[0]
         if None in specs or first is None or not self._holds(first, entry):
             return False
         last_offset = -1 if entry.last_batch is None else entry.last_batch.last_offset
+        begins = {spec.file.base_offset for spec in specs if spec is not None}
+        if any(first.file.base_offset < offset <= last_offset and offset not in begins for offset in self._snapshots):
+            return False
         return all(
             spec is not None
             and (saved := self._saved.get(spec.file.base_offset)) is not None
             and (saved.ranges == [entry] or saved.within == entry.segment)
             and self._is_same(spec.file, saved.segment)
             for spec in specs
-        ) and not any(first.file.base_offset < offset <= last_offset for offset in self._snapshots)
+        )
 
     def _goes_on(self, spec: ChunkSpec, saved: _Saved) -> bool:
         """Whether the file has what was read of it and more: it was the last then, and no cleaner can have rewritten it."""

@@ -137,8 +137,6 @@ class ChunkRows(Struct):
     """What a text in place of the segment leaves out."""
     joined: int = 0
     """So many segments that follow were read with this one."""
-    runs_cut: int = 0
-    """How many of the runs only go on with one in the segment before."""
     contents: Columns | None = None
     """Of CONTENT, where they are asked for."""
     undecoded: int = 0

@@ -63,7 +63,7 @@ def compress(  # noqa: PLR0913 - independent inputs
         rows.gaps = _gaps(batches, bases, lasts, chunk.segment)
     rows.leader_epochs = _leader_epoch_starts(batches, bases, lasts, segment)
     summed = ChunkBatches(batches, lasts, before, segment)
-    rows.runs, rows.boundary_batches, rows.markers, rows.runs_cut = producer_rows(summed)
+    rows.runs, rows.boundary_batches, rows.markers = producer_rows(summed)
     if rows.counts.without_producer:
         rows.non_idempotent = non_idempotent_rows(summed)
     return rows

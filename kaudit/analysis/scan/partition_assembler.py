@@ -194,7 +194,7 @@ class PartitionAssembler:
 
     def _parts(self, rows: ChunkRows) -> Iterator[ChunkRows]:
         """Yield a range's rows, those of a range with snapshots taken inside it cut there, for which it is read again."""
-        cuts = self._replay.snapshots.inside(rows)
+        cuts = [] if rows.joined else self._replay.snapshots.inside(rows)
         if not cuts or not rows.ordered:
             yield rows
             return

@@ -1,6 +1,7 @@
 """One partition replica, from its chunks in offset order to everything the checks need to know."""
 
 import copy
+from itertools import zip_longest
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ from kaudit.analysis.scan.chunk_rows import ChunkRows, Counts
 from kaudit.analysis.scan.continuity import MAX_LISTED, Continuity
 from kaudit.analysis.scan.producer_grouping import Merged, merge, with_records
 from kaudit.analysis.scan.rows import Rows
+from kaudit.analysis.scan.run_rows import goes_on
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.sequences.transition_audit import FetchRun, TransitionAudit
 from kaudit.analysis.sidefiles.snapshot_states import SnapshotWatch
@@ -98,7 +100,8 @@ class PartitionReplay:
         """Take the next chunk; False if it does not fit what came before and nothing of it was taken."""
         if not self.continuity.accepts(chunk):
             return False
-        self.snapshots.before(chunk, self.transitions)
+        if chunk.first_offset is not None:
+            self.snapshots.compare_until(chunk.first_offset, self.transitions)
         chunk.count_from(self.continuity.present_before(chunk))
         self.continuity.feed(chunk)
         self.coverage_gaps |= chunk.coverage_gaps
@@ -115,8 +118,7 @@ class PartitionReplay:
             self.transitions.holes_are_normal = False
         self.transitions.one_leader_epoch = not self.continuity.leader_epoch_changed
         merged = merge(chunk.runs, with_records(chunk.markers))
-        self.transitions.feed(merged, chunk.boundary_batches)
-        self.transitions.runs -= chunk.runs_cut
+        self._feed_producers(chunk, merged)
         # brokers write internal topics, and retry nothing; a text holds no bytes to compare
         if self.directory.topic not in INTERNAL_TOPICS and not chunk.coverage_gaps:
             self.repeats.feed(chunk)
@@ -133,6 +135,18 @@ class PartitionReplay:
         if self.kept is not None:
             self.kept.add(chunk, merged, self.transitions.table)
         return True
+
+    def _feed_producers(self, chunk: ChunkRows, merged: Merged) -> None:
+        """Take the producers' rows; segments that were read together may have a snapshot at the beginning of each."""
+        cuts = self.snapshots.inside(chunk) if chunk.joined else []
+        for part, offset in zip_longest(merged.below(cuts), cuts):
+            self.transitions.feed(part, chunk.boundary_batches)
+            if offset is not None:
+                self.snapshots.compare_until(offset, self.transitions)
+        if chunk.joined:  # a run ends where a segment does, and is counted once
+            going_on = goes_on(chunk.runs, chunk.boundary_batches, chunk.markers)
+            at = np.searchsorted(cuts, chunk.runs["first_offset"], side="right")
+            self.transitions.runs -= int(np.count_nonzero(going_on & (at[1:] == at[:-1])))
 
     def skip(self) -> None:
         """A chunk could not be read: what follows has nothing to go on from."""

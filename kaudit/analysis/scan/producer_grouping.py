@@ -4,8 +4,9 @@ A stable argsort of 64-bit ids costs 100 ns a row. Instead an id and a position 
 the high bits: any sort of distinct keys is stable in the ids, and numpy sorts plain integers with vector instructions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -209,6 +210,16 @@ class Merged(Struct, frozen=True, dict=True):
             )
             group, run, marker = stop, run + len(runs), marker + len(markers)
 
+    def below(self, offsets: Sequence[int]) -> Iterator["Merged"]:
+        """Cut into the rows that begin below the first of these offsets, which ascend, from there to the next, and so on."""
+        if not offsets:
+            yield self
+            return
+        for runs, markers in zip(
+            _below(self.runs, "first_offset", offsets), _below(self.markers, "offset", offsets), strict=True
+        ):
+            yield merge(runs, markers)
+
 
 def merge(runs: Columns, markers: Columns) -> Merged:
     """Merge rows of dtype RUN and rows of dtype MARKER, each sorted by producer id and offset."""
@@ -218,6 +229,14 @@ def merge(runs: Columns, markers: Columns) -> Merged:
     begins = np.ones(len(ids), dtype=np.bool_)
     np.not_equal(ids[1:], ids[:-1], out=begins[1:])
     return Merged(runs, markers, is_run, ids, np.flatnonzero(begins))
+
+
+def _below(rows: Columns, name: str, offsets: Sequence[int]) -> Iterator[Columns]:
+    """Cut rows at offsets that ascend; column `name` says where each begins. Their order stays, in each part."""
+    order, parts = group(np.searchsorted(offsets, rows[name], side="right"))
+    stops = np.searchsorted(parts, np.arange(len(offsets) + 1), side="right").tolist()
+    rows = rows[order]
+    return (rows[start:stop] for start, stop in pairwise([0, *stops]))
 
 
 def _order(runs: Columns, markers: Columns) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from kaudit.analysis.digests.leaves import join_leaves
 from kaudit.analysis.scan.chunk_rows import ChunkRows, Counts, Outcome
 from kaudit.analysis.scan.non_idempotent_rows import join_non_idempotent
-from kaudit.analysis.scan.producer_grouping import group, merge
-from kaudit.analysis.scan.rows import GAP, RUN, SILENCE_MS, Rows
-from kaudit.analysis.scan.run_rows import RunIndexes, columns_of_boundaries
+from kaudit.analysis.scan.producer_grouping import group
+from kaudit.analysis.scan.rows import GAP, RUN, Rows
+from kaudit.analysis.scan.run_rows import RunIndexes, columns_of_boundaries, goes_on
 from kaudit.model.columns import Column, Columns, joined
-from kaudit.model.sequence import MAX_SEQUENCE
 
 MOST_ROW_BYTES = 64 << 20
 """Rows are joined until they take so much: what remains of a range whose runs are short."""
@@ -153,8 +152,8 @@ def _join_runs(parts: Sequence[ChunkRows], markers: Columns) -> tuple[Columns, C
     order = group(runs["producer_id"]).order
     part_of = np.repeat(np.arange(len(parts)), [len(part.runs) for part in parts]).take(order)
     runs = runs[order]
-    goes_on = _goes_on(runs, boundary, markers) & (part_of[1:] != part_of[:-1])
-    starts = np.flatnonzero(np.append(True, ~goes_on))
+    going_on = goes_on(runs, boundary, markers) & (part_of[1:] != part_of[:-1])
+    starts = np.flatnonzero(np.append(True, ~going_on))
     counts = runs["boundary_count"].astype(np.int64)
     behind = np.cumsum(counts)
     batches = np.repeat(runs["boundary_start"] - (behind - counts), counts) + np.arange(int(behind[-1]))
@@ -164,21 +163,6 @@ def _join_runs(parts: Sequence[ChunkRows], markers: Columns) -> tuple[Columns, C
     indexes = RunIndexes.of(batches, begins)
     boundary = boundary[indexes.boundary_batches()]
     return _one_run_each(runs, starts, boundary), boundary
-
-
-def _goes_on(runs: Columns, boundary: Columns, markers: Columns) -> NDArray[np.bool_]:
-    """Return for each run but the first whether it goes on with the run before it, by the rule of `compress`."""
-    follows: NDArray[np.bool_] = runs["producer_id"][1:] == runs["producer_id"][:-1]
-    follows &= runs["producer_epoch"][1:] == runs["producer_epoch"][:-1]
-    follows &= runs["is_transactional"][1:] == runs["is_transactional"][:-1]
-    sequences = runs["last_sequence"][:-1].astype(np.int64)
-    first = runs["first_sequence"][1:]
-    follows &= (sequences >= 0) & (first > 0) & (first == (sequences + 1) & MAX_SEQUENCE)
-    times = boundary["max_timestamp"].take(runs["boundary_start"][1:])
-    follows &= times - runs["last_max_timestamp"][:-1] < SILENCE_MS
-    if len(markers):
-        follows &= np.diff(merge(runs, markers).run_rows) == 1
-    return follows
 
 
 def _one_run_each(runs: Columns, starts: NDArray[np.intp], boundary: Columns) -> Columns:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.producer_grouping import group
+from kaudit.analysis.scan.producer_grouping import group, merge
 from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN, SILENCE_MS
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.model.batch import Batches, last_sequences
@@ -58,8 +58,6 @@ class ProducerRows(NamedTuple):
     runs: Columns
     boundary_batches: Columns
     markers: Columns
-    cut: int = 0
-    """How many runs only go on with one in the segment before."""
 
 
 def producer_rows(chunk: ChunkBatches) -> ProducerRows:
@@ -77,17 +75,14 @@ def producer_rows(chunk: ChunkBatches) -> ProducerRows:
     control = batches["attributes"] & CONTROL_FLAG != 0
     starts = _run_starts(batches, sequences, order)
     starts[1:] |= ids[1:] != ids[:-1]
-    cut = 0
     if not isinstance(chunk.segment, int):  # a run is read again in one segment
-        elsewhere = chunk.segment.take(order[1:]) != chunk.segment.take(order[:-1])
-        cut = int(np.count_nonzero(elsewhere & ~starts[1:]))
-        starts[1:] |= elsewhere
+        starts[1:] |= chunk.segment.take(order[1:]) != chunk.segment.take(order[:-1])
     if not control.any():
-        return ProducerRows(*_runs_of(chunk, sequences, RunIndexes.of(order, starts)), no_rows(MARKER), cut)
+        return ProducerRows(*_runs_of(chunk, sequences, RunIndexes.of(order, starts)), no_rows(MARKER))
     is_control = control[order]
     data = ~is_control
     runs, boundary_batches = _runs_of(chunk, sequences, RunIndexes.of(order[data], starts[data]))
-    return ProducerRows(runs, boundary_batches, _markers(chunk, order[is_control]), cut)
+    return ProducerRows(runs, boundary_batches, _markers(chunk, order[is_control]))
 
 
 def _run_starts(batches: Batches, sequences: NDArray[np.int64], order: Indexes) -> NDArray[np.bool_]:
@@ -234,6 +229,24 @@ def columns_of_boundaries(boundary: Columns, lengths: NDArray[np.int64]) -> "dic
     }
     heads = np.minimum(lengths, NUM_BATCHES_TO_RETAIN)
     return columns | {"boundary_start": starts, "boundary_count": counts, "head_count": heads}
+
+
+def goes_on(runs: Columns, boundary: Columns, markers: Columns) -> NDArray[np.bool_]:
+    """Return for each run but the first whether it goes on with the run before it, by the rule of `compress`.
+
+    All three are by producer id and then in the order of the log.
+    """
+    follows: NDArray[np.bool_] = runs["producer_id"][1:] == runs["producer_id"][:-1]
+    follows &= runs["producer_epoch"][1:] == runs["producer_epoch"][:-1]
+    follows &= runs["is_transactional"][1:] == runs["is_transactional"][:-1]
+    sequences = runs["last_sequence"][:-1].astype(np.int64)
+    first = runs["first_sequence"][1:]
+    follows &= (sequences >= 0) & (first > 0) & (first == (sequences + 1) & MAX_SEQUENCE)
+    times = boundary["max_timestamp"].take(runs["boundary_start"][1:])
+    follows &= times - runs["last_max_timestamp"][:-1] < SILENCE_MS
+    if len(markers):
+        follows &= np.diff(merge(runs, markers).run_rows) == 1
+    return follows
 
 
 _OF_LAST = ("last_sequence", "last_offset", "last_max_timestamp", "last_leader_epoch", "present_before_last")

@@ -33,17 +33,16 @@ TOGETHER_BYTES = 1 << 20
 def join_small(plan: Sequence[ChunkSpec], most_bytes: int, snapshot_offsets: Sequence[int]) -> Iterator[ChunkSpec]:
     """Yield a plan of whole segments, small ones that follow one another as one spec of at most `most_bytes`.
 
-    A state is compared at each of `snapshot_offsets`, ascending: no spec has batches on both sides of one.
+    A state is compared at each of `snapshot_offsets`, ascending: one that lies between batches of a segment keeps it apart.
     """
     most_bytes = min(most_bytes, TOGETHER_BYTES)
     group: list[ChunkSpec] = []
     size = 0
     for spec, following in zip_longest(plan, plan[1:]):
-        inside, at_start = _snapshots(spec, following, snapshot_offsets)
         # the last segment may be growing, and has no end that a snapshot could lie beyond
-        small = _is_small(spec) and following is not None and not inside
+        small = following is not None and _is_small(spec) and not _snapshot_inside(spec, following, snapshot_offsets)
         size += spec.end
-        if group and not (small and size <= most_bytes and group[-1].segment + 1 == spec.segment and not at_start):
+        if group and not (small and size <= most_bytes and group[-1].segment + 1 == spec.segment):
             yield _together(group)
             group = []
         if small:
@@ -53,12 +52,10 @@ def join_small(plan: Sequence[ChunkSpec], most_bytes: int, snapshot_offsets: Seq
             yield spec
 
 
-def _snapshots(spec: ChunkSpec, following: ChunkSpec | None, offsets: Sequence[int]) -> tuple[bool, bool]:
-    """Whether a state is compared between batches of a segment, and whether at its first."""
-    base = spec.file.base_offset
-    at, behind = bisect_left(offsets, base), bisect_right(offsets, base)
-    end = len(offsets) if following is None else bisect_left(offsets, following.file.base_offset)
-    return end > behind, behind > at
+def _snapshot_inside(spec: ChunkSpec, following: ChunkSpec, offsets: Sequence[int]) -> bool:
+    """Whether a state is compared between batches of a segment, and not at its first."""
+    behind = bisect_right(offsets, spec.file.base_offset)
+    return bisect_left(offsets, following.file.base_offset, behind) > behind
 
 
 def _is_small(spec: ChunkSpec) -> bool:

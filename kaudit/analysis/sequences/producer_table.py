@@ -59,6 +59,11 @@ class ProducerTable:
         """All rows; a view, writable."""
         return self._rows[: self._count]
 
+    def find(self, producer_ids: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """Return row numbers for these ids, and which of the ids they are of; there must be rows."""
+        at = np.minimum(np.searchsorted(self._sorted_ids, producer_ids), len(self._sorted_ids) - 1)
+        return self._slots.take(at), self._sorted_ids.take(at) == producer_ids
+
     def slots(self, producer_ids: NDArray[np.int64]) -> NDArray[np.int32]:
         """Row numbers of these ids (ascending, unique), rows being made for those not seen before."""
         at = np.searchsorted(self._sorted_ids, producer_ids)

@@ -41,17 +41,15 @@ class ReplicaState(Struct):
 
     def take(self, batches: Batches) -> None:
         """Replicate these batches."""
-        for row in producer_rows(batches):
-            batch = producer_batch(row)
-            if batch is None:
-                continue
+        rows = [(row, batch) for row in producer_rows(batches) if (batch := producer_batch(row)) is not None]
+        for producers in self.versions:
+            producers.replicate(batch for _, batch in rows)
+        for row, batch in rows:
             key = (row[_PRODUCER_ID], row[_BASE_OFFSET] + row[_LAST_OFFSET_DELTA])
             if key in self.asked:
                 self.present.add(key)
                 if isinstance(batch, MarkerBatch):
                     self.markers.add(key)
-            for producers in self.versions:
-                producers.replicate((batch,))
             is_deleted = key[1] < self.log_start
             if is_deleted and not isinstance(batch, MarkerBatch):
                 continue

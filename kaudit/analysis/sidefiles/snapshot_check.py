@@ -1,6 +1,6 @@
 """From suspects to comparisons: what a replica would have written into a snapshot, producer by producer."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from kaudit.broker.releases.profile import VersionRange
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE
 from kaudit.model.producer_snapshot import LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
 from kaudit.source.layout import PartitionDirectory
+from kaudit.source.snapshots import SnapshotFile
 
 
 def compare_snapshots(
@@ -69,21 +70,12 @@ def _file(suspect: Suspects) -> _File | None:
 
 
 def _compare(file: _File, state: ReplicaState, log: LogBeforeSnapshot) -> Iterator[SnapshotComparison]:
-    suspect, rows = file.suspect, read_snapshot(file.suspect.file)
-    if rows is None:
-        return
+    suspect = file.suspect
     stored = {int(row["producer_id"]): SnapshotEntry(*row.tolist()) for row in file.stored}
     expected = _entries(state.versions, suspect.producer_ids)
     forgotten = _entries(state.forgetful, suspect.producer_ids)
-    lost = [producer_id for producer_id in expected if producer_id not in stored]
-    newest = [expected[producer_id][-1] for producer_id in lost]
-    late = unexplained(
-        rows,
-        np.array([entry.last_offset for entry in newest], dtype=np.int64),
-        np.array([entry.timestamp for entry in newest], dtype=np.int64),
-        suspect.file.modified_ms,
-    )
-    cannot = {producer_id for producer_id, flag in zip(lost, late.tolist(), strict=True) if flag}
+    lost = {producer_id: entries[-1] for producer_id, entries in expected.items() if producer_id not in stored}
+    cannot = _never_expired(suspect.file, lost) if lost else ()
     for producer_id in sorted(stored.keys() | expected.keys()):
         entry = stored.get(producer_id)
         ours = expected.get(producer_id, ())
@@ -100,6 +92,20 @@ def _compare(file: _File, state: ReplicaState, log: LogBeforeSnapshot) -> Iterat
             may_expire=producer_id not in cannot or marker_only,
             log=log,
         )
+
+
+def _never_expired(file: SnapshotFile, lost: Mapping[int, SnapshotEntry]) -> set[int]:
+    """Return which of the producers that a snapshot lacks cannot have expired; `lost`: what it should say of them."""
+    rows = read_snapshot(file)
+    if rows is None:  # deleted by now
+        return set()
+    late = unexplained(
+        rows,
+        np.array([entry.last_offset for entry in lost.values()], dtype=np.int64),
+        np.array([entry.timestamp for entry in lost.values()], dtype=np.int64),
+        file.modified_ms,
+    )
+    return {producer_id for producer_id, flag in zip(lost, late.tolist(), strict=True) if flag}
 
 
 def _entries(

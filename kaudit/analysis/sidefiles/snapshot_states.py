@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.rows import Rows
+from kaudit.analysis.scan.rows import Rows, pick
 from kaudit.analysis.sequences.transition_audit import TransitionAudit
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, parse_producer_snapshot
@@ -96,14 +96,12 @@ class SnapshotWatch(Struct):
         behind = bisect_right(self.files, chunk.last_offset, first, key=_OFFSET)
         return sorted({file.offset for file in self.files[first:behind]})
 
-    def before(self, chunk: ChunkRows, transitions: TransitionAudit) -> None:
-        """Compare the snapshots that end where `chunk` begins; `transitions` has the producers until there.
+    def compare_until(self, offset: int, transitions: TransitionAudit) -> None:
+        """Compare the snapshots up to that of this offset, where a batch begins; `transitions` has the producers before it.
 
         One that ends inside of a batch ends behind it.
         """
-        if not self.files or chunk.first_offset is None:
-            return
-        while self.files and self.files[0].offset <= chunk.first_offset:
+        while self.files and self.files[0].offset <= offset:
             file, self.files = self.files[0], self.files[1:]
             self._compare(file, transitions)
 
@@ -122,20 +120,16 @@ class SnapshotWatch(Struct):
         self.newest = OpenInSnapshot(file, stored[opened], HEADER.size + opened * ENTRY.size)
         if not len(rows):
             return
-        order = np.argsort(rows["producer_id"], kind="stable")
-        ids = rows["producer_id"][order]
-        at = np.minimum(np.searchsorted(ids, stored["producer_id"]), len(ids) - 1)
-        mine = rows[order[at]]
-        differs = (ids[at] != stored["producer_id"]) | ~mine["known"] | ~_agrees(stored, mine)
-        left = np.isin(ids, stored["producer_id"], invert=True) & rows["known"][order]
-        gone = rows[order[left]]
-        lost = unexplained(stored, gone["last"]["last_offset"], gone["last_timestamp"], file.modified_ms)
-        lost |= gone["txn_first_offset"] != NO_OFFSET
-        lost &= gone["last_sequence"] != NO_SEQUENCE
+        slots, found = transitions.table.find(stored["producer_id"])
+        mine = pick(rows, slots)
+        differs = ~(found & mine["known"] & _agrees(stored, mine))
+        left = rows["known"].copy()
+        left[slots.compress(found)] = False
         apart = dict.fromkeys(
             observation.producer_id for observation in transitions.observations if observation.kind in _NOT_ADOPTED
         )
-        chosen = dict.fromkeys([*stored["producer_id"][differs].tolist(), *gone["producer_id"][lost].tolist(), *apart])
+        lost = _lost(stored, pick(rows, left), file.modified_ms) if left.any() else ()
+        chosen = dict.fromkeys([*stored["producer_id"][differs].tolist(), *lost, *apart])
         if chosen:
             self.suspects.append(Suspects(file, tuple(chosen)[:MAX_SUSPECTS]))
 
@@ -146,6 +140,14 @@ def read_snapshot(file: SnapshotFile) -> NDArray[Any] | None:
         return parse_producer_snapshot(read_side_file(file.path, _MAX_SNAPSHOT)).rows
     except (OSError, WireError):
         return None
+
+
+def _lost(stored: NDArray[Any], left: Rows, written_ms: int) -> list[int]:
+    """Return the ids of those of the producers left out of a snapshot that it should have, ascending."""
+    lost = unexplained(stored, left["last"]["last_offset"], left["last_timestamp"], written_ms)
+    lost |= left["txn_first_offset"] != NO_OFFSET
+    lost &= left["last_sequence"] != NO_SEQUENCE
+    return sorted(left["producer_id"][lost].tolist())
 
 
 def unexplained(

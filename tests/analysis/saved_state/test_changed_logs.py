@@ -3,8 +3,11 @@
 import os
 import shutil
 
+import pytest
+
 from kaudit.analysis.scan.small_segments import TOGETHER_BYTES
 from tests.analysis.saved_state.audits import Audited
+from tests.crafted_sample import snapshot
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
 
 FUTURE = BASE_TIMESTAMP + 400 * 86_400_000
@@ -90,12 +93,18 @@ def test_small_segments_read_together_of_which_the_first_is_deleted(tmp_path):
     assert audited.audit().unchanged == 3
 
 
-def test_a_snapshot_that_comes_between_segments_read_together(tmp_path):
+@pytest.mark.parametrize(("offset", "read_again"), [(10, 0), (15, 3)])
+def test_a_snapshot_that_comes_among_segments_read_together(tmp_path, offset, read_again):
+    """Where a segment begins the state is known; inside of one it takes the batches."""
     _, partition = write(tmp_path / "log" / "orders-0", 40, segment_starts=(10, 20, 30))
     audited = Audited(tmp_path / "log", tmp_path / "state")
     audited.audit()
-    (partition / f"{10:020d}.snapshot").write_bytes(b"\x00" * 6)
-    assert audited.audit().read_again == 3
+    stored = snapshot([(7, 0, 3, 3, 0, BASE_TIMESTAMP, -1, -1)])
+    (partition / f"{offset:020d}.snapshot").write_bytes(stored)
+    assert audited.audit().read_again == read_again
+    result = audited.full()
+    assert result is not None
+    assert [finding.code for finding in result.findings] == ["KA502"]
 
 
 def test_the_log_start_moves_into_a_segment(tmp_path):

@@ -47,7 +47,10 @@ def _append(log, sequences, payload, draw):
 
 @st.composite
 def segmented_logs(draw):
-    """Batches of three producers, some with faults, and where segments begin: mostly with the name they should have."""
+    """Batches of three producers, some with faults, and where segments begin: mostly with the name they should have.
+
+    Snapshots lie at some batches: what was written before, or a batch less.
+    """
     log = Log()
     sequences = [0, 0, 0]
     for number in range(draw(st.integers(2, 25))):
@@ -68,16 +71,29 @@ def segmented_logs(draw):
         elif damage == "empty":
             content.clear()
         segments.append((max(base, 0), bytes(content)))
-    return dict(segments)
+    files = {f"{base:020d}.log": content for base, content in segments}
+    for number in draw(st.lists(st.integers(0, len(log.batches) - 1), max_size=6)):
+        known = log.batches[: max(number - draw(st.integers(0, 1)), 0)]
+        files[f"{log.batches[number].base_offset:020d}.snapshot"] = snapshot(entries(known))
+    return files
+
+
+def entries(batches):
+    """What a snapshot says of data that no marker followed."""
+    newest = {batch.producer_id: batch for batch in batches if batch.producer_id >= 0 and batch.control is None}
+    return [
+        (who, 0, batch.sequence + batch.count - 1, batch.last_offset, batch.count - 1, batch.timestamp, -1, -1)
+        for who, batch in newest.items()
+    ]
 
 
 @SMALL
 @given(segmented_logs(), st.sampled_from((None, 300)), st.sampled_from((Depth.CRC, Depth.RECORDS)))
-def test_segments_read_together_give_what_each_gives_by_itself(tmp_path_factory, segments, chunk_bytes, depth):
+def test_segments_read_together_give_what_each_gives_by_itself(tmp_path_factory, files, chunk_bytes, depth):
     directory = tmp_path_factory.mktemp("small") / "t-0"
     directory.mkdir()
-    for base, content in segments.items():
-        (directory / f"{base:020d}.log").write_bytes(content)
+    for name, content in files.items():
+        (directory / name).write_bytes(content)
     together = told(directory, chunk_bytes=chunk_bytes, depth=depth)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(small_segments, "SMALL_BYTES", -1)
@@ -170,11 +186,15 @@ def test_a_segment_that_vanishes_is_named(tmp_path, monkeypatch):
     assert result.incomplete
 
 
-def test_a_snapshot_ends_a_chunk(tmp_path, chunks):
-    directory = many_segments(tmp_path / "t-0", 30)
-    (directory / f"{10:020d}.snapshot").write_bytes(b"")
-    scan(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
-    assert chunks == [10, 19]
+def test_a_snapshot_inside_of_a_segment_ends_a_chunk(tmp_path, chunks):
+    log = Log()
+    for number in range(60):
+        log.append(data(7, 0, number))
+    directory = log.write(tmp_path / "t-0", segment_starts=tuple(range(0, 60, 2)))
+    for offset in (10, 20, 41):
+        (directory / f"{offset:020d}.snapshot").write_bytes(snapshot(entries(log.batches[:offset])))
+    result = scan(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
+    assert (chunks, result.findings, result.summary.runs) == ([20, 8], [], 1)
 
 
 def test_what_contradicts_old_snapshots_is_read_together(tmp_path, monkeypatch):
