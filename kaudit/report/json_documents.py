@@ -188,17 +188,15 @@ def _indented(document: Mapping[str, object] | Sequence[Mapping[str, object]]) -
 
 def _presentable(value: object, key: str = "") -> object:
     """Turn ms under keys ending in `timestamp` into RFC 3339, -1 (none) into null; all else stays as it is."""
-    kind = type(value)
-    if kind in _LEAVES:
-        return value
-    if isinstance(value, int) and kind is not bool:
-        if not key.endswith("timestamp"):
-            return value
-        return None if value == NO_TIMESTAMP else rfc3339(value) or value
     if isinstance(value, (dict, Mapping)):  # the exact type first: an abstract one costs more to ask for
         return {
-            str(name): item if type(item) in _LEAVES else _presentable(item, str(name)) for name, item in value.items()
+            str(name): item
+            if (kind := type(item)) in _LEAVES or (kind is int and not str(name).endswith("timestamp"))
+            else _presentable(item, str(name))
+            for name, item in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [_presentable(item, key) for item in value]
+        return [item if type(item) in _LEAVES else _presentable(item, key) for item in value]
+    if isinstance(value, int) and type(value) is not bool and key.endswith("timestamp"):
+        return None if value == NO_TIMESTAMP else rfc3339(value) or value
     return value

@@ -14,12 +14,13 @@ from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows
 from kaudit.analysis.scan.producer_grouping import with_records
-from kaudit.analysis.timelines.merged_runs import NO_MARKER, merged_runs
+from kaudit.analysis.timelines.merged_runs import NO_MARKER, MergedRun, merged_runs
 from kaudit.analysis.timelines.missing_entries import MissingEntries, MissingEntry, missing_entry
 from kaudit.analysis.timelines.timeline_entries import FEW, Entry, EntrySource, TimelineEntries
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
-from kaudit.model.columns import Columns, Row, joined
+from kaudit.model.columns import Columns, joined
 from kaudit.model.finding import Finding
+from kaudit.model.log_rows import EndTxnMarker
 from kaudit.model.result import Timeline, TimelineResult
 
 _LAST = 2**63
@@ -27,6 +28,7 @@ _EVENTS, _MISSING, _BATCHES, _FINDINGS = range(4)
 _RANKS = {"event": _EVENTS, "missing": _MISSING, "run": _BATCHES, "marker": _BATCHES, "finding": _FINDINGS}
 """Of entries at one offset the lower comes first."""
 _OUTCOMES = {ABORT_MARKER: "aborted", COMMIT_MARKER: "committed"}
+_MARKERS = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT", UNREPORTED_CONTROL: None}
 
 
 def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
@@ -138,33 +140,42 @@ def _slices(rows: Columns, producer_ids: NDArray[np.int64]) -> Iterator[slice]:
     return map(slice, firsts.tolist(), stops.tolist())
 
 
-def _run(run: Row, markers: Columns) -> Entry:
-    entry: Entry = {"kind": "run"}
-    for name in ("first_offset", "last_offset", "first_sequence", "last_sequence", "producer_epoch"):
-        entry[name] = int(run[name])
-    for name in ("batches", "records", "bytes", "min_timestamp", "max_timestamp"):
-        entry[name] = int(run[name])
-    entry["is_transactional"] = bool(run["is_transactional"])
-    entry["first_leader_epoch"] = int(run["first_leader_epoch"])
-    entry["last_leader_epoch"] = int(run["last_leader_epoch"])
-    entry["transaction"] = None
-    if run["is_transactional"]:
-        marker = int(run["next_marker"])
-        outcome = "open" if marker == NO_MARKER else _OUTCOMES.get(int(markers["type"][marker]), "unknown")
-        entry["transaction"] = {"first_offset": int(run["transaction_first_offset"]), "outcome": outcome}
-    return entry
+def _run(row: Sequence[Any], markers: Columns) -> Entry:
+    run = MergedRun._make(row)
+    transaction = None
+    if run.is_transactional:
+        marker = run.next_marker
+        outcome = "open" if marker == NO_MARKER else _OUTCOMES.get(markers.value("type", marker), "unknown")
+        transaction = {"first_offset": run.transaction_first_offset, "outcome": outcome}
+    return {
+        "kind": "run",
+        "first_offset": run.first_offset,
+        "last_offset": run.last_offset,
+        "first_sequence": run.first_sequence,
+        "last_sequence": run.last_sequence,
+        "producer_epoch": run.producer_epoch,
+        "batches": run.batches,
+        "records": run.records,
+        "bytes": run.bytes,
+        "min_timestamp": run.min_timestamp,
+        "max_timestamp": run.max_timestamp,
+        "is_transactional": run.is_transactional,
+        "first_leader_epoch": run.first_leader_epoch,
+        "last_leader_epoch": run.last_leader_epoch,
+        "transaction": transaction,
+    }
 
 
-def _marker(marker: Row) -> Entry:
-    names = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT", UNREPORTED_CONTROL: None}
-    unreported = int(marker["type"]) == UNREPORTED_CONTROL
+def _marker(row: Sequence[Any]) -> Entry:
+    marker = EndTxnMarker._make(row)
+    unreported = marker.type == UNREPORTED_CONTROL
     return {
         "kind": "marker",
-        "offset": int(marker["offset"]),
-        "producer_epoch": int(marker["producer_epoch"]),
-        "coordinator_epoch": None if unreported else int(marker["coordinator_epoch"]),
-        "type": names.get(int(marker["type"]), "CLEANED"),
-        "timestamp": int(marker["timestamp"]),
+        "offset": marker.offset,
+        "producer_epoch": marker.producer_epoch,
+        "coordinator_epoch": None if unreported else marker.coordinator_epoch,
+        "type": _MARKERS.get(marker.type, "CLEANED"),
+        "timestamp": marker.timestamp,
     }
 
 
@@ -196,25 +207,21 @@ def _transactional_id(findings: Sequence[Finding]) -> str | None:
 
 def _state(runs: Columns, markers: Columns, open_since: int | None) -> Entry:
     """What a broker would hold after this log: the newest batch's fields, the newest marker's coordinator epoch."""
-    marked = with_records(markers)
-    newest_run = runs[-1] if len(runs) else None
-    newest_marker = marked[-1] if len(marked) else None
-    marker_later = newest_marker is not None and (
-        newest_run is None or int(newest_marker["offset"]) > int(newest_run["last_offset"])
-    )
-    epoch = None
-    if marker_later and newest_marker is not None:
-        epoch = int(newest_marker["producer_epoch"])
-    elif newest_run is not None:
-        epoch = int(newest_run["producer_epoch"])
-    same = newest_run is not None and epoch == int(newest_run["producer_epoch"])
-    timestamps = [int(newest_run["last_max_timestamp"])] if newest_run is not None else []
-    timestamps += [int(newest_marker["timestamp"])] if newest_marker is not None else []
+    run, marker = runs[-1] if len(runs) else None, None
+    if len(markers):
+        marked = with_records(markers)
+        marker = marked[-1] if len(marked) else None
+    last_offset = None if run is None else run["last_offset"]
+    epoch = own_epoch = None if run is None else run["producer_epoch"]
+    if marker is not None and (last_offset is None or marker["offset"] > last_offset):
+        epoch = marker["producer_epoch"]
+    same = run is not None and epoch == own_epoch
+    timestamps = [row[name] for row, name in ((run, "last_max_timestamp"), (marker, "timestamp")) if row is not None]
     return {
         "producer_epoch": epoch,
-        "last_sequence": int(newest_run["last_sequence"]) if same and newest_run is not None else None,
-        "last_offset": int(newest_run["last_offset"]) if same and newest_run is not None else None,
-        "last_timestamp": max(timestamps) if timestamps else None,
-        "coordinator_epoch": int(newest_marker["coordinator_epoch"]) if newest_marker is not None else None,
+        "last_sequence": run["last_sequence"] if same and run is not None else None,
+        "last_offset": last_offset if same else None,
+        "last_timestamp": max(timestamps, default=None),
+        "coordinator_epoch": None if marker is None else marker["coordinator_epoch"],
         "current_txn_start_offset": open_since,
     }

@@ -1,39 +1,41 @@
 """The entries of one timeline in offset order, each made when it is asked for: as objects, those of a ruined log are memory."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
+
+from kaudit.model.columns import Columns
 
 Entry = dict[str, Any]
 FEW = 64
 """So many take less as they are than what makes them."""
-
-
-class Items(Protocol):
-    """Things by their number."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, number: int, /) -> Any: ...  # noqa: ANN401 - whatever entries are made of
+_AT_A_TIME = 256
+"""Entries made together: of the rows' columns each is looked up once for so many."""
 
 
 class EntrySource(Struct, frozen=True):
     """Entries of one kind: what they are made of, and their offsets (shape (n,)), None for those at no offset.
 
-    Of entries at one offset those of a lower `rank` come first.
+    `make` takes one of the items, of rows the tuple of their fields. Of entries at one offset those of a lower `rank` come first.
     """
 
     make: Callable[[Any], Entry]
-    items: Items
+    items: Columns | Sequence[Any]
     offsets: Sequence[int | None] | NDArray[np.int64]
     rank: int
 
     def made(self) -> list[Entry]:
         """Return all of them."""
-        return [self.make(self.items[number]) for number in range(len(self.items))]
+        return list(map(self.make, self.items.tolist() if isinstance(self.items, Columns) else self.items))
+
+    def chosen(self, numbers: NDArray[np.int32]) -> "EntrySource":
+        """Return those of these numbers."""
+        items = self.items[numbers] if isinstance(self.items, Columns) else [self.items[at] for at in numbers.tolist()]
+        return replace(self, items=items, offsets=())
 
 
 class TimelineEntries(Sequence[Mapping[str, object]]):
@@ -62,9 +64,22 @@ class TimelineEntries(Sequence[Mapping[str, object]]):
     def __getitem__(self, index: slice) -> Sequence[Mapping[str, object]]: ...
     def __getitem__(self, index: int | slice) -> Mapping[str, object] | Sequence[Mapping[str, object]]:
         if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        source = self._sources[self._source.item(index)]
-        return source.make(source.items[self._item.item(index)])
+            return self._made(np.arange(len(self))[index])
+        return self._made(np.arange(len(self))[index : index + 1 or None])[0]
+
+    def __iter__(self) -> Iterator[Mapping[str, object]]:
+        for first in range(0, len(self), _AT_A_TIME):
+            yield from self[first : first + _AT_A_TIME]
+
+    def _made(self, chosen: NDArray[np.intp]) -> list[Mapping[str, object]]:
+        entries: list[Mapping[str, object]] = [{}] * len(chosen)
+        of_sources = self._source[chosen]
+        for number, source in enumerate(self._sources):
+            places = np.flatnonzero(of_sources == number)
+            made = source.chosen(self._item[chosen[places]]).made() if len(places) else ()
+            for place, entry in zip(places.tolist(), made, strict=True):
+                entries[place] = entry
+        return entries
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)

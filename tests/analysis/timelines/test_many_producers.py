@@ -14,7 +14,7 @@ from kaudit.analysis.timelines.missing_entries import LISTED
 from kaudit.engines.local import timeline
 from kaudit.report.json import render_timeline
 from kaudit.report.render_options import RenderOptions
-from tests.logs import Log, data
+from tests.logs import Log, data, marker
 
 PRODUCERS = 300
 HOLE = 3
@@ -120,3 +120,32 @@ def test_a_long_timeline_is_in_order_and_written_an_entry_at_a_time(tmp_path):
     written = json.loads(text)
     assert text == json.dumps(written, indent=2, sort_keys=True) + "\n"
     assert len(written["timelines"][0]["entries"]) == len(expected)
+
+
+def test_entries_made_when_they_are_asked_for_are_those_made_at_once(tmp_path, monkeypatch):
+    log = Log()
+    for number in range(300):
+        log.append(data(1, 0, 0 if number % 7 == 0 else number, transactional=True, payload=b"x"))
+        log.append(marker(1, 0, commit=number % 2 == 0))
+        log.skip(number % 3)
+    log.write(tmp_path / "t-0")
+    options = ScanOptions([str(tmp_path)], jobs=1)
+    (asked_for,) = timeline(options, SilentProgress()).timelines
+    monkeypatch.setattr(timelines, "FEW", 10_000)
+    (at_once,) = timeline(options, SilentProgress()).timelines
+    made, entries = at_once.entries, asked_for.entries
+    assert isinstance(made, list)
+    assert not isinstance(entries, list)
+    assert {entry["kind"] for entry in made} == {"run", "marker", "missing", "finding"}
+    assert [*entries] == made
+    last = len(made) - 1
+    assert [entries[place] for place in (0, last, -1, -2, -last - 1)] == [
+        made[0],
+        made[last],
+        made[-1],
+        made[-2],
+        made[0],
+    ]
+    assert (entries[250:270], entries[:-5:90]) == (made[250:270], made[:-5:90])
+    with pytest.raises(IndexError):
+        entries[last + 1]
