@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from kaudit.checks.incident_groups import with_incidents
+from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
@@ -362,6 +363,12 @@ BLOCKS = [
 ]
 
 
+EXPIRED = [
+    ExpiredTransactionalId("payments-1", 900_001, 4, MORNING - 700_000_000, MORNING - 90_000_000, 17, 4711, 900_405),
+    ExpiredTransactionalId("nightly-report", None, None, None, MORNING - 93_600_000, 3, 12),
+]
+
+
 def producer(producer_id, *partitions, **changes):
     partitions = partitions or (place("orders", 3, 0, 99),)
     known = Producer(
@@ -474,7 +481,9 @@ def producers_result(**changes):
                     "batches_per_producer": 1.0,
                 },
             ],
+            "expired_transactional_ids": 12_002,
         },
+        expired=EXPIRED,
     )
     return replace(result, **changes)
 
@@ -485,4 +494,5 @@ def hostile_producers():
     figures = producers_result().summary
     creator = {**figures["creators"][0], "pattern": HOSTILE, "topics": [HOSTILE]}
     summary = {**figures, "blocks": [{**figures["blocks"][0], "source": HOSTILE}], "creators": [creator]}
-    return producers_result(scan=hostile(), producers=listed, listed=2, summary=summary, detailed=True)
+    expired = [replace(EXPIRED[0], transactional_id=HOSTILE)]
+    return producers_result(scan=hostile(), producers=listed, listed=2, summary=summary, detailed=True, expired=expired)

@@ -9,6 +9,7 @@ import pytest
 from kaudit.analysis.scan.audit import Audit
 from kaudit.cli.app import run
 from kaudit.engines import spark_listing
+from tests.checks.transactions.coordinator_log import EMPTY, state, tombstone, write_partition, write_states
 from tests.engines.faulty_logs import FAULTS, gap, healthy
 from tests.report.test_json_schemas import DOCUMENT, validator
 
@@ -72,6 +73,20 @@ def test_blocks_and_transactional_ids_are_those_of_the_local_engine(arrow_sessio
     assert theirs == ours
     document = json.loads(ours[1])
     assert any(one["block"] or one["transactional_id"] for one in document["producers"])
+
+
+@pytest.mark.parametrize("options", [(), ("--summary",), ("--producer-id", "8")])
+def test_expired_transactional_ids_are_those_of_the_local_engine(arrow_session, tmp_path, capsys, options):
+    states = [state("t", EMPTY), tombstone("t"), state("t", EMPTY, producer_id=8), tombstone("t"), tombstone("u")]
+    for broker, first in (("b1", 0), ("b2", 1)):
+        write_states(tmp_path / broker, states[first:], offsets=range(first, 5))
+        write_partition(tmp_path / broker, "orders", (True,), producer_id=8)
+    ours, theirs = (listed(capsys, [str(tmp_path)], engine, "-q", *options) for engine in ("local", "spark"))
+    assert theirs == ours
+    document = json.loads(ours[1])
+    count = 2 if "--producer-id" in options else 3
+    assert document["summary"]["expired_transactional_ids"] == count
+    assert len(document["expired_transactional_ids"]) == (0 if "--summary" in options else count)
 
 
 def test_the_driver_lists_the_first_ids_and_counts_the_rest(arrow_session, small_shares, logs, capsys, monkeypatch):
