@@ -154,7 +154,7 @@ def test_copies_that_a_scan_audits_each_by_itself_are_for_diff(tmp_path):
 
 
 def test_what_a_new_leader_began_without_is_named_beside_the_command(evidence):
-    # truth.json: the lost records of acks1-unclean, of whose producers none raised its epoch
+    # truth.json: the lost records of acks1-unclean, whose producers raised no epoch
     capture = evidence.capture("failover-acks1")
     copies = [capture / moment / "b1" for moment in ("B2-unclean-leader-old-one-down", "B3-recovered")]
     (suggestion,) = audit(*copies, topics=("acks1-unclean",)).suggestions

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from tests.checks.sidefiles.findings import side_findings, side_file_reports
+from tests.checks.sidefiles.findings import side_file_reports, side_findings
 from tests.logs import Log, data, marker
 
 
