@@ -280,7 +280,7 @@ def marker(offset, kind, seconds, **more):
 def timeline_result(findings=None):
     findings = [old_duplicate(), crc_mismatch(), fencing()] if findings is None else findings
     scan = scan_result(*findings)
-    told = [finding for finding in scan.findings if finding.producer_id == 1000]
+    of_producer = [finding for finding in scan.findings if finding.producer_id == 1000]
     plain = Timeline(
         "orders",
         3,
@@ -289,7 +289,7 @@ def timeline_result(findings=None):
         None,
         [
             run(405, 511, 0, 106, 0),
-            *({"kind": "finding", "fingerprint": finding.fingerprint, "code": finding.code} for finding in told),
+            *({"kind": "finding", "fingerprint": finding.fingerprint, "code": finding.code} for finding in of_producer),
             run(512, 516, 57, 61, 1, first_leader_epoch=4, last_leader_epoch=5),
             {"kind": "missing", "first_offset": 517, "last_offset": 520, "offsets": 4, "cause": "compaction"},
             run(521, 1016, 107, 602, 90_000),

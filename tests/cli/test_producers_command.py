@@ -1,4 +1,4 @@
-"""`kaudit producers`: what is typed becomes what the engine is asked, and mistakes are told."""
+"""`kaudit producers`: what is typed becomes what the engine is asked, and mistakes are reported."""
 
 import json
 
@@ -101,7 +101,7 @@ def test_into_a_file(engine, kaudit, tmp_path):
     assert len(json.loads(target.read_text())["producers"]) == 3
 
 
-def test_a_source_that_does_not_exist_is_told_in_one_line(kaudit, tmp_path, evidence):
+def test_a_source_that_does_not_exist_is_reported_in_one_line(kaudit, tmp_path, evidence):
     logs = evidence.capture("zk-pid-blocks") / "logdirs"
     done = kaudit("producers", logs, "--zookeeper", tmp_path / "nowhere")
     assert done.code == ExitCode.USAGE

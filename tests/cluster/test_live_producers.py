@@ -33,10 +33,10 @@ def test_brokers_remember_what_the_logs_yield(request, name):
     assert {each["relation"] for each in part["producers"]} == {"identical"}, done.stdout
     assert done.returncode == 0
     described = broker.connection.describe_producers(topic, 0)
-    for own, told in zip(part["producers"], described, strict=True):
-        at = told.pop("last_timestamp")
+    for own, answered in zip(part["producers"], described, strict=True):
+        at = answered.pop("last_timestamp")
         assert own["broker"].pop("last_timestamp") == rfc3339(at)
-        assert {"producer_id": own["producer_id"], **own["broker"]} == told
+        assert {"producer_id": own["producer_id"], **own["broker"]} == answered
     assert "the brokers remember what the logs yield" in live(broker.url(topic)).stdout
 
 

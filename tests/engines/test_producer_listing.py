@@ -119,20 +119,20 @@ def test_tables_brought_to_the_driver_have_every_id_in_order(
     arrow_session, small_shares, logs, tmp_path, monkeypatch, options
 ):
     monkeypatch.setattr(spark_listing, "PRODUCERS", 2)
-    told = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q", *options)
+    arguments = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q", *options)
     paths = [*logs, str(SAMPLES / "coordinator")]
     for engine in ("local", "spark"):
-        assert run(["producers", *paths, *told, "--engine", engine, "-o", str(tmp_path / engine)]) == 0
+        assert run(["producers", *paths, *arguments, "--engine", engine, "-o", str(tmp_path / engine)]) == 0
     assert files_of(tmp_path / "spark") == files_of(tmp_path / "local")
     assert len(rows((tmp_path / "spark" / "producers").glob("*.parquet"))) >= 4
 
 
 def test_names_of_all_ids_are_put_into_timelines_in_tasks(arrow_session, logs, tmp_path, monkeypatch):
-    told = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q")
+    arguments = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q")
     paths = [*logs, str(SAMPLES / "coordinator")]
-    assert run(["timeline", *paths, *told, "-o", str(tmp_path / "local")]) == 0
+    assert run(["timeline", *paths, *arguments, "-o", str(tmp_path / "local")]) == 0
     monkeypatch.setattr(spark_listing, "_SHARE_BYTES", 100)
-    assert run(["timeline", *paths, *told, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
+    assert run(["timeline", *paths, *arguments, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
     assert files_of(tmp_path / "spark") == files_of(tmp_path / "local")
     named = {row["transactional_id"] for row in rows((tmp_path / "spark" / "timelines").glob("*.parquet"))}
     assert named > {None}
@@ -147,12 +147,12 @@ def files_of(directory):
 @pytest.mark.parametrize("options", [BLOCKS, ("--sort", "records", "--limit", "4")])
 def test_tables_have_every_id_in_order(spark_session, small_shares, logs, tmp_path, monkeypatch, options):
     monkeypatch.setattr(spark_listing, "PRODUCERS", 2)
-    told = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q", *options)
+    arguments = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q", *options)
     paths = [*logs, str(SAMPLES / "coordinator")]
-    assert run(["producers", *paths, *told, "-o", str(tmp_path / "local")]) == 0
-    assert run(["producers", *paths, *told, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
+    assert run(["producers", *paths, *arguments, "-o", str(tmp_path / "local")]) == 0
+    assert run(["producers", *paths, *arguments, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
     url = f"{(tmp_path / 'url').as_uri()}/run_id=one"
-    assert run(["producers", *paths, *told, "--engine", "spark", "-o", url]) == 0
+    assert run(["producers", *paths, *arguments, "--engine", "spark", "-o", url]) == 0
     manifests = [
         json.loads((tmp_path / place).read_text())
         for place in ("local/manifest.json", "spark/manifest.json", "url/manifests/run_id=one.json")
@@ -175,9 +175,9 @@ def test_tables_have_every_id_in_order(spark_session, small_shares, logs, tmp_pa
 @pytest.mark.xdist_group("spark")
 def test_timelines_of_all_ids_have_their_transactional_ids(spark_session, logs, tmp_path, monkeypatch):
     """The names of all ids are put into the rows in tasks: the driver is never asked for them."""
-    told = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q")
+    arguments = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q")
     paths = [*logs, str(SAMPLES / "coordinator")]
-    assert run(["timeline", *paths, *told, "-o", str(tmp_path / "local")]) == 0
+    assert run(["timeline", *paths, *arguments, "-o", str(tmp_path / "local")]) == 0
     monkeypatch.setattr(spark_listing, "_SHARE_BYTES", 100)
     read = Audit.transactional_ids
 
@@ -186,9 +186,9 @@ def test_timelines_of_all_ids_have_their_transactional_ids(spark_session, logs, 
         return read(self, wanted)
 
     monkeypatch.setattr(Audit, "transactional_ids", some)
-    assert run(["timeline", *paths, *told, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
+    assert run(["timeline", *paths, *arguments, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
     url = f"{(tmp_path / 'url').as_uri()}/run_id=one"
-    assert run(["timeline", *paths, *told, "--engine", "spark", "-o", url]) == 0
+    assert run(["timeline", *paths, *arguments, "--engine", "spark", "-o", url]) == 0
     for table in ("timelines", "producers"):
         ours = rows((tmp_path / "local" / table).glob("*.parquet"))
         assert rows((tmp_path / "spark" / table).glob("*.parquet")) == ours, table

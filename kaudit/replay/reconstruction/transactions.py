@@ -1,4 +1,4 @@
-"""What __transaction_state tells of producers: whose transactional id they had, and when it was given a producer id."""
+"""What __transaction_state says about producers: whose transactional id they had, and when it was given a producer id."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
