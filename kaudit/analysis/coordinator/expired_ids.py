@@ -43,7 +43,7 @@ class ExpiredIds(Struct):
             if key is not None:
                 self._keep(replace(self.kept[key], next_producer_id=value.producer_id))
             self._used[name] = value.producer_id, value.producer_epoch, value.last_update_timestamp
-        elif name not in self._gone:  # a coordinator that was not told of its success writes it again
+        elif name not in self._gone:  # a coordinator whose write seemed to fail writes it again
             producer_id, epoch, updated = self._used.pop(name, (None, None, None))
             self._count += 1
             self._counted(self._partition, self._count)

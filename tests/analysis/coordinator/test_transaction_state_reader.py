@@ -271,7 +271,7 @@ class TestExpiredIds:
         assert (entry.offset, entry.next_producer_id) == (41, 9)
 
     def test_a_tombstone_that_is_written_again_is_not_another_expiry(self, tmp_path):
-        """A coordinator that is not told of its success keeps the id, and removes it at its next look."""
+        """A coordinator whose write seemed to fail keeps the id, and writes again at its next look."""
         states = [state("a", EMPTY), tombstone("a"), tombstone("a"), state("a", EMPTY, producer_id=8)]
         self.written(tmp_path, (0, dict(enumerate(states))))
         assert self.brief(self.found(tmp_path)) == [("a", 7, 8, 0, 1)]
