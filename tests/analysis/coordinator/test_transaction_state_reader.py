@@ -1,6 +1,7 @@
 """The newest states of __transaction_state, out of partitions written by hand."""
 
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.checks.transactions.coordinator_log import COMPLETE_COMMIT, EMPTY, ON
 from tests.logs import BASE_TIMESTAMP, Batch, sealed_records
 
 AT = struct.pack(">q", BASE_TIMESTAMP)
+RECORDED = Path(__file__).parents[2] / "data/expired-ids"
 
 
 def later(one, ms):
@@ -258,6 +260,12 @@ class TestExpiredIds:
             ExpiredTransactionalId("a", 7, 4, BASE_TIMESTAMP + 70, BASE_TIMESTAMP + 3, 0, 3, next_producer_id=9)
         ]
         assert expired.omitted == 0
+
+    def test_what_a_broker_wrote(self):
+        """What it answered is in the README beside its log."""
+        recorded = {one[0]: one[1:] for one in self.brief(self.found(RECORDED))}
+        assert recorded.pop("tx-invoices") == (1, 2, 0, 6)
+        assert recorded == {"warm-up": (0, None, 0, 5)}
 
     def test_each_time_an_id_expires_the_last_first(self, tmp_path):
         states = {0: state("a", EMPTY), 1: tombstone("a"), 2: state("a", EMPTY, producer_id=8), 3: tombstone("a")}
