@@ -36,9 +36,9 @@ class Runner:
         done = subprocess.run(launched, capture_output=True, text=True, check=False, env=self.environment)
         if done.returncode:
             raise SystemExit(f"{command} ended with {done.returncode} {done.stderr}")
-        told = json.loads(done.stdout)
-        cost.wall, cost.cpu = min(cost.wall, told["wall"]), min(cost.cpu, told["cpu"])
-        cost.memory = max(cost.memory, told["memory"])
+        measured = json.loads(done.stdout)
+        cost.wall, cost.cpu = min(cost.wall, measured["wall"]), min(cost.cpu, measured["cpu"])
+        cost.memory = max(cost.memory, measured["memory"])
 
     def run_at_once(self, commands: list[list[str]], cost: Cost) -> None:
         """Run commands side by side, nothing of their output kept; the wall time is that of the last one's end."""

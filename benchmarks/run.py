@@ -268,8 +268,8 @@ def machine() -> str:
     )
     versions = f"Python {platform.python_version()}"
     if shutil.which("java"):
-        told = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
-        versions += f", {told[0]}" if told else ""
+        lines = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
+        versions += f", {lines[0]}" if lines else ""
     return f"{model}, {os.cpu_count()} cores, {versions}, load {os.getloadavg()[0]:.1f} at the end"
 
 

@@ -32,7 +32,7 @@ def record(offset_delta: int, key: bytes | None, value: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch to be written; `payload` tells apart batches with equal headers."""
+    """One batch to be written; `payload` distinguishes batches with equal headers."""
 
     producer_id: int = -1
     epoch: int = -1

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from kaudit.checks.incident_groups import with_incidents
+from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
@@ -279,7 +280,7 @@ def marker(offset, kind, seconds, **more):
 def timeline_result(findings=None):
     findings = [old_duplicate(), crc_mismatch(), fencing()] if findings is None else findings
     scan = scan_result(*findings)
-    told = [finding for finding in scan.findings if finding.producer_id == 1000]
+    of_producer = [finding for finding in scan.findings if finding.producer_id == 1000]
     plain = Timeline(
         "orders",
         3,
@@ -288,7 +289,7 @@ def timeline_result(findings=None):
         None,
         [
             run(405, 511, 0, 106, 0),
-            *({"kind": "finding", "fingerprint": finding.fingerprint, "code": finding.code} for finding in told),
+            *({"kind": "finding", "fingerprint": finding.fingerprint, "code": finding.code} for finding in of_producer),
             run(512, 516, 57, 61, 1, first_leader_epoch=4, last_leader_epoch=5),
             {"kind": "missing", "first_offset": 517, "last_offset": 520, "offsets": 4, "cause": "compaction"},
             run(521, 1016, 107, 602, 90_000),
@@ -359,6 +360,12 @@ BLOCKS = [
     GrantedBlock(0, 999, 1, 1, MORNING - 3_600_000, "zk/version-2/log.1"),
     GrantedBlock(1000, 1999, 2, 2, MORNING - 1_800_000, "zk/version-2/log.1"),
     GrantedBlock(1000, 1999, 3, 3, None, "blocks.txt:7"),
+]
+
+
+EXPIRED = [
+    ExpiredTransactionalId("payments-1", 900_001, 4, MORNING - 700_000_000, MORNING - 90_000_000, 17, 4711, 900_405),
+    ExpiredTransactionalId("nightly-report", None, None, None, MORNING - 93_600_000, 3, 12),
 ]
 
 
@@ -474,7 +481,9 @@ def producers_result(**changes):
                     "batches_per_producer": 1.0,
                 },
             ],
+            "expired_transactional_ids": 12_002,
         },
+        expired=EXPIRED,
     )
     return replace(result, **changes)
 
@@ -485,4 +494,5 @@ def hostile_producers():
     figures = producers_result().summary
     creator = {**figures["creators"][0], "pattern": HOSTILE, "topics": [HOSTILE]}
     summary = {**figures, "blocks": [{**figures["blocks"][0], "source": HOSTILE}], "creators": [creator]}
-    return producers_result(scan=hostile(), producers=listed, listed=2, summary=summary, detailed=True)
+    expired = [replace(EXPIRED[0], transactional_id=HOSTILE)]
+    return producers_result(scan=hostile(), producers=listed, listed=2, summary=summary, detailed=True, expired=expired)

@@ -49,7 +49,7 @@ def test_scan_finds_what_the_command_finds(evidence, capsys):
     assert result.summary.to_dict() == document["summary"]
 
 
-def test_options_narrow_what_is_told(evidence, damaged):
+def test_options_narrow_what_is_reported(evidence, damaged):
     logs = evidence.oracle("2.0.1", "logdir") / "main"
     hanging = kaudit.scan([logs], broker_version="2.0.1", topics=["s29d-late-write-after-abort"], select=["KA3"])
     assert {finding.topic for finding in hanging.findings} == {"s29d-late-write-after-abort"}
@@ -143,7 +143,7 @@ def test_clusters_are_connected_to_with_a_property_file(tmp_path):
         kaudit.scan("kafka://127.0.0.1:1/orders", command_config=config)
 
 
-def test_a_healthy_log_passes_and_tells_what_was_read(evidence):
+def test_a_healthy_log_passes_and_says_what_was_read(evidence):
     result = assert_log_healthy(evidence.capture("retry-dup") / "logdirs")
     assert result.summary.partitions > 10
 

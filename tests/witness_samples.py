@@ -1,4 +1,4 @@
-"""Writes samples/{producer-ids,coordinator,side-files}: logs whose witnesses tell against them, made by hand.
+"""Writes samples/{producer-ids,coordinator,side-files}: logs that their witnesses contradict, made by hand.
 
 Run: python -m tests.witness_samples.
 """

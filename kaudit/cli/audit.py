@@ -74,7 +74,7 @@ class AuditRequest(Struct, frozen=True):
 
     @property
     def show_notes(self) -> bool:
-        """Tell whether human formats list notes: asked for, or about what was asked for."""
+        """Return whether human formats list notes: asked for, or about what was asked for."""
         asked_for = self.selection.select or self.options.producer_ids
         return self.verbose or bool(asked_for) or self.fail_on is FailOn.NOTE
 
@@ -133,7 +133,7 @@ def run_scan(request: AuditRequest, engine: "Engine") -> int:
 
 
 def run_timeline(request: AuditRequest, engine: "Engine") -> int:
-    """Tell the producers' histories; return the exit code."""
+    """Write the producers' histories; return the exit code."""
     _check_urls(request, engine)
 
     def produce(progress: Progress, recording: _Recording) -> TimelineResult:

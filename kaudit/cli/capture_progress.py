@@ -43,7 +43,7 @@ class ProgressLines:
         """Begin to count."""
         self._verbose = verbose
         self._total = self._done = self._bytes = 0
-        self._told = time.monotonic()
+        self._reported_at = time.monotonic()
 
     def start(self, offsets: int) -> None:
         """Take what is to be captured."""
@@ -53,8 +53,8 @@ class ProgressLines:
         """Count, and report when it is time."""
         self._done += offsets
         self._bytes += size_in_bytes
-        if self._verbose and time.monotonic() > self._told + LINE_SECONDS:
-            self._told = time.monotonic()
+        if self._verbose and time.monotonic() > self._reported_at + LINE_SECONDS:
+            self._reported_at = time.monotonic()
             sys.stderr.write(f"kaudit: {self._done:,} of {self._total:,} offsets captured, {size(self._bytes)}\n")
 
     @staticmethod

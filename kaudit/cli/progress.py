@@ -78,7 +78,7 @@ class ProgressLines:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Take the clock, in seconds."""
         self._clock = clock
-        self._began = self._told = clock()
+        self._began = self._reported_at = clock()
         self._total = self._read = 0
 
     def start(self, total_bytes: int) -> None:
@@ -89,9 +89,9 @@ class ProgressLines:
         """Count, and report when it is time."""
         self._read += read_bytes
         now = self._clock()
-        if now - self._told < LINE_SECONDS:
+        if now - self._reported_at < LINE_SECONDS:
             return
-        self._told = now
+        self._reported_at = now
         rate = self._read / (now - self._began)
         left = round((self._total - self._read) / rate) if rate else 0
         share = 100 * self._read // self._total if self._total else 100

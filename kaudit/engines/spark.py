@@ -225,7 +225,7 @@ class _Run(Struct, frozen=True):
         what = "kaudit: read __transaction_state"
         (found,) = ask_tasks(self.session, what, [(directories, frozenset(wanted))], read)
         reader = CoordinatorReader(open_segment)
-        reader.has_flexible_value, reader.unreadable, reader.history, view = found
+        reader.has_flexible_value, reader.unreadable, reader.history, reader.expired, view = found
         return reader, view
 
     def _names(self, directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
@@ -248,7 +248,7 @@ class _Run(Struct, frozen=True):
 
 def _read_coordinator(question: tuple[Sequence[PartitionDirectory], frozenset[int]], open_source: OpenSource) -> object:
     reader, view = coordinator_of(open_source)(*question)
-    return reader.has_flexible_value, reader.unreadable, reader.history, view
+    return reader.has_flexible_value, reader.unreadable, reader.history, reader.expired, view
 
 
 def _read_levels(directories: Sequence[PartitionDirectory], open_source: OpenSource) -> Mapping[str, int]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from kaudit.model.json_record import JsonRecord
 from kaudit.model.transaction_state import TransactionStatus, TransactionValue
 
 _PREPARED = frozenset({TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT})
@@ -27,6 +28,24 @@ class CoordinatorEntry(Struct, frozen=True):
     transactional_id: str
     value: TransactionValue
     offset: int
+
+
+class ExpiredTransactionalId(JsonRecord, frozen=True):
+    """A transactional id that expired: a record of __transaction_state without a value, at `offset` of `partition`.
+
+    `expired_timestamp` is that record's, ms. `producer_id`, `producer_epoch` and `last_update_timestamp` (ms) are those of
+    the id's record before it, None where the log has none any more; `next_producer_id` is the one of the record behind it,
+    None where the id has not come back.
+    """
+
+    transactional_id: str
+    producer_id: int | None
+    producer_epoch: int | None
+    last_update_timestamp: int | None
+    expired_timestamp: int
+    partition: int
+    offset: int
+    next_producer_id: int | None = None
 
 
 class CoordinatorVerdict(Struct, frozen=True):

@@ -45,7 +45,10 @@ Tables have every one.
 TIMELINES: Final = 10_000
 """Timelines that `timeline` on Spark lists where no producer ids are asked for, the first of all; tables have every one."""
 PRODUCERS: Final = 10_000
-"""Producer ids that `producers` on Spark lists where neither ids nor a number are asked for, the first of all; tables have every one."""
+"""Producer ids that `producers` on Spark lists where neither ids nor a number are asked for, the first of all; tables have every one.
+
+Of transactional ids that expired, with either engine, the last.
+"""
 PRODUCER_REPLICAS: Final = 100_000
 """Partition replicas of the ids listed then: the ids that would take more are counted with the rest."""
 METADATA_GRANTS: Final = 100_000

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.result import ScanResult
 
@@ -97,6 +98,7 @@ class ProducersResult(Struct, frozen=True):
 
     `found` counts the ids in the logs, `listed` those in `producers`, at most `limit` if there is one. `summary` is JSON-ready. `detailed`: ids were asked
     for by number, so people want to see all of them. `omitted` ids were chosen, and an engine only counted them.
+    `expired` are transactional ids, the last to expire first; `summary` counts them.
     """
 
     scan: ScanResult
@@ -108,3 +110,4 @@ class ProducersResult(Struct, frozen=True):
     summary: Mapping[str, object] = field(default_factory=dict)
     detailed: bool = False
     omitted: int = 0
+    expired: Sequence[ExpiredTransactionalId] = ()

@@ -1,4 +1,4 @@
-"""Transactional ids, which clients make up: what tells the producers of one application apart."""
+"""Transactional ids, which clients make up: the part by which the producers of one application differ."""
 
 import re
 

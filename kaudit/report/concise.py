@@ -9,7 +9,7 @@ from kaudit.model.result import NotAudited, ScanResult, TimelineResult
 from kaudit.report.console import visible
 from kaudit.report.formatting import SEVERITY_STYLE, headline, partition_of, plural, short_producer_of, span
 from kaudit.report.most_severe import omitted_text
-from kaudit.report.producer_formatting import blocks_of, timestamp_text
+from kaudit.report.producer_formatting import blocks_of, expired_text, timestamp_text
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.timeline_entries import describe
 
@@ -39,9 +39,11 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
 
 
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
-    """Yield one line per producer id, then the findings and what was not checked."""
+    """Yield one line per producer id and expired transactional id, then the findings and what was not checked."""
     for producer in result.producers:
         yield _producer(producer) + "\n"
+    for entry in result.expired:
+        yield f"expired transactional id {expired_text(entry)}\n"
     yield render_scan(result.scan, options)
 
 

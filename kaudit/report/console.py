@@ -73,7 +73,7 @@ def wanted_width(stream: IO[str], environ: Mapping[str, str]) -> int | None:
 
 
 def draws_lines(stream: TextIO) -> bool:
-    """Tell whether the stream's encoding has the characters that lines and bars are drawn with."""
+    """Return whether the stream's encoding has the characters that lines and bars are drawn with."""
     try:
         "│─━┣┅░►✗█▏".encode(stream.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -93,7 +93,7 @@ class Console(Struct, frozen=True):
         return f"\x1b[{style.value}m{text}\x1b[0m" if self.color and text else text
 
     def fits(self, columns: int) -> bool:
-        """Tell whether a line of so many columns needs no wrapping."""
+        """Return whether a line of so many columns needs no wrapping."""
         return self.width is None or columns <= self.width
 
     def wrap(self, text: str, lead: str = "", indent: str | None = None, style: Style | None = None) -> list[str]:

@@ -73,11 +73,14 @@ def omitted_timelines(result: TimelineResult) -> dict[str, int]:
 
 def producers_document(result: ProducersResult, options: RenderOptions) -> dict[str, object]:
     """Return the kaudit.producers/1 document with an empty list of producers: they come one at a time."""
-    blocks, summary = [_block(block) for block in result.blocks], dict(result.summary)
+    more = {
+        "producers": [],
+        "blocks": [_block(block) for block in result.blocks],
+        "expired_transactional_ids": [entry.to_dict() for entry in result.expired],
+        "summary": dict(result.summary),
+    }
     omitted = {"producers_omitted": result.omitted} if result.omitted else {}
-    return scan_document(
-        result.scan, options, "kaudit.producers/1", producers=[], blocks=blocks, summary=summary, **omitted
-    )
+    return scan_document(result.scan, options, "kaudit.producers/1", **more, **omitted)
 
 
 def with_scan(result: ProducersResult, scan: ScanResult) -> ProducersResult:

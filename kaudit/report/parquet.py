@@ -21,7 +21,7 @@ PART = "part-00000.parquet"
 
 
 def is_replaceable(directory: Path) -> bool:
-    """Tell whether a directory may be replaced: it is empty, or an earlier result of kaudit."""
+    """Return whether a directory may be replaced: it is empty, or an earlier result of kaudit."""
     return not any(directory.iterdir()) or (directory / MANIFEST).is_file()
 
 

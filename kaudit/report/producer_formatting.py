@@ -1,5 +1,6 @@
 """One producer id in words, for every human format."""
 
+from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition
 from kaudit.report.console import visible
 from kaudit.report.formatting import plural, span
@@ -45,3 +46,16 @@ def partition_text(place: ProducerPartition) -> str:
     if state.current_txn_start_offset >= 0:
         parts.append(f"transaction open since offset {state.current_txn_start_offset}")
     return f"{name} @ {span(place.first_offset, place.last_offset)}: {did}; a broker remembers {', '.join(parts)}"
+
+
+def expired_text(expired: ExpiredTransactionalId) -> str:
+    """Return what a transactional id had, when it expired, and what it has been given since."""
+    had, following = "what it had before is not in the log any more", expired.next_producer_id
+    if expired.producer_id is not None:
+        assert expired.last_update_timestamp is not None
+        updated = timestamp_text(expired.last_update_timestamp)
+        had = f"producer id {expired.producer_id} epoch {expired.producer_epoch}, last updated {updated}"
+    since = "not seen since" if following is None else f"then producer id {following}"
+    where = f"__transaction_state-{expired.partition}@{expired.offset}"
+    name = visible(expired.transactional_id)
+    return f"{name}: {had}; expired {timestamp_text(expired.expired_timestamp)} UTC ({where}); {since}"

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
+from kaudit.model.limits import PRODUCERS
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
 from kaudit.report.fitting import GAP, fit, notice
 from kaudit.report.formatting import extent, headline_lines, partition_of
-from kaudit.report.producer_formatting import partition_text, timestamp_text
+from kaudit.report.producer_formatting import expired_text, partition_text, timestamp_text
 from kaudit.report.producer_statistics import statistics_lines
 from kaudit.report.render_options import RenderOptions
 
@@ -18,6 +19,12 @@ _UNASKED = 50
 """Producer ids listed unless --limit or --producer-id asks for more."""
 _DISPENSABLE = ("records", "first seen (UTC)", "pattern", "epochs", "partitions")
 """Columns that give way on a narrow terminal, in this order."""
+_EXPIRED = {
+    "rule": "a producer that still has the old producer id is answered INVALID_PRODUCER_ID_MAPPING "
+    "(TransactionStateManager.enableTransactionalIdExpiration, KIP-98)",
+    "help": "restart it or create it anew: clients from 4.0 on demand that, older ones that go on may write twice "
+    "(KAFKA-18019); set transactional.id.expiration.ms (7 days) above the longest time that a producer is idle",
+}
 
 
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
@@ -29,7 +36,24 @@ def render_producers(result: ProducersResult, options: RenderOptions) -> Iterato
     for finding in shown:
         where = partition_of(finding)
         findings += headline_lines(finding, console, lead="  ", indent="    ", end=f" [{where}]" if where else "")
-    yield text_of([statistics_lines(result, console), findings, *coverage_sections(result.scan, options)])
+    sections = statistics_lines(result, console), _expired(result, console), findings
+    yield text_of([*sections, *coverage_sections(result.scan, options)])
+
+
+def _expired(result: ProducersResult, console: Console) -> list[str]:
+    """The transactional ids that have expired, the last ones first, and what that means for their producers."""
+    count = result.summary.get("expired_transactional_ids")
+    if not isinstance(count, int) or not count:
+        return []
+    lines = [console.paint(f"Expired transactional ids: {count:,}", Style.STRONG)]
+    shown = result.expired[:_UNASKED]
+    for entry in shown:
+        lines += console.wrap(expired_text(entry), lead="  ", indent="    ")
+    if shown and count > len(shown):
+        lines.append(f"  ... {count - len(shown):,} more; --output-format json lists the last {PRODUCERS:,}")
+    for label, text in _EXPIRED.items():
+        lines += console.wrap(text, lead=f"  = {label}: ", indent="      ", style=Style.STRONG)
+    return lines
 
 
 def _list(result: ProducersResult, console: Console, *, detailed: bool) -> Iterator[str]:

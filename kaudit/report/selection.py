@@ -38,7 +38,7 @@ class Selection(Struct, frozen=True):
     ignore: Sequence[str] = ()
 
     def includes(self, code: str) -> bool:
-        """Tell whether findings of this code belong into the report."""
+        """Return whether findings of this code belong into the report."""
         selected = _longest(self.select or ("",), code)
         return selected is not None and selected > (_longest(self.ignore, code) or -1)
 

@@ -49,7 +49,7 @@ class Shown(Struct, frozen=True):
     look_up_names: bool = False
 
     def includes(self, producer_id: int) -> bool:
-        """Tell whether an id's histories belong into the tables."""
+        """Return whether an id's histories belong into the tables."""
         return self.producer_ids is None or producer_id in self.producer_ids
 
 

@@ -123,7 +123,7 @@ def test_a_profile_counts_before_the_version_that_attempts_name():
     assert str(broker.profile.version) == "2.0.1"
 
 
-def test_idle_producers_are_forgotten_when_told():
+def test_producers_expire_by_name_or_by_time():
     client = PartitionClient("3.9.1")
     assert [client.produce(0, pid=pid) for pid in (1, 2, 3)] == [0, 1, 2]
     client.ask("expire_producers", producer_ids=[2])

@@ -45,11 +45,11 @@ class Recipe:
     """A release in which the same does no harm, None where there is none to play."""
     play: Callable[[str, Path], Outcome]
     """Plays one release of the program below a directory, which is there and empty."""
-    told_apart: bool = True
+    fixed_log_differs: bool = True
     """Whether the log of the fixed release has no trace of the bug; else it is not kept."""
 
 
-def told(
+def outcome_of(
     account: str,
     *findings: Finding,
     happened: bool,

@@ -73,7 +73,7 @@ def keep(recipe: Recipe, outcome: Outcome, directory: Path) -> None:
 
 def keep_fixed(recipe: Recipe, version: str, outcome: Outcome, directory: Path) -> None:
     """Write what a release without the bug did instead."""
-    if recipe.told_apart:
+    if recipe.fixed_log_differs:
         _write(outcome, directory / FIXED_ARCHIVE)
     expected = directory / EXPECTED
     recorded, _ = _parts(expected)

@@ -27,9 +27,9 @@ class RecordedBug:
 
 def unpack(bug: str, target: Path, *, fixed: bool = False) -> RecordedBug:
     """A recording, or what a release without the bug did, unpacked below `target`."""
-    told = tomllib.loads((HERE / bug / EXPECTED).read_text())
+    expected = tomllib.loads((HERE / bug / EXPECTED).read_text())
     with tarfile.open(HERE / bug / (FIXED_ARCHIVE if fixed else ARCHIVE)) as archive:
         archive.extractall(target, filter="data")
-    files = {name: [target / path for path in told[name]] for name in ("log_dirs", "server_logs", "client_logs")}
-    version = told["fixed"]["version"] if fixed else told["version"]
-    return RecordedBug(told["bug"], told["program"], version, told.get("findings", []), **files)
+    files = {name: [target / path for path in expected[name]] for name in ("log_dirs", "server_logs", "client_logs")}
+    version = expected["fixed"]["version"] if fixed else expected["version"]
+    return RecordedBug(expected["bug"], expected["program"], version, expected.get("findings", []), **files)

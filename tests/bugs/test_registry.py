@@ -83,7 +83,7 @@ def test_a_ticket_is_found_however_it_is_written(typed, ticket):
     assert find(typed) is BUGS[ticket]
 
 
-def test_a_wrong_ticket_is_told_its_neighbours():
+def test_a_wrong_ticket_gets_its_neighbours():
     assert find("KAFKA-1267") is None
     assert "KAFKA-12671" in nearest("KAFKA-1267")
 

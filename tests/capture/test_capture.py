@@ -52,7 +52,7 @@ def broker():
 
 
 class Progress:
-    """Keeps what it is told, and asks to stop after so many fetches with records."""
+    """Keeps what it is given, and asks to stop after so many fetches with records."""
 
     def __init__(self, stop_after=None):
         self.stop = threading.Event()
@@ -155,8 +155,8 @@ def test_the_account_keeps_what_decides_about_segments_and_of_each_run_when_it_w
     times = [datetime.fromisoformat(time) for run in account.runs for time in (run.started_at, str(run.ended_at))]
     assert sorted(times) == times
     assert began - timedelta(milliseconds=1) <= times[0] <= times[-1] <= datetime.now(UTC)
-    for told, offsets in ((progress, 20), (after, 2)):
-        assert (told.total, told.offsets, told.bytes) == (offsets, offsets, offsets // 2 * SIZE)
+    for counted, offsets in ((progress, 20), (after, 2)):
+        assert (counted.total, counted.offsets, counted.bytes) == (offsets, offsets, offsets // 2 * SIZE)
 
 
 def test_partition_metadata_is_written_where_the_cluster_gives_topics_ids(broker, tmp_path):

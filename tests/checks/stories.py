@@ -1,4 +1,4 @@
-"""Small logs told batch by batch, and what an audit of each reports."""
+"""Small logs written batch by batch, and what an audit of each reports."""
 
 from pathlib import Path
 from typing import Any, NamedTuple

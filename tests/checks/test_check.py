@@ -101,8 +101,8 @@ def test_batches_that_brokers_sent_lie_in_no_file():
     assert found.absent["offset"] == "none"
     assert "no positions" in found.absent["file"]
     missing = MissingOffsets(85, 89, MissingCause.UNKNOWN, 1, 70)
-    (told,) = offset_gap.run(here, Evidence([missing]))
-    assert told.message == "offsets 85..89 missing: the next batch starts 5 offsets too high"
+    (finding,) = offset_gap.run(here, Evidence([missing]))
+    assert finding.message == "offsets 85..89 missing: the next batch starts 5 offsets too high"
 
 
 def test_who_reports_a_kind_of_observation():

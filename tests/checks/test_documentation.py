@@ -1,4 +1,4 @@
-"""The checks' pages: complete, true to the contract, and telling of nothing that does not exist."""
+"""The checks' pages: complete, true to the contract, and naming nothing that does not exist."""
 
 import re
 import sys
@@ -103,7 +103,7 @@ def test_the_page_is_short_enough_to_read_at_night(code):
 
 
 @each
-def test_commands_and_options_a_page_tells_to_run_exist(code):
+def test_commands_and_options_of_a_page_exist(code):
     known = set(command_tree().commands)
     options = _option_names()
     text = CHECKS[code].page()

@@ -366,7 +366,7 @@ def left_open(transactional_id, at: object = AT, *, coordinator="ongoing", **fie
     ],
 )
 def test_producers_of_one_application_fail_together(first, second, together):
-    """In other partitions, of other producers: what numbers an application's transactional ids tells nobody apart."""
+    """In other partitions, of other producers: the numbers in an application's transactional ids are ignored."""
     others = {"partition": 1, "producer_id": 8, "offset": 9}
     pair("transaction", together=together, first=left_open(first), second=left_open(second, **others))
 

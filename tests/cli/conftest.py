@@ -63,7 +63,9 @@ class Engine:
 
     @contextmanager
     def record(self, options, progress):
-        yield RecordedScan(self.scan(options, progress), lambda writer, findings: iter(()), lambda teller: iter(()))
+        yield RecordedScan(
+            self.scan(options, progress), lambda writer, findings: iter(()), lambda batch_writer: iter(())
+        )
 
     def timeline(self, options, progress):
         self.options = options

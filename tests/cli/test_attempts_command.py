@@ -60,14 +60,14 @@ def test_leaders_and_restarts_come_from_the_logs_of_three_brokers(run):
     with unpacked("3.9.2", "failover") as recorded:
         logs = [argument for path in recorded.server_logs for argument in ("--server-log", path)]
         code, lines, said = run(*logs, *recorded.log_directories)
-        told = [one for one in recorded.lines("attempts") if one["op"] == "leader_change"]
+        recorded_changes = [one for one in recorded.lines("attempts") if one["op"] == "leader_change"]
     assert code == 0
     changes = [line for line in lines if line["op"] == "leader_change"]
     assert {(one["old_leader"], one["new_leader"]) for one in changes} <= {
         (a, b) for a in (1, 2, 3) for b in (1, 2, 3) if a != b
     }
     assert {line["how"] for line in changes} == {"clean", "kill9"}
-    first = {one["topic"]: (one["old_leader"], one["new_leader"]) for one in reversed(told)}
+    first = {one["topic"]: (one["old_leader"], one["new_leader"]) for one in reversed(recorded_changes)}
     made = {one["topic"]: (one["old_leader"], one["new_leader"]) for one in reversed(changes)}
     same = [topic for topic in first if made.get(topic) == first[topic]]
     assert len(same) >= 0.9 * len(first)

@@ -199,7 +199,7 @@ def test_a_saved_scan_may_come_from_stdin(engine, kaudit, monkeypatch):
         ('{"schema": "kaudit.scan/1", "findings": [{}]}', "damaged kaudit.scan/1 document"),
     ],
 )
-def test_what_is_no_saved_scan_is_told(kaudit, tmp_path, text, message):
+def test_what_is_not_a_saved_scan_is_reported(kaudit, tmp_path, text, message):
     saved = tmp_path / "saved.json"
     saved.write_text(text)
     outcome = kaudit("report", saved)

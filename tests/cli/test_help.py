@@ -58,7 +58,7 @@ def test_values_are_plain_words(kaudit, command):
 
 
 @every_command
-def test_choices_are_all_told_with_the_default_among_them(kaudit, monkeypatch, command):
+def test_choices_are_all_listed_with_the_default_among_them(kaudit, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     out = " ".join(kaudit(*command, "--help").out.split())
     for param in COMMANDS[command].params:

@@ -150,7 +150,7 @@ def test_a_partition_that_is_not_there_is_not_proven(kaudit, site, report):
 
 
 @pytest.mark.parametrize("dirty", [6000, 3000])
-def test_what_the_log_cleaner_may_have_rewritten_is_told_from_the_rest(kaudit, site, report, dirty):
+def test_what_the_log_cleaner_may_have_rewritten_is_distinguished_from_the_rest(kaudit, site, report, dirty):
     (site / "cleaner-offset-checkpoint").write_text(f"0\n1\norders 0 {dirty}\n")
     log = log_of(100)
     segment = site / "orders-0" / f"{4000:020d}.log"
@@ -173,7 +173,7 @@ def test_a_log_that_was_compacted_when_it_was_judged_is_judged_whole(kaudit, sit
     assert (code, found[0]["unchanged"]) == (ExitCode.OK, offsets((0, 9999)))
 
 
-def test_several_replicas_are_told_apart_by_their_names(kaudit, tmp_path):
+def test_several_replicas_are_distinguished_by_their_names(kaudit, tmp_path):
     for name, payload in (("b1", b"x"), ("b2", b"y")):
         log_of(3, payload).write(tmp_path / "brokers" / name / "orders-0")
     path = tmp_path / "both.json"

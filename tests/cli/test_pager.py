@@ -166,19 +166,19 @@ def test_what_a_command_shows_on_a_terminal_is_paged_and_nothing_else(
 ):
     monkeypatch.setenv("KAUDIT_PAGER", f"'{seen.with_name('our pager')}'")
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("LINES", "1")  # some tell little
+    monkeypatch.setenv("LINES", "1")  # some outputs are short
     arguments = [str(documents.get(word, word)) for word in command.split()]
     outputs = [[], ["--no-pager"]]
     if "explain" not in command:
         outputs.append(["-o", str(tmp_path / "report.txt")])
-    told = []
+    shown = []
     for output in outputs:
         terminal.truncate(0)
         seen.unlink(missing_ok=True)
         with redirect_stdout(terminal):
             run([*arguments, *output])
-        told.append((bool(terminal.getvalue()), seen.exists()))
-    assert told == [(False, True), (True, False), (False, False)][: len(outputs)]
+        shown.append((bool(terminal.getvalue()), seen.exists()))
+    assert shown == [(False, True), (True, False), (False, False)][: len(outputs)]
 
 
 def test_a_text_of_which_the_reader_has_seen_enough_is_dropped(terminal, tmp_path, monkeypatch):

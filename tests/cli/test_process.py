@@ -97,12 +97,12 @@ PROGRAM = "import sys; sys.argv = ['kaudit', 'checks']; from kaudit.__main__ imp
 def test_what_waits_for_the_end_of_the_process_has_its_turn(before, last):
     done = subprocess.run([sys.executable, "-c", f"{before}\n{PROGRAM}"], capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    *listed, told = done.stdout.splitlines()
+    *listed, final = done.stdout.splitlines()
     assert listed[0].startswith("KA001")
-    assert told == last
+    assert final == last
 
 
-def test_a_profiler_of_the_process_tells_what_it_saw():
+def test_a_profiler_of_the_process_reports_what_it_saw():
     command = [sys.executable, "-m", "cProfile", "-m", "kaudit", "checks"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "function calls" in done.stdout
@@ -112,7 +112,7 @@ def test_a_profiler_of_the_process_tells_what_it_saw():
     ("arguments", "code"),
     [(["--version"], 0), (["checks"], 0), (["scan", "-q", str(SAMPLES / "duplicates")], 1), (["scan"], 2)],
 )
-def test_a_process_tells_all_and_ends_with_the_code_of_its_command(arguments, code):
+def test_a_process_writes_all_and_ends_with_the_code_of_its_command(arguments, code):
     done = [
         subprocess.run([sys.executable, *how, *arguments], capture_output=True, text=True, check=False)
         for how in (["-m", "kaudit"], ["-c", "from kaudit.__main__ import main; main()"])
@@ -148,7 +148,7 @@ def test_head_0_is_a_closed_pipe():
     assert (done.returncode, done.stdout, done.stderr) == (141, "", "")
 
 
-def test_a_full_disk_is_told():
+def test_a_full_disk_is_reported():
     command = [*FAKE, "many", "scan", "/data", "-q"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)

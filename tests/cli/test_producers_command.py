@@ -1,4 +1,4 @@
-"""`kaudit producers`: what is typed becomes what the engine is asked, and mistakes are told."""
+"""`kaudit producers`: what is typed becomes what the engine is asked, and mistakes are reported."""
 
 import json
 
@@ -7,6 +7,15 @@ import pytest
 from kaudit.analysis.producer_ids.query import SortKey
 from kaudit.analysis.scan.options import NothingToAuditError
 from kaudit.cli.exits import ExitCode
+from tests.checks.transactions.coordinator_log import (
+    COMPLETE_COMMIT,
+    EMPTY,
+    state,
+    tombstone,
+    write_partition,
+    write_states,
+)
+from tests.logs import BASE_TIMESTAMP
 
 
 def test_every_option_reaches_the_engine(engine, kaudit):
@@ -92,8 +101,78 @@ def test_into_a_file(engine, kaudit, tmp_path):
     assert len(json.loads(target.read_text())["producers"]) == 3
 
 
-def test_a_source_that_does_not_exist_is_told_in_one_line(kaudit, tmp_path, evidence):
+def test_a_source_that_does_not_exist_is_reported_in_one_line(kaudit, tmp_path, evidence):
     logs = evidence.capture("zk-pid-blocks") / "logdirs"
     done = kaudit("producers", logs, "--zookeeper", tmp_path / "nowhere")
     assert done.code == ExitCode.USAGE
     assert done.err == f"kaudit: --zookeeper {tmp_path / 'nowhere'}: no such directory\n"
+
+
+class TestExpiredTransactionalIds:
+    @pytest.fixture
+    def logs(self, tmp_path):
+        """Two ids that expired, of which the first had producer id 7 and came back as 8."""
+        write_partition(tmp_path, "orders", (True, True))
+        came_back = [state("t", COMPLETE_COMMIT, epoch=2), tombstone("t"), state("t", EMPTY, producer_id=8)]
+        write_states(tmp_path, [*came_back, tombstone("x\x1b[2J")])
+        return tmp_path
+
+    def test_what_they_had_and_got_and_what_it_means(self, kaudit, logs):
+        done = kaudit("producers", logs)
+        at, lines = "2023-11-14 22:13:20", done.out.splitlines()
+        assert done.code == ExitCode.OK
+        start = lines.index("Expired transactional ids: 2")
+        assert lines[start + 1 : start + 3] == [
+            f"  t: producer id 7 epoch 2, last updated {at}; expired {at} UTC (__transaction_state-0@1); then producer id 8",
+            f"  x\\x1b[2J: what it had before is not in the log any more; expired {at} UTC (__transaction_state-0@3); not seen since",
+        ]
+        assert "INVALID_PRODUCER_ID_MAPPING" in lines[start + 3]
+        assert "transactional.id.expiration.ms" in done.out
+        (line,) = [
+            line for line in kaudit("producers", logs, "--output-format", "concise").out.splitlines() if " t:" in line
+        ]
+        assert line == f"expired transactional id{lines[start + 1][1:]}"
+
+    def test_for_programs(self, kaudit, logs):
+        document = json.loads(kaudit("producers", logs, "--output-format", "json").out)
+        assert document["summary"]["expired_transactional_ids"] == 2
+        time = "2023-11-14T22:13:20.000Z"
+        assert BASE_TIMESTAMP == 1_700_000_000_000
+        assert document["expired_transactional_ids"] == [
+            {
+                "transactional_id": "t",
+                "producer_id": 7,
+                "producer_epoch": 2,
+                "last_update_timestamp": time,
+                "expired_timestamp": time,
+                "partition": 0,
+                "offset": 1,
+                "next_producer_id": 8,
+            },
+            {
+                "transactional_id": "x\x1b[2J",
+                "producer_id": None,
+                "producer_epoch": None,
+                "last_update_timestamp": None,
+                "expired_timestamp": time,
+                "partition": 0,
+                "offset": 3,
+                "next_producer_id": None,
+            },
+        ]
+
+    def test_a_summary_counts_them(self, kaudit, logs):
+        text = kaudit("producers", logs, "--summary").out
+        assert "Expired transactional ids: 2\n  = rule: " in text
+        document = json.loads(kaudit("producers", logs, "--summary", "--output-format", "json").out)
+        assert (document["summary"]["expired_transactional_ids"], document["expired_transactional_ids"]) == (2, [])
+
+    def test_of_a_producer_id_they_are_those_that_had_it(self, kaudit, logs):
+        write_partition(logs, "payments", (True,), producer_id=8)
+        write_partition(logs, "audit", (True,), producer_id=9)
+        for producer_id, names in ((7, ["t"]), (8, ["t"]), (9, [])):
+            asked = ("--producer-id", str(producer_id), "--topic", "audit", "--topic", "payments", "--topic", "orders")
+            document = json.loads(kaudit("producers", logs, *asked, "--output-format", "json").out)
+            assert [entry["transactional_id"] for entry in document["expired_transactional_ids"]] == names
+            assert document["summary"]["expired_transactional_ids"] == len(names)
+            assert ("Expired" in kaudit("producers", logs, *asked).out) == bool(names)

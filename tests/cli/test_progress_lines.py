@@ -1,4 +1,4 @@
-"""What a scan tells of its progress where stderr is a file."""
+"""How a scan reports its progress where stderr is a file."""
 
 import logging
 
@@ -29,8 +29,8 @@ def test_a_short_scan_and_an_empty_one_say_nothing(capsys):
 
 
 def test_only_who_asks_gets_them(capsys):
-    with progress_on_stderr(quiet=False, verbose=True) as told, progress_on_stderr(quiet=False) as silent:
-        assert isinstance(told, ProgressLines)
+    with progress_on_stderr(quiet=False, verbose=True) as lines, progress_on_stderr(quiet=False) as silent:
+        assert isinstance(lines, ProgressLines)
         assert isinstance(silent, SilentProgress)
     with progress_on_stderr(quiet=True, verbose=True) as quiet:
         assert isinstance(quiet, SilentProgress)

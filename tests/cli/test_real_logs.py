@@ -39,7 +39,7 @@ def test_findings_are_as_the_contract_wants_them(kaudit, evidence):
         assert set(finding["absent"]) == nulls
 
 
-def test_commands_a_finding_tells_to_run_work(kaudit, evidence):
+def test_commands_that_a_finding_suggests_work(kaudit, evidence):
     import shlex
 
     document = json.loads(kaudit("scan", evidence.oracle("2.0.1", "logdir"), "--output-format", "json").out)

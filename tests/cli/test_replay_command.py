@@ -139,14 +139,14 @@ def test_the_broker_line_may_be_left_out_when_the_version_is_given(run):
     assert answers(run([produce(0, 0)], "--output-format", "jsonl", "--broker-version", "4.2"))[0]["base_offset"] == 0
 
 
-def test_explain_tells_before_rule_after_and_the_other_versions(run):
-    told = run([BROKER, produce(1, 5)], "--explain", "1").stdout
-    assert "Remembered before, of producer id 7:\n  nothing" in told
-    assert "Answer: rejected with 59 UNKNOWN_PRODUCER_ID" in told
-    assert "Remembered afterwards: the same." in told
-    assert "0.11.0.0 to 0.11.0.3  rejected with 45 OUT_OF_ORDER_SEQUENCE_NUMBER" in told
-    assert "1.0.0 to 2.4.1        rejected with 59 UNKNOWN_PRODUCER_ID" in told
-    assert "2.5.0 and later       appended at offset 0" in told
+def test_explain_shows_before_rule_after_and_the_other_versions(run):
+    explanation = run([BROKER, produce(1, 5)], "--explain", "1").stdout
+    assert "Remembered before, of producer id 7:\n  nothing" in explanation
+    assert "Answer: rejected with 59 UNKNOWN_PRODUCER_ID" in explanation
+    assert "Remembered afterwards: the same." in explanation
+    assert "0.11.0.0 to 0.11.0.3  rejected with 45 OUT_OF_ORDER_SEQUENCE_NUMBER" in explanation
+    assert "1.0.0 to 2.4.1        rejected with 59 UNKNOWN_PRODUCER_ID" in explanation
+    assert "2.5.0 and later       appended at offset 0" in explanation
 
 
 def test_explain_without_such_an_attempt(run):
@@ -273,11 +273,11 @@ def test_a_file_that_does_not_exist(capsys):
     assert "/nowhere/attempts.jsonl" in capsys.readouterr().err
 
 
-def test_a_version_is_told_from_its_neighbours(capsys, monkeypatch):
+def test_a_version_is_compared_with_its_neighbours(capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     assert kaudit(["explain", "--broker-version", "2.0.1"]) == 0
-    told = capsys.readouterr().out
-    before, after = told.split("Changed again in 2.1.0:")
+    explanation = capsys.readouterr().out
+    before, after = explanation.split("Changed again in 2.1.0:")
     assert "Different from 1.1.0 to 2.0.0 before:" in before
     assert (
         "  marker_only_nonzero_error: 45 OUT_OF_ORDER_SEQUENCE_NUMBER -> 59 UNKNOWN_PRODUCER_ID (KAFKA-7298)\n"

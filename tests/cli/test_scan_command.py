@@ -257,7 +257,7 @@ def test_color(engine, kaudit, monkeypatch, environ, options, colored):
     assert "\x1b[" not in kaudit("scan", "/data", "--output-format", "json", *options).out
 
 
-def test_a_file_gets_color_only_when_told(engine, kaudit, monkeypatch, tmp_path):
+def test_a_file_gets_color_only_when_asked_for(engine, kaudit, monkeypatch, tmp_path):
     monkeypatch.setenv("FORCE_COLOR", "1")
     kaudit("scan", "/data", "-o", tmp_path / "a")
     kaudit("scan", "/data", "-o", tmp_path / "b", "--color", "always")

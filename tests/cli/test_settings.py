@@ -104,7 +104,7 @@ def test_help_and_version_need_no_sound_configuration(kaudit, here):
         ("partition = [1, true]", "partition: True is neither a string nor a number"),
     ],
 )
-def test_mistakes_are_told_with_their_place(engine, kaudit, here, text, message):
+def test_mistakes_are_reported_with_their_place(engine, kaudit, here, text, message):
     (here / "kaudit.toml").write_text(text)
     outcome = kaudit("scan", "/data")
     assert outcome.code == 2
@@ -155,7 +155,7 @@ def test_topics_reach_the_engine_and_the_findings(engine, kaudit, here):
     assert kaudit("scan", "/data").code == 1
 
 
-def test_config_show_tells_every_value_with_its_origin(kaudit, here, monkeypatch):
+def test_config_show_lists_every_value_with_its_origin(kaudit, here, monkeypatch):
     (here / "kaudit.toml").write_text(TOPICS)
     monkeypatch.setenv("KAUDIT_JOBS", "2")
     monkeypatch.setenv("KAUDIT_SELCET", "KA1")
@@ -189,7 +189,7 @@ def test_config_show_aligns_what_is_short(kaudit, here, monkeypatch, digits, ali
     assert starts == {len("metrics-address = ") + 39 + 2 if aligned else widest + 2}
 
 
-def test_config_show_tells_topics_as_they_are_written(kaudit, here):
+def test_config_show_lists_topics_as_they_are_written(kaudit, here):
     (here / "kaudit.toml").write_text(TOPICS)
     lines = kaudit("config", "show").out.splitlines()
     first = lines.index(f"topics.state  # {here}/kaudit.toml")

@@ -51,7 +51,7 @@ class JavaPlayer:
             time.sleep(_POLL_SECONDS)
 
     def _is_quiet(self, now: float, begun: float) -> bool:
-        """Whether nothing came for a while, and the application has done what it was told or waits for an answer."""
+        """Whether nothing came for a while, and the application has done what it was asked or waits for an answer."""
         self._take_answers()
         if self._cluster.failure is not None:
             raise self._cluster.failure
@@ -63,7 +63,7 @@ class JavaPlayer:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the program has not yet done what it was told, for instance because it waits for an answer."""
+        """Whether the program has not yet done what it was asked, for instance because it waits for an answer."""
         self._take_answers()
         return self._done < self._said
 

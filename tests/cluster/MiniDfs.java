@@ -12,8 +12,8 @@ public class MiniDfs {
         File base = new File(arguments[0]);
         MiniDFSCluster cluster = new MiniDFSCluster.Builder(conf, base).numDataNodes(2).build();
         cluster.waitActive();
-        String told = "hdfs://127.0.0.1:" + cluster.getNameNodePort() + " webhdfs://127.0.0.1:" + cluster.getNameNode().getHttpAddress().getPort();
-        Files.writeString(Path.of(arguments[1] + ".partial"), told);
+        String addresses = "hdfs://127.0.0.1:" + cluster.getNameNodePort() + " webhdfs://127.0.0.1:" + cluster.getNameNode().getHttpAddress().getPort();
+        Files.writeString(Path.of(arguments[1] + ".partial"), addresses);
         Files.move(Path.of(arguments[1] + ".partial"), Path.of(arguments[1]));
         while (System.in.read() >= 0) { }
         cluster.shutdown();

@@ -25,6 +25,12 @@ EXPIRY: dict[str, object] = {
     "transaction.partition.verification.enable": "false",
 }
 """Producers are soon forgotten; what a forgotten one sends again is appended again. A late write may open a transaction."""
+IDLE_MS = 8000
+ID_EXPIRY: dict[str, object] = {
+    "transactional.id.expiration.ms": IDLE_MS,
+    "transaction.remove.expired.transaction.cleanup.interval.ms": 500,
+}
+"""Transactional ids expire that have been idle for so long."""
 
 
 class _Player(Recorder):
@@ -80,9 +86,12 @@ def live(version: str, home: Path, config: dict[str, object] | None = None) -> I
 
 @contextmanager
 def live_secured(version: str, home: Path, certificate: Certificate) -> Iterator[Live]:
-    """A broker with listeners for SSL and SASL_SSL too; the users of `security.USERS` may do what ACLs grant them."""
+    """A broker with listeners for SSL and SASL_SSL too; the users of `security.USERS` may do what ACLs grant them.
+
+    Transactional ids expire on it soon.
+    """
     broker = Broker(
-        version, jars_of(version).resolve(), home, security.AUTHORIZER, heap=HEAP,
+        version, jars_of(version).resolve(), home, security.AUTHORIZER | ID_EXPIRY, heap=HEAP,
         listeners=security.listeners(certificate), scram=security.USERS,
     )  # fmt: skip
     with _running(broker) as running:

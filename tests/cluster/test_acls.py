@@ -10,7 +10,7 @@ pytestmark = pytest.mark.cluster
 COMMANDS = {"scan": (), "producers": ("--live",), "capture": ("-o", "copy")}
 
 
-def test_read_on_the_topic_is_needed_and_enough_and_describe_configs_tells_more(newest_broker, certificate, tmp_path):
+def test_read_on_the_topic_is_needed_and_enough_and_describe_configs_adds_to_it(newest_broker, certificate, tmp_path):
     newest_broker.play(scenario("granted", produce(3)))
     config = tmp_path / "client.properties"
     config.write_text(client_properties(certificate.pem, "PLAIN", "stranger", USERS["stranger"]))

@@ -56,14 +56,14 @@ def findings(*arguments):
     """What a scan says of partitions, apart from where they lie."""
     done = kaudit("scan", *arguments, "--output-format", "json", "--reproducible", "-q")
     document = json.loads(done.stdout)
-    told = [
+    found = [
         {name: each[name] for name in ("code", "fingerprint", "severity", "message")} for each in document["findings"]
     ]
     partitions = [
         {name: value for name, value in each.items() if name not in ("replica", "segments")}
         for each in document["partitions"]
     ]
-    return done.returncode, told, partitions, document["summary"]["records"]
+    return done.returncode, found, partitions, document["summary"]["records"]
 
 
 def test_a_capture_is_the_brokers_disk(each_broker, tmp_path):
@@ -102,8 +102,8 @@ def test_a_killed_run_leaves_whole_batches_and_the_next_goes_on(newest_broker, t
     wait_for("segments", lambda: len(list((tmp_path / "copy").glob("killed-0/*.log"))) >= 2)
     running.send_signal(signal.SIGKILL)
     running.wait(30)
-    code, told, partitions, _ = findings(tmp_path / "copy")
-    assert (code, told) == (0, [])
+    code, found, partitions, _ = findings(tmp_path / "copy")
+    assert (code, found) == (0, [])
     assert 0 < partitions[0]["log_end_offset"] < 120
     assert kaudit(*arguments).returncode == 0
     captured(newest_broker, tmp_path / "copy", "killed")
@@ -162,8 +162,8 @@ def test_a_leader_that_is_killed_is_replaced(three_brokers, tmp_path):
     third.close()
     third.broker.kill()
     try:
-        _, told = running.communicate(timeout=90)
-        assert (running.returncode, told) == (0, "")
+        _, errors = running.communicate(timeout=90)
+        assert (running.returncode, errors) == (0, "")
     finally:
         third.broker.start()
     assert log_bytes(tmp_path / "copy" / f"{topic}-0") == log_bytes(three_brokers[1].directory(topic))
@@ -182,9 +182,9 @@ def test_following_captures_what_comes_until_it_is_stopped(newest_broker, tmp_pa
     newest_broker.play(scenario("followed", produce(3), produce(2)))
     wait_for("what came since", lambda: log_bytes(own) == log_bytes(disk))
     running.send_signal(signal.SIGTERM)
-    told, problems = running.communicate(timeout=30)
+    summary, problems = running.communicate(timeout=30)
     assert (running.returncode, problems) == (0, "")
-    assert "offsets 0 to 9" in told
+    assert "offsets 0 to 9" in summary
     captured(newest_broker, tmp_path / "copy", "followed")
 
 

@@ -1,12 +1,14 @@
-"""`kaudit producers --live`: what the log yields beside what real brokers remember."""
+"""`kaudit producers` of real brokers: what the log yields beside what they remember, and the ids that they let expire."""
 
 import json
 
 import pytest
 
 from kaudit.model.rfc3339 import rfc3339
-from tests.cluster.conftest import kaudit
+from tests.cluster.brokers import IDLE_MS
+from tests.cluster.conftest import kaudit, wait_for
 from tests.cluster.test_capture import produce, scenario, transaction
+from tests.conformance.recorder.topic import clock
 
 pytestmark = pytest.mark.cluster
 
@@ -31,10 +33,10 @@ def test_brokers_remember_what_the_logs_yield(request, name):
     assert {each["relation"] for each in part["producers"]} == {"identical"}, done.stdout
     assert done.returncode == 0
     described = broker.connection.describe_producers(topic, 0)
-    for own, told in zip(part["producers"], described, strict=True):
-        at = told.pop("last_timestamp")
+    for own, answered in zip(part["producers"], described, strict=True):
+        at = answered.pop("last_timestamp")
         assert own["broker"].pop("last_timestamp") == rfc3339(at)
-        assert {"producer_id": own["producer_id"], **own["broker"]} == told
+        assert {"producer_id": own["producer_id"], **own["broker"]} == answered
     assert "the brokers remember what the logs yield" in live(broker.url(topic)).stdout
 
 
@@ -52,3 +54,40 @@ def test_a_producer_whose_batches_were_deleted_is_remembered(zookeeper_broker):
     assert done.returncode == 0
     assert "only on the broker" in done.stdout
     assert "the log begins at offset 5" in done.stdout
+
+
+def test_an_id_that_expires_and_the_producer_that_is_refused_for_it(newest_broker):
+    topic, name = "expires", "tx-expires"
+
+    def played(*steps):
+        """What the broker answered about the id, by what was asked; and between which times."""
+        start = clock()
+        lines = newest_broker.play(scenario(topic, *steps))
+        own = [(asked["op"], answer) for asked, answer in lines if asked.get("transactional_id") == name]
+        return own, (start, clock())
+
+    def listed(producer_id):
+        asked = ("--topic", topic, "--producer-id", producer_id, "--output-format", "json", "-q")
+        done = kaudit("producers", newest_broker.broker.logs, *asked)
+        assert (done.returncode, done.stderr) == (0, "")
+        (entry,) = json.loads(done.stdout)["expired_transactional_ids"]
+        return entry
+
+    answers, used = played(*transaction(topic, commit=True))
+    first = dict(answers)["init_producer_id"]
+    wait_for("the id to expire", lambda: not newest_broker.connection.transaction_state(name))
+    gone = clock()
+    entry = listed(first["producer_id"])
+    assert (entry["transactional_id"], entry["next_producer_id"]) == (name, None)
+    assert (entry["producer_id"], entry["producer_epoch"]) == (first["producer_id"], first["producer_epoch"])
+    assert rfc3339(used[0]) <= entry["last_update_timestamp"] <= rfc3339(used[1])
+    assert rfc3339(used[0] + IDLE_MS) <= entry["expired_timestamp"] <= rfc3339(gone)
+
+    old = {"pid": first["producer_id"], "epoch": first["producer_epoch"], "txn_id": name}
+    late = [{"op": "add_partitions", **old}, {"op": "end_txn", **old, "commit": True}]
+    answers, _ = played(*late, *transaction(topic, commit=True))
+    assert [answer["error"] for _, answer in answers[:2]] == ["INVALID_PRODUCER_ID_MAPPING"] * 2
+    second = dict(answers)["init_producer_id"]
+    assert second["producer_id"] != first["producer_id"]
+    entry["next_producer_id"] = second["producer_id"]
+    assert listed(first["producer_id"]) == listed(second["producer_id"]) == entry

@@ -1,4 +1,4 @@
-"""What recorded answers hold that attempts cannot tell: one line each, with the reason."""
+"""What recorded answers hold that attempts cannot express: one line each, with the reason."""
 
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ EXCLUSIONS = (
 )
 
 # `last_timestamp` where no client sent that time: a marker, LogAppendTime or a batch put on disk has the broker's own
-# clock, which attempts tell to the second at best. Compared with this tolerance, exactly everywhere else.
+# clock, which attempts give to the second at best. Compared with this tolerance, exactly everywhere else.
 BROKER_CLOCK_TOLERANCE_MS = 120_000
 
 # What the recorded brokers were configured with but their lines do not say (tests/live_brokers/jvm.py): how often a coordinator looks

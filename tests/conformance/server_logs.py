@@ -107,7 +107,7 @@ def _batch(attempt: Json) -> tuple[str, int, *tuple[int, ...]]:
 
 
 def _same(line: Json, offset: int, known: dict[tuple[str, int, *tuple[int, ...]], set[int | None]]) -> bool:
-    """Whether the recorded broker appended this batch at this offset, as far as the recording tells."""
+    """Whether the recorded broker appended this batch at this offset, as far as the recording shows."""
     offsets = known.get(_batch(line))
     return offsets is None or bool(offsets & {offset, None})
 
@@ -193,10 +193,10 @@ def _refused(attempt: Json, answer: Json, ours: Json) -> Iterator[Refused]:
         answer = ours
     parts = [(attempt, answer)]
     parts += zip(attempt.get("other_partitions", ()), answer.get("other_partitions", ()), strict=False)
-    for sent, told in parts:
-        if told["outcome"] in ("rejected", "connection-closed"):
-            place = {**attempt, **told}
-            error = told.get("error", "connection closed")
+    for sent, answered in parts:
+        if answered["outcome"] in ("rejected", "connection-closed"):
+            place = {**attempt, **answered}
+            error = answered.get("error", "connection closed")
             yield Refused(place["topic"], place["partition"], {**attempt, **sent}, error, attempt["at"])
 
 

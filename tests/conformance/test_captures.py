@@ -162,7 +162,7 @@ def test_while_the_broker_ran_the_other_client_was_open_too(evidence):
     assert names == {"t-dead": 2, "t-live": 1}
 
 
-def test_a_dead_clients_transaction_hangs_once_its_time_is_over_and_nobody_tells_otherwise(evidence):
+def test_a_dead_clients_transaction_hangs_once_its_time_is_over_without_other_evidence(evidence):
     path = evidence.capture("txn-mix-2.8.2") / "logdirs/b0/tx-open-0"
     now = max(int(str(found.evidence["now_timestamp"])) for found in run(path).findings if found.code == "KA302")
     result = run(path, now_ms=now + 21 * 60_000)
@@ -173,7 +173,7 @@ def test_a_dead_clients_transaction_hangs_once_its_time_is_over_and_nobody_tells
     assert any("--coordinator-epoch" in command for command in hanging.next)
 
 
-def test_fencing_is_told_as_notes(evidence):
+def test_fencing_is_reported_as_notes(evidence):
     result = run(evidence.capture("txn-mix-2.8.2") / "logdirs/b0")
     assert {found.severity for found in result.findings if found.code == "KA203"} == {Severity.NOTE}
 
@@ -232,7 +232,7 @@ ORACLE_MAIN = {
 }
 """Derived from the scenarios: 3 transactions no coordinator knows (s29b, s29c, s29d; refused from 3.6 on), the late
 write of s29d, epoch 32766 (s38), the injected epoch gap, gap and duplicate (s49, s50), and from 2.5 on re-sends with
-other bytes after lost state (s37, s37b, s59). Where the metadata log tells of the blocks: ids 900001 to 900003 and 2^63 - 1
+other bytes after lost state (s37, s37b, s59). Where the metadata log has the blocks: ids 900001 to 900003 and 2^63 - 1
 (s34b), which no broker allocated. Up to 2.0 the same s37 and s37b start again at 0 ten days of record time later: forgotten,
 and seen to be."""
 
@@ -247,5 +247,5 @@ def test_replicas_after_failover_show_the_lost_tails_after_which_a_client_bumped
     result = run(evidence.oracle("3.9.1", "logdir-failover") / "failover")
     # in these the new leader lacked what lay from offset 4 on (lost_from_offset), and then the producer's epoch 1 came
     lost = {("KA206", f"u{number}2-bump", 0, 4) for number in (1, 2, 3)}
-    # the scenarios' producer ids are made up, and the metadata log tells
+    # the scenarios' producer ids are made up: no block of the metadata log has them
     assert grave(result) == {("KA401", "f01-dups", 0, 0), ("KA401", "f07-mixed", 0, 3)} | lost

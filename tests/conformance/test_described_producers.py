@@ -1,4 +1,4 @@
-"""The state `producers` tells is what live brokers answered to DescribeProducers before they were stopped."""
+"""The state `producers` shows is what live brokers answered to DescribeProducers before they were stopped."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ def test_the_rebuilt_state_is_what_the_broker_described(evidence, version, scena
         described = answers[attempt["index"]].get("producers") if attempt["op"] == "describe" else None
         if described is None:
             continue
-        told = {entry.pop("producer_id"): entry for entry in map(dict, described)}
-        assert rebuilt.get(topic, {}) == told, topic
+        answered = {entry.pop("producer_id"): entry for entry in map(dict, described)}
+        assert rebuilt.get(topic, {}) == answered, topic
         compared += 1
     assert compared == scenarios

@@ -181,7 +181,7 @@ def test_dumps_made_of_samples(sample, tmp_path):
         segments = [path for path in segments if path.parent.parent.name in ("batch-removed", "empty-log")]
     texts = []
     for number, path in enumerate(segments):
-        # a text of one tool run tells of several segments
+        # a text of one tool run holds several segments
         text = tmp_path / f"{number // 3}.txt"
         with text.open("a") as file:
             file.write(printed_as_by_3_9(path))

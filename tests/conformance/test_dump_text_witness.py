@@ -1,4 +1,4 @@
-"""Texts of internal topics, made with kafka-dump-log's decoders, tell an audit what their segments tell."""
+"""Texts of internal topics, made with kafka-dump-log's decoders, give an audit what their segments give."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ def copies(root, names, target):
     return target
 
 
-def told(directories):
+def coordinator_view(directories):
     reader = CoordinatorReader(open_segment)
     names = reader.names(directories, lambda _: True)
     view = reader.view(directories, names)
@@ -55,8 +55,8 @@ def told(directories):
 def test_the_coordinators_view_is_that_of_the_segments(evidence, version, tmp_path):
     text = evidence.oracle(version, "dumps") / "txnstate.txt"
     own = copies(evidence.oracle(version, "logdir") / "main", headers(text), tmp_path)
-    printed = told(internal([text], "__transaction_state"))
-    assert printed == told(internal([own], "__transaction_state"))
+    printed = coordinator_view(internal([text], "__transaction_state"))
+    assert printed == coordinator_view(internal([own], "__transaction_state"))
     names, entries, present, complete, unreadable = printed
     assert len(names) > 10
     assert len(entries) > 5
@@ -105,6 +105,6 @@ def test_an_illegal_transition_in_a_text(evidence, tmp_path):
 
 def test_a_text_without_the_decoders_output_is_said_to_be_unreadable(evidence):
     text = next((evidence.capture("txn-mix-2.8.2") / "dumps").glob("*__transaction_state-0__*.deep.txt"))
-    names, _, present, complete, unreadable = told(internal([text], "__transaction_state"))
+    names, _, present, complete, unreadable = coordinator_view(internal([text], "__transaction_state"))
     assert (names, present, complete) == ({}, True, False)
     assert "--transaction-log-decoder" in unreadable[0]

@@ -121,8 +121,8 @@ class Leader:
         pass
 
 
-@pytest.mark.parametrize(("end", "told"), [(8, {}), (6, {"lost_from_offset": 6})])
-def test_what_the_new_leader_lacks_is_what_its_end_says(monkeypatch, end, told):
+@pytest.mark.parametrize(("end", "stated"), [(8, {}), (6, {"lost_from_offset": 6})])
+def test_what_the_new_leader_lacks_is_what_its_end_says(monkeypatch, end, stated):
     nobody: Any = SimpleNamespace(port=0, leaders={"t": 1}, replicas={2: SimpleNamespace(port=2)})
     recorder = failover.FailOverRecorder(nobody)
     monkeypatch.setattr(recorder, "_versions", {DESCRIBE_PRODUCERS: (0, 0)})
@@ -134,7 +134,7 @@ def test_what_the_new_leader_lacks_is_what_its_end_says(monkeypatch, end, told):
     ((attempt, answer),) = topic.lines
     assert attempt == {
         "topic": "t", "partition": 0, "op": "leader_change", "how": "kill9", "old_leader": 1, "new_leader": 2, "at": 77,
-        **told,
+        **stated,
     }  # fmt: skip
     assert answer == {"outcome": "ok", "producers": [{"producer_id": 5}]}
     assert topic.ends[0] == end
@@ -191,7 +191,7 @@ def segment(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("step", "told", "whole"),
+    ("step", "stated", "whole"),
     [
         ({"truncate_batches": 2}, {"truncated_to_offset": 1}, 1),
         ({"tear_last": True}, {"torn_batch_offset": 2}, 3),
@@ -199,9 +199,9 @@ def segment(tmp_path):
         ({}, {}, 3),
     ],
 )
-def test_an_attempt_tells_what_was_done_to_the_log(segment, step, told, whole):
+def test_an_attempt_states_what_was_done_to_the_log(segment, step, stated, whole):
     size = disk.end_of(segment)
-    assert disk.tamper(step, segment, []) == told
+    assert disk.tamper(step, segment, []) == stated
     assert len(disk.positions_of(segment)) == whole
     assert ("tear_last" in step) == (0 < segment.stat().st_size < size and whole == 3)
 
@@ -225,8 +225,8 @@ def appended(offset):
 
 
 def test_a_recording_is_compared_attempt_by_attempt():
-    told = {"broker_version": "3.6.2", "config": {}}
-    recording = Recording(told, [(produce(0), appended(0)), (produce(1), appended(7))])
+    broker = {"broker_version": "3.6.2", "config": {}}
+    recording = Recording(broker, [(produce(0), appended(0)), (produce(1), appended(7))])
     (difference,) = recording.differences()
     assert difference.attempt["base_sequence"] == 1
     assert difference.fields == [("base_offset", 1, 7)]

@@ -42,9 +42,9 @@ def document(capsys, *arguments):
 
 def test_diverged_replicas_fail_the_run_and_say_where(tmp_path, capsys):
     old, new = parted()
-    code, told = document(capsys, old.write(tmp_path / "b1"), new.write(tmp_path / "b2"))
+    code, report = document(capsys, old.write(tmp_path / "b1"), new.write(tmp_path / "b2"))
     assert code == 1
-    (partition,) = told["partitions"]
+    (partition,) = report["partitions"]
     assert (partition["relation"], partition["common_end_offset"], partition["reference"]) == ("diverged", 6, "b2")
     assert partition["first_difference"]["offset"] == 6
     assert {name: batch["last_offset"] for name, batch in partition["first_difference"]["replicas"].items()} == {
@@ -56,37 +56,37 @@ def test_diverged_replicas_fail_the_run_and_say_where(tmp_path, capsys):
         "b1": {"first_offset": 6, "last_offset": 7},
         "b2": {"first_offset": 6, "last_offset": 9},
     }
-    assert [finding["code"] for finding in told["findings"]] == ["KA601"]
-    assert told["findings"][0]["replica"] == "b1"
+    assert [finding["code"] for finding in report["findings"]] == ["KA601"]
+    assert report["findings"][0]["replica"] == "b1"
 
 
 def test_same_epoch_with_other_records_is_said_to_stay(tmp_path, capsys):
     log = history((3, 2))
     left, right = log.copy().append(2, 3, b"left"), log.copy().append(2, 3, b"right")
-    code, told = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
+    code, report = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
     assert code == 1
-    (finding,) = told["findings"]
+    (finding,) = report["findings"]
     assert finding["evidence"]["broker"].startswith("does not notice")
-    assert told["partitions"][0]["truncation_offset"] == {"b2": 6}
+    assert report["partitions"][0]["truncation_offset"] == {"b2": 6}
 
 
 def test_the_same_records_under_another_leader_epoch_are_a_note(tmp_path, capsys):
     log = history((0, 2))
     left, right = log.copy().append(2, 0, b"same"), log.copy().append(2, 1, b"same").append(2, 1, b"more")
-    code, told = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
-    (finding,) = told["findings"]
+    code, report = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
+    (finding,) = report["findings"]
     assert "the same records under another leader epoch" in finding["message"]
     assert (code, finding["severity"], finding["offset"]) == (0, "note", 4)
     assert finding["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": 0}
-    assert told["partitions"][0]["relation"] == "diverged"
+    assert report["partitions"][0]["relation"] == "diverged"
 
 
 def test_other_records_behind_the_same_ones_under_another_leader_epoch_are_an_error(tmp_path, capsys):
     log = history((0, 2))
     left, right = log.copy().append(2, 0, b"same"), log.copy().append(2, 1, b"same").append(2, 1, b"new leader's")
     left.append(3, 0, b"old leader's")
-    code, told = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
-    (finding,) = told["findings"]
+    code, report = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
+    (finding,) = report["findings"]
     assert (code, finding["severity"], finding["offset"]) == (1, "error", 4)
     assert finding["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": 3}
 
@@ -102,8 +102,8 @@ def test_what_a_divergence_costs_is_counted_on_the_copy_that_goes(tmp_path, caps
     old.high_watermark = 9  # within the first of its own batches
     third = old.copy()
     paths = [log.write(tmp_path / name) for name, log in (("b1", old), ("b2", new), ("b3", third))]
-    _, told = document(capsys, *paths)
-    (finding,) = told["findings"]
+    _, report = document(capsys, *paths)
+    (finding,) = report["findings"]
     assert finding["impact"] == {"records_lost_at_least": 3, "records_lost_at_most": 6}
     assert finding["evidence"]["missing_on_reference"]["b1"]["elsewhere"] == 3
 
@@ -115,13 +115,13 @@ def test_what_one_replica_alone_holds_is_an_error_below_the_high_watermark(tmp_p
     short.batches = short.batches[:2]
     log.high_watermark = mark
     short.high_watermark = None if mark is None else 2  # written down earlier: the highest counts
-    code, told = document(capsys, log.write(tmp_path / "b1"), short.write(tmp_path / "b2"))
-    alone = next(finding for finding in told["findings"] if finding["code"] == "KA603")
+    code, report = document(capsys, log.write(tmp_path / "b1"), short.write(tmp_path / "b2"))
+    alone = next(finding for finding in report["findings"] if finding["code"] == "KA603")
     below = mark is not None and mark > 4
     assert (alone["severity"], alone["offset"], alone["last_offset"]) == ("error" if below else "warning", 4, 7)
     assert code == (1 if below else 0)
     assert alone["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": 4}
-    behind = next(finding for finding in told["findings"] if finding["code"] == "KA602")
+    behind = next(finding for finding in report["findings"] if finding["code"] == "KA602")
     assert (behind["severity"], behind["replica"], behind["impact"]) == ("note", "b2", {"records_lost_at_most": 0})
 
 
@@ -145,8 +145,8 @@ def test_what_is_above_the_high_watermark_is_acknowledged_with_acks_1_only(
     for number, producer_id in enumerate(producer_ids):
         log.append(2, 0, b"tail %d" % number, producer_id=producer_id, timestamp=BASE_TIMESTAMP + number * lag_ms)
     log.high_watermark = mark
-    code, told = document(capsys, log.write(tmp_path / "b1"), short.write(tmp_path / "b2"))
-    alone = next(finding for finding in told["findings"] if finding["code"] == "KA603")
+    code, report = document(capsys, log.write(tmp_path / "b1"), short.write(tmp_path / "b2"))
+    alone = next(finding for finding in report["findings"] if finding["code"] == "KA603")
     assert (alone["severity"], alone["offset"], alone["last_offset"]) == (severity, 4, 7)
     assert alone["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": at_most}
     assert ("no acknowledgement" in alone["message"]) is (mark == 4 and lag_ms == 9_000)
@@ -165,8 +165,8 @@ def failed_over(start: int, *, copies: int = 1) -> tuple[list[Copy], Copy]:
 def test_what_a_newer_leader_that_wrote_nothing_yet_began_without_has_diverged(tmp_path, capsys, copies):
     old, new = failed_over(4, copies=copies)
     paths = [log.write(tmp_path / f"b{number}") for number, log in enumerate([*old, new], 1)]
-    code, told = document(capsys, *paths)
-    (partition,), (finding,) = told["partitions"], told["findings"]
+    code, report = document(capsys, *paths)
+    (partition,), (finding,) = report["partitions"], report["findings"]
     name = f"b{copies + 1}"
     assert (partition["relation"], partition["reference"], partition["first_difference"]) == ("diverged", name, None)
     # LeaderEpochFileCache.endOffsetFor: epoch 0 ends where epoch 1 begins
@@ -181,8 +181,8 @@ def test_without_leader_epochs_a_follower_goes_by_its_high_watermark(tmp_path, c
     # before 0.11 batches have none, and KIP-101 does not apply
     log = history((-1, 2))
     left, right = log.copy().append(2, -1, b"left").append(2, -1, b"more"), log.copy().append(2, -1, b"right")
-    code, told = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
-    (partition,), (finding,) = told["partitions"], told["findings"]
+    code, report = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
+    (partition,), (finding,) = report["partitions"], report["findings"]
     assert (code, finding["code"], finding["replica"], finding["offset"]) == (1, "KA601", "b2", 4)
     assert (partition["relation"], partition["reference"]) == ("diverged", "b1")
     assert (partition["leader_epochs"], partition["truncation_offset"]) == ({"b1": [], "b2": []}, {"b2": None})
@@ -194,18 +194,18 @@ def test_without_leader_epochs_a_follower_goes_by_its_high_watermark(tmp_path, c
 def test_a_follower_without_leader_epochs_is_cut_nowhere_by_them(tmp_path, capsys):
     # b1 has an epoch, b2 none: the longer history with epochs is what is compared with
     old, new = history((-1, 3)), history((2, 3))
-    code, told = document(capsys, old.write(tmp_path / "b1"), new.write(tmp_path / "b2"))
-    (partition,) = told["partitions"]
+    code, report = document(capsys, old.write(tmp_path / "b1"), new.write(tmp_path / "b2"))
+    (partition,) = report["partitions"]
     assert (partition["reference"], partition["truncation_offset"]) == ("b2", {"b1": None})
     assert code == 1
 
 
-def test_a_leader_epoch_beyond_the_end_of_its_log_tells_nothing(tmp_path, capsys):
+def test_a_leader_epoch_beyond_the_end_of_its_log_is_ignored(tmp_path, capsys):
     # the checkpoint was copied later than the log: brokers drop such an entry when they load the log
     (old,), new = failed_over(8)
-    _, told = document(capsys, old.write(tmp_path / "b1"), new.write(tmp_path / "b2"))
-    assert (told["partitions"][0]["relation"], told["partitions"][0]["reference"]) == ("behind", "b1")
-    assert [finding["code"] for finding in told["findings"]] == ["KA603", "KA602"]
+    _, report = document(capsys, old.write(tmp_path / "b1"), new.write(tmp_path / "b2"))
+    assert (report["partitions"][0]["relation"], report["partitions"][0]["reference"]) == ("behind", "b1")
+    assert [finding["code"] for finding in report["findings"]] == ["KA603", "KA602"]
 
 
 def test_a_batch_with_a_broken_crc_is_damage_of_that_replica_not_a_divergence(tmp_path, capsys):
@@ -215,21 +215,21 @@ def test_a_batch_with_a_broken_crc_is_damage_of_that_replica_not_a_divergence(tm
     content = bytearray(segment.read_bytes())
     content[len(log.batches[0].encode()) + 70] ^= 1
     segment.write_bytes(content)
-    code, told = document(capsys, left, right)
+    code, report = document(capsys, left, right)
     assert code == 1
-    assert [(finding["code"], finding["replica"], finding["offset"]) for finding in told["findings"]] == [
+    assert [(finding["code"], finding["replica"], finding["offset"]) for finding in report["findings"]] == [
         ("KA001", "b2", 2)
     ]
-    assert told["partitions"][0]["relation"] == "identical"
+    assert report["partitions"][0]["relation"] == "identical"
 
 
-def test_a_torn_tail_is_told_as_such_and_not_as_a_lagging_replica(tmp_path, capsys):
+def test_a_torn_tail_is_reported_as_such_and_not_as_a_lagging_replica(tmp_path, capsys):
     log = history((0, 4))
     left, right = log.write(tmp_path / "b1"), log.write(tmp_path / "b2")
     segment = right / f"{TOPIC}-0" / f"{0:020d}.log"
     segment.write_bytes(segment.read_bytes()[:-10])
-    _, told = document(capsys, left, right)
-    assert {finding["code"] for finding in told["findings"]} == {"KA002", "KA603"}
+    _, report = document(capsys, left, right)
+    assert {finding["code"] for finding in report["findings"]} == {"KA002", "KA603"}
 
 
 def test_segments_rolled_elsewhere_and_an_older_log_start_are_silent(tmp_path, capsys):
@@ -237,8 +237,8 @@ def test_segments_rolled_elsewhere_and_an_older_log_start_are_silent(tmp_path, c
     left.rolls = (4, 8)
     right.batches = right.batches[2:]
     right.rolls = (6,)
-    code, told = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
-    assert (code, told["findings"], told["partitions"][0]["relation"]) == (0, [], "identical")
+    code, report = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
+    assert (code, report["findings"], report["partitions"][0]["relation"]) == (0, [], "identical")
 
 
 def test_offsets_below_a_log_start_are_not_compared(tmp_path, capsys):
@@ -256,14 +256,14 @@ def test_a_partition_on_one_replica_only_is_no_finding(tmp_path, capsys):
         history((0, 2)).write(tmp_path / name)
         (tmp_path / name / f"{TOPIC}-0").rename(tmp_path / name / f"{name}-0")
         history((0, 2)).write(tmp_path / name)
-    code, told = document(capsys, "b1", "b2")
+    code, report = document(capsys, "b1", "b2")
     assert code == 0
-    assert [(part["topic"], part["relation"], part["missing_on"]) for part in told["partitions"]] == [
+    assert [(part["topic"], part["relation"], part["missing_on"]) for part in report["partitions"]] == [
         ("b1", "missing", ["b2"]),
         ("b2", "missing", ["b1"]),
         (TOPIC, "identical", []),
     ]
-    assert told["not_audited"][0]["path"] == "b1-0 and 1 more"
+    assert report["not_audited"][0]["path"] == "b1-0 and 1 more"
 
 
 def test_directories_with_nothing_in_common_are_exit_3_and_say_what_they_have(tmp_path, capsys):
@@ -271,10 +271,10 @@ def test_directories_with_nothing_in_common_are_exit_3_and_say_what_they_have(tm
         history((0, 2)).write(tmp_path / name)
     (tmp_path / "b1" / f"{TOPIC}-0").rename(tmp_path / "b1" / "alone-0")
     assert diff("b1", "b2") == 3
-    told = capsys.readouterr()
-    assert "no two of these have a partition in common: b1 has alone-0; b2 has orders-0" in told.err
-    code, told = document(capsys, "b1", "b2")
-    assert (code, told["partitions"], told["incomplete"]) == (3, [], True)
+    output = capsys.readouterr()
+    assert "no two of these have a partition in common: b1 has alone-0; b2 has orders-0" in output.err
+    code, report = document(capsys, "b1", "b2")
+    assert (code, report["partitions"], report["incomplete"]) == (3, [], True)
 
 
 @pytest.mark.parametrize("common", [True, False])
@@ -292,23 +292,23 @@ def test_a_directory_that_cannot_be_listed_is_exit_4(tmp_path, capsys, monkeypat
         return real(self, place)
 
     monkeypatch.setattr(LocalFileSystem, "entries", entries)
-    code, told = document(capsys, "b1", "b2")
-    assert (code, told["findings"], told["incomplete"]) == (4, [], True)
-    assert any("Permission denied" in entry["reason"] for entry in told["not_audited"])
+    code, report = document(capsys, "b1", "b2")
+    assert (code, report["findings"], report["incomplete"]) == (4, [], True)
+    assert any("Permission denied" in entry["reason"] for entry in report["not_audited"])
 
 
 def test_an_empty_replica_is_behind(tmp_path, capsys):
-    code, told = document(capsys, history((0, 2)).write(tmp_path / "b1"), Copy().write(tmp_path / "b2"))
+    code, report = document(capsys, history((0, 2)).write(tmp_path / "b1"), Copy().write(tmp_path / "b2"))
     assert code == 0
-    assert told["partitions"][0]["end_offset"] == {"b1": 4, "b2": 0}
-    assert told["partitions"][0]["common_end_offset"] == 0
+    assert report["partitions"][0]["end_offset"] == {"b1": 4, "b2": 0}
+    assert report["partitions"][0]["common_end_offset"] == 0
 
 
 def test_names_are_the_shortest_suffix_or_as_said(tmp_path, capsys):
     for side in ("left/kafka", "right/kafka", "third"):
         history((0, 1)).write(tmp_path / side)
-    _, told = document(capsys, "left/kafka", "right/kafka", "--name", "new=third", "third")
-    assert [replica["name"] for replica in told["replicas"]] == ["left/kafka", "right/kafka", "new"]
+    _, report = document(capsys, "left/kafka", "right/kafka", "--name", "new=third", "third")
+    assert [replica["name"] for replica in report["replicas"]] == ["left/kafka", "right/kafka", "new"]
 
 
 @pytest.mark.parametrize(
@@ -325,14 +325,14 @@ def test_names_are_the_shortest_suffix_or_as_said(tmp_path, capsys):
         (["--output-format", "nonsense", "b1", "b2"], "no such format"),
     ],
 )
-def test_wrong_use_is_told_in_one_line(tmp_path, capsys, arguments, word):
+def test_wrong_use_is_reported_in_one_line(tmp_path, capsys, arguments, word):
     for name in ("b1", "b2"):
         history((0, 1)).write(tmp_path / name)
     assert diff(*arguments) == 2
-    told = capsys.readouterr()
-    assert word in told.err
-    assert told.err.count("\n") == 1
-    assert not told.out
+    output = capsys.readouterr()
+    assert word in output.err
+    assert output.err.count("\n") == 1
+    assert not output.out
 
 
 @pytest.mark.parametrize("partition", [None, f"{TOPIC}-0"])
@@ -342,9 +342,9 @@ def test_nothing_to_compare_is_exit_3_and_a_valid_document(tmp_path, capsys, par
         if partition is not None:
             (tmp_path / name / partition).mkdir()
             (tmp_path / name / partition / "leader-epoch-checkpoint").write_text("0\n0\n")
-    code, told = document(capsys, "b1", "b2")
-    assert (code, told["schema"], told["partitions"], told["incomplete"]) == (3, "kaudit.diff/1", [], True)
-    assert {entry["reason"] for entry in told["not_audited"]} == {
+    code, report = document(capsys, "b1", "b2")
+    assert (code, report["schema"], report["partitions"], report["incomplete"]) == (3, "kaudit.diff/1", [], True)
+    assert {entry["reason"] for entry in report["not_audited"]} == {
         "nothing to compare under b1, b2: no segment was found"
     }
 
@@ -362,22 +362,22 @@ def test_a_segment_that_fails_to_be_read_claims_nothing_about_the_rest(tmp_path,
         return real(segment)
 
     monkeypatch.setattr(engine, "open_segment", failing)
-    code, told = document(capsys, "b1", "b2")
-    assert (code, told["findings"], told["partitions"], told["incomplete"]) == (4, [], [], True)
+    code, report = document(capsys, "b1", "b2")
+    assert (code, report["findings"], report["partitions"], report["incomplete"]) == (4, [], [], True)
 
 
 def test_a_text_has_no_bytes_to_compare(tmp_path, capsys, evidence):
     text = min((evidence.capture("retry-dup") / "dumps").glob("*nonidem-dup*.log.*.txt"))
     paths = [shutil.copy(text, tmp_path / name) for name in ("b1.txt", "b2.txt")]
-    code, told = document(capsys, *paths)
-    assert (code, told["findings"], told["partitions"], told["incomplete"]) == (4, [], [], True)
-    assert {entry["path"]: entry["reason"] for entry in told["not_audited"]} == dict.fromkeys(
+    code, report = document(capsys, *paths)
+    assert (code, report["findings"], report["partitions"], report["incomplete"]) == (4, [], [], True)
+    assert {entry["path"]: entry["reason"] for entry in report["not_audited"]} == dict.fromkeys(
         map(str, paths), "text of kafka-dump-log: replicas are compared by their bytes"
     )
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_format_tells_it_and_exits_alike(tmp_path, capsys, name):
+def test_every_format_reports_it_and_exits_alike(tmp_path, capsys, name):
     old, new = parted()
     paths = old.write(tmp_path / "b1"), new.write(tmp_path / "b2")
     if name == "parquet":
@@ -391,12 +391,12 @@ def test_every_format_tells_it_and_exits_alike(tmp_path, capsys, name):
         ]
         return
     assert diff("--output-format", name, *paths) == 1
-    told = capsys.readouterr()
-    assert "replicas-diverged" in told.out or "KA601" in told.out
+    output = capsys.readouterr()
+    assert "replicas-diverged" in output.out or "KA601" in output.out
     if name == "json":
-        validate(DOCUMENT, json.loads(told.out))
+        validate(DOCUMENT, json.loads(output.out))
     if name == "jsonl":
-        lines = [json.loads(line) for line in told.out.splitlines()]
+        lines = [json.loads(line) for line in output.out.splitlines()]
         assert [line["type"] for line in lines] == ["partition", "finding", "summary"]
         for line in lines:
             validate(LINE, line)
@@ -409,8 +409,8 @@ def validate(schema, value) -> None:
 def test_a_baseline_knows_what_was_accepted(tmp_path, capsys):
     old, new = parted()
     paths = old.write(tmp_path / "b1"), new.write(tmp_path / "b2")
-    _, told = document(capsys, *paths)
-    print_of = told["findings"][0]["fingerprint"]
+    _, report = document(capsys, *paths)
+    print_of = report["findings"][0]["fingerprint"]
     (tmp_path / "known.json").write_text(
         json.dumps(
             {"schema": "kaudit.baseline/1", "entries": [{"fingerprint": print_of, "code": "KA601", "summary": "known"}]}

@@ -268,8 +268,8 @@ def test_what_is_lacking_is_what_was_taken_out(copies):
         paths = [copy.write(Path(place, f"b{number}")) for number, copy in enumerate(copies)]
         result = compare_paths(*paths)
     (partition,) = result.partitions
-    told = {(name, gap.first_offset, gap.last_offset) for gap in partition.gaps for name in gap.missing_on}
-    assert told == lacking(copies)
-    if told and partition.relation is not None:
+    listed = {(name, gap.first_offset, gap.last_offset) for gap in partition.gaps for name in gap.missing_on}
+    assert listed == lacking(copies)
+    if listed and partition.relation is not None:
         assert partition.relation.value == "diverged"
     assert len([finding for finding in result.scan.findings if finding.code == "KA601"]) == len(partition.gaps)

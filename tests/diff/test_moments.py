@@ -45,10 +45,10 @@ def after(log: Copy, *, epoch: int, payload: bytes, ms: int = 60_000) -> Copy:
 
 def test_what_a_broker_appended_is_no_finding(capsys):
     log = history((0, 3))
-    code, told, text = compare(capsys, new=(1, after(log, epoch=0, payload=b"more")), old=(1, log))
-    assert (code, told["findings"]) == (0, [])
-    assert told["moments"][0]["replicas"] == ["old", "new"]
-    (partition,) = told["partitions"]
+    code, report, text = compare(capsys, new=(1, after(log, epoch=0, payload=b"more")), old=(1, log))
+    assert (code, report["findings"]) == (0, [])
+    assert report["moments"][0]["replicas"] == ["old", "new"]
+    (partition,) = report["partitions"]
     (change,) = partition["moments"]
     assert (partition["relation"], partition["reference"], partition["relations"]) == ("appended", None, {})
     assert (change["relation"], change["common_end_offset"], change["truncated"]) == ("appended", 6, None)
@@ -59,12 +59,12 @@ def test_what_a_broker_appended_is_no_finding(capsys):
 def test_what_a_broker_truncated_is_possibly_lost(capsys):
     log = history((0, 3))
     old, new = log.copy().append(5, 0, b"the old leader's"), after(log, epoch=1, payload=b"the new leader's")
-    code, told, text = compare(capsys, old=(1, old), new=(1, new))
-    (finding,) = told["findings"]
+    code, report, text = compare(capsys, old=(1, old), new=(1, new))
+    (finding,) = report["findings"]
     assert (code, finding["code"], finding["severity"], finding["confidence"]) == (0, "KA603", "warning", "possible")
     assert (finding["replica"], finding["offset"], finding["last_offset"]) == ("old", 6, 10)
     assert finding["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": 5}
-    (change,) = told["partitions"][0]["moments"]
+    (change,) = report["partitions"][0]["moments"]
     assert (change["relation"], change["truncated"]) == ("truncated", {"first_offset": 6, "last_offset": 10})
     assert set(change["first_difference"]["replicas"]) == {"old", "new"}
     assert "diverged" not in text
@@ -75,8 +75,8 @@ def test_below_the_brokers_own_high_watermark_it_is_an_error(capsys):
     log = history((0, 3))
     old, new = log.copy().append(5, 0, b"the old leader's"), after(log, epoch=1, payload=b"the new leader's")
     old.high_watermark, new.high_watermark = 8, 6
-    code, told, _ = compare(capsys, old=(1, old), new=(1, new))
-    (finding,) = told["findings"]
+    code, report, _ = compare(capsys, old=(1, old), new=(1, new))
+    (finding,) = report["findings"]
     assert (code, finding["severity"], finding["confidence"]) == (1, "error", "certain")
     assert finding["impact"] == {"records_lost_at_least": 2, "records_lost_at_most": 5}
 
@@ -97,26 +97,26 @@ def test_the_end_of_a_log_that_is_gone_is_truncated_too(tmp_path, capsys):
 def test_the_same_records_fetched_again_are_not_lost(capsys):
     log = history((0, 3))
     old, new = log.copy().append(2, 0, b"same"), log.copy().append(2, 1, b"same")
-    code, told, _ = compare(capsys, old=(1, old), new=(1, after(new, epoch=1, payload=b"more")))
-    assert (code, told["findings"]) == (0, [])
-    assert told["partitions"][0]["moments"][0]["missing"]["records"] == 0
+    code, report, _ = compare(capsys, old=(1, old), new=(1, after(new, epoch=1, payload=b"more")))
+    assert (code, report["findings"]) == (0, [])
+    assert report["partitions"][0]["moments"][0]["missing"]["records"] == 0
 
 
 def test_what_a_replica_still_holds_is_not_lost(capsys):
     log = history((0, 3))
     full = log.copy().append(5, 0, b"on both")
     new = after(log, epoch=1, payload=b"the new leader's")
-    code, told, _ = compare(capsys, old=(1, full), new=(1, new), other=(2, full))
+    code, report, _ = compare(capsys, old=(1, full), new=(1, new), other=(2, full))
     # the second broker has not been truncated yet: that is a divergence, and the broker's own change is none besides
-    assert (code, [finding["code"] for finding in told["findings"]]) == (1, ["KA601"])
-    (partition,) = told["partitions"]
+    assert (code, [finding["code"] for finding in report["findings"]]) == (1, ["KA601"])
+    (partition,) = report["partitions"]
     assert (partition["relation"], partition["relations"]) == ("diverged", {"other": "diverged"})
     assert [change["earlier"] for change in partition["moments"]] == ["old"]
 
 
 def only_on(capsys, **copies: tuple[int, Copy]) -> dict[str, tuple[int, int]]:
-    _, told, _ = compare(capsys, **copies)
-    (partition,) = told["partitions"]
+    _, report, _ = compare(capsys, **copies)
+    (partition,) = report["partitions"]
     return {name: (held["first_offset"], held["last_offset"]) for name, held in partition["only_on"].items()}
 
 
@@ -167,16 +167,16 @@ def test_retention_between_two_copies_is_no_truncation(capsys):
     log = history((0, 6))
     new = after(log, epoch=0, payload=b"more")
     new.batches = new.batches[3:]
-    code, told, _ = compare(capsys, old=(1, log), new=(1, new))
-    assert (code, told["findings"], told["partitions"][0]["relation"]) == (0, [], "appended")
+    code, report, _ = compare(capsys, old=(1, log), new=(1, new))
+    assert (code, report["findings"], report["partitions"][0]["relation"]) == (0, [], "appended")
 
 
 def test_what_only_an_earlier_copy_holds_besides_parts_no_replicas(capsys):
     log = history((0, 4))
     new = after(log, epoch=0, payload=b"more")
     new.batches = [batch for number, batch in enumerate(new.batches) if number != 1]
-    _, told, _ = compare(capsys, old=(1, log), new=(1, new), other=(2, new))
-    (partition,) = told["partitions"]
+    _, report, _ = compare(capsys, old=(1, log), new=(1, new), other=(2, new))
+    (partition,) = report["partitions"]
     assert [(gap["missing_on"], gap["held_by"]) for gap in partition["gaps"]] == [(["new", "other"], ["old"])]
     assert (partition["relation"], partition["common_end_offset"]) == ("identical", 10)
 

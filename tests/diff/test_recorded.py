@@ -46,9 +46,9 @@ def test_every_moment_of_the_failover_is_as_its_account_says(evidence, moment):
     for compared in result.partitions:
         ends = {broker.name: truth[compared.topic]["ends"][f"{moment}/{broker.name}"] for broker in brokers}
         assert compared.end_offsets == {name: end["last_offset"] + 1 for name, end in ends.items()}
-        told = {name: [row.epoch for row in rows] for name, rows in compared.leader_epochs.items()}
+        epochs = {name: [row.epoch for row in rows] for name, rows in compared.leader_epochs.items()}
         for name, end in ends.items():
-            assert set(end["leader_epochs"]) <= set(told[name])
+            assert set(end["leader_epochs"]) <= set(epochs[name])
         parted = PARTED.get((moment, compared.topic))
         found = [finding for finding in result.scan.findings if finding.topic == compared.topic]
         assert [finding.offset for finding in found if finding.code == "KA601"] == ([] if parted is None else [parted])

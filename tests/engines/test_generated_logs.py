@@ -55,9 +55,9 @@ def test_engines_agree_on_random_histories(local, spark, tmp_path):
         log = build(actions, [rng.choice([0, 0, 5, WRAP - 3]) for _ in range(PRODUCERS)])
         if log.batches:
             log.write(tmp_path / f"orders-{number}")
-    told = local.documents(tmp_path, chunk_bytes=500)
-    assert len({finding["code"] for finding in told[0]["findings"]}) > 8
-    assert spark.documents(tmp_path, chunk_bytes=500) == told
+    documents = local.documents(tmp_path, chunk_bytes=500)
+    assert len({finding["code"] for finding in documents[0]["findings"]}) > 8
+    assert spark.documents(tmp_path, chunk_bytes=500) == documents
 
 
 def test_thousands_of_small_partitions_share_tasks(tmp_path):

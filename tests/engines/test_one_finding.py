@@ -29,8 +29,8 @@ def replicas(evidence, tmp_path):
     return tmp_path / "b1" / "data", tmp_path / "b2" / "data"
 
 
-def told(name, result):
-    """The fingerprints of errors that a format tells."""
+def error_fingerprints(name, result):
+    """The fingerprints of errors that a format shows."""
     text = scan_text(name, result, RenderOptions())
     if name == "json":
         return {f["fingerprint"] for f in json.loads(text)["findings"] if f["severity"] == "error"}
@@ -58,7 +58,7 @@ def test_one_fingerprint_in_every_format_on_every_replica_and_engine(engine, rep
     expected = {finding.fingerprint for finding in one.findings if finding.severity.value == "error"}
     assert [finding.code for finding in one.findings if finding.severity.value == "error"] == ["KA301", "KA304"]
     for name in NAMES:
-        assert [told(name, result) for result in (one, other, both)] == [expected] * 3, name
+        assert [error_fingerprints(name, result) for result in (one, other, both)] == [expected] * 3, name
 
 
 def test_the_replicas_really_differ(local, replicas):

@@ -1,4 +1,4 @@
-"""Ranges read side by side in processes: the same is told of every log, and whoever leaves early leaves nothing behind."""
+"""Ranges read side by side in processes: every log gives the same results, and whoever leaves early leaves nothing behind."""
 
 import multiprocessing
 import os
@@ -47,7 +47,7 @@ def found(path, size):
     return ranges(jobs, [fixed_size(size) for _ in jobs])
 
 
-def test_two_processes_tell_what_one_tells(local, log_directory, monkeypatch):
+def test_two_processes_report_what_one_reports(local, log_directory, monkeypatch):
     alone = local.documents(log_directory, jobs=1, chunk_bytes=700)
     monkeypatch.setattr(engine, "PROCESSES_PAY_BYTES", 0)
     assert local.documents(log_directory, jobs=2, chunk_bytes=700) == alone
@@ -55,7 +55,7 @@ def test_two_processes_tell_what_one_tells(local, log_directory, monkeypatch):
 
 
 @pytest.mark.parametrize("most", [1, 3, 20])
-def test_ranges_with_more_batches_than_are_held_tell_the_same(local, log_directory, monkeypatch, most):
+def test_ranges_with_more_batches_than_are_held_give_the_same(local, log_directory, monkeypatch, most):
     alone = local.documents(log_directory, jobs=1)
     monkeypatch.setattr(reading, "_MOST_BATCHES", most)
     assert local.documents(log_directory, jobs=1) == alone
@@ -140,7 +140,7 @@ def columns(rows):
     return [*(getattr(rows, name).tolist() for name in COLUMNS), rows.non_idempotent.rows.tolist()]
 
 
-def told(reads):
+def contents(reads):
     """What came of the ranges, to the byte."""
     return [
         (read.job, read.spec, read.outcome.counts, read.outcome.damages, read.outcome.malformed, columns(read.outcome))
@@ -150,8 +150,8 @@ def told(reads):
 
 @pytest.mark.parametrize("start_method", ["fork", "spawn"])
 def test_ranges_come_in_the_order_of_the_plan(log_directory, start_method):
-    here = told(read_here(found(log_directory, 700)))
-    assert told(read_in_processes(found(log_directory, 700), 2, start_method)) == here
+    here = contents(read_here(found(log_directory, 700)))
+    assert contents(read_in_processes(found(log_directory, 700), 2, start_method)) == here
     assert len({job for job, *_ in here}) == len(FAULTS)
 
 
@@ -162,7 +162,7 @@ def test_large_columns_come_as_they_were_sent(tmp_path):
     here = list(read_here(found(partition, 1 << 21)))
     there = list(read_in_processes(found(partition, 1 << 21), 2, "fork"))
     assert rows_of(here[0]).runs["producer_id"].nbytes > 1 << 16
-    assert told(there) == told(here)
+    assert contents(there) == contents(here)
     assert all(rows_of(read).runs["producer_id"].flags.writeable for read in there)
 
 
@@ -183,7 +183,7 @@ class ThreadedProcess:
 @pytest.mark.parametrize("task_bytes", [1, 700, 4 << 20])
 @pytest.mark.parametrize("apart", [1, 1 << 16])
 def test_all_is_read_by_the_processes_and_nothing_here(tmp_path, log_directory, monkeypatch, task_bytes, apart):
-    here = told(read_here(found(log_directory, 700)))
+    here = contents(read_here(found(log_directory, 700)))
     readers: list[threading.Thread] = []
 
     def read_most(spec):
@@ -196,7 +196,7 @@ def test_all_is_read_by_the_processes_and_nothing_here(tmp_path, log_directory, 
     monkeypatch.setattr(processes, "_PARTS_AT_ONCE", 3)
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: SimpleNamespace(Process=ThreadedProcess))
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    assert told(read_in_processes(found(log_directory, 700), 2, "fork")) == here
+    assert contents(read_in_processes(found(log_directory, 700), 2, "fork")) == here
     assert len(readers) == len(here)
     assert threading.current_thread() not in readers
 
@@ -236,22 +236,22 @@ def test_a_message_that_comes_in_pieces_is_put_together():
 @pytest.mark.parametrize("task_bytes", [1, 4 << 20])
 def test_what_a_killed_process_was_to_read_is_read_by_another(log_directory, monkeypatch, killed, task_bytes):
     monkeypatch.setattr(processes, "_TASK_BYTES", task_bytes)
-    here = told(read_here(found(log_directory, 700)))
+    here = contents(read_here(found(log_directory, 700)))
     reads = read_in_processes(found(log_directory, 700), 3, "fork")
     first = next(reads)
     for process in multiprocessing.active_children()[:killed]:
         process.kill()
-    assert told([first, *reads]) == here
+    assert contents([first, *reads]) == here
 
 
 def test_a_process_that_is_killed_before_it_says_what_it_took_holds_nobody_up(log_directory, monkeypatch):
     monkeypatch.setattr(processes, "_TASK_BYTES", 1)
-    here = told(read_here(found(log_directory, 700)))
+    here = contents(read_here(found(log_directory, 700)))
     monkeypatch.setattr(processes._Pool, "_take_note", lambda *_: None)
     reads = read_in_processes(found(log_directory, 700), 2, "fork")
     first = next(reads)
     multiprocessing.active_children()[0].kill()
-    assert told([first, *reads]) == here
+    assert contents([first, *reads]) == here
 
 
 def test_no_process_outlives_a_parent_that_is_killed(tmp_path):

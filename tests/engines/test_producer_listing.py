@@ -9,6 +9,7 @@ import pytest
 from kaudit.analysis.scan.audit import Audit
 from kaudit.cli.app import run
 from kaudit.engines import spark_listing
+from tests.checks.transactions.coordinator_log import EMPTY, state, tombstone, write_partition, write_states
 from tests.engines.faulty_logs import FAULTS, gap, healthy
 from tests.report.test_json_schemas import DOCUMENT, validator
 
@@ -74,6 +75,20 @@ def test_blocks_and_transactional_ids_are_those_of_the_local_engine(arrow_sessio
     assert any(one["block"] or one["transactional_id"] for one in document["producers"])
 
 
+@pytest.mark.parametrize("options", [(), ("--summary",), ("--producer-id", "8")])
+def test_expired_transactional_ids_are_those_of_the_local_engine(arrow_session, tmp_path, capsys, options):
+    states = [state("t", EMPTY), tombstone("t"), state("t", EMPTY, producer_id=8), tombstone("t"), tombstone("u")]
+    for broker, first in (("b1", 0), ("b2", 1)):
+        write_states(tmp_path / broker, states[first:], offsets=range(first, 5))
+        write_partition(tmp_path / broker, "orders", (True,), producer_id=8)
+    ours, theirs = (listed(capsys, [str(tmp_path)], engine, "-q", *options) for engine in ("local", "spark"))
+    assert theirs == ours
+    document = json.loads(ours[1])
+    count = 2 if "--producer-id" in options else 3
+    assert document["summary"]["expired_transactional_ids"] == count
+    assert len(document["expired_transactional_ids"]) == (0 if "--summary" in options else count)
+
+
 def test_the_driver_lists_the_first_ids_and_counts_the_rest(arrow_session, small_shares, logs, capsys, monkeypatch):
     everything = json.loads(listed(capsys, logs, "local", "-q", "--sort", "batches")[1])
     ids = len(everything["producers"])
@@ -104,20 +119,20 @@ def test_tables_brought_to_the_driver_have_every_id_in_order(
     arrow_session, small_shares, logs, tmp_path, monkeypatch, options
 ):
     monkeypatch.setattr(spark_listing, "PRODUCERS", 2)
-    told = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q", *options)
+    arguments = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q", *options)
     paths = [*logs, str(SAMPLES / "coordinator")]
     for engine in ("local", "spark"):
-        assert run(["producers", *paths, *told, "--engine", engine, "-o", str(tmp_path / engine)]) == 0
+        assert run(["producers", *paths, *arguments, "--engine", engine, "-o", str(tmp_path / engine)]) == 0
     assert files_of(tmp_path / "spark") == files_of(tmp_path / "local")
     assert len(rows((tmp_path / "spark" / "producers").glob("*.parquet"))) >= 4
 
 
 def test_names_of_all_ids_are_put_into_timelines_in_tasks(arrow_session, logs, tmp_path, monkeypatch):
-    told = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q")
+    arguments = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q")
     paths = [*logs, str(SAMPLES / "coordinator")]
-    assert run(["timeline", *paths, *told, "-o", str(tmp_path / "local")]) == 0
+    assert run(["timeline", *paths, *arguments, "-o", str(tmp_path / "local")]) == 0
     monkeypatch.setattr(spark_listing, "_SHARE_BYTES", 100)
-    assert run(["timeline", *paths, *told, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
+    assert run(["timeline", *paths, *arguments, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
     assert files_of(tmp_path / "spark") == files_of(tmp_path / "local")
     named = {row["transactional_id"] for row in rows((tmp_path / "spark" / "timelines").glob("*.parquet"))}
     assert named > {None}
@@ -132,12 +147,12 @@ def files_of(directory):
 @pytest.mark.parametrize("options", [BLOCKS, ("--sort", "records", "--limit", "4")])
 def test_tables_have_every_id_in_order(spark_session, small_shares, logs, tmp_path, monkeypatch, options):
     monkeypatch.setattr(spark_listing, "PRODUCERS", 2)
-    told = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q", *options)
+    arguments = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q", *options)
     paths = [*logs, str(SAMPLES / "coordinator")]
-    assert run(["producers", *paths, *told, "-o", str(tmp_path / "local")]) == 0
-    assert run(["producers", *paths, *told, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
+    assert run(["producers", *paths, *arguments, "-o", str(tmp_path / "local")]) == 0
+    assert run(["producers", *paths, *arguments, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
     url = f"{(tmp_path / 'url').as_uri()}/run_id=one"
-    assert run(["producers", *paths, *told, "--engine", "spark", "-o", url]) == 0
+    assert run(["producers", *paths, *arguments, "--engine", "spark", "-o", url]) == 0
     manifests = [
         json.loads((tmp_path / place).read_text())
         for place in ("local/manifest.json", "spark/manifest.json", "url/manifests/run_id=one.json")
@@ -160,9 +175,9 @@ def test_tables_have_every_id_in_order(spark_session, small_shares, logs, tmp_pa
 @pytest.mark.xdist_group("spark")
 def test_timelines_of_all_ids_have_their_transactional_ids(spark_session, logs, tmp_path, monkeypatch):
     """The names of all ids are put into the rows in tasks: the driver is never asked for them."""
-    told = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q")
+    arguments = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q")
     paths = [*logs, str(SAMPLES / "coordinator")]
-    assert run(["timeline", *paths, *told, "-o", str(tmp_path / "local")]) == 0
+    assert run(["timeline", *paths, *arguments, "-o", str(tmp_path / "local")]) == 0
     monkeypatch.setattr(spark_listing, "_SHARE_BYTES", 100)
     read = Audit.transactional_ids
 
@@ -171,9 +186,9 @@ def test_timelines_of_all_ids_have_their_transactional_ids(spark_session, logs, 
         return read(self, wanted)
 
     monkeypatch.setattr(Audit, "transactional_ids", some)
-    assert run(["timeline", *paths, *told, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
+    assert run(["timeline", *paths, *arguments, "--engine", "spark", "-o", str(tmp_path / "spark")]) == 0
     url = f"{(tmp_path / 'url').as_uri()}/run_id=one"
-    assert run(["timeline", *paths, *told, "--engine", "spark", "-o", url]) == 0
+    assert run(["timeline", *paths, *arguments, "--engine", "spark", "-o", url]) == 0
     for table in ("timelines", "producers"):
         ours = rows((tmp_path / "local" / table).glob("*.parquet"))
         assert rows((tmp_path / "spark" / table).glob("*.parquet")) == ours, table

@@ -1,4 +1,4 @@
-"""Logs of real brokers and the samples: both engines tell the same of them, to the byte."""
+"""Logs of real brokers and the samples: both engines report the same, to the byte."""
 
 from pathlib import Path
 
@@ -68,15 +68,15 @@ def test_a_directory_with_its_brokers_logs(local, spark):
 @pytest.mark.xdist_group("spark")
 def test_samples_with_every_kind_of_finding(local, spark):
     # side files, snapshots, the coordinator's log, blocks of producer ids, malformed records: each check's own state
-    told = set()
+    reported = set()
     for name in SAMPLES:
         options = {"depth": Depth.RECORDS, "chunk_bytes": 500}
         if name == "producer-ids":
             options["blocks"] = str(ROOT / "samples/producer-ids/blocks.jsonl")
         ours = local.scan(ROOT / "samples" / name, **options)
         assert spark.scan(ROOT / "samples" / name, **options) == ours
-        told |= {finding.code for finding in ours.findings}
+        reported |= {finding.code for finding in ours.findings}
     families = {code[:3] for code in CHECKS}
     # replicas are held against each other by kaudit diff
-    assert {code[:3] for code in told} == families - {"KA6"}
-    assert len(told) > 35
+    assert {code[:3] for code in reported} == families - {"KA6"}
+    assert len(reported) > 35

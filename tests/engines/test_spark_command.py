@@ -1,4 +1,4 @@
-"""--engine spark, --master, spark-submit's file, the bundle, Java: what can be told without a cluster."""
+"""--engine spark, --master, spark-submit's file, the bundle, Java: what can be checked without a cluster."""
 
 import io
 import os

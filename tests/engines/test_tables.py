@@ -71,15 +71,17 @@ def test_tables_and_their_manifest(logs, tmp_path, engine_name, local, command):
     manifest = json.loads((tmp_path / "result" / "manifest.json").read_text())
     assert manifest["rows"] == {name: len(rows) for name, rows in tables.items()}
     assert set(tables) == set(SCAN_TABLES) - {"blocks", "comparisons", "batches", "digests"}
-    told = local.timeline(logs)
-    assert [row["fingerprint"] for row in tables["findings"]] == [found.fingerprint for found in told.scan.findings]
-    summary = told.scan.summary.to_dict()
+    histories = local.timeline(logs)
+    assert [row["fingerprint"] for row in tables["findings"]] == [
+        found.fingerprint for found in histories.scan.findings
+    ]
+    summary = histories.scan.summary.to_dict()
     assert {name: manifest["summary"][name] for name in summary if name != "statuses"} == {
         name: value for name, value in summary.items() if name != "statuses"
     }
-    assert manifest["summary"]["statuses"] == {"known": 0, "new": len(told.scan.findings), "suppressed": 0}
-    assert len(tables["producers"]) == len(told.timelines)
-    assert len(tables["timelines"]) == sum(len(timeline.entries) for timeline in told.timelines)
+    assert manifest["summary"]["statuses"] == {"known": 0, "new": len(histories.scan.findings), "suppressed": 0}
+    assert len(tables["producers"]) == len(histories.timelines)
+    assert len(tables["timelines"]) == sum(len(timeline.entries) for timeline in histories.timelines)
     assert {row["status"] for row in tables["segments"]} == {"read"}
     assert sum(row["batches"] for row in tables["producers"]) == sum(
         row["batches"] for row in tables["timelines"] if row["kind"] == "run"
@@ -163,7 +165,7 @@ def fails(history, findings, newest):
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-def test_a_job_that_fails_is_told_in_one_line(spark_session, tmp_path):
+def test_a_job_that_fails_is_reported_in_one_line(spark_session, tmp_path):
     options = ScanOptions([str(gap(tmp_path / "orders-0"))])
     with (
         spark.record(options, SilentProgress()) as recording,

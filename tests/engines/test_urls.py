@@ -26,7 +26,7 @@ def test_a_file_url_is_a_path(local, tmp_path):
         local.scan("file://host/data")
 
 
-def test_webhdfs_tells_what_the_disk_tells(engine, store):
+def test_webhdfs_gives_what_the_disk_gives(engine, store):
     healthy(store.root / "logs" / "orders-0")
     duplicates(store.root / "logs" / "orders-1")
     (store.root / "logs" / "log-start-offset-checkpoint").write_text("0\n1\norders 1 3\n")
@@ -48,15 +48,15 @@ def test_remote_files_are_read_in_ranges(local, store):
     assert max(reads) <= whole
 
 
-def test_an_unreadable_segment_is_told_and_the_rest_audited(engine, store):
+def test_an_unreadable_segment_is_reported_and_the_rest_audited(engine, store):
     gap(store.root / "orders-0")
     healthy(store.root / "orders-1")
     duplicates(store.root / "orders-2")
     broken = sorted((store.root / "orders-1").glob("*.log"))[1]
     store.broken.add(broken.name)
     result = engine.scan(store.url, chunk_bytes=500)
-    told = [item for item in result.not_audited if item.unreadable]
-    assert [(item.path, item.reason) for item in told] == [
+    unreadable = [item for item in result.not_audited if item.unreadable]
+    assert [(item.path, item.reason) for item in unreadable] == [
         (f"{store.url}/orders-1/{broken.name}", "WebHDFS answered 500 Internal Server Error")
     ]
     assert result.incomplete
@@ -101,14 +101,14 @@ def test_a_layout_names_topic_partition_and_replica(engine, tmp_path):
     assert [finding.replica for finding in result.findings] == ["ams", "fra"]
 
 
-def test_replicas_are_told_apart_without_a_layout(engine, tmp_path):
+def test_replicas_are_distinguished_without_a_layout(engine, tmp_path):
     for broker in (1, 2):
         gap(tmp_path / f"broker={broker}" / "orders-0")
     assert [part.replica for part in engine.scan(tmp_path).partitions] == ["broker=1", "broker=2"]
 
 
 @pytest.mark.parametrize(
-    ("pattern", "told"),
+    ("pattern", "message"),
     [
         ("{topic}", "has no {partition}"),
         ("{topic}-{partition}-{topic}", "given twice"),
@@ -116,8 +116,8 @@ def test_replicas_are_told_apart_without_a_layout(engine, tmp_path):
         ("{topic/p{partition}", "brace"),
     ],
 )
-def test_a_layout_that_cannot_be_is_usage(local, tmp_path, pattern, told):
-    with pytest.raises(UsageError, match=told):
+def test_a_layout_that_cannot_be_is_usage(local, tmp_path, pattern, message):
+    with pytest.raises(UsageError, match=message):
         local.scan(tmp_path, layout=pattern)
 
 

@@ -125,12 +125,12 @@ def test_replicas_and_fingerprints_are_compared_as_by_the_local_engine(session, 
             (tmp_path / "made" / f"{name}-{number}" / "orders-0").rename(tmp_path / name / f"orders-{number}")
     replicas = [str(tmp_path / name) for name in ("b1", "b2")]
     for arguments in (replicas, ["--fingerprint", replicas[0]]):
-        told = {}
+        outputs = {}
         for engine in ("local", "spark"):
             code = run(["diff", "--engine", engine, "--reproducible", "--output-format", "json", *arguments])
-            told[engine] = code, capsys.readouterr().out
-        assert told["spark"] == told["local"]
-        document = json.loads(told["spark"][1])
+            outputs[engine] = code, capsys.readouterr().out
+        assert outputs["spark"] == outputs["local"]
+        document = json.loads(outputs["spark"][1])
         assert [entry["partition"] for entry in document["partitions"]] == [0, 1, 2]
     assert "kaudit: compare partitions" in session.jobs
 

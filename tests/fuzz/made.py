@@ -22,7 +22,7 @@ _TOPICS = ("orders-0", "orders-1", "__transaction_state-0", "__consumer_offsets-
 
 
 def _number(random: Random, bits: int, usual: int) -> int:
-    """Mostly what is usual, else a telling number, in so many bits."""
+    """Mostly what is usual, else an interesting number, in so many bits."""
     number = usual if random.randrange(4) else random.choice(NUMBERS) + random.choice((0, 0, 0, -1, 1))
     return (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 

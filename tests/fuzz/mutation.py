@@ -9,7 +9,7 @@ BEYOND = (*NUMBERS, 2**63, 2**64, -(2**63) - 1, 10**30, -(10**30))
 ODD: tuple[object, ...] = (None, True, False, -0.0, 1.5, 1e400, "", "text", "7", [], [1], {}, {"a": 1}, *BEYOND)
 """Values of every type of JSON."""
 _HOSTILE_TEXTS = ("a\0b\x1b[31m", "\ud800", "]]>", "x" * 5000)
-_TELLING = (0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF)
+_INTERESTING = (0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF)
 _LENGTHS = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFE)
 _MAX_CHANGES = 6
 _MAX_PIECE = 64
@@ -50,7 +50,7 @@ def _flip(random: Random, data: bytearray, _seeds: Sequence[bytes]) -> None:
 
 def _set(random: Random, data: bytearray, _seeds: Sequence[bytes]) -> None:
     if data:
-        data[_at(random, data)] = random.choice(_TELLING)
+        data[_at(random, data)] = random.choice(_INTERESTING)
 
 
 def _set_length(random: Random, data: bytearray, _seeds: Sequence[bytes]) -> None:

@@ -199,7 +199,7 @@ def _printed_records(data: bytes) -> None:
 def _segment(data: bytes) -> None:
     """Every byte of a segment is in one batch or one damage, and the window it is read through changes no batch.
 
-    A hole of zeros is told from its first zero on: the batch it begins in lies before it.
+    A hole of zeros is reported from its first zero on: the batch it begins in lies before it.
     """
     sound = []
     for window in (4 << 20, 512):

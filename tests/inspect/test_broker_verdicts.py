@@ -42,8 +42,8 @@ def test_segments(evidence, label):
         assert deleted == 0
         return
     assert int(sizes[row["segment"]]) == row["position"]
-    told = re.search(r"deletes (\d+) later", row["broker"])
-    assert (int(told[1]) if told else 0) == deleted
+    deletion = re.search(r"deletes (\d+) later", row["broker"])
+    assert (int(deletion[1]) if deletion else 0) == deleted
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from tests.logs import Log, data
 
 
 def same_rows(kaudit, target, *arguments):  # noqa: F811
-    told = kaudit("inspect", *arguments, "--output-format", "jsonl")
+    jsonl = kaudit("inspect", *arguments, "--output-format", "jsonl")
     outcome = kaudit("inspect", *arguments, "--output-format", "parquet", "-o", target)
     assert (outcome.code, outcome.out) == (0, ""), outcome.err
     expected: dict[str, Any] = {}
-    for line in told.out.splitlines():
+    for line in jsonl.out.splitlines():
         row = json.loads(line)
         expected.setdefault(row.pop("row"), []).append(row)
     manifest = json.loads((target / "manifest.json").read_text())

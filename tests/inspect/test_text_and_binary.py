@@ -64,7 +64,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def parts(text: Path, root: Path):
-    """(file, the text's rows of it, the file's own rows) of each file under `root` a text tells of."""
+    """(file, the text's rows of it, the file's own rows) of each file under `root` that a text names."""
     with text.open("rb") as lines:
         names = [row.path for row in read_dump(lines) if isinstance(row, DumpFile)]
     by_file = defaultdict(list)

@@ -40,9 +40,9 @@ class Cluster(Broker):
         )  # fmt: skip
 
     @property
-    def told(self) -> dict[str, object]:
+    def recorded_config(self) -> dict[str, object]:
         """What decides about answers: not how soon a leader is replaced."""
-        return {name: value for name, value in super().told.items() if name not in QUICK_CHANGES}
+        return {name: value for name, value in super().recorded_config.items() if name not in QUICK_CHANGES}
 
     def start_replicas(self) -> None:
         """Start every replica, side by side."""

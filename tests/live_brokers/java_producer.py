@@ -1,4 +1,4 @@
-"""A Java producer of any release as a child process, which does what it is told line by line."""
+"""A Java producer of any release as a child process, which carries out commands line by line."""
 
 import queue
 import subprocess

@@ -37,7 +37,7 @@ QUICK = {
     "group.initial.rebalance.delay.ms": 0,
 }
 """What a scenario waits for should happen soon."""
-TOLD = (
+RECORDED = (
     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
     "log.flush.start.offset.checkpoint.interval.ms",
 )
@@ -194,10 +194,10 @@ class Broker:
         return Jvm(command, self.home / "broker.out")
 
     @property
-    def told(self) -> dict[str, object]:
-        """What a recording tells of the broker's configuration."""
+    def recorded_config(self) -> dict[str, object]:
+        """What a recording states of the broker's configuration."""
         mode = {"process.roles": "broker,controller"} if self.kraft else {"zookeeper.connect": "127.0.0.1"}
-        return {**mode, **{name: QUICK[name] for name in TOLD}, **self.config}
+        return {**mode, **{name: QUICK[name] for name in RECORDED}, **self.config}
 
     def start(self) -> None:
         """Start the broker and wait until it answers. Raises BrokenStartError where it does not."""

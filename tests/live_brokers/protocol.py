@@ -136,7 +136,7 @@ class Led(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What a fetch tells of a partition besides its records."""
+    """What a fetch returns of a partition besides its records."""
 
     error: int
     high_watermark: int
@@ -300,7 +300,7 @@ class Connection:
         return brokers, partitions
 
     def elect_preferred(self, version: int, topic: str, partition: int) -> None:
-        """Ask for the election of a partition's first replica, version 0 or 1; metadata tell when it leads."""
+        """Ask for the election of a partition's first replica, version 0 or 1; metadata show when it leads."""
         kind = b"\0" if version else b""
         body = kind + struct.pack(">i", 1) + string(topic) + struct.pack(">iii", 1, partition, 10_000)
         self.ask(ELECT_LEADERS, version, body)

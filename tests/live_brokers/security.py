@@ -1,4 +1,4 @@
-"""A broker's listeners with TLS and passwords: certificates made by keytool, users, and what a client must be told."""
+"""A broker's listeners with TLS and passwords: certificates made by keytool, users, and a client's configuration."""
 
 import subprocess
 from dataclasses import dataclass

@@ -47,7 +47,7 @@ def test_known_findings_are_marked_with_their_reason_and_no_longer_the_worst():
     [
         {"replica": "2", "log_dir": "/elsewhere"},
         {"file": "orders-3/00000000000000000400.log", "segment": "orders-3/00000000000000000400.log", "position": 0},
-        {"message": "told in other words"},
+        {"message": "put in other words"},
         {"evidence": {}, "explanations": (), "next": ()},
     ],
     ids=["another replica", "after a roll", "another message", "less evidence"],
@@ -200,7 +200,7 @@ def test_an_entry_says_where_its_finding_was(changes, summary):
         ("%expires%", "entry 1: 'expires': soon is not a date"),
     ],
 )
-def test_mistakes_in_the_file_are_told_with_their_place(text, message):
+def test_mistakes_in_the_file_are_reported_with_their_place(text, message):
     if text.startswith("%"):
         name = text.strip("%")
         entry: dict[str, Any] = {

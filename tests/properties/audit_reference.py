@@ -255,7 +255,7 @@ class Reference:
                 observe("sequence/behind-window" if behind else "sequence/inside")
 
     def _follow(self, producer_id: int, placed: Placed, epoch: int) -> None:
-        """Tell what was observed of this producer which batch came next, and whether times go back after a restart."""
+        """Record in what was observed of this producer which batch came next, and whether times go back after a restart."""
         for found in self._unfollowed.pop(producer_id, []):
             found.following = (placed.offset, epoch)
         if producer_id in self._restarted:

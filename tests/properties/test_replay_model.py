@@ -103,7 +103,7 @@ class Diary:
                 if (batch["from"], batch["to"]) == (first, last):
                     if batch["last"] >= end and self.is_1_0():
                         return "rejected", 7
-                    return "duplicate", self._told_offset(batch)
+                    return "duplicate", self._answered_offset(batch)
         if heard and epoch < known:
             return "rejected", 47
         error = self._sequence_error(heard, known, epoch, first, last, batches)
@@ -122,7 +122,7 @@ class Diary:
     def is_1_0(self):
         return (1, 0, 0) <= self.version < (1, 0, 2)
 
-    def _told_offset(self, batch):
+    def _answered_offset(self, batch):
         wrapped = batch["from"] > batch["to"]
         return batch["base"] + WRAP if wrapped and self.version < (2, 1, 1) else batch["base"]
 

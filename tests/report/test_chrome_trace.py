@@ -64,7 +64,7 @@ def assert_nested(slices):
         open_until.append(end)
 
 
-def told(capsys, log, form):
+def timeline_output(capsys, log, form):
     run(["timeline", str(log), "--exit-zero", "-q", "--output-format", form])
     return capsys.readouterr().out
 
@@ -100,13 +100,13 @@ def assert_the_same(trace, document):
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_a_samples_trace_has_what_its_timeline_has(capsys, sample):
     log = f"samples/{sample}"
-    assert_the_same(told(capsys, log, "chrome-trace"), json.loads(told(capsys, log, "json")))
+    assert_the_same(timeline_output(capsys, log, "chrome-trace"), json.loads(timeline_output(capsys, log, "json")))
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
 def test_a_recorded_logs_trace_has_what_its_timeline_has(capsys, evidence, capture):
     log = evidence.capture(capture)
-    assert_the_same(told(capsys, log, "chrome-trace"), json.loads(told(capsys, log, "json")))
+    assert_the_same(timeline_output(capsys, log, "chrome-trace"), json.loads(timeline_output(capsys, log, "json")))
 
 
 def test_runs_and_markers_are_where_their_timestamps_are():
@@ -121,11 +121,11 @@ def test_runs_and_markers_are_where_their_timestamps_are():
 
 @pytest.mark.parametrize("timestamp", [-1, -5, 2**62, 2**53])
 def test_batches_without_a_usable_time_stand_behind_those_before(timestamp):
-    told = results.timeline_result([])
+    result = results.timeline_result([])
     entries = [results.run(offset, offset + 9, offset, offset + 9, 1000 * offset) for offset in range(0, 50, 10)]
     entries[2] |= {"min_timestamp": timestamp, "max_timestamp": timestamp}
-    timeline = replace(told.timelines[0], entries=entries)
-    events = events_of(timeline_text("chrome-trace", TimelineResult(told.scan, [timeline]), RenderOptions()))
+    timeline = replace(result.timelines[0], entries=entries)
+    events = events_of(timeline_text("chrome-trace", TimelineResult(result.scan, [timeline]), RenderOptions()))
     runs = [event for event in events if event.get("cat") == "run"]
     assert [event["args"]["first_offset"] for event in sorted(runs, key=lambda event: event["ts"])] == [
         0,
@@ -135,15 +135,15 @@ def test_batches_without_a_usable_time_stand_behind_those_before(timestamp):
         40,
     ]
     timeline = replace(timeline, entries=[{**entry, "min_timestamp": -1, "max_timestamp": -1} for entry in entries])
-    events = events_of(timeline_text("chrome-trace", TimelineResult(told.scan, [timeline]), RenderOptions()))
+    events = events_of(timeline_text("chrome-trace", TimelineResult(result.scan, [timeline]), RenderOptions()))
     assert [event["ts"] for event in events if event.get("cat") == "run"] == [0, 1, 2, 3, 4]
 
 
 def test_numbers_that_browsers_round_are_text():
-    told = results.timeline_result([])
+    result = results.timeline_result([])
     large = 2**53 + 1
-    timeline = replace(told.timelines[0], entries=[results.run(large, large + 1, 0, 1, 0)], producer_id=large)
-    events = events_of(timeline_text("chrome-trace", TimelineResult(told.scan, [timeline]), RenderOptions()))
+    timeline = replace(result.timelines[0], entries=[results.run(large, large + 1, 0, 1, 0)], producer_id=large)
+    events = events_of(timeline_text("chrome-trace", TimelineResult(result.scan, [timeline]), RenderOptions()))
     [run_event] = [event for event in events if event.get("cat") == "run"]
     assert run_event["args"]["first_offset"] == str(large)
     assert f"producer {large} epoch 0" in [event["args"].get("name") for event in events]

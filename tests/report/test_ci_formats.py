@@ -104,7 +104,7 @@ def test_sarif_lists_every_check_with_help_and_says_which_were_off():
     assert all(len(rule["properties"]["tags"]) <= 20 for rule in rules)
 
 
-def test_sarif_tells_places_in_bytes_and_in_names():
+def test_sarif_gives_places_in_bytes_and_in_names():
     entry = read_sarif(results.scan_result(results.old_duplicate()))["results"][0]
     place = entry["locations"][0]
     assert place["physicalLocation"]["artifactLocation"] == {
@@ -129,7 +129,7 @@ def test_sarif_tells_places_in_bytes_and_in_names():
         ("/data", "elsewhere/0.log", None),
     ],
 )
-def test_sarif_paths_are_relative_to_a_place_that_is_told(log_dir, file, base):
+def test_sarif_paths_are_relative_to_a_stated_place(log_dir, file, base):
     run = read_sarif(results.scan_result(results.old_duplicate(log_dir=log_dir, file=file)))
     assert run["originalUriBaseIds"].get("INPUT_1") == base
     assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == file
@@ -258,7 +258,7 @@ def test_incomplete_is_said_in_every_format():
     run = read_sarif(result)
     assert run["invocations"][0]["executionSuccessful"] is False
     assert any(
-        "Permission denied" in told["message"]["text"] for told in run["invocations"][0]["toolExecutionNotifications"]
+        "Permission denied" in note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]
     )
     assert read_junit(result).errors == 2
     assert "::warning title=kaudit%3A incomplete audit::" in scan_text("github", result, RenderOptions())
@@ -302,7 +302,7 @@ def test_junit_says_which_checks_were_not_asked_for():
     assert case.result[0].message.split(", ") == [code for code in CHECKS if code != "KA102"]
 
 
-def test_junit_tells_replicas_apart():
+def test_junit_distinguishes_replicas():
     part = results.scan_result().partitions[0]
     result = results.scan_result(results.old_duplicate(), partitions=[part, replace(part, replica="2")])
     cases = [(case.classname, case.name) for suite in read_junit(result) if suite.name == "orders" for case in suite]
@@ -361,7 +361,7 @@ def test_markdown_is_a_table_whatever_the_topic_is_called():
     assert "&lt;b&gt;\\|x\\|&lt;/b&gt; &#64;you \\[l\\](http://e)" in row
 
 
-def test_people_are_told_of_accepted_findings_by_number_only():
+def test_people_are_shown_only_the_number_of_accepted_findings():
     for name in ("table", "concise", "github", "markdown"):
         text = scan_text(name, accepted(), RenderOptions())
         assert "KA106" in text, name
@@ -390,7 +390,7 @@ def test_a_limit_is_never_silent(monkeypatch, name, module, limit):
 
 
 @pytest.mark.parametrize("name", [*NEW, "table", "concise"])
-def test_findings_left_out_of_the_result_are_told(name):
+def test_findings_left_out_of_the_result_are_counted(name):
     whole = results.scan_result(results.old_duplicate())
     text = scan_text(name, replace(whole, summary=replace(whole.summary, omitted=7)), RenderOptions())
     assert "7 more findings, not listed here" in text

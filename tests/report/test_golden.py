@@ -88,7 +88,7 @@ def test_producers(width, golden):
 
 @pytest.mark.parametrize("width", [80, 140, None])
 def test_producers_summary(width, golden):
-    summary = results.producers_result(listed=0, producers=())
+    summary = results.producers_result(listed=0, producers=(), expired=())
     assert producers_text("table", summary, RenderOptions(Console(width=width))) == golden
 
 

@@ -102,8 +102,8 @@ def test_sarif_messages_and_names_are_harmless_also_once_decoded():
     run = json.loads(scan_text("sarif", results.hostile(), RenderOptions()))["runs"][0]
     for entry in run["results"]:
         raw = ("properties",)  # what programs compare stays exact
-        told = {key: value for key, value in entry.items() if key not in raw}
-        assert all(text.isprintable() for text in _everything_in(told))
+        shown = {key: value for key, value in entry.items() if key not in raw}
+        assert all(text.isprintable() for text in _everything_in(shown))
     assert run["results"][0]["properties"]["topic"] == results.HOSTILE
     assert all(text.isprintable() for text in _everything_in(run["invocations"]))
 
@@ -124,14 +124,14 @@ def test_markdown_has_no_html_and_keeps_its_lines():
 @pytest.mark.parametrize("name", TEXTS)
 @given(text=st.text(min_size=1))
 @settings(max_examples=25, deadline=None)
-def test_any_topic_can_be_told_in_every_format(name, text):
+def test_any_topic_can_be_written_in_every_format(name, text):
     finding = results.old_duplicate(topic=text, message=text, file=f"{text}/0.log", log_dir=text)
-    told = scan_text(name, results.scan_result(finding, inputs=[text]), RenderOptions())
-    assert all(char == "\n" or char.isprintable() for char in told)
+    report = scan_text(name, results.scan_result(finding, inputs=[text]), RenderOptions())
+    assert all(char == "\n" or char.isprintable() for char in report)
     if name in ("sarif", "sarif-github", "gitlab", "json"):
-        json.loads(told)
+        json.loads(report)
     if name == "junit":
-        assert junitparser.JUnitXml.fromstring(told.encode()).failures == 1
+        assert junitparser.JUnitXml.fromstring(report.encode()).failures == 1
 
 
 @given(st.text())

@@ -266,7 +266,7 @@ def _compare_times(truth: LogTruth, log) -> None:
 
 
 def _compare_payloads(truth: LogTruth, log) -> None:
-    """Compare what producers handed over, which no sequence tells."""
+    """Compare what producers handed over, which no sequence shows."""
     copied: set[int] = set()
     written: set[tuple[str, tuple[int, ...]]] = set()
     writers: dict[tuple[str, int], set[int | None]] = {}

@@ -59,8 +59,8 @@ def test_every_producer_behind_the_proxy_reported_success(retries):
 
 @pytest.mark.parametrize("topic", ["acks1", "acks0", "all-idem", "acks1-unclean", "all-idem-unclean"])
 def test_the_same_topics_lose_acknowledged_records(topic, failover, evidence):
-    told = json.loads((evidence.capture("failover-acks1") / "truth.json").read_text())[topic]
-    recorded = told["lost_acked_count"]
+    truth = json.loads((evidence.capture("failover-acks1") / "truth.json").read_text())[topic]
+    recorded = truth["lost_acked_count"]
     assert kinds(failover, topic)["losses"] is (recorded > 0)
 
 
@@ -68,9 +68,11 @@ def test_the_epoch_step_is_the_only_trace_of_what_acks_all_lost(failover, eviden
     write_run(tmp_path / "run", failover.simulation, failover)
     model = kaudit.scan([tmp_path / "run" / "broker-1"], topics=["all-idem-unclean"])
     real = kaudit.scan([evidence.capture("failover-acks1") / "B3-recovered" / "b1"], topics=["all-idem-unclean"])
-    told = {(finding.code, finding.severity, finding.producer_epoch) for finding in model.findings}
+    simulated = {(finding.code, finding.severity, finding.producer_epoch) for finding in model.findings}
     recorded = {(finding.code, finding.severity, finding.producer_epoch) for finding in real.findings}
-    assert {row for row in told if row[0].startswith("KA2")} == {row for row in recorded if row[0].startswith("KA2")}
+    assert {row for row in simulated if row[0].startswith("KA2")} == {
+        row for row in recorded if row[0].startswith("KA2")
+    }
     # the new epoch begins where the new leader's does
     (step,) = [finding for finding in model.findings if finding.code == "KA206"]
     log = failover.simulation.cluster.partitions["all-idem-unclean", 0].logs[1]
@@ -83,8 +85,8 @@ def test_kaudit_finds_the_same_in_model_and_capture(topic, retries, evidence, tm
     model = kaudit.scan([tmp_path / "run"], topics=[topic]).findings
     real = kaudit.scan([evidence.capture("retry-dup") / "logdirs"], topics=[RECORDED[topic]]).findings
     bad = ("error", "warning")
-    told = {finding.code for finding in model if finding.severity.value in bad}
+    simulated = {finding.code for finding in model if finding.severity.value in bad}
     recorded = {finding.code for finding in real if finding.severity.value in bad}
     # KA703 keeps silent where first copies are out of order as well: two writers would look the same.
-    assert told | {"KA703"} == recorded | {"KA703"}
-    assert told <= recorded
+    assert simulated | {"KA703"} == recorded | {"KA703"}
+    assert simulated <= recorded

@@ -208,10 +208,10 @@ def test_the_truth_counts_what_the_logs_hold(first):
                 if stored.sent is not None and stored.base_offset not in offsets[id(stored.sent)]
             }
             counts["out_of_order"] += len(late)
-            told = set()
+            reported = set()
             for outcome in truth.outcomes[key]:
                 batch, count = outcome.batch, outcome.batch.record_count
-                told |= {(batch.payload.producer, batch.payload.session, number) for number in outcome.out_of_order}
+                reported |= {(batch.payload.producer, batch.payload.session, number) for number in outcome.out_of_order}
                 assert outcome.copies == offsets[id(batch)]
                 lost = {offset for one, offset in elsewhere if one == id(batch)}
                 assert {offset for found in outcome.elsewhere.values() for offset in found} == lost
@@ -231,6 +231,6 @@ def test_the_truth_counts_what_the_logs_hold(first):
                 counts["acknowledged_but_lost"] += count * (acknowledged and not outcome.copies)
                 counts["written_but_not_acknowledged"] += count * (bool(outcome.copies) and not acknowledged)
                 counts["duplicate_copies"] += count * max(len(outcome.copies) - 1, 0)
-            assert told == late
+            assert reported == late
         summary = truth.summary()
         assert {name: summary[name] for name in counts} == counts, seed

@@ -62,7 +62,7 @@ def relation_of(mine, reference) -> str:
 
 @quick
 @given(st.integers(0, 10**6))
-def test_replicas_of_any_moment_are_told_apart_as_they_are(tmp_path_factory, seed):
+def test_replicas_of_any_moment_are_compared_as_they_are(tmp_path_factory, seed):
     caught(seed, tmp_path_factory.mktemp("caught"))
 
 

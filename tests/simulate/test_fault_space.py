@@ -95,8 +95,8 @@ def test_what_is_not_required_is_there_half_of_the_time(drawn):
     for name in ("silent", "behind", "times", "api"):
         share = sum(name in table for table in losses) / len(losses)
         assert 0.42 < share < 0.58, name
-    told = values(losses, "silent")
-    assert 0.4 < sum(told) / len(told) < 0.6
+    silent = values(losses, "silent")
+    assert 0.4 < sum(silent) / len(silent) < 0.6
     assert all("request" in table for table in losses)
 
 

@@ -241,8 +241,8 @@ def test_a_run_says_what_it_was_made_of(tmp_path):
         "log_start_offset": 0, "log_end_offset": 9, "high_watermark": 9, "leader_epochs": [[0, 0]],
     }  # fmt: skip
     assert [(entry["leader"], entry["at"]) for entry in orders["elections"]] == [(1, base)]
-    told = [(entry["first_number"], entry["last_number"], entry["told"]) for entry in truth["transactions"][:3]]
-    assert told == [(0, 1, "committed"), (2, 3, "aborted"), (4, 5, "committed")]
+    reported = [(entry["first_number"], entry["last_number"], entry["reported"]) for entry in truth["transactions"][:3]]
+    assert reported == [(0, 1, "committed"), (2, 3, "aborted"), (4, 5, "committed")]
     assert [(entry["outcome"], entry["by_timeout"]) for entry in truth["transactions"][3:]] == [
         ("committed", False), ("aborted", False), ("committed", False),
     ]  # fmt: skip

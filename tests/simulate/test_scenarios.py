@@ -93,7 +93,7 @@ def test_acks1_loses_what_only_the_dead_leader_had(tmp_path):
     assert findings(truth, tmp_path / "run") == []
 
 
-def test_an_unclean_election_loses_what_acks_all_acknowledged_and_the_epoch_tells(tmp_path):
+def test_an_unclean_election_loses_what_acks_all_acknowledged_and_the_epoch_shows_it(tmp_path):
     truth = played("unclean-election")
     assert truth.summary()["acknowledged_but_lost"] == 8
     assert {found[:2] for found in findings(truth, tmp_path / "run")} == {("KA206", "warning")}
@@ -258,7 +258,7 @@ def test_a_client_of_2_0_begins_again_at_0_when_all_it_had_acknowledged_was_dele
     assert findings(truth, tmp_path / "run") == []
 
 
-def test_with_acks_0_the_closed_connection_tells_that_the_leader_moved(tmp_path):
+def test_with_acks_0_the_closed_connection_shows_that_the_leader_moved(tmp_path):
     truth = played("acks0-leader-moves")
     summary = truth.summary()
     assert summary["acknowledged"] == summary["sent"] == 20

@@ -70,7 +70,7 @@ class NoFaults:
 
 
 class ScriptedBroker:
-    """Answers the nth request of a kind by script, others with success; holds those it is told to hold."""
+    """Answers the nth request of a kind by script, others with success; keeps those of the types `hold` unanswered."""
 
     number = 1
     name = "broker 1"

@@ -44,7 +44,7 @@ REFUSALS = (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.UNKNOWN_PRODUCER
 ALARMS = (Severity.ERROR, Severity.WARNING)
 
 TRUE, CUT_OFF, OTHER_BUMP, INVENTED = "true", "cut off, but not lost", "another cause", "nothing"
-"""What is behind a finding. Of KA206, which is possible and not certain, also: a tail was cut off, but nobody had been told
+"""What is behind a finding. Of KA206, which is possible and not certain, also: a tail was cut off, but nobody had been answered
 that it was written, or it came back; or nothing was, and the client raised its epoch because a delivery had timed out,
 because a broker that still had all its batches refused one, or because of another partition."""
 

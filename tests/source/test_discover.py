@@ -115,7 +115,7 @@ def test_without_checkpoints_no_offset_is_known(tmp_path):
     assert not one.checkpoints
 
 
-def test_replicas_are_named_by_what_tells_their_log_directories_apart(tmp_path):
+def test_replicas_are_named_by_what_distinguishes_their_log_directories(tmp_path):
     for place in ("east/b1/data", "west/b1/data", "west/b2/data"):
         partition(tmp_path / place / "orders-0")
     assert [entry.replica for entry in found(tmp_path).partitions] == ["east/b1/data", "west/b1/data", "west/b2/data"]
@@ -296,7 +296,7 @@ def test_opening_a_segment_that_is_gone_says_where_the_log_begins_now(tmp_path):
         open_segment(second)
 
 
-def test_an_input_that_cannot_be_read_is_told(tmp_path):
+def test_an_input_that_cannot_be_read_is_reported(tmp_path):
     ring, plug = tmp_path / "ring", tmp_path / "plug"
     ring.symlink_to(ring)
     with socket.socket(socket.AF_UNIX) as bound:
@@ -309,7 +309,7 @@ def test_an_input_that_cannot_be_read_is_told(tmp_path):
         found(tmp_path / ("x" * 300))
 
 
-def test_a_directory_of_more_entries_than_kaudit_holds_is_told(tmp_path, monkeypatch):
+def test_a_directory_of_more_entries_than_kaudit_holds_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr("kaudit.source.local.DIRECTORY_ENTRIES", 2)
     directory = partition(tmp_path / "orders-0")
     assert names(found(tmp_path)) == ["orders-0"]
@@ -330,7 +330,7 @@ def test_a_directory_of_more_entries_than_kaudit_holds_is_told(tmp_path, monkeyp
         ("part-0", b"[" + bytes(99), "a JSON dump of records"),
     ],
 )
-def test_dumps_of_records_are_told_unless_they_lie_beside_a_log(tmp_path, name, prefix, kind):
+def test_dumps_of_records_are_reported_unless_they_lie_beside_a_log(tmp_path, name, prefix, kind):
     place = tmp_path / "dumps" / name
     place.parent.mkdir()
     place.write_bytes(prefix)
@@ -382,7 +382,7 @@ def test_snapshots_of_the_metadata_log_come_by_their_end_offsets(tmp_path):
     assert [file.base_offset for file in metadata_snapshots(found(directory).partitions[0])] == [4, 9]
 
 
-def test_schemes_that_kaudit_does_not_read_or_write_are_told_with_those_it_does():
+def test_schemes_that_kaudit_does_not_read_or_write_are_reported_with_those_it_does():
     read = "kaudit reads local paths, file://, hdfs://, webhdfs://, swebhdfs://, s3://, s3a://, kafka://"
     with pytest.raises(UrlError, match=f"ftp://host/x: {read}$"):
         filesystem(Uri.parse("ftp://host/x"))
@@ -429,7 +429,7 @@ def test_directories_of_one_parent_are_one_ensembles_unless_both_have_logs(tmp_p
     assert nearby(parent) == [[snapshots], [logs]]
 
 
-def test_directories_that_lie_too_deep_are_told(tmp_path):
+def test_directories_that_lie_too_deep_are_reported(tmp_path):
     deep = tmp_path.joinpath(*["d"] * DIRECTORY_DEPTH)
     partition(deep / "orders-0")
     layout = found(tmp_path)
@@ -454,7 +454,7 @@ def test_a_bootstrap_checkpoint_is_evidence_wherever_it_lies(tmp_path):
         assert found(given).evidence.has_bootstrap_checkpoint
 
 
-def test_a_meta_properties_that_cannot_be_read_is_told_and_is_nobodys(tmp_path):
+def test_a_meta_properties_that_cannot_be_read_is_reported_and_is_nobodys(tmp_path):
     partition(tmp_path / "b1" / "orders-0")
     for content, identity in (("broker.id=1\n", None), ("version=0\n", None), ("version=0\nbroker.id=1\n", 1)):
         (tmp_path / "b1" / "meta.properties").write_text(content)
@@ -464,7 +464,7 @@ def test_a_meta_properties_that_cannot_be_read_is_told_and_is_nobodys(tmp_path):
         assert bool(layout.skipped) is ("version" not in content)
 
 
-def test_a_directory_that_cannot_be_listed_is_told(tmp_path, monkeypatch):
+def test_a_directory_that_cannot_be_listed_is_reported(tmp_path, monkeypatch):
     partition(tmp_path / "orders-0")
     (tmp_path / "closed").mkdir()
     listed = os.scandir

@@ -186,7 +186,7 @@ def test_lines_without_a_header_are_a_segment_without_a_name(tmp_path):
     assert (segment.name, segment.base_offset) == ("lines.txt", 40)
 
 
-def test_side_files_are_no_segments_and_moved_partitions_are_told(tmp_path):
+def test_side_files_are_not_segments_and_moved_partitions_are_reported(tmp_path):
     moved = f"/data/orders-3.{'0' * 32}-delete"
     text = (
         dumping(f"{moved}/{NAME}")

@@ -109,7 +109,7 @@ def test_a_broken_and_an_empty_file_do_not_stop_the_others(data: Path):
     assert found.gaps == [(0x64, 0x79)]
 
 
-def test_a_damaged_transaction_is_told_with_file_and_position(data: Path):
+def test_a_damaged_transaction_is_reported_with_file_and_position(data: Path):
     path = data / "version-2" / "log.79"
     content = bytearray(path.read_bytes())
     # The write of block 4000-4999 starts at byte 1216 of this log.

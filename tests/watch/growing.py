@@ -17,7 +17,7 @@ from tests.logs import Batch
 
 
 def findings(result: ScanResult) -> dict[str, dict[str, object]]:
-    """What a scan or a watch found, in full, by what tells findings apart."""
+    """What a scan or a watch found, in full, by what distinguishes findings."""
     return {key_of(found): found.to_dict() for found in result.findings}
 
 

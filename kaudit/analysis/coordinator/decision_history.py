@@ -24,7 +24,7 @@ class Decision(Struct, frozen=True):
 
 class _Known(Struct):
     offset: int
-    value: TransactionValue | None
+    value: TransactionValue
 
 
 class DecisionHistory(Struct):
@@ -57,11 +57,12 @@ class DecisionHistory(Struct):
             self._whole = False
             self._latest.clear()
         self._next = offset + 1
+        if record.value is None:
+            self._latest.pop(record.transactional_id, None)
+            return
         before = self._latest.get(record.transactional_id)
         self._latest[record.transactional_id] = _Known(offset, record.value)
-        if record.value is None:
-            return
-        if before is not None and before.value is not None:
+        if before is not None:
             reason = why_illegal(before.value, record.value)
             if reason is not None:
                 found = IllegalTransition(
@@ -85,11 +86,7 @@ class DecisionHistory(Struct):
 
     def leave(self) -> None:
         """The partition has ended: its decisions count if none of its records was missing and all are carried out."""
-        pending = {
-            known.value.producer_id
-            for known in self._latest.values()
-            if known.value is not None and known.value.status in _PREPARED
-        }
+        pending = {known.value.producer_id for known in self._latest.values() if known.value.status in _PREPARED}
         if self._whole and self.complete:
             for producer_id, decisions in self._own.items():
                 # another replica of the partition says the same: one is enough

@@ -38,8 +38,8 @@ class Anchor(NamedTuple):
 class ClockOffset(Struct, frozen=True):
     """What to add to the times of a log to get times of the batches: between `lower_ms` and `upper_ms`, most likely `likely_ms`.
 
-    That is no skew at all, if most lines allow it; else the least they do, since a line is written right behind what it tells
-    of, and long before the next batch.
+    That is 0, if most lines allow it; else the least they do, since a line is written right after the event it
+    reports, and long before the next batch.
     `anchors` lines were compared, `agreeing` of them allow the interval. `zone_minutes` is how far east of UTC the log's
     local time is, None where the log states its zone or where several zones are possible.
     """

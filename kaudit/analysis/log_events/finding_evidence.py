@@ -131,7 +131,7 @@ _CAUSES: Mapping[str, Sequence[_Cause]] = {
     **dict.fromkeys(("repeated-across-sessions", "retry-duplicate", "reordered-retry"), (_RETRIED, _BUMPED)),
     "repeated-across-epochs": (_BUMPED, _REFUSED, _RETRIED),
 }
-"""By name of the check, what its findings' causes leave in the logs, the most telling first."""
+"""By name of the check, what its findings' causes leave in the logs, the most specific first."""
 
 
 class EventsOfLogs:

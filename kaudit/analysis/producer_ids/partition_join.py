@@ -74,7 +74,7 @@ class Joined(Struct, frozen=True):
             yield self._places[part.place], part.rows[row]
 
     def holds(self, producer_id: int) -> bool:
-        """Tell whether the id is in the logs."""
+        """Return whether the id is in the logs."""
         at = int(np.searchsorted(self.ids, producer_id))
         return at < len(self.ids) and int(self.ids[at]) == producer_id
 

@@ -23,6 +23,7 @@ from kaudit.analysis.scan.rows import Rows
 from kaudit.broker.producer_ids.allocation_rules import Step
 from kaudit.broker.producer_ids.coverage import Coverage
 from kaudit.model.batch_fields import NO_SEQUENCE, NO_TIMESTAMP
+from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.finding import Finding
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
@@ -199,6 +200,7 @@ def producers_result(  # noqa: PLR0913, PLR0917 - what was found out
 ) -> ProducersResult:
     """Put the result together; `omitted` ids were chosen and are only counted."""
     clusters = audit.histories.clusters
+    expired = _expired(audit)
     return ProducersResult(
         scan,
         listed,
@@ -210,11 +212,23 @@ def producers_result(  # noqa: PLR0913, PLR0917 - what was found out
             "ids": figures.summary(figures.steps, first_seen),
             "blocks": [block_summary(book) for book in clusters],
             "creators": [creator.to_dict() for creator in kinds],
+            "expired_transactional_ids": len(expired) + (0 if audit.options.producer_ids else audit.expired.omitted),
         },
         limit=query.limit,
         detailed=bool(audit.options.producer_ids),
         omitted=omitted,
+        expired=() if query.summary_only else expired,
     )
+
+
+def _expired(audit: Audit) -> list[ExpiredTransactionalId]:
+    """Return the transactional ids that have expired; where producer ids are asked for, those that had one of them."""
+    wanted = set(audit.options.producer_ids)
+    return [
+        entry
+        for entry in audit.expired.newest()
+        if not wanted or entry.producer_id in wanted or entry.next_producer_id in wanted
+    ]
 
 
 class _Listed(Struct, frozen=True):

@@ -24,7 +24,7 @@ class SortKey(Enum):
 
     @property
     def descends(self) -> bool:
-        """Tell whether the greatest comes first."""
+        """Return whether the greatest comes first."""
         return self not in (SortKey.ID, SortKey.FIRST)
 
 

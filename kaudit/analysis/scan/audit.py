@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kaudit.analysis.coordinator.expired_ids import ExpiredIds
 from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.analysis.producer_ids.allocation_evidence import allocation_evidence
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
@@ -141,6 +142,8 @@ class Audit:
         self._beyond: list[list[CheckpointBeyondLogEnd]] = []
         self.not_asked: list[str] = []
         """Why brokers could not be asked for the state of transactions."""
+        self.expired = ExpiredIds()
+        """The transactional ids that have, as `together` finds in __transaction_state."""
         self.state: StateUse | None = None
         """What was taken from a saved state, before that of the partitions is added."""
         self._logs: ComparedLogs | None = None
@@ -312,6 +315,7 @@ class Audit:
         wanted = {transaction.producer_id for part in parts for transaction in part.opened}
         if directories:
             reader, coordinator = self._read_coordinator(directories, wanted)
+            self.expired.add(reader.expired)
         else:
             reader, coordinator = CoordinatorReader(self.open_source), self._live_view(parts)
         now = self.options.now_ms if self.options.now_ms is not None else self._clock(parts)

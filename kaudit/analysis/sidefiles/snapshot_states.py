@@ -153,7 +153,7 @@ def _lost(stored: NDArray[Any], left: Rows, written_ms: int) -> list[int]:
 def unexplained(
     stored: NDArray[Any], last_offsets: NDArray[np.int64], timestamps: NDArray[np.int64], written_ms: int
 ) -> NDArray[np.bool_]:
-    """Tell which producers, missing from a snapshot, cannot have expired.
+    """Return for each producer missing from a snapshot whether it cannot have expired.
 
     Whoever expired did so at a sweep that drops everyone as old: not if an entry is kept that was older then, by its
     record's time, and has not changed since. Source: ProducerStateManager.removeExpiredProducers.

@@ -58,7 +58,7 @@ def replay(history: BlockHistory) -> list[Step]:
 
 
 def is_complete(steps: list[Step]) -> bool:
-    """Tell whether the history reaches back to block 0-999 and shows every block since, so that absence proves."""
+    """Return whether the history reaches back to block 0-999 and shows every block since, so that absence proves."""
     moves = [step.kind for step in steps if step.kind is not StepKind.NO_BLOCK]
     return bool(moves) and moves[0] is StepKind.FIRST and StepKind.UNSEEN not in moves
 
@@ -124,12 +124,12 @@ def _same_grant(last: BlockEntry, entry: BlockEntry) -> bool:
 
 
 def _rewound(last: BlockEntry, entry: BlockEntry) -> bool:
-    """Tell whether the znode's version went back, as after a restored backup: its blocks are granted once more."""
+    """Return whether the znode's version went back, as after a restored backup: its blocks are granted once more."""
     return last.version is not None and entry.version is not None and entry.version <= last.version
 
 
 def _directly_after(before: BlockEntry, entry: BlockEntry) -> bool:
-    """Tell whether nothing was written between the two: the znode's versions follow each other, or it is new."""
+    """Return whether nothing was written between the two: the znode's versions follow each other, or it is new."""
     return entry.version == 0 or (before.version is not None and entry.version == before.version + 1)
 
 

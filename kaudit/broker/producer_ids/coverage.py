@@ -59,7 +59,7 @@ class Coverage:
         return tuple(reversed(found))
 
     def contains(self, producer_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell for each id whether any grant holds it."""
+        """Return for each id whether any grant holds it."""
         if not self._ranges:
             return np.zeros(len(producer_ids), dtype=np.bool_)
         index = np.searchsorted(self._firsts, producer_ids, side="right") - 1

@@ -11,7 +11,7 @@ from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.repeats import RepeatedEpoch
 
 _SENT_AGAIN = (
-    "the client could not tell whether its requests in flight had been appended, raised its epoch and sent them again under "
+    "the client could not know whether its requests in flight had been appended, raised its epoch and sent them again under "
     "new sequences"
 )
 

@@ -186,7 +186,7 @@ def _acknowledged(mark: int | None, waiting: MissingRecords | None, *, below: bo
 
 
 def _lost_at_most(missing: MissingRecords | None, *, bounded: bool) -> int | None:
-    """Records that may have been acknowledged; all of them where the high watermark does not tell."""
+    """Records that may have been acknowledged; all of them where the high watermark does not bound it."""
     if missing is None:
         return None
     return missing.below_high_watermark + missing.without_producer_id if bounded else missing.records

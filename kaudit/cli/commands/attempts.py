@@ -42,7 +42,7 @@ def attempts(  # noqa: PLR0913 - typer reads the options off the signature
 ) -> None:
     """Write what producers tried as attempts that kaudit replay answers.
 
-    The batches of the segments are the accepted ones; server logs tell of refusals, restarts and elections between them.
+    The batches of the segments are the accepted ones; server logs report refusals, restarts and elections between them.
     """
     import msgspec
 

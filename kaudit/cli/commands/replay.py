@@ -104,7 +104,8 @@ def replay(  # noqa: PLR0913 - typer reads the options off the signature
         str, typer.Option(metavar="VERSION", help="Answer as this version, whatever the attempts name.")
     ] = "auto",
     explain: Annotated[
-        int | None, typer.Option("--explain", metavar="INDEX", help="Tell one attempt from before to after.")
+        int | None,
+        typer.Option("--explain", metavar="INDEX", help="Explain one attempt: state before, rule, state after."),
     ] = None,
     list_profiles: Annotated[
         bool, typer.Option("--list-profiles", help="What every broker version does differently.")

@@ -39,7 +39,7 @@ def match_entry(
     """Hold the lines of an entry against the patterns; None if none fits.
 
     `triggers` has the triggers of the lines that have any. The message is the first line. The exception of a stack trace
-    says why: where the message tells only that a request failed, the exception gives the class, and in any case the
+    says why: where the message says only that a request failed, the exception gives the class, and in any case the
     values that the message lacks.
     """
     matches = (

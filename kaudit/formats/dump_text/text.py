@@ -124,7 +124,7 @@ def _by_shape(lines: DumpLines, text: bytes, numbers: range | Int64Column) -> It
 
 
 def looks_like_dump(data: bytes) -> bool:
-    """Tell from its first lines whether a file is text of kafka-dump-log (a row or a `Dumping` header among 20)."""
+    """Return whether a file's first 20 lines have a row or a `Dumping` header of kafka-dump-log."""
     lines = data[:65536].split(b"\n", 20)[:20]
     return any(
         line.startswith((FILE_START, *OFFSET_STARTS)) or (line.startswith(ROW_STARTS) and learn(line) is not None)

@@ -27,7 +27,7 @@ class Account(Struct):
     lost: Counter[LogEventKind] = field(default_factory=Counter)
     """Refusals among offsets that a later leader does not have."""
     of_clients: int = 0
-    """Refusals that only clients' logs tell of, without a sequence."""
+    """Refusals that only clients' logs report, without a sequence."""
     other_partitions: set[str] = field(default_factory=set)
     """Partitions that the logs speak of and that are not read: no input holds them, or they were not asked for."""
     unplaced_restarts: int = 0

@@ -70,7 +70,7 @@ class PartitionLines:
         self._account = around.account
         self._homes = {log.home: log for log in logs}
         self._leader: BrokerLog | None = logs[0] if len(logs) == 1 else None
-        self._leads_until_told = len(logs) == 1
+        self._elections_logged = len(logs) == 1
         """Whether logs say when another broker becomes the leader; else one that restarts may have been followed."""
         self._start = self._end = 0
         self._at: int | None = None
@@ -267,7 +267,7 @@ class PartitionLines:
             return
         before, run = lives
         clean = before.stopped is not None
-        if self._leader is log and not self._leads_until_told:
+        if self._leader is log and not self._elections_logged:
             self._leader = None
             self._account.unplaced_restarts += 1
             return
@@ -288,7 +288,7 @@ class PartitionLines:
 
     def _leads(self, event: LogEvent) -> Iterator[TimedLine]:
         log = self._homes[event.path.rpartition("/")[0]]
-        self._leads_until_told = self._leads_until_told or event.event is LogEventKind.BECAME_LEADER
+        self._elections_logged = self._elections_logged or event.event is LogEventKind.BECAME_LEADER
         before, self._leader = self._leader, log
         if before is None or before is log:
             return

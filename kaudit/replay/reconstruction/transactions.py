@@ -1,4 +1,4 @@
-"""What __transaction_state tells of producers: whose transactional id they had, and when it was given a producer id."""
+"""What __transaction_state says about producers: whose transactional id they had, and when it was given a producer id."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -33,7 +33,7 @@ class KnownTransactions(Struct):
     def read(self, directories: Iterable[PartitionDirectory], reader: CoordinatorReader) -> None:
         """Take the records of partitions of __transaction_state."""
         for directory in directories:
-            for offset, record in reader.records(directory):
+            for offset, _, record in reader.records(directory):
                 if record.value is None:
                     continue
                 self.ids[record.value.producer_id] = record.transactional_id

@@ -188,4 +188,6 @@ def _listing(result: ProducersResult, partitions: Mapping[Key, int]) -> _More:
     everything = "parquet" if result.omitted else "jsonl"
     hidden = result.listed + result.omitted - shown
     left_out = _cut("producer ids of the listing", hidden, f"kaudit producers --output-format {everything}")
-    return _More(producers=rows, left_out=left_out)
+    expired = result.summary.get("expired_transactional_ids")
+    facts = [("expired transactional ids", f"{expired}: kaudit producers lists them")] if expired else []
+    return _More(producers=rows, facts=facts, left_out=left_out)

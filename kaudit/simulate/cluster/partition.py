@@ -35,7 +35,7 @@ class BrokerStatus(Protocol):
         ...
 
     def reaches(self, broker: int, other: int) -> bool:
-        """Tell whether two brokers can reach one another."""
+        """Return whether two brokers can reach one another."""
         ...
 
     def disk_delay_ms(self, broker: int) -> int:
@@ -47,11 +47,11 @@ class BrokerStatus(Protocol):
         ...
 
     def is_up(self, broker: int) -> bool:
-        """Tell whether a broker's process is there, paused or not."""
+        """Return whether a broker's process is there, paused or not."""
         ...
 
     def is_running(self, broker: int) -> bool:
-        """Tell whether a broker handles requests."""
+        """Return whether a broker handles requests."""
         ...
 
 
@@ -291,7 +291,7 @@ class ReplicatedPartition:
         self._advance_high_watermark()
 
     def _reaches(self, broker: int) -> bool:
-        """Tell whether the leader and a follower can reach one another."""
+        """Return whether the leader and a follower can reach one another."""
         return self.leader is not None and self._brokers.reaches(self.leader, broker)
 
     def await_replicas(

@@ -150,7 +150,7 @@ class Truth:
                 "transactional_id": application.spec.config.transactional_id,
                 "first_number": first,
                 "last_number": last,
-                "told": end.value,
+                "reported": end.value,
             }
             for name, application in self.simulation.applications.items()
             for first, last, end in application.transactions

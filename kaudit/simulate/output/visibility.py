@@ -175,9 +175,9 @@ def _reordered(key: TopicPartition, partition: ReplicatedPartition, outcomes: li
 
 
 def _older_beside_copies(partition: ReplicatedPartition) -> int | None:
-    """Return the first batch without a producer id that a retry put behind later ones, None where timestamps do not tell.
+    """Return the first batch without a producer id that a retry put behind later ones, None where timestamps do not show it.
 
-    They tell nothing where they go back elsewhere too, as with several producers.
+    They show nothing where they go back elsewhere too, as with several producers.
     """
     log = leader_log(partition)
     plain = [

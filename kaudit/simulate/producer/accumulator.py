@@ -27,7 +27,7 @@ class Drainage(Protocol):
     """What the transaction manager has to say about batches that leave a queue."""
 
     def must_wait(self, first: ProducerBatch) -> bool:
-        """Tell whether the partition's first batch may not be sent yet."""
+        """Return whether the partition's first batch may not be sent yet."""
         ...
 
     def assign(self, batch: ProducerBatch) -> None:
@@ -105,7 +105,7 @@ class RecordAccumulator:
         return 0 if full or flush else self._config.linger_ms - (now - first.last_attempt_at)
 
     def _backs_off(self, batch: ProducerBatch, leader: int, now: int) -> bool:
-        """Tell whether a batch that failed waits, unless its partition has moved meanwhile. Source: shouldBackoff."""
+        """Return whether a batch that failed waits, unless its partition has moved meanwhile. Source: shouldBackoff."""
         if batch.retry_at <= now:
             return False
         return not (self._new_leader_skips_backoff and batch.sent_to != leader)
@@ -224,7 +224,7 @@ class RecordAccumulator:
         return gone
 
     def _expired_in_queue(self, batch: ProducerBatch, now: int) -> bool:
-        """Tell whether a batch waited for request.timeout.ms. Source: ProducerBatch.maybeExpire of 2.0."""
+        """Return whether a batch waited for request.timeout.ms. Source: ProducerBatch.maybeExpire of 2.0."""
         config = self._config
         if batch.in_retry:
             return config.request_timeout_ms < now - batch.last_attempt_at - config.retry_backoff_ms

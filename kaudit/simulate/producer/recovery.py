@@ -31,7 +31,7 @@ RETRIABLE = frozenset(
 
 
 def _expects_later(manager: TransactionManager, batch: ProducerBatch) -> bool:
-    """Tell whether the batch is merely early: one before it is still to be sent again."""
+    """Return whether the batch is merely early: one before it is still to be sent again."""
     sequences = manager.of(batch.partition)
     return not manager.is_unresolved(batch.partition) and (
         batch.sequence_was_reset or not sequences.follows_acknowledged(batch.base_sequence)

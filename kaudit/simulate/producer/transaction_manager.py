@@ -25,7 +25,7 @@ class TxnPartitionEntry:
         """Batches with a sequence that are not finished, in order of their sequences."""
 
     def follows_acknowledged(self, sequence: int) -> bool:
-        """Tell whether `sequence` is the one after the last acknowledged. Source: isNextSequence."""
+        """Return whether `sequence` is the one after the last acknowledged. Source: isNextSequence."""
         return sequence - self.last_acknowledged == 1
 
     @property
@@ -109,7 +109,7 @@ class TransactionManager:
 
     # -- draining ----------------------------------------------------------------------------------------------------
     def must_wait(self, first: ProducerBatch) -> bool:
-        """Tell whether the partition's first batch may not be sent. Source: shouldStopDrainBatchesForPartition."""
+        """Return whether the partition's first batch may not be sent. Source: shouldStopDrainBatchesForPartition."""
         if (
             self.failed
             or self.draining
@@ -140,7 +140,7 @@ class TransactionManager:
 
     # -- outcomes ----------------------------------------------------------------------------------------------------
     def is_unresolved(self, partition: TopicPartition) -> bool:
-        """Tell whether a batch of the partition was given up and nobody knows yet whether it was written."""
+        """Return whether a batch of the partition was given up and nobody knows yet whether it was written."""
         return partition in self.unresolved
 
     def mark_unresolved(self, batch: ProducerBatch) -> None:

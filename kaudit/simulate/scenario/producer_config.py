@@ -55,7 +55,7 @@ def read_producer_config(
 def _idempotent(
     table: dict[str, Any], acks: int | None, path: str, client: ClientProfile, *, takes_conflicts: bool
 ) -> bool:
-    """Tell whether the producer is idempotent, by what is set and by default; raises ScenarioError for a contradiction."""
+    """Return whether the producer is idempotent, by what is set and by default; raises ScenarioError for a contradiction."""
     explicit = table.get(_IDEMPOTENCE)
     if explicit is not None and not isinstance(explicit, bool):
         raise ScenarioError(_key(path, _IDEMPOTENCE), f"true or false, not {explicit!r}")

@@ -142,7 +142,7 @@ class KafkaClient:
         return ListedOffset(answer.offset, answer.timestamp, answer.leader_epoch)
 
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the high watermarks, each leader asked once; a partition that has none to tell of now is left out."""
+        """Return the high watermarks, each leader asked once; a partition that has none now is left out."""
         by_leader: dict[int, list[TopicPartition]] = {}
         for partition in partitions:
             try:

@@ -1,11 +1,13 @@
 """The newest states of __transaction_state, out of partitions written by hand."""
 
 import struct
+from pathlib import Path
 
 import pytest
 
-from kaudit.analysis.coordinator import decision_history
+from kaudit.analysis.coordinator import decision_history, expired_ids
 from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
+from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.transaction_state import TransactionStatus
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
@@ -13,6 +15,7 @@ from tests.checks.transactions.coordinator_log import COMPLETE_COMMIT, EMPTY, ON
 from tests.logs import BASE_TIMESTAMP, Batch, sealed_records
 
 AT = struct.pack(">q", BASE_TIMESTAMP)
+RECORDED = Path(__file__).parents[2] / "data/expired-ids"
 
 
 def later(one, ms):
@@ -214,3 +217,116 @@ class TestDecisions:
         assert directory == str(tmp_path / "__transaction_state-0")
         assert (found.transactional_id, found.before_offset, found.offset) == ("a", 1, 3)
         assert (found.before.status, found.after.status) == (TransactionStatus.ONGOING, TransactionStatus.EMPTY)
+
+
+class TestExpiredIds:
+    """A null value is a tombstone: TransactionStateManager writes one for an id that was idle for too long."""
+
+    def written(self, root, *partitions):
+        """Each partition's records by offset, at BASE_TIMESTAMP and as many ms."""
+        for number, states in partitions:
+            raw = b"".join(
+                sealed_records(Batch(base_offset=offset, timestamp=BASE_TIMESTAMP + offset), [one])
+                for offset, one in states.items()
+            )
+            directory = root / f"__transaction_state-{number}"
+            directory.mkdir(parents=True)
+            (directory / f"{0:020d}.log").write_bytes(raw)
+
+    def found(self, root):
+        reader = CoordinatorReader(open_segment)
+        reader.view(discover([str(root)]).partitions, [])
+        return reader.expired
+
+    def brief(self, expired):
+        """Transactional id, producer ids before and after, partition and offset."""
+        return [
+            (one.transactional_id, one.producer_id, one.next_producer_id, one.partition, one.offset)
+            for one in expired.newest()
+        ]
+
+    def test_what_an_id_had_and_what_it_was_given_afterwards(self, tmp_path):
+        states = [
+            state("a", EMPTY, epoch=3),
+            later(state("a", COMPLETE_COMMIT, epoch=4), 70),
+            state("b", EMPTY, producer_id=8),
+            tombstone("a"),
+            state("a", EMPTY, producer_id=9),
+            state("a", EMPTY, producer_id=10),
+        ]
+        self.written(tmp_path, (0, dict(enumerate(states))))
+        expired = self.found(tmp_path)
+        assert expired.newest() == [
+            ExpiredTransactionalId("a", 7, 4, BASE_TIMESTAMP + 70, BASE_TIMESTAMP + 3, 0, 3, next_producer_id=9)
+        ]
+        assert expired.omitted == 0
+
+    def test_what_a_broker_wrote(self):
+        """What it answered is in the README beside its log."""
+        recorded = {one[0]: one[1:] for one in self.brief(self.found(RECORDED))}
+        assert recorded.pop("tx-invoices") == (1, 2, 0, 6)
+        assert recorded == {"warm-up": (0, None, 0, 5)}
+
+    def test_each_time_an_id_expires_the_last_first(self, tmp_path):
+        states = {0: state("a", EMPTY), 1: tombstone("a"), 2: state("a", EMPTY, producer_id=8), 3: tombstone("a")}
+        self.written(tmp_path, (0, {4: tombstone("c")}), (1, states))
+        assert self.brief(self.found(tmp_path)) == [("c", None, None, 0, 4), ("a", 8, None, 1, 3), ("a", 7, 8, 1, 1)]
+
+    def test_what_the_cleaner_took_is_not_known(self, tmp_path):
+        self.written(tmp_path, (0, {41: tombstone("a"), 44: state("a", EMPTY, producer_id=9)}))
+        (entry,) = self.found(tmp_path).newest()
+        assert (entry.producer_id, entry.producer_epoch, entry.last_update_timestamp) == (None, None, None)
+        assert (entry.offset, entry.next_producer_id) == (41, 9)
+
+    def test_a_tombstone_that_is_written_again_is_not_another_expiry(self, tmp_path):
+        """A coordinator whose write seemed to fail keeps the id, and writes again at its next look."""
+        states = [state("a", EMPTY), tombstone("a"), tombstone("a"), state("a", EMPTY, producer_id=8)]
+        self.written(tmp_path, (0, dict(enumerate(states))))
+        assert self.brief(self.found(tmp_path)) == [("a", 7, 8, 0, 1)]
+
+    @pytest.mark.parametrize("order", ["123", "321", "213"])
+    def test_replicas_complete_one_another(self, order, tmp_path):
+        """One is behind, of one the cleaner took what was before, one has both: it is one expiry."""
+        whole = {0: state("a", EMPTY), 1: tombstone("a"), 2: state("a", EMPTY, producer_id=8)}
+        copies = whole, {1: whole[1], 2: whole[2]}, {0: whole[0], 1: whole[1]}
+        for name, number in zip("abc", order, strict=True):
+            self.written(tmp_path / name, (0, copies[int(number) - 1]))
+        assert self.brief(self.found(tmp_path)) == [("a", 7, 8, 0, 1)]
+
+    def test_many_are_counted_and_the_last_are_kept(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(expired_ids, "PRODUCERS", 3)
+        names = [f"id-{number}" for number in range(20)]
+        states = [one for name in names for one in (state(name, EMPTY), tombstone(name))]
+        # the first have long been dropped when they come back, the last has not
+        back = [state(names[0], EMPTY, producer_id=8), state(names[-1], EMPTY, producer_id=9)]
+        for broker in ("b1", "b2"):
+            self.written(tmp_path / broker, (0, dict(enumerate(states + back))), (1, {100: tombstone("other")}))
+        expired = self.found(tmp_path)
+        last = [("other", None, None, 1, 100), ("id-19", 7, 9, 0, 39), ("id-18", 7, None, 0, 37)]
+        assert self.brief(expired) == last
+        assert expired.omitted == 18
+        assert len(expired.kept) < 6
+        # what was read elsewhere, the same once more and another partition's
+        self.written(tmp_path / "b3", (0, dict(enumerate(states))), (2, {3: tombstone("old"), 101: tombstone("third")}))
+        expired.add(self.found(tmp_path / "b3"))
+        assert self.brief(expired) == [("third", None, None, 2, 101), *last[:2]]
+        assert expired.omitted == 20
+
+    def test_a_text_of_kafka_dump_log_has_the_times_too(self, tmp_path):
+        batch = (
+            "baseOffset: {0} lastOffset: {0} count: 1 baseSequence: -1 lastSequence: -1 producerId: -1 producerEpoch: -1 "
+            "partitionLeaderEpoch: 0 isTransactional: false isControl: false deleteHorizonMs: OptionalLong.empty "
+            "position: {0}00 CreateTime: {1} size: 100 magic: 2 compresscodec: none crc: 1 isvalid: true\n"
+            "| offset: {0} CreateTime: {1} keySize: 5 valueSize: {2} sequence: -1 headerKeys: [] "
+            "key: transaction_metadata::transactionalId=a payload: {3}\n"
+        )
+        value = "producerId:{},producerEpoch:3,state=Empty,partitions=[],txnLastUpdateTimestamp=1795241986489,txnTimeoutMs=1"
+        (tmp_path / "dump.txt").write_text(
+            "Dumping __transaction_state-0/00000000000000000000.log\nLog starting offset: 0\n"
+            + batch.format(0, 1795241986492, 37, value.format(7))
+            + batch.format(1, 1795846790000, -1, "<DELETE>")
+            + batch.format(2, 1795846799000, 37, value.format(8))
+        )
+        assert self.found(tmp_path / "dump.txt").newest() == [
+            ExpiredTransactionalId("a", 7, 3, 1795241986489, 1795846790000, 0, 1, next_producer_id=8)
+        ]

@@ -25,16 +25,16 @@ def offsets(found):
 def test_copies_of_retries_without_idempotence(evidence, depth):
     capture = evidence.capture("retry-dup")
     truth = json.loads((capture / "truth.json").read_text())
-    for topic, told in ((name, told) for name, told in truth.items() if not name.startswith("_")):
+    for topic, recorded in ((name, recorded) for name, recorded in truth.items() if not name.startswith("_")):
         found, listing = listed(capture / "logdirs", topics=[topic], depth=depth)
         counts = listing.totals[0].counts
-        assert counts.repeated == told["duplicate_records"], topic
+        assert counts.repeated == recorded["duplicate_records"], topic
         assert counts.given_twice_by_sequence == ({"no-producer-id": counts.repeated} if counts.repeated else {})
         assert counts.dropped_by_key == counts.repeated  # the recorder gave every record a key
         if depth is Depth.RECORDS:
             copies = {
                 (offset, places[0], number)
-                for places in told["duplicated_running_numbers"].values()
+                for places in recorded["duplicated_running_numbers"].values()
                 for number, offset in enumerate(places[1:], 2)
             }
             assert {(one.offset, one.original_offset, one.copy) for one in found} == copies, topic
@@ -44,12 +44,12 @@ def test_copies_of_retries_without_idempotence(evidence, depth):
 def test_copies_that_a_restarted_application_sent_under_other_producer_ids(evidence):
     capture = evidence.capture("cross-session")
     truth = json.loads((capture / "truth.json").read_text())
-    for name, told in truth.items():
+    for name, recorded in truth.items():
         topic, partition = name.rsplit("-", 1)
         found, listing = listed(capture / "logdirs", topics=[topic], partitions=[int(partition)], depth=Depth.RECORDS)
         expected = [
             (offset, producer_id, sequence, *places[0])
-            for places in told["duplicated"].values()
+            for places in recorded["duplicated"].values()
             for offset, producer_id, sequence in places[1:]
         ]
         assert [
@@ -60,7 +60,7 @@ def test_copies_that_a_restarted_application_sent_under_other_producer_ids(evide
             for one in found
         ] == sorted(expected)
         assert {one.relation for one in found} == {Relation.OTHER_PRODUCER_ID}
-        assert listing.totals[0].counts.dropped_by_key == told["records"] - told["distinct"]
+        assert listing.totals[0].counts.dropped_by_key == recorded["records"] - recorded["distinct"]
 
 
 def test_idempotent_producers_of_every_client_and_codec_repeat_nothing(evidence):

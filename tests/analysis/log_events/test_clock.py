@@ -33,7 +33,7 @@ def test_the_true_offset_lies_in_the_interval(offset):
 
 
 @pytest.mark.parametrize("minutes", [0, 330, -210, 345, -720, 840])
-def test_the_zone_is_told_from_the_skew(minutes):
+def test_the_zone_is_distinguished_from_the_skew(minutes):
     clock = estimate_clock(anchors(1_500 - minutes * 60_000), zone_known=False)
     assert clock is not None
     assert clock.zone_minutes == minutes

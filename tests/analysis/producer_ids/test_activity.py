@@ -78,10 +78,10 @@ def test_activity_and_state_are_those_of_reading_one_batch_at_a_time(tmp_path_fa
     log, starts = built(events)
     directory = log.write(tmp_path_factory.mktemp("log") / "t-0", segment_starts=starts)
     found = local.producers(ScanOptions(paths=[str(directory)], jobs=1), SilentProgress(), Query())
-    told = {}
+    listed = {}
     for producer in found.producers:
         (place,) = producer.partitions
-        told[producer.producer_id] = {
+        listed[producer.producer_id] = {
             "first_offset": place.first_offset,
             "last_offset": place.last_offset,
             "first_timestamp": place.first_timestamp,
@@ -96,7 +96,7 @@ def test_activity_and_state_are_those_of_reading_one_batch_at_a_time(tmp_path_fa
         entry["epochs"] = (entry["epochs"][0], max(entry["epochs"]), len(entry["epochs"]))
         epoch, sequence, offset, timestamp, coordinator, opened = entry["state"]
         entry["state"] = [epoch, sequence, offset, timestamp, coordinator, opened]
-    assert told == expected
+    assert listed == expected
     assert found.found == found.listed == len(expected)
 
 

@@ -171,7 +171,7 @@ def cluster(evidence, tmp_path):
     return shutil.copytree(evidence.capture("zk-pid-blocks"), tmp_path / "cluster")
 
 
-def test_a_torn_zookeeper_log_is_told_and_the_rest_used(cluster):
+def test_a_torn_zookeeper_log_is_reported_and_the_rest_used(cluster):
     newest = cluster / "zk" / "version-2" / "log.ca"
     content = newest.read_bytes().rstrip(b"\0")
     newest.write_bytes(content[:-5])
@@ -181,7 +181,7 @@ def test_a_torn_zookeeper_log_is_told_and_the_rest_used(cluster):
     assert not result.incomplete
 
 
-def test_snapshots_without_logs_are_told_and_used(cluster):
+def test_snapshots_without_logs_are_reported_and_used(cluster):
     for path in (cluster / "zk" / "version-2").glob("log.*"):
         path.unlink()
     result = scan(cluster / "logdirs", zookeeper=str(cluster / "zk"))
@@ -206,7 +206,7 @@ def test_a_zookeeper_file_without_permission_makes_the_audit_incomplete(cluster,
     assert {note.reason for note in result.not_audited if note.unreadable} == {"Permission denied"}
 
 
-def test_an_ensemble_without_producer_ids_is_told(evidence, log, tmp_path):
+def test_an_ensemble_without_producer_ids_is_reported(evidence, log, tmp_path):
     place = tmp_path / "zk" / "version-2"
     place.mkdir(parents=True)
     shutil.copy(evidence.oracle("3.9.1", "logdir") / "main" / "meta.properties", place)
@@ -215,15 +215,15 @@ def test_an_ensemble_without_producer_ids_is_told(evidence, log, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "message"),
     [
         ({"zookeeper": "nowhere"}, "--zookeeper nowhere: no such directory"),
         ({"blocks": "nowhere"}, "--blocks nowhere: No such file or directory"),
         ({"metadata": "nowhere"}, "--metadata nowhere: no such directory"),
     ],
 )
-def test_sources_that_do_not_exist_are_usage_errors(log, option, told):
-    with pytest.raises(UsageError, match=told):
+def test_sources_that_do_not_exist_are_usage_errors(log, option, message):
+    with pytest.raises(UsageError, match=message):
         scan(log, **option)
 
 

@@ -1,4 +1,4 @@
-"""Blocks that a metadata log no longer holds, told by the snapshots beside it (KIP-630)."""
+"""Blocks that a metadata log no longer holds, read from the snapshots beside it (KIP-630)."""
 
 import struct
 
@@ -61,7 +61,7 @@ def test_grants_of_snapshots_come_before_those_of_the_log(cluster):
     ]
 
 
-def test_ids_that_only_a_snapshot_tells_of_are_granted(cluster):
+def test_ids_that_only_a_snapshot_has_are_granted(cluster):
     result = local.scan(ScanOptions([str(cluster)], jobs=1), SilentProgress())
     assert [found for found in result.findings if found.severity > Severity.NOTE] == []
     for file in (cluster / "__cluster_metadata-0").glob("*.checkpoint"):
@@ -84,8 +84,8 @@ def test_the_next_block_follows_the_newest_snapshot(cluster):
 
 
 def test_feature_levels_are_read_from_snapshots_too(cluster):
-    told = local.scan(ScanOptions([str(cluster)], jobs=1), SilentProgress()).broker_version
-    assert any("metadata.version" in reason for reason in told.because)
+    version = local.scan(ScanOptions([str(cluster)], jobs=1), SilentProgress()).broker_version
+    assert any("metadata.version" in reason for reason in version.because)
 
 
 def test_the_newest_grants_are_used_and_the_others_counted(cluster, monkeypatch):
@@ -99,15 +99,15 @@ def test_the_newest_grants_are_used_and_the_others_counted(cluster, monkeypatch)
     assert [found.code for found in result.findings if found.severity > Severity.NOTE] == []
 
 
-def test_damaged_places_of_a_metadata_log_are_told_up_to_a_number(cluster, monkeypatch):
+def test_damaged_places_of_a_metadata_log_are_reported_up_to_a_number(cluster, monkeypatch):
     monkeypatch.setattr(block_sources, "METADATA_PROBLEMS", 1)
     for name in (f"{200:020d}-{1:010d}.checkpoint", f"{400:020d}-{1:010d}.checkpoint"):
         path = cluster / "__cluster_metadata-0" / name
         path.write_bytes(path.read_bytes()[:-10])
     result = local.scan(ScanOptions([str(cluster)], jobs=1), SilentProgress())
-    told = [note for note in result.not_audited if note.reason.startswith("producer id blocks: ")]
-    assert [note.path.rpartition(".")[2] for note in told[:1]] == ["checkpoint"]
-    assert [note.reason for note in told[1:]] == ["producer id blocks: 1 more damaged places"]
+    notes = [note for note in result.not_audited if note.reason.startswith("producer id blocks: ")]
+    assert [note.path.rpartition(".")[2] for note in notes[:1]] == ["checkpoint"]
+    assert [note.reason for note in notes[1:]] == ["producer id blocks: 1 more damaged places"]
 
 
 @pytest.mark.spark
@@ -131,7 +131,7 @@ def test_spark_reads_metadata_logs_in_tasks(spark_session, cluster, monkeypatch)
     assert spark.producers(named, SilentProgress(), Query()).blocks == ours.blocks
 
 
-def test_a_damaged_snapshot_is_told_and_the_rest_used(cluster):
+def test_a_damaged_snapshot_is_reported_and_the_rest_used(cluster):
     path = cluster / "__cluster_metadata-0" / f"{400:020d}-{1:010d}.checkpoint"
     torn = path.read_bytes()
     path.write_bytes(torn[:-10])

@@ -50,7 +50,7 @@ def test_the_transactional_id_of_the_capture_is_named(evidence):
     assert producer.batches == place.batches == 4
 
 
-def test_a_flood_is_noted_and_its_figures_told(evidence):
+def test_a_flood_is_noted_with_its_figures(evidence):
     result = listed(evidence.capture("cross-session") / "logdirs", Query(summary_only=True), topics=("explosion",))
     (flood,) = [finding for finding in result.scan.findings if finding.code == "KA405"]
     # tests/data/captures/cross-session.md: 800 short-lived ids with two records each
@@ -59,7 +59,7 @@ def test_a_flood_is_noted_and_its_figures_told(evidence):
     assert (ids["found"], ids["records"], ids["alive"]) == (800, 1600, {"1d": 800, "7d": 800})
     assert result.listed == 0
     assert list(result.producers) == []
-    # the metadata log tells of the blocks although --topic did not choose it
+    # the blocks are read from the metadata log although --topic did not choose it
     assert result.summary["blocks"][0]["complete"] is True
 
 

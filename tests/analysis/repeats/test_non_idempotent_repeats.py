@@ -319,7 +319,7 @@ def test_a_session_that_begins_with_three_records_of_the_last(tmp_path, again, e
 
 
 @DEPTHS
-def test_one_record_with_its_time_tells_after_an_epoch_bump(tmp_path, depth):
+def test_one_record_with_its_time_is_enough_after_an_epoch_bump(tmp_path, depth):
     # librdkafka#4953: one record written under both epochs
     log = Log()
     times = [1_700_000_000_000 + 10 * number for number in range(5)]
@@ -331,7 +331,7 @@ def test_one_record_with_its_time_tells_after_an_epoch_bump(tmp_path, depth):
 
 
 @DEPTHS
-def test_equal_records_all_the_time_tell_nothing(tmp_path, depth):
+def test_equal_records_all_the_time_are_not_repeats(tmp_path, depth):
     log = Log()
     session(log, 1, [b"tick"] * 6)
     session(log, 2, [b"tick"] * 6)

@@ -50,7 +50,7 @@ def test_producers_that_are_not_compared_are_counted(tmp_path):
 @pytest.mark.parametrize("depth", [Depth.CRC, Depth.RECORDS])
 @pytest.mark.parametrize(("others", "found"), [(0, [(4, 6)]), (7, [(11, 13)]), (8, [])])
 def test_a_producer_is_compared_with_the_eight_that_ended_last(others, found, depth, tmp_path):
-    """Those that ended before them cannot be told from any other: an application restarts within minutes."""
+    """Those that ended before them cannot be distinguished from any other: an application restarts within minutes."""
     log = Log()
     sessions(log, [b"a", b"b", b"c", b"d"], *[[b"other %d" % number] for number in range(others)])
     for sequence, message in enumerate([b"b", b"c", b"d", b"e"]):

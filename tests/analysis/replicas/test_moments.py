@@ -133,7 +133,7 @@ def test_no_coordinator_of_another_directory_ends_a_transaction(evidence):
     assert {f.code for f in found if f.topic == "e01-epoch-exhaustion" and f.code in {"KA301", "KA302"}} == {"KA302"}
 
 
-def test_a_directory_id_tells_apart_what_a_broker_id_does_not(tmp_path):
+def test_a_directory_id_distinguishes_what_a_broker_id_does_not(tmp_path):
     for name, directory in (("a", "one"), ("b", "two"), ("c", "one")):
         broker(history((0, 2)).write(tmp_path / name), 1, directory=directory)
     assert moments_of(tmp_path) == [(1, ["a", "c"])]
@@ -154,7 +154,7 @@ def test_copies_that_a_scan_audits_each_by_itself_are_for_diff(tmp_path):
 
 
 def test_what_a_new_leader_began_without_is_named_beside_the_command(evidence):
-    # truth.json: the lost records of acks1-unclean, of whose producers no bump of an epoch tells
+    # truth.json: the lost records of acks1-unclean, whose producers raised no epoch
     capture = evidence.capture("failover-acks1")
     copies = [capture / moment / "b1" for moment in ("B2-unclean-leader-old-one-down", "B3-recovered")]
     (suggestion,) = audit(*copies, topics=("acks1-unclean",)).suggestions

@@ -74,7 +74,7 @@ def test_a_size_that_was_asked_for_stays():
     assert chunk_size.next_bytes(1 << 40) == 500
 
 
-def test_ranges_without_batches_tell_nothing():
+def test_ranges_without_batches_change_nothing():
     chunk_size = ChunkSize()
     chunk_size.update(rows(0, 1, 0, chunk_size.bytes), 0)
     assert chunk_size.bytes == LEAST_BYTES

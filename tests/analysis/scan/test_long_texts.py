@@ -49,7 +49,7 @@ def audit(path):
 
 
 @pytest.mark.parametrize("capture", ["txn-mix-2.8.2", "torn-writes", "retry-dup", "legacy-formats"])
-def test_pieces_of_a_long_text_tell_what_the_whole_tells(evidence, capture, monkeypatch):
+def test_pieces_of_a_long_text_are_audited_as_the_whole_is(evidence, capture, monkeypatch):
     texts = sorted((evidence.capture(capture) / "dumps").glob("*.log.*.txt"))[::5]
     texts = [text for text in texts if not re.search("-(delete|future|stray)__", text.name)]  # put aside: not audited
     assert texts

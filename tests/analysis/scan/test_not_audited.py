@@ -75,7 +75,7 @@ def left_out(segment, at):
     return PlacedDamage(damage, segment, None, None, None)
 
 
-def told(*parts, log_start_given=False):
+def reported_lines(*parts, log_start_given=False):
     found = partitions_not_audited(
         parts, log_start_given=log_start_given, without_coordinator=(), other_coordinators=False
     )
@@ -123,11 +123,11 @@ GONE = [Unreadable(f"/d/{number}.log", "removed by retention") for number in ran
     ],
 )
 def test_what_could_not_be_checked_in_partitions(parts, lines):
-    assert told(*parts) == lines
+    assert reported_lines(*parts) == lines
 
 
 def test_the_log_start_that_a_user_gives_is_known():
-    assert told(partition(checkpoints=False), log_start_given=True) == []
+    assert reported_lines(partition(checkpoints=False), log_start_given=True) == []
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def size(count: int) -> int:
 
 
 def reported(directory, **options):
-    """Code, first and last offset, byte and segment of what is missing or damaged; sequences tell the same once more."""
+    """Code, first and last offset, byte and segment of what is missing or damaged; sequences report the same once more."""
     result = scan(ScanOptions([str(directory)], jobs=1, **options), SilentProgress())
     return [
         (each.code, each.offset, each.last_offset, each.position, None if each.segment is None else int(each.segment[-24:-4]))

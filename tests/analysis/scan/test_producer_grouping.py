@@ -64,7 +64,7 @@ def test_merging_sorts_by_producer_and_offset_and_parts_are_whole_producers(even
 
 
 def in_turn(merged):
-    """Producer id and offset of each run or marker as `is_run` tells whose turn it is."""
+    """Producer id and offset of each run or marker in the order that `is_run` gives."""
     runs = iter([(int(row["producer_id"]), int(row["first_offset"])) for row in merged.runs])
     markers = iter([(int(row["producer_id"]), int(row["offset"])) for row in merged.markers])
     both = [next(runs) if is_run else next(markers) for is_run in merged.is_run.tolist()]
@@ -96,7 +96,7 @@ def spans_of(events, cuts):
     return spans
 
 
-def told(spans):
+def ended_transactions(spans):
     names = ("marker_offset", "type", "first_offset", "stable_offset")
     return [tuple(int(row[name]) for name in names) for row in spans.ended()]
 
@@ -104,12 +104,12 @@ def told(spans):
 @settings(max_examples=300, deadline=None)
 @given(EVENTS, st.lists(st.integers(0, 60), max_size=5))
 def test_transactions_are_those_of_a_diary_wherever_the_log_is_cut(events, cuts):
-    assert told(spans_of(events, cuts)) == diary(events)
+    assert ended_transactions(spans_of(events, cuts)) == diary(events)
 
 
 @settings(max_examples=100, deadline=None)
 @given(EVENTS, st.lists(st.integers(0, 60), max_size=5), st.integers(0, 6), st.integers(0, 6))
-def test_with_too_many_markers_none_is_half_told(events, cuts, aborts, commits):
+def test_with_too_many_markers_none_is_half_reported(events, cuts, aborts, commits):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transactions, "MAX_ABORTS", aborts)
         patch.setattr(transactions, "MAX_COMMITS", commits)
@@ -120,7 +120,7 @@ def test_with_too_many_markers_none_is_half_told(events, cuts, aborts, commits):
         assert spans.has_all_commits == (kinds.count(COMMIT_MARKER) <= commits)
         if spans.has_all_aborts:
             wanted = (ABORT_MARKER, COMMIT_MARKER) if spans.has_all_commits else (ABORT_MARKER,)
-            assert told(spans) == [row for row in whole if row[1] in wanted]
+            assert ended_transactions(spans) == [row for row in whole if row[1] in wanted]
 
 
 @settings(deadline=None)

@@ -16,7 +16,7 @@ from tests.logs import Log, data, marker
 SMALL = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def told(path, **more):
+def audited(path, **more):
     options = ScanOptions([str(path)], jobs=1, **more)
     result, histories = scan(options, SilentProgress()), timeline(options, SilentProgress())
     return (
@@ -94,10 +94,10 @@ def test_segments_read_together_give_what_each_gives_by_itself(tmp_path_factory,
     directory.mkdir()
     for name, content in files.items():
         (directory / name).write_bytes(content)
-    together = told(directory, chunk_bytes=chunk_bytes, depth=depth)
+    together = audited(directory, chunk_bytes=chunk_bytes, depth=depth)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(small_segments, "SMALL_BYTES", -1)
-        assert told(directory, chunk_bytes=chunk_bytes, depth=depth) == together
+        assert audited(directory, chunk_bytes=chunk_bytes, depth=depth) == together
 
 
 ENCODED = [data(7, 0, number, base_offset=number, payload=b"payload").encode() for number in range(6)]
@@ -123,9 +123,9 @@ def test_where_segments_meet_each_gives_what_it_gives_by_itself(tmp_path, monkey
     directory.mkdir()
     for base, content in segments.items():
         (directory / f"{base:020d}.log").write_bytes(b"".join(content))
-    together = told(directory)
+    together = audited(directory)
     monkeypatch.setattr(small_segments, "SMALL_BYTES", -1)
-    assert told(directory) == together
+    assert audited(directory) == together
     assert {finding["code"] for finding in together[0] if str(finding["code"]) < "KA100"} == codes
 
 
@@ -211,8 +211,8 @@ def test_what_contradicts_old_snapshots_is_read_together(tmp_path, monkeypatch):
         return original(source, where, **more)
 
     monkeypatch.setattr(small_segments, "stream_batches", counting)
-    together = told(directory)
+    together = audited(directory)
     assert sum(finding["code"] == "KA502" for finding in together[0]) == 290
     assert len(read) < 20
     monkeypatch.setattr(small_segments, "SMALL_BYTES", -1)
-    assert told(directory) == together
+    assert audited(directory) == together

@@ -1,4 +1,4 @@
-"""What of a log could not be read, told once, and apart from it what retention removed meanwhile."""
+"""What of a log could not be read, reported once, and apart from it what retention removed meanwhile."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_nothing_failed():
     assert (bool(unread), unread.unreadable, unread.removed) == (False, [], [])
 
 
-def test_a_file_that_cannot_be_read_twice_is_told_once_with_the_first_reason():
+def test_a_file_that_cannot_be_read_twice_is_reported_once_with_the_first_reason():
     unread = collected(Failure("a", "first", vanished=True), Failure("a", "second"), Failure("b", "third"))
     assert unread.unreadable == [Unreadable("a", "first", True), Unreadable("b", "third", False)]
     assert (bool(unread), unread.removed) == (True, [])
@@ -47,7 +47,7 @@ def test_what_cannot_be_read_is_not_what_retention_removed_though_it_did_that_to
 
 
 @pytest.mark.parametrize(
-    ("ranges", "told"),
+    ("ranges", "expected"),
     [
         ([(0, 9)], ["t offsets 0..9"]),
         ([(0, 9), (10, 19)], ["t offsets 0..19"]),
@@ -56,9 +56,9 @@ def test_what_cannot_be_read_is_not_what_retention_removed_though_it_did_that_to
         ([(0, 9), (11, 19), (20, 20)], ["t offsets 0..9", "t offsets 11..20"]),
     ],
 )
-def test_ranges_of_offsets_that_go_on_are_one(ranges, told):
+def test_ranges_of_offsets_that_go_on_are_one(ranges, expected):
     unread = collected(*(Failure("t", "timed out", offsets=offsets) for offsets in ranges))
-    assert names(unread.unreadable) == told
+    assert names(unread.unreadable) == expected
     assert unread
     assert {entry.reason for entry in unread.unreadable} == {"timed out"}
 

@@ -41,7 +41,7 @@ SENT = [data(1, 0, sequence, payload=b"%d" % sequence) for sequence in range(6)]
         ([data(1, 0, 6)], None),  # it went on
         ([data(1, 0, 0)], {"again": 7}),
         ([data(1, 1, 0)], None),  # a new epoch
-        ([data(1, 0, 0), data(1, 0, 6)], {"again": 7}),  # the first one above tells
+        ([data(1, 0, 0), data(1, 0, 6)], {"again": 7}),  # the first batch above decides
         ([marker(1, 0), data(1, 0, 0)], {"again": 8}),
     ],
     ids=["ended", "went on", "began again", "raised its epoch", "began again and went on", "behind a marker"],

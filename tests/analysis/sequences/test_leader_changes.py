@@ -124,7 +124,7 @@ def test_only_who_goes_on_in_sequence_and_epoch_counts(epoch, sequence, counts, 
 
 @pytest.mark.parametrize("in_parts", [False, True])
 def test_transactions_go_on_in_sequence_too(in_parts):
-    """Of several transactions in a chunk the one right before the change tells where the next one has to begin."""
+    """Of several transactions in a chunk the one right before the change determines where the next has to begin."""
     log = Log()
     for sequence, leader_epoch in enumerate((1, 1, 1, 2)):
         log.append(replace(data(1, 0, sequence, transactional=True), leader_epoch=leader_epoch))

@@ -14,7 +14,7 @@ from kaudit.analysis.scan.planning import find_input
 from kaudit.analysis.sidefiles.index_audit import IndexedSegment, Probe, wrong_offset_rows, wrong_time_rows
 from kaudit.engines import local
 from kaudit.formats.sidefiles.indexes import OffsetIndex, TimeIndex
-from tests.checks.sidefiles.findings import told
+from tests.checks.sidefiles.findings import side_file_reports
 from tests.logs import Log, data
 
 SEGMENT = IndexedSegment(number=0, base_offset=100, end_offset=150, size=1000)
@@ -112,7 +112,7 @@ def partition(root, time_rows, offset_rows=((1, 69),)):
 )
 def test_the_byte_of_a_wrong_row_of_a_time_index(rows, byte, tmp_path):
     expected = [] if byte is None else [("KA504", "warning", f"{0:020d}.timeindex", byte)]
-    assert told(partition(tmp_path, rows)) == expected
+    assert side_file_reports(partition(tmp_path, rows)) == expected
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_the_byte_of_a_wrong_row_of_a_time_index(rows, byte, tmp_path):
 )
 def test_the_byte_of_a_wrong_row_of_an_offset_index(rows, byte, tmp_path):
     expected = [] if byte is None else [("KA503", "warning", f"{0:020d}.index", byte)]
-    assert told(partition(tmp_path, [(10, 0)], rows)) == expected
+    assert side_file_reports(partition(tmp_path, [(10, 0)], rows)) == expected
 
 
 def test_an_index_that_ends_inside_a_row(tmp_path):
@@ -136,7 +136,7 @@ def test_an_index_that_ends_inside_a_row(tmp_path):
     for suffix, whole in (("timeindex", 24), ("index", 8)):
         path = directory / f"{0:020d}.{suffix}"
         path.write_bytes(path.read_bytes() + b"\1\2\3")
-        assert ("KA504" if whole == 24 else "KA503", "warning", path.name, whole) in told(directory)
+        assert ("KA504" if whole == 24 else "KA503", "warning", path.name, whole) in side_file_reports(directory)
 
 
 def test_indexes_that_are_missing_are_one_note_each(tmp_path):
@@ -144,7 +144,7 @@ def test_indexes_that_are_missing_are_one_note_each(tmp_path):
     for path in directory.glob("*.timeindex"):
         path.unlink()
     (directory / f"{10:020d}.index").unlink()
-    assert told(directory) == [
+    assert side_file_reports(directory) == [
         ("KA503", "note", f"{10:020d}.index", None),
         ("KA504", "note", f"{0:020d}.timeindex", None),
     ]
@@ -171,7 +171,7 @@ def large_partition(root, changed=None):
 @pytest.mark.parametrize("chunk_bytes", [None, 100_000])
 def test_rows_are_looked_up_among_batches_that_reading_left(tmp_path, chunk_bytes):
     directory, size = large_partition(tmp_path)
-    assert told(directory, chunk_bytes=chunk_bytes) == []
+    assert side_file_reports(directory, chunk_bytes=chunk_bytes) == []
     looked_up = [number for number in range(600) if is_looked_up(number * size + 1)]
     assert all(number in looked_up for number in range(2**18 // size))
     assert 100 < len(looked_up) < 300
@@ -179,15 +179,15 @@ def test_rows_are_looked_up_among_batches_that_reading_left(tmp_path, chunk_byte
     for changed, position in ((looked_up[-1], looked_up[-1] * 8), (left_out, None)):
         directory, _ = large_partition(tmp_path / str(changed), changed)
         expected = [] if position is None else [("KA503", "warning", f"{0:020d}.index", position)]
-        assert told(directory, chunk_bytes=chunk_bytes) == expected
+        assert side_file_reports(directory, chunk_bytes=chunk_bytes) == expected
 
 
 def test_an_index_that_changed_is_compared_with_what_an_earlier_audit_read(tmp_path):
     directory, _ = large_partition(tmp_path)
     state = str(tmp_path / "state")
-    assert told(directory, state=state) == []
+    assert side_file_reports(directory, state=state) == []
     large_partition(tmp_path, 20)
-    assert told(directory, state=state) == [("KA503", "warning", f"{0:020d}.index", 160)]
+    assert side_file_reports(directory, state=state) == [("KA503", "warning", f"{0:020d}.index", 160)]
 
 
 def test_a_row_of_a_batch_that_was_being_appended_is_not_wrong(tmp_path, monkeypatch):
@@ -199,4 +199,4 @@ def test_a_row_of_a_batch_that_was_being_appended_is_not_wrong(tmp_path, monkeyp
     listed = find_input(ScanOptions([str(directory)]))
     log.write_bytes(content)
     monkeypatch.setattr(local, "find_input", lambda _: listed)
-    assert told(directory) == []
+    assert side_file_reports(directory) == []

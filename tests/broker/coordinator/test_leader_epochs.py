@@ -1,4 +1,4 @@
-"""The coordinator's epoch after restarts: its partition's leader epoch, as live brokers told it."""
+"""The coordinator's epoch after restarts: its partition's leader epoch, as live brokers answered it."""
 
 import pytest
 

@@ -272,7 +272,7 @@ class TestTransactionVersion2:
         assert client.produce(client.init(), 3, api_version=12) == answer
 
     @pytest.mark.parametrize(("version", "code"), [("3.7.2", 48), ("3.8.0", 120), ("4.2.0", 120)])
-    def test_clients_that_understand_it_are_told_to_abort(self, version, code):
+    def test_clients_that_understand_it_are_answered_transaction_abortable(self, version, code):
         client = Client(version)
         assert client.produce(client.init(), 0, api_version=11) == code
 
@@ -337,14 +337,14 @@ class TestMarkersThatArePartlyRefused:
         return client, producer
 
     @pytest.mark.parametrize("version", ["1.0.2", "2.5.1", "3.9.1", "4.3.1"])
-    def test_all_requests_are_told_to_wait(self, version):
+    def test_all_requests_are_answered_concurrent_transactions(self, version):
         client, producer = self.stuck(version)
         assert client.init() == 51
         assert client.add(producer) == 51
         assert client.end(producer) == 51
         assert client.end(producer, commit=False) == 51
 
-    def test_strangers_are_told_who_owns_it_until_3_9(self):
+    def test_strangers_are_answered_invalid_mapping_until_3_9(self):
         """AddPartitionsToTxn looks at the pending transition first from 4.0 on."""
         for version, code in (("3.9.1", 49), ("4.0.0", 51)):
             client, producer = self.stuck(version)

@@ -53,8 +53,8 @@ def test_the_broker_did_what_is_said(evidence, label):
         assert deleted == 0
         return
     assert sizes[found.segment] == found.position
-    told = re.search(r"deletes (\d+) later", said)
-    assert (int(told[1]) if told else 0) == deleted
+    deletion = re.search(r"deletes (\d+) later", said)
+    assert (int(deletion[1]) if deletion else 0) == deleted
 
 
 @pytest.mark.parametrize("label", [label for label in LOG_DAMAGE if label != "zero-tail-active"])

@@ -49,6 +49,6 @@ def test_kip_279_asks_again_until_both_know_an_epoch():
     assert truncation_offset(follower, 80, leader, 100) == 40
 
 
-def test_without_epochs_nothing_tells():
+def test_without_epochs_the_truncation_is_unknown():
     assert truncation_offset([], 10, epochs((0, 0)), 20) is None
     assert truncation_offset(epochs((0, 0)), 10, [], 20) is None

@@ -52,7 +52,7 @@ def kinds(history: BlockHistory) -> list[StepKind]:
     return [step.kind for step in replay(history)]
 
 
-def test_versions_that_follow_each_other_tell_a_jump_from_a_missing_entry():
+def test_consecutive_versions_distinguish_a_jump_from_a_missing_entry():
     jumped = znode((1, value(0, 0)), (2, value(1, 5000)))
     missing = znode((1, value(0, 0)), (5, value(1, 5000)))
     assert [(step.kind, step.skipped) for step in replay(jumped)][1] == (StepKind.JUMPED, (1000, 4999))
@@ -157,8 +157,8 @@ def test_a_metadata_log_that_lost_its_head_is_incomplete():
     assert kinds(history) == [StepKind.BEGINS_LATER, StepKind.UNSEEN]
     seen = np.array([5, 40_500, 41_500, 50_000], dtype=np.int64)
     found = list(find_unallocated(history, Coverage(replay(history)), seen, None, complete=False))
-    told = [(item.producer_id, item.reason, item.proven, item.nearest_below) for item in found]
-    assert told == [
+    unallocated = [(item.producer_id, item.reason, item.proven, item.nearest_below) for item in found]
+    assert unallocated == [
         (41_500, UnallocatedReason.BETWEEN, False, history.entries[0]),
         (50_000, UnallocatedReason.BEYOND, False, history.entries[1]),
     ]
@@ -279,16 +279,16 @@ def test_coverage_is_what_a_list_of_all_ids_says(blocks: list[tuple[int, int, in
         assert coverage.holders(producer_id) == expected
     mask = coverage.contains(np.array(asked, dtype=np.int64))
     assert mask.tolist() == [bool(coverage.holders(producer_id)) for producer_id in asked]
-    # Each repeat of an id is told once, against the grant that held it last.
-    told = [(o.later.version, o.earlier.version, i) for o in coverage.overlaps for i in range(o.first, o.last + 1)]
-    assert len(told) == len(set(told))
+    # Each repeat of an id is reported once, against the grant that held it last.
+    pairs = [(o.later.version, o.earlier.version, i) for o in coverage.overlaps for i in range(o.first, o.last + 1)]
+    assert len(pairs) == len(set(pairs))
     expected_pairs = set()
     for producer_id in range(-30, 121):
         holders = [entry.version for entry in granted if holds(entry, producer_id)]
         expected_pairs |= {(later, earlier, producer_id) for earlier, later in pairwise(holders)}
-    assert set(told) == expected_pairs
+    assert set(pairs) == expected_pairs
     assert all(overlap.first <= overlap.last for overlap in coverage.overlaps)
-    # What the same two grants hold in one piece is told in one piece.
+    # What the same two grants hold in one piece is reported in one piece.
     pieces = [(o.later, o.earlier, o.first, o.last) for o in coverage.overlaps]
     assert not [1 for a, b in pairwise(pieces) if a[:2] == b[:2] and a[3] + 1 == b[2]]
 

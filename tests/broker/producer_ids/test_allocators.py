@@ -28,7 +28,7 @@ class Cluster:
         self.brokers: dict[int, ZooKeeperBroker] = {}
 
     def answers(self, broker: int, count: int) -> list[tuple[int | str, int | str, int]]:
-        """The first and last id and the number of each run of answers, as the recording tells them."""
+        """The first and last id and the number of each run of answers, in the form of `recorded_runs`."""
         runs: list[tuple[int | str, int | str, int]] = []
         for _ in range(count):
             try:
@@ -48,7 +48,7 @@ class Cluster:
         return runs
 
 
-def told(event: dict[str, Any]) -> list[tuple[int | str, int | str, int]]:
+def recorded_runs(event: dict[str, Any]) -> list[tuple[int | str, int | str, int]]:
     runs = event.get("runs") or [{**event["response"], "count": 1}]
     return [
         (run["error"], run["error"], run["count"])
@@ -72,7 +72,7 @@ def test_the_zookeeper_form_gives_every_recorded_answer(version: str):
         elif name.startswith("znode"):
             cluster.znode.set_by_hand(event["znode"]["data"].encode())
         elif "runs" in event or "response" in event:
-            expected = told(event)
+            expected = recorded_runs(event)
             assert cluster.answers(event["broker"], sum(count for _, _, count in expected)) == expected, name
             compared += sum(count for _, _, count in expected)
         znode = event["znode"]
@@ -98,7 +98,7 @@ def test_the_controller_form_gives_every_recorded_id(version: str):
             continue
         for _ in range(event.get("refused_with_COORDINATOR_LOAD_IN_PROGRESS", 0)):
             assert broker.generate() is None
-        for first, last, count in told(event):
+        for first, last, count in recorded_runs(event):
             if first == "COORDINATOR_LOAD_IN_PROGRESS":
                 assert [broker.generate() for _ in range(count)] == [None] * count
                 refusals += count

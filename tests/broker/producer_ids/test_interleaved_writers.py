@@ -1,4 +1,4 @@
-"""Two writers are told from one that lost, repeated or overtook its batches."""
+"""Two writers are distinguished from one that lost, repeated or overtook its batches."""
 
 import struct
 import zlib

@@ -61,9 +61,9 @@ def capture(evidence) -> BlockHistory:
 
 
 def test_the_capture_grants_nine_blocks(capture: BlockHistory):
-    # The list in tests/data/captures/zk-pid-blocks.md, in its words "b0 0, b1 1000 (start), ...".
-    told = [(0, 0), (1, 1000), (1, 2000), (0, 3000), (0, 4000), (1, 5000), (0, 6000), (1, 7000), (1, 8000)]
-    assert grants(capture) == [(broker, start, start + 999) for broker, start in told]
+    # The list in tests/data/captures/zk-pid-blocks.md, there written "b0 0, b1 1000 (start), ...".
+    blocks = [(0, 0), (1, 1000), (1, 2000), (0, 3000), (0, 4000), (1, 5000), (0, 6000), (1, 7000), (1, 8000)]
+    assert grants(capture) == [(broker, start, start + 999) for broker, start in blocks]
     steps = replay(capture)
     assert [step.kind for step in steps] == [StepKind.NO_BLOCK, StepKind.FIRST, *[StepKind.NEXT] * 8]
     assert is_complete(steps)
@@ -116,8 +116,8 @@ def test_ids_beyond_a_complete_history_are_proven_or_too_young(capture: BlockHis
     assert end is not None
     times = np.array([0, end - 120_000, end - 119_999, 0], dtype=np.int64)
     found = list(find_unallocated(capture, Coverage(replay(capture)), seen, times, complete=True))
-    told = [(item.producer_id, item.reason, item.proven, item.after_history) for item in found]
-    assert told == [
+    unallocated = [(item.producer_id, item.reason, item.proven, item.after_history) for item in found]
+    assert unallocated == [
         (9000, UnallocatedReason.BEYOND, True, False),
         (50_000, UnallocatedReason.BEYOND, True, True),
         (-7, UnallocatedReason.NEGATIVE, True, False),
@@ -157,16 +157,16 @@ def test_the_forged_history_is_named_step_by_step(forged):
 
 
 def test_the_forged_values_are_malformed(forged):
-    told = [(item.entry.version, item.defects) for item in find_malformed(forged[1])]
-    assert told == [
+    malformed = [(item.entry.version, item.defects) for item in find_malformed(forged[1])]
+    assert malformed == [
         (18, ("the value is not JSON (at byte 0)",)),
         (19, ("the value has version 2, brokers write 1",)),
     ]
 
 
 def test_the_forged_end_is_near_and_then_reached(forged):
-    told = [(item.entry.version, item.ids_left, item.exhausted) for item in find_near_end(replay(forged[1]))]
-    assert told == [(12, 2000, False), (14, 0, True)]
+    near_end = [(item.entry.version, item.ids_left, item.exhausted) for item in find_near_end(replay(forged[1]))]
+    assert near_end == [(12, 2000, False), (14, 0, True)]
 
 
 def test_the_regressed_znode_shares_three_blocks(forged):
@@ -179,11 +179,11 @@ def test_the_regressed_znode_shares_three_blocks(forged):
     ]
     seen = np.unique(ids(*((run["first"], run["last"]) for run in granted if run["error"] == "NONE")))
     shared = list(find_shared_blocks(replay(history), coverage, seen))
-    told = [
+    causes = [
         (item.overlap.earlier.version, item.overlap.later.version, item.overlap.first, item.overlap.last, item.cause)
         for item in shared
     ]
-    assert told == [
+    assert causes == [
         (1, 15, 0, 999, RegressionCause.SET_BACK),
         (2, 16, 1000, 1999, RegressionCause.SET_BACK),
         (3, 17, 2000, 2999, RegressionCause.SET_BACK),
@@ -215,7 +215,7 @@ def test_after_the_znode_was_deleted_ids_begin_again(forged):
     assert next_block(BlockHistory(forged[1].entries[:19])) is None  # garbage: no broker gets any
 
 
-def test_the_watch_as_lines_tells_the_same_from_its_second_value_on(evidence, capture: BlockHistory):
+def test_the_watch_as_lines_grants_the_same_from_its_second_value_on(evidence, capture: BlockHistory):
     watched = json.loads((evidence.capture("zk-pid-blocks") / "acks.json").read_text())["timeline"]
     history, bad = from_lines(parse_pid_block_lines(map(json.dumps, watched)), "watch.jsonl")
     assert bad == []
@@ -227,7 +227,7 @@ def test_the_watch_as_lines_tells_the_same_from_its_second_value_on(evidence, ca
     seen = np.array([5, 9000], dtype=np.int64)
     found = list(find_unallocated(history, Coverage(replay(history)), seen, None, complete=False))
     assert [(item.producer_id, item.proven) for item in found] == [(9000, False)]
-    # Joined with ZooKeeper's files nothing is told twice, in whatever order they are given.
+    # Joined with ZooKeeper's files nothing is listed twice, in whatever order they are given.
     assert combine([capture, history]).entries == capture.entries
     assert grants(combine([history, capture])) == grants(capture)
 

@@ -1,4 +1,4 @@
-"""The stories of Kafka's ProducerStateManagerTest, retold. Each test names the original."""
+"""The stories of Kafka's ProducerStateManagerTest, rewritten. Each test names the original."""
 
 import pytest
 

@@ -5,7 +5,7 @@ import string
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.bugs.recipe import COORDINATOR, Outcome, told
+from tests.bugs.recipe import COORDINATOR, Outcome, outcome_of
 from tests.cluster import brokers
 from tests.conformance.recorder.disk import end_of, positions_of
 from tests.conformance.recorder.topic import Step
@@ -71,7 +71,7 @@ def preallocated(version: str, home: Path) -> Outcome:
             for name, count in zeros.items()
             if count
         ]
-        return told(
+        return outcome_of(
             f"the log was compacted on preallocated segments; zeros behind the last batch of those closed: {zeros}",
             *found, happened=bool(found), logs=live.broker.logs, partitions=("orders-0",),
             server_logs={"server.log": live.broker.home / "broker.out"},
@@ -117,7 +117,7 @@ def empty_marker(version: str, home: Path) -> Outcome:
         except BrokenStartError as error:
             started = str(error)
         live.broker.stop(clean=False)
-        return told(
+        return outcome_of(
             f"the log was compacted, the broker killed, its snapshots were deleted: {started}",
             {"code": "KA803", "topic": "orders", "partition": 0, "producer_id": lines[1][1]["producer_id"], "offset": 1},
             happened="NoSuchElement" in started,
@@ -136,7 +136,7 @@ def _play(version: str, home: Path, scenario: Step, *, data: int, marker: int) -
         segments = live.broker.segments(scenario["name"], 0)
         offsets = {offset for segment in segments for _, offset in positions_of(segment)}
         producer_id = next(attempt["producer_id"] for attempt, _ in lines if attempt["op"] == "end_txn")
-        return told(
+        return outcome_of(
             f"the transaction at offset {data} ended at offset {marker}; after compaction its records are "
             f"{'there' if data in offsets else 'gone'} and its marker is {'there' if marker in offsets else 'gone'}",
             {"code": "KA301", "topic": scenario["name"], "partition": 0, "producer_id": producer_id, "offset": data},

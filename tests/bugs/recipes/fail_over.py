@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from tests.bugs.recipe import Outcome, told
+from tests.bugs.recipe import Outcome, outcome_of
 from tests.cluster.brokers import HEAP
 from tests.conformance.recorder.batches import Sent
 from tests.conformance.recorder.failover import FETCH_WAIT_SECONDS
@@ -63,7 +63,7 @@ def a_leader_between(version: str, home: Path) -> Outcome:
     finally:
         cluster.end()
     differ = kept[0] != kept[1]
-    return told(
+    return outcome_of(
         f"the second replica wrote offset {between} as leader of the epoch between; back as follower, when both are in "
         f"sync again, its log {'differs from' if differ else 'equals'} the leader's",
         {"code": "KA009", "topic": "orders", "partition": 0, "offset": between},

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from tests.bugs.recipe import Outcome, told
+from tests.bugs.recipe import Outcome, outcome_of
 from tests.cluster import brokers
 
 SOURCE = Path(__file__).parents[1] / "produce.go"
@@ -27,7 +27,7 @@ def spent_epochs(version: str, home: Path) -> Outcome:
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=SEND_SECONDS)
         live.broker.stop(clean=True)
     *_, before, last = [line.split(" ", 2) for line in done.stdout.splitlines()]
-    return told(
+    return outcome_of(
         f"{SENT} records were sent, most of them too large; record {before[0]} was written at offset {before[1]}, the "
         f"last one, behind {LAST_EPOCH} failures: {last[2]}",
         {"code": "KA204", "topic": "orders", "partition": 0, "offset": int(before[1])},

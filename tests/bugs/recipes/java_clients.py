@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from tests.bugs.proxy import Frame, Proxy, with_produce_error
-from tests.bugs.recipe import COORDINATOR, Outcome, told
+from tests.bugs.recipe import COORDINATOR, Outcome, outcome_of
 from tests.bugs.recipes.cleaner import SMALL_INDEXES
 from tests.cluster import brokers
 from tests.live_brokers.java_producer import java_producer
@@ -53,9 +53,9 @@ def resent_under_the_next_epoch(version: str, home: Path) -> Outcome:
         proxy.close()
         live.broker.stop(clean=True)
         twice = answers["send first"] == "offset 2"
-        return told(
+        return outcome_of(
             f"first and second were written at offsets 0 and 1 and answered with NOT_ENOUGH_REPLICAS_AFTER_APPEND, then "
-            f"a record too large was refused; the producer was told {answers['send first']} of first and "
+            f"a record too large was refused; the producer was answered {answers['send first']} of first and "
             f"{answers['send second']} of second",
             {"code": "KA704", "topic": "orders", "partition": 0, "offset": 2, "last_offset": 3},
             happened=twice, logs=live.broker.logs, partitions=("orders-0",),
@@ -91,7 +91,7 @@ def delayed_end_of_a_transaction(version: str, home: Path) -> Outcome:
         live.broker.stop(clean=True)
         offset = _offset(third)
         hanging = {"topic": "orders", "partition": 0, "producer_epoch": 0, "offset": offset}
-        return told(
+        return outcome_of(
             "a commit was held up, repeated by the producer, and arrived again when its next transaction had written a "
             f"record ({second}); the log end was {end} then. The next record: {third}; then {aborted}",
             *({"code": code, **hanging} for code in ("KA301", "KA304")),
@@ -141,7 +141,7 @@ def reordered_after_unknown_producer(version: str, home: Path) -> Outcome:
         proxy.close()
         live.broker.stop(clean=False)
         order = sorted(keys, key=lambda key: _offset(f": {answers[f'send {key}']}") or 0)
-        return told(
+        return outcome_of(
             f"five batches were under way when the broker forgot the producer; they were written in the order {order}",
             {"code": "KA105", "topic": "orders", "partition": 0, "offset": 1, "producer_epoch": 0},
             happened=order != keys, logs=live.broker.logs, partitions=("orders-0",),

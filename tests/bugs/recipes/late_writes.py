@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.bugs.recipe import COORDINATOR, Outcome, answer, told
+from tests.bugs.recipe import COORDINATOR, Outcome, answer, outcome_of
 from tests.cluster import brokers
 from tests.conformance.recorder.topic import Step
 
@@ -31,7 +31,7 @@ def after_abort(version: str, home: Path) -> Outcome:
 
 
 def after_timeout(version: str, home: Path) -> Outcome:
-    """The coordinator aborts a transaction for its age; the producer, which is not told, writes on."""
+    """The coordinator aborts a transaction for its age; the producer, which does not learn it, writes on."""
     wait = {"op": "sleep", "ms": TIMED_OUT_MS}
     steps = [*_begun(timeout_ms=TIMEOUT_MS), wait, _LATE]
     return _play(version, home, steps, "after the coordinator had aborted its transaction for its age")
@@ -48,7 +48,7 @@ def _play(version: str, home: Path, steps: list[Step], when: str) -> Outcome:
             "topic": "orders", "partition": 0, "producer_id": attempt["producer_id"],
             "producer_epoch": attempt["producer_epoch"], "offset": answered.get("base_offset"),
         }  # fmt: skip
-        return told(
+        return outcome_of(
             f"a produce request of sequences 2 and 3 arrived {when}, in the same epoch: {answer(late)}",
             *({"code": code, **hanging} for code in ("KA301", "KA304")),
             happened=happened, logs=live.broker.logs, partitions=("orders-0", COORDINATOR),

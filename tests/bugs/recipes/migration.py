@@ -5,7 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.bugs.recipe import Outcome, told
+from tests.bugs.recipe import Outcome, outcome_of
 from tests.cluster.brokers import HEAP, TOPIC_ALREADY_EXISTS
 from tests.conformance.recorder.batches import Sent
 from tests.conformance.recorder.topic import clock
@@ -45,7 +45,7 @@ def producer_ids_of_zookeeper(version: str, home: Path) -> Outcome:
         if controller is not None:
             controller.stop(signal.SIGTERM)
         broker.end()
-    return told(
+    return outcome_of(
         f"the first producer was granted producer id {first} and wrote two batches; after the migration another was "
         f"granted {second}: its batches of sequences 0 to 2: {', '.join(map(_answer, answers[2:]))}",
         {"code": "KA402"},

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.bugs.recipe import Outcome, told
+from tests.bugs.recipe import Outcome, outcome_of
 from tests.cluster import brokers
 
 NEW_EPOCH, OLD_EPOCH = 1, 0
@@ -24,7 +24,7 @@ def marker_after_expiry(version: str, home: Path) -> Outcome:
         lines = live.play({"name": "orders", "steps": steps})
         live.broker.stop(clean=True)
         attempt, answered = [line for line in lines if line[0]["op"] == "write_marker"][-1]
-        return told(
+        return outcome_of(
             f"a coordinator of epoch {NEW_EPOCH} aborted a transaction at offset 2, the broker was started again, and a "
             f"marker of coordinator epoch {OLD_EPOCH} arrived: {answered['error']}",
             {"code": "KA205", "topic": "orders", "partition": 0, "producer_id": attempt["producer_id"], "offset": 3},

@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.bugs.recipe import Outcome, told
+from tests.bugs.recipe import Outcome, outcome_of
 from tests.bugs.recipes.cleaner import SMALL_INDEXES
 from tests.cluster import brokers
 from tests.conformance.recorder.batches import Sent
@@ -32,7 +32,7 @@ def snapshot_of_a_roll(version: str, home: Path) -> Outcome:
         too_new = sorted(offset for offset, known in last.items() if known >= offset)
         found = {"code": "KA502", "topic": "orders", "partition": 0, "offset": min(too_new, default=None)}
         state = ", ".join(f"{known} in that of offset {offset}" for offset, known in sorted(last.items()))
-        return told(
+        return outcome_of(
             f"an idempotent producer's batches each began a segment; its last offset in the snapshots: {state}",
             found, happened=bool(too_new), logs=live.broker.logs, partitions=("orders-0",),
         )  # fmt: skip
@@ -65,7 +65,7 @@ def transaction_index_unwritable(version: str, home: Path) -> Outcome:
         (segment,) = live.broker.segments("orders", 0)
         offsets = [offset for _, offset in positions_of(segment)]
         repeated = [after for before, after in itertools.pairwise(offsets) if after <= before]
-        return told(
+        return outcome_of(
             f"the index of aborted transactions could not be written; offsets written twice: {repeated}",
             *({"code": "KA006", "topic": "orders", "partition": 0, "offset": offset} for offset in repeated),
             happened=bool(repeated), logs=live.broker.logs, partitions=("orders-0",),

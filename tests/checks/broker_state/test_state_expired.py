@@ -60,7 +60,7 @@ def test_an_open_transaction_never_expires(tmp_path):
     assert findings_of(state_expired, tmp_path, log) == [("note", 3, 2)]
 
 
-def test_at_most_twenty_idle_producers_are_told_of_the_longest_idle(tmp_path):
+def test_at_most_twenty_idle_producers_are_reported_the_longest_idle(tmp_path):
     log = Log(clock=BASE_TIMESTAMP - 30 * DAY_MS)
     for producer_id in range(30):
         log.append(data(producer_id, 0, 0))

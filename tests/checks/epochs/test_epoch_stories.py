@@ -104,12 +104,12 @@ STORIES: dict[str, tuple[list[Any], dict[str, Any], list[tuple[Any, ...]]]] = {
         {"broker_version": "4.2.0"},
         [],
     ),
-    "brokers of 4 raise the epoch with each transaction: restarts cannot be told": (
+    "brokers of 4 raise the epoch with each transaction: restarts cannot be recognised": (
         [transactional(0, 2), commit(), transactional(0, 2, epoch=1), commit(epoch=1)],
         {"broker_version": "4.2.0"},
         [],
     ),
-    "where the release may be older, a restart is told": (
+    "where the release may be older, a restart is reported": (
         [transactional(0, 2), commit(), transactional(0, 2, epoch=1), commit(epoch=1)],
         {},
         [("KA203", "note", "likely", 3, 4, 1, 1, "restart")],

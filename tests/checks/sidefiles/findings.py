@@ -14,7 +14,7 @@ def side_findings(path, **options):
     return [found for found in result.findings if found.code in CODES]
 
 
-def told(path, **options):
+def side_file_reports(path, **options):
     return [
         (found.code, found.severity.value, found.file.rsplit("/", 1)[-1], found.position)
         for found in side_findings(path, **options)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.checks.sidefiles.findings import told
+from tests.checks.sidefiles.findings import side_file_reports
 from tests.conformance.test_captures import EXPECTED
 from tests.conftest import ORACLE_VERSIONS
 
@@ -11,14 +11,14 @@ from tests.conftest import ORACLE_VERSIONS
 def test_side_files_of_live_stopped_and_killed_brokers_are_silent(evidence, capture):
     for name, directory, *_ in EXPECTED:
         if name == capture:
-            assert told(evidence.capture(capture) / directory) == []
+            assert side_file_reports(evidence.capture(capture) / directory) == []
 
 
 @pytest.mark.parametrize("version", ORACLE_VERSIONS)
 def test_side_files_of_every_version_are_silent(evidence, version):
     """Aborts of every kind are among them, also those without data that brokers up to 2.7 index."""
     logs = evidence.oracle(version, "logdir")
-    assert told(logs) == []
+    assert side_file_reports(logs) == []
     assert any(path.stat().st_size for path in logs.rglob("*.txnindex"))
 
 
@@ -35,11 +35,11 @@ def test_side_files_of_every_version_are_silent(evidence, version):
     ],
 )
 def test_labelled_damage_is_found_where_it_is_and_nothing_else(evidence, label, expected):
-    assert told(evidence.capture("torn-writes") / "artificial" / label) == [expected]
+    assert side_file_reports(evidence.capture("torn-writes") / "artificial" / label) == [expected]
 
 
 @pytest.mark.parametrize(
     "label", ["batch-removed", "flip-base-offset", "flip-body", "flip-length", "zero-hole-4k", "empty-log"]
 )
 def test_indexes_of_a_damaged_segment_are_no_finding_of_their_own(evidence, label):
-    assert told(evidence.capture("torn-writes") / "artificial" / label) == []
+    assert side_file_reports(evidence.capture("torn-writes") / "artificial" / label) == []

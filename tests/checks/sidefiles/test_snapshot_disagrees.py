@@ -102,7 +102,7 @@ def test_a_snapshot_may_run_ahead_of_its_offset_before_1_0_2(tmp_path):
         assert found.severity.value == severity
 
 
-def test_what_is_gone_from_the_log_cannot_be_told(tmp_path):
+def test_what_is_gone_from_the_log_is_not_compared(tmp_path):
     cut = Log(next_offset=100)
     cut.append(data(1, 0, 7))
     cut.append(data(1, 0, 8))

@@ -1,6 +1,6 @@
 """KA504: time indexes of a real partition, edited."""
 
-from tests.checks.sidefiles.findings import edited_index, told
+from tests.checks.sidefiles.findings import edited_index, side_file_reports
 
 
 def test_time_indexes_never_fall_back(explosion):
@@ -9,7 +9,7 @@ def test_time_indexes_never_fall_back(explosion):
         return rows
 
     path = edited_index(explosion, "timeindex", ">qi", change)
-    assert told(explosion) == [("KA504", "warning", path.name, 12)]
+    assert side_file_reports(explosion) == [("KA504", "warning", path.name, 12)]
 
 
 def test_time_index_rows_belong_to_the_segment(explosion):
@@ -18,4 +18,4 @@ def test_time_index_rows_belong_to_the_segment(explosion):
         return rows
 
     path = edited_index(explosion, "timeindex", ">qi", change)
-    assert [entry[:3] for entry in told(explosion)] == [("KA504", "warning", path.name)]
+    assert [entry[:3] for entry in side_file_reports(explosion)] == [("KA504", "warning", path.name)]

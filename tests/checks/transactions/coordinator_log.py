@@ -48,11 +48,11 @@ def cycle(commit, partitions):
     return [state("t", ONGOING, partitions), state("t", prepare, partitions), state("t", complete)]
 
 
-def write_partition(root, topic, outcomes):
+def write_partition(root, topic, outcomes, producer_id=7):
     log = Log()
     for sequence, commit in enumerate(outcomes):
-        log.append(data(7, 0, sequence, transactional=True))
-        log.append(marker(7, 0, commit=commit))
+        log.append(data(producer_id, 0, sequence, transactional=True))
+        log.append(marker(producer_id, 0, commit=commit))
     log.write(root / f"{topic}-0")
 
 

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from tests.checks.sidefiles.findings import side_findings, told
+from tests.checks.sidefiles.findings import side_file_reports, side_findings
 from tests.logs import Log, data, marker
 
 
@@ -23,7 +23,7 @@ def rows_of(path):
 
 
 def test_the_real_partition_is_silent(rolled):
-    assert told(rolled) == []
+    assert side_file_reports(rolled) == []
     assert sum(len(rows_of(path)) for path in rolled.glob("*.txnindex")) >= 2
 
 
@@ -78,7 +78,7 @@ def test_rows_of_empty_aborts_may_be_there_or_not(tmp_path):
     first, empty, third = (0, 1, 0, 1, 2), (0, 1, 2, 2, 3), (0, 1, 4, 5, 3)
     for rows in ((first, third), (first, empty, third)):
         index.write_bytes(b"".join(struct.pack(">hqqqq", *row) for row in rows))
-        assert told(directory) == []
+        assert side_file_reports(directory) == []
     index.write_bytes(struct.pack(">hqqqq", *first) + struct.pack(">hqqqq", 0, 1, 4, 5, 6))
     (found,) = side_findings(directory)
     assert found.evidence["wrong"][0]["reason"] == "the last stable offset was 3"

@@ -87,7 +87,7 @@ def _play(
     of = {"fail_over": name == FAIL_OVER, "server_logs": options.server_logs}
     with session(options.version, config, home, **of) as live:
         recordings = [live.play(one) for one in rounds]
-        recording = Recording(recordings[0].told, [line for each in recordings for line in each.lines])
+        recording = Recording(recordings[0].broker, [line for each in recordings for line in each.lines])
         differing = recording.differing()
         rules, races = _decide(live, [scenarios[topic] for topic in differing], differing, options.again)
         played = recording.without(races)
@@ -115,7 +115,7 @@ def _play(
 def _decide(
     live: Session, scenarios: list[Step], differing: dict[str, list[Difference]], times: int
 ) -> tuple[list[str], list[str]]:
-    """Tell wrong rules, which differ the same way every time, from races of the broker."""
+    """Separate wrong rules, which differ the same way every time, from races of the broker."""
     stable = dict.fromkeys(differing)
     for _ in range(times if scenarios else 0):
         again = live.play_again([scenario for scenario in scenarios if scenario["name"] in stable]).differing()

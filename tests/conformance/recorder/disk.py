@@ -1,4 +1,4 @@
-"""What a scenario does to a partition's files while the broker is down, and how an attempt tells of it."""
+"""What a scenario does to a partition's files while the broker is down, and how an attempt states it."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ CHECKPOINT = "log-start-offset-checkpoint"
 
 
 def change(broker: Broker, topic: Topic, partition: int, step: Step) -> Step:
-    """Do to a partition's files what a restart's step says; return what the attempt tells of it."""
+    """Do to a partition's files what a restart's step says; return what the attempt states of it."""
     done: Step = {"log_start_offset": checkpointed_log_start(broker.logs, topic.name, partition)}
     if partition != step.get("partition", 0):
         return done

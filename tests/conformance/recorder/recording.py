@@ -32,14 +32,14 @@ class Agreement(NamedTuple):
 
 @dataclass
 class Recording:
-    """Lines of scenarios on one release; `told` is the first line's broker."""
+    """Lines of scenarios on one release; `broker` is the first line's."""
 
-    told: Json
+    broker: Json
     lines: list[Line] = field(default_factory=list)
 
     def attempts(self) -> list[Json]:
         """The attempts, numbered from the broker's line on."""
-        first = {"index": 0, "op": "broker", **self.told}
+        first = {"index": 0, "op": "broker", **self.broker}
         return [first, *({"index": index, **attempt} for index, (attempt, _) in enumerate(self.lines, 1))]
 
     def answers(self) -> list[Json]:
@@ -70,12 +70,12 @@ class Recording:
     def without(self, topics: Iterable[str]) -> "Recording":
         """The same without the lines of some scenarios."""
         left_out = set(topics)
-        return Recording(self.told, [line for line in self.lines if _scenario(line[0]) not in left_out])
+        return Recording(self.broker, [line for line in self.lines if _scenario(line[0]) not in left_out])
 
     def only(self, topics: Iterable[str]) -> "Recording":
         """Nothing but the lines of some scenarios."""
         kept = set(topics)
-        return Recording(self.told, [line for line in self.lines if _scenario(line[0]) in kept])
+        return Recording(self.broker, [line for line in self.lines if _scenario(line[0]) in kept])
 
     def write(self, directory: Path, name: str) -> None:
         """Write `NAME.attempts.jsonl.xz` and `NAME.answers.jsonl.xz`."""
@@ -120,8 +120,8 @@ class Session:
             self.end()
             self._recorder = self._begin()
         broker = self._recorder.broker
-        told = {"broker_version": broker.version, "config": broker.told}
-        return Recording(told, list(self._recorder.record(scenarios)))
+        first = {"broker_version": broker.version, "config": broker.recorded_config}
+        return Recording(first, list(self._recorder.record(scenarios)))
 
     def end(self) -> None:
         """Stop the broker."""
@@ -140,7 +140,7 @@ class Session:
             ({**attempt, **{name: attempt[name].removesuffix(suffix) for name in _NAMED if name in attempt}}, answer)
             for attempt, answer in recording.lines
         ]
-        return Recording(recording.told, lines)
+        return Recording(recording.broker, lines)
 
 
 @contextmanager

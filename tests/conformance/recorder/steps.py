@@ -159,8 +159,8 @@ class Steps:
                 answer = answers[0]
                 if others:
                     where = [{"topic": topic.name, "partition": other["partition"]} for other in others]
-                    told = zip(where, answers[1:], strict=True)
-                    answer["other_partitions"] = [{**place, **each} for place, each in told]
+                    rest = zip(where, answers[1:], strict=True)
+                    answer["other_partitions"] = [{**place, **each} for place, each in rest]
         except ConnectionClosedError:
             answer = {"outcome": "connection-closed"}
         topic.note(own, note, answer)
@@ -168,7 +168,7 @@ class Steps:
     def _grown(self, topic: Topic, partition: int, attempt: Step, base_offset: int = -1) -> bool:
         """Return whether a batch was written: the log has grown, or it begins where the log ended.
 
-        0.11 may tell an old end for a moment.
+        0.11 may report an old end for a moment.
         """
         known = topic.ends[partition]
         _, end = topic.connection.offset(topic.name, LATEST, partition)
@@ -353,7 +353,7 @@ class Steps:
         return answer
 
     def _nothing(self, topic: Topic, step: Step) -> None:
-        """A step that asks what no attempt tells of."""
+        """A step that asks what no attempt states."""
 
     def _wait_cleaned(self, topic: Topic, step: Step) -> None:
         """Wait until the cleaner has rewritten the first segment, or until it does not."""

@@ -124,7 +124,7 @@ def test_a_difference_of_which_one_site_lists_no_batches_has_none():
 def ranged(
     first: int, width: int, *digests: str | None, log: tuple[int, int] | None = None, **more
 ) -> PartitionFingerprint:
-    """A fingerprint by digests of ranges; its log is of these ranges unless told."""
+    """A fingerprint by digests of ranges; its log is of these ranges unless `log` is given."""
     row = RangeDigests(first, width, digests)
     return side(*(log or (first, row.end_offset)), ranges=[row], **more)
 

@@ -338,7 +338,7 @@ def test_pieces_of_any_size_give_the_same_rows(data):
     assert list(read_dump(pieces)) == list(read_dump([text]))
 
 
-def test_lines_longer_than_we_hold_are_told_and_passed_over(monkeypatch):
+def test_lines_longer_than_we_hold_are_reported_and_passed_over(monkeypatch):
     for module in (dump_lines, dump_text):
         monkeypatch.setattr(module, "MAX_LINE_BYTES", 1000)
     pieces = [_record(b"k", b"v") + b"\n", *[b"x" * 300] * 50, b"\n", _record(None, b"z") + b"\n"]

@@ -72,7 +72,7 @@ def test_a_file_without_bytes_is_how_brokers_create_them():
         (bytes(40), 0, [Reason.VERSION]),
     ],
 )
-def test_damage_is_told_and_the_rest_is_read(data, rows, reasons):
+def test_damage_is_reported_and_the_rest_is_read(data, rows, reasons):
     parsed = parse_offset_checkpoint(data)
     assert len(parsed.rows) == rows
     assert [damage.reason for damage in parsed.damage] == reasons

@@ -69,7 +69,7 @@ def test_the_labelled_damage(evidence, label, reason):
 
 
 def _dumped(line):
-    """The entry a dump line tells of; a producer known by its marker alone has no batch to print."""
+    """The entry that a dump line shows; a producer known by its marker alone has no batch to print."""
     fields = {name: re.sub(r"[^-\d]", "", value) for name, value in re.findall(r"(\w+): (\S*)", line)}
     return SnapshotEntry(
         int(fields["producerId"]),

@@ -137,7 +137,7 @@ def test_a_truncated_file(left: int):
     data, starts = three()
     items = read(data[: starts[2] + left])
     assert zxids(items) == [1, 2]
-    # A lone zero byte cannot be told from the zeros that end the file.
+    # A lone zero byte cannot be distinguished from the zeros that end the file.
     expected = [] if left == 1 else [(Reason.TRUNCATED, starts[2], left)]
     assert damages(items) == expected
 

@@ -105,7 +105,7 @@ def test_a_start_ends_the_life_before():
     assert log.restart(first.started) is None
     assert log.ended_before(3_500) is first
     assert log.ended_before(2_500) is None
-    assert log.ended_before(9_000) is None  # still running, as far as the log tells
+    assert log.ended_before(9_000) is None  # still running, as far as the log shows
 
 
 def test_only_what_attempts_follow_from_is_kept_without_its_text():

@@ -109,7 +109,7 @@ def test_sequences_wrap_in_a_request():
     assert "  3 records of producer id 7 epoch 0, sequences 2147483647 to 1" in explained(1, story)
 
 
-def test_an_attempt_that_is_about_no_producer_is_told_in_four_lines():
+def test_an_attempt_that_is_about_no_producer_is_explained_in_four_lines():
     assert explained(0) == [
         "Attempt 0: broker, answered by 2.8.2",
         "",

@@ -191,7 +191,7 @@ def test_a_compacted_topic_is_dirty_from_its_start(broker, policy, dirty):
     assert directory(broker).first_dirty_offset == dirty
 
 
-def test_a_configuration_that_may_not_be_read_is_told(broker):
+def test_a_configuration_that_may_not_be_read_is_reported(broker):
     broker.scripts[DESCRIBE_CONFIGS] = _refused
     result = found(broker)
     assert len(result.partitions) == 1

@@ -116,7 +116,7 @@ export function cross(x, y) {
   return shape("path", { class: "cross tone-lost", d: `M${x - 5},${y - 5} L${x + 5},${y + 5} M${x + 5},${y - 5} L${x - 5},${y + 5}` });
 }
 
-/** Shapes that tell tones apart without colour: a bar in a disc, two bars, a plus. */
+/** Shapes that distinguish tones without colour: a bar in a disc, two bars, a plus. */
 export function badge(tone, x, y) {
   const paths = {
     refused: `M${x - 4},${y} L${x + 4},${y}`,

@@ -18,7 +18,7 @@ const MOST_LANES = 10;
 
 /**
  * The lanes that take part in the steps, in the page's order, and for each of the page's lanes its place among them, -1
- * where it takes no part. More than ten are too many to tell apart: then all clients share one.
+ * where it takes no part. More than ten are too many to distinguish: then all clients share one.
  */
 export function usedLanes(page, steps) {
   const used = new Set();
