@@ -72,7 +72,7 @@ class ExpiredIds(Struct):
         return max(sum(self.counts.values()), len(self.kept)) - min(len(self.kept), PRODUCERS)
 
     def _counted(self, partition: int, count: int) -> None:
-        self.counts[partition] = max(self.counts.get(partition, 0), count)
+        self.counts[partition] = max(self.counts.get(partition, count), count)
 
     def _keep(self, entry: ExpiredTransactionalId) -> None:
         known = self.kept.get(_key_of(entry))
