@@ -146,9 +146,10 @@ class _Reader:
                 count += len(positions)
                 at = self._behind(block, positions[-1])
                 continue
-            view, walked = self._walk(at, stop)
+            misled = self._misled_at(at)
+            view, walked = self._walk(at, stop) if misled is None else (memoryview(b""), _NO_BATCH)
             if not len(walked.positions):
-                obstacle = self._at_obstacle(at, valid=walked.valid)
+                obstacle = self._at_obstacle(at, valid=walked.valid) if misled is None else misled
                 if len(obstacle.batches) or obstacle.still_growing:
                     if not held and not damages:
                         return obstacle
@@ -178,6 +179,14 @@ class _Reader:
             last = headers[-1]
             self.expected_offset = int(last["base_offset"]) + int(last["last_offset_delta"]) + 1
         return Piece(held.columns(), damages, at)
+
+    def _misled_at(self, at: int) -> Piece | None:
+        """The damage at `at` where what was searched there is a batch that fails its CRC and a sound one begins inside of it."""
+        end = self._sound.unsound_end(at) if self.verify else None
+        inner = None if end is None else self._sound.first(at + 1, end)
+        if end is None or inner is None:
+            return None
+        return self._lost_framing(at, end, inner, base_offset_of(self.window.load(at, HEADER_SIZE)))
 
     def _behind(self, block: Block, position: int) -> int:
         """Return where the batch at `position` ends, the last of those taken."""

@@ -93,6 +93,16 @@ class SoundBatches:
             at = following
         return block, positions
 
+    def unsound_end(self, position: int) -> int | None:
+        """Return where what may be a batch at `position` ends, if it lies whole in the block searched last and fails its CRC."""
+        block = self._block
+        index = bisect_left(block.candidates, position)
+        if index == len(block.candidates) or block.candidates[index] != position:
+            return None
+        size = batch_size(block.content, position - block.start)
+        whole = position + size <= block.start + len(block.content)
+        return position + size if whole and not self._is_sound(position) else None
+
     def begins_no_batch(self, position: int) -> bool:
         """Return whether the bytes at `position` were searched last and cannot be a batch's header, sound or not."""
         block = self._block

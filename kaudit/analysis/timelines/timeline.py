@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from kaudit.analysis.scan.partition_replay import KeptRows
 from kaudit.analysis.scan.producer_grouping import with_records
 from kaudit.analysis.timelines.merged_runs import NO_MARKER, MergedRun, merged_runs
 from kaudit.analysis.timelines.missing_entries import MissingEntries, MissingEntry, missing_entry
-from kaudit.analysis.timelines.timeline_entries import FEW, Entry, EntrySource, TimelineEntries
+from kaudit.analysis.timelines.timeline_entries import FEW, Entry, EntrySource, RowTuples, TimelineEntries
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns, joined
 from kaudit.model.finding import Finding
@@ -74,28 +73,26 @@ def partition_timelines(
     """Yield one timeline a producer id; `findings` are this partition replica's, `events` what logs say of it."""
     if not rows.runs:
         return
-    by_producer: dict[int | None, list[Finding]] = {}
-    for finding in findings:
-        by_producer.setdefault(finding.producer_id, []).append(finding)
+    by_producer = _by_producer(findings)
     runs, markers = in_order(rows)
     ids = producer_ids_of(rows)
     directory = partition.directory
     opened = {entry.producer_id: entry.first_offset for entry in reversed(partition.opened)}
     missing = MissingEntries(partition)
-    for producer_id, of_runs, of_markers in zip(ids.tolist(), _slices(runs, ids), _slices(markers, ids), strict=True):
-        own_runs, own_markers = runs[of_runs], markers[of_markers]
+    tuples = RowTuples(runs), RowTuples(markers)
+    for producer_id, *places in zip(ids.tolist(), _slices(runs, ids), _slices(markers, ids), strict=True):
+        own_runs, own_markers = runs[places[0]], markers[places[1]]
         own = by_producer.get(producer_id, [])
-        sources = _sources(own_runs, own_markers, markers, list(missing.of_producer(own_runs, own_markers)), own)
+        gaps = list(missing.of_producer(own_runs, own_markers))
         entries: Sequence[Mapping[str, object]]
-        if events is None and sum(len(source.items) for source in sources) > FEW:
-            is_transactional = len(own_markers) > 0 or bool(own_runs["is_transactional"].any())
-            entries = TimelineEntries(sources, is_transactional=is_transactional)
+        if events is None and len(own_runs) + len(own_markers) + len(gaps) + len(own) > FEW:
+            entries = _made_when_asked_for(own_runs, own_markers, markers, gaps, own)
         else:
-            *placed, found = (source.made() for source in sources)
-            entries = sorted(chain(*placed), key=_offset_of)
-            if events is not None:
-                found += events.entries(producer_id, entries, shared=len(ids) <= MAX_SHARED)
-            entries = sorted([*entries, *found], key=_offset_of)
+            placed = [_run(row, markers) for row in tuples[0].tuples(places[0])]
+            placed += map(_marker, tuples[1].tuples(places[1]))
+            placed = sorted([*placed, *map(missing_entry, gaps)], key=_offset_of)
+            shown = () if events is None else events.entries(producer_id, placed, shared=len(ids) <= MAX_SHARED)
+            entries = sorted([*placed, *map(_finding, own), *shown], key=_offset_of)
         yield Timeline(
             topic=directory.topic,
             partition=directory.partition,
@@ -107,16 +104,25 @@ def partition_timelines(
         )
 
 
-def _sources(
+def _by_producer(findings: Sequence[Finding]) -> dict[int | None, list[Finding]]:
+    grouped: dict[int | None, list[Finding]] = {}
+    for finding in findings:
+        grouped.setdefault(finding.producer_id, []).append(finding)
+    return grouped
+
+
+def _made_when_asked_for(
     runs: Columns, markers: Columns, all_markers: Columns, missing: list[MissingEntry], findings: list[Finding]
-) -> list[EntrySource]:
-    """Return what the entries of one producer id are made of; `all_markers` are those of every producer id."""
-    return [
+) -> TimelineEntries:
+    """Return the entries of one producer id; `all_markers` are those of every producer id."""
+    sources = [
         EntrySource(partial(_run, markers=all_markers), runs, runs["first_offset"], _BATCHES),
         EntrySource(_marker, markers, markers["offset"], _BATCHES),
         EntrySource(missing_entry, missing, [gap.first_offset for gap in missing], _MISSING),
         EntrySource(_finding, findings, [finding.offset for finding in findings], _FINDINGS),
     ]
+    is_transactional = len(markers) > 0 or bool(runs["is_transactional"].any())
+    return TimelineEntries(sources, is_transactional=is_transactional)
 
 
 def producer_ids_of(rows: KeptRows) -> NDArray[np.int64]:

@@ -17,6 +17,23 @@ _AT_A_TIME = 256
 """Entries made together: of the rows' columns each is looked up once for so many."""
 
 
+class RowTuples:
+    """Rows as tuples of their fields, made some at a time: to look up every column costs as much as some ten rows."""
+
+    def __init__(self, rows: Columns) -> None:
+        self._rows = rows
+        self._first = 0
+        self._made: list[tuple[Any, ...]] = []
+
+    def tuples(self, wanted: slice) -> list[tuple[Any, ...]]:
+        """Return these rows; what is asked for ascends."""
+        first, stop = wanted.start, wanted.stop
+        if first < stop and stop > self._first + len(self._made):
+            self._first = first
+            self._made = self._rows[first : max(stop, first + _AT_A_TIME)].tolist()
+        return self._made[first - self._first : stop - self._first] if first < stop else []
+
+
 class EntrySource(Struct, frozen=True):
     """Entries of one kind: what they are made of, and their offsets (shape (n,)), None for those at no offset.
 
