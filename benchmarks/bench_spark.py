@@ -35,6 +35,8 @@ MOST_GAPS = 100_000
 """What an audit keeps of a partition: the result of twice as many is hardly larger."""
 SPEED_UP = 1.6
 """Of two cores over one, at least."""
+WARM_AUDITS = 6
+"""One after the other in a session, of which the first is cold and the fastest of the others counts."""
 QUIET = 1.0
 """Load average of a machine on which seconds mean something."""
 LOCAL_ENGINE = "local engine"
@@ -91,9 +93,11 @@ def measure(master: str, paths: list[str]) -> list[Measured]:
         return [audited(spark.scan, path, stages) for path in paths]
 
 
-def in_a_process(master: str, paths: list[Path]) -> list[Measured]:
-    """Measure in a process of its own."""
+def in_a_process(master: str, paths: list[Path], cores: frozenset[int] | None = None) -> list[Measured]:
+    """Measure in a process of its own, which keeps to these cores if any are given."""
     command = [sys.executable, "-m", "benchmarks.bench_spark", "--inside", master, *map(str, paths)]
+    if cores is not None:
+        command = ["taskset", "--cpu-list", ",".join(map(str, sorted(cores))), *command]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     return msgspec.json.decode(done.stdout.splitlines()[-1], type=list[Measured])
 
@@ -148,13 +152,19 @@ def engines(arguments: argparse.Namespace, directory: Path) -> bool:
 
 
 def cores(arguments: argparse.Namespace, directory: Path) -> bool:
-    """Seconds of a warm audit on one and two cores, and of its longest stage, which reads the log."""
+    """Seconds of a warm audit on one and two cores, and of its longest stage, which reads the log.
+
+    On one core the whole process keeps to it: `local[1]` alone leaves the JVM's scheduler and network the others.
+    """
     load = os.getloadavg()[0]
     if load >= QUIET and "cores" not in arguments.cases:
         print(f"  not measured: the load average is {load:.1f}")
         return True
     path = logs(directory, SHAPES["large"], arguments.cores_mib)
-    audits = [in_a_process(f"local[{number}]", [path] * 4)[1:] for number in (1, 2)]
+    available = sorted(os.sched_getaffinity(0))
+    audits = [
+        in_a_process(f"local[{number}]", [path] * WARM_AUDITS, frozenset(available[:number]))[1:] for number in (1, 2)
+    ]
     one, two = (min(turns, key=lambda audit: audit.seconds) for turns in audits)
     reads = [max(audit.stages, key=lambda stage: stage.seconds).seconds for audit in (one, two)]
     print(f"  {arguments.cores_mib} MiB, load {load:.1f}; reading stage {reads[0]:.2f} and {reads[1]:.2f} s, "

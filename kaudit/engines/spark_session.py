@@ -34,6 +34,11 @@ CONTEXT_SETTINGS: Mapping[str, str] = {
     # the work is done in Python beside the executor's heap, a few 100 MB a core
     "spark.executor.memoryOverheadFactor": "0.5",
 }
+LOCAL_SETTINGS: Mapping[str, str] = {
+    # over TCP, delayed acknowledgements make every task with Python 40 ms longer
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+"""Settings of a Spark on this machine alone: elsewhere a worker's temporary directory may be too long for a socket's name."""
 _RETRIES = {
     "spark.hadoop.ipc.client.connect.max.retries": "1",
     "spark.hadoop.ipc.client.connect.max.retries.on.timeouts": "1",
@@ -118,7 +123,8 @@ def _start(master: str | None, given: Mapping[str, str], jobs: int | None) -> "S
         conf.setIfMissing("spark.master", f"local[{jobs or '*'}]")
         for key, value in given.items():
             conf.set(key, value)
-        for key, value in {**CONTEXT_SETTINGS, **SESSION_SETTINGS, **_RETRIES, **timeout}.items():
+        local = LOCAL_SETTINGS if conf.get("spark.master", "").startswith(_LOCAL_MASTERS) else {}
+        for key, value in {**CONTEXT_SETTINGS, **SESSION_SETTINGS, **_RETRIES, **timeout, **local}.items():
             conf.setIfMissing(key, value)
         for name in FORWARDED:
             if os.environ.get(name):

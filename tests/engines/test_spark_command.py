@@ -1,5 +1,6 @@
 """--engine spark, --master, spark-submit's file, the bundle, Java: what can be checked without a cluster."""
 
+import gc
 import io
 import os
 import socket
@@ -15,7 +16,7 @@ from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import engine as engines
 from kaudit.cli.app import run
 from kaudit.engines import java
-from kaudit.engines.spark_jobs import SparkFailedError, errors_in_one_line
+from kaudit.engines.spark_jobs import SparkFailedError, ask_tasks, errors_in_one_line
 from kaudit.engines.spark_session import SparkOptions, session
 from kaudit.installation import install_command
 from kaudit.spark_submit import on_spark
@@ -67,6 +68,18 @@ def test_tables_for_an_hdfs_that_nobody_serves_are_refused_before_the_audit(monk
 def test_a_setting_is_refused_before_java_starts():
     with pytest.raises(UsageError, match=r"spark\.some\.setting=VALUE"), session(SparkOptions(None, ["ui=1"]), None):
         pass
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_tasks_on_this_machine_wait_for_no_acknowledgement_and_collect_no_imports(spark_session):
+    assert spark_session.sparkContext.getConf().get("spark.python.unix.domain.socket.enabled") == "true"
+    (frozen,) = ask_tasks(spark_session, "count what is not collected", [()], _frozen)
+    assert frozen > 10_000
+
+
+def _frozen(_):
+    return gc.get_freeze_count()
 
 
 @pytest.mark.parametrize("module", ["kaudit", "kaudit.engines.local", "kaudit.cli.app", "kaudit.cli.engine"])
