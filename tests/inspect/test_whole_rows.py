@@ -602,9 +602,8 @@ def test_a_value_that_the_tool_did_not_print_is_no_tombstone(tmp_path):
 @pytest.mark.parametrize(("magic", "least"), [(0, 14), (1, 14), (2, 49)])
 def test_bytes_under_any_name_are_a_segment_from_the_least_length_of_a_batch_on(tmp_path, magic, least):
     """A batch of magic 2 has 49 bytes behind its length at least, a message of magic 0 or 1 14 (LegacyRecord)."""
-    for length, kind in ((least, "segment"), (least - 1, "file"), (0, "file"), (-1, "file")):
-        name = f"part{length}"
-        (tmp_path / name).write_bytes(struct.pack(">qiiB", 1000, length, 5, magic) + bytes(range(1, 200)))
+    for length in (least, least - 1, 0, -1):
+        (tmp_path / f"part{length}").write_bytes(struct.pack(">qiiB", 1000, length, 5, magic) + bytes(range(1, 200)))
     kinds = {row["file"]: row["kind"] for row in inspect_rows(InspectOptions([str(tmp_path)]), batches=False)}
     assert {name: kind == "segment" for name, kind in kinds.items()} == {
         f"part{least}": True, f"part{least - 1}": False, "part0": False, "part-1": False,
