@@ -32,13 +32,16 @@ def keep_freed_memory_small() -> None:
 
 @cache
 def prepare_worker() -> None:
-    """Let a worker of Spark keep freed memory, and leave what it has imported by now out of garbage collections.
+    """Keep freed memory; in a worker of Spark, leave what it has imported by now out of garbage collections.
 
     Spark's daemon collects after every task, which takes 45 ms with pyarrow, pandas and kaudit imported: more than
     reading 128 MiB.
     """
+    from pyspark import TaskContext  # noqa: PLC0415 - an extra
+
     keep_freed_memory()
-    gc.freeze()
+    if TaskContext.get() is not None:
+        gc.freeze()
 
 
 def _set(mapped_above: int, trimmed_above: int) -> None:
