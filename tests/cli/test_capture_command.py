@@ -116,16 +116,21 @@ def test_where_it_cannot_be_written_is_one_sentence(kaudit, broker, tmp_path, ta
 
 def test_an_interrupted_run_leaves_whole_batches_and_exits_130(kaudit, broker, tmp_path, monkeypatch):
     in_pieces(broker, SIZE)
-    whole, sent, stops, run = broker.scripts[FETCH], [], [], Capture.run
+    main, whole, sent, run = threading.get_ident(), broker.scripts[FETCH], [], Capture.run
+    stops: list[threading.Event] = []
+
+    def noting(work, stop):
+        stops.append(stop)
+        run(work, stop)
 
     def fetched(request):
         sent.append(request)
         if len(sent) == 3:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            signal.pthread_kill(main, signal.SIGINT)
             stops[0].wait(60)  # a thread of its own sets it: the other pieces would be fetched meanwhile
         return whole(request)
 
-    monkeypatch.setattr(Capture, "run", lambda capture, stop: (stops.append(stop), run(capture, stop)))
+    monkeypatch.setattr(Capture, "run", noting)
     broker.scripts[FETCH] = fetched
     url = f"kafka://{broker.address}/orders/0"
     done = kaudit("capture", "-o", tmp_path / "copy", url)
