@@ -87,8 +87,10 @@ def test_each_remark_is_for_its_own_case():
     assert remarks() == []
     assert remarks(relation=Relation.DIVERGED, differing=ranges(0)) == []
     assert remarks(relation=Relation.DIVERGED, compacted=True, differing=ranges(0)) == [
-        "- orders-0 differs in 0..1023, but is compacted: the log cleaner removes records at its own time on each replica. "
-        "Compare the directories themselves."
+        (
+            "- orders-0 differs in 0..1023, but is compacted: the log cleaner removes records at its own time on each replica. "
+            "Compare the directories themselves."
+        )
     ]
     assert remarks(compacted=True) == []
     assert remarks(damaged_on=["oslo"]) == [
@@ -171,9 +173,7 @@ def test_names_are_made_visible_and_lines_fit():
 
 def test_document():
     batch = HeldBatch(5, 6, -1, 4_000_000_000)
-    entry = partition(
-        Relation.DIVERGED, differing=[OffsetRange(5, 6)], first_difference={"paris": None, "oslo": batch}
-    )
+    entry = partition(Relation.DIVERGED, differing=[OffsetRange(5, 6)], first_difference={"paris": None, "oslo": batch})
     found = replace(
         compared(entry, partition(None, 1), oslo=[("logs", 3)], paris=[]),
         not_audited=[NotAudited("x", "unreadable", unreadable=True)],

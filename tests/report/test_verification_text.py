@@ -36,15 +36,19 @@ def test_the_gravest_first_each_in_a_sentence():
         not_judged=[("logs", 0), ("logs", 1)],
     )
     assert lines_of(found) == [
-        "orders-4 differs: not what the report judged, somewhere in each of offsets 0..49; "
-        "the log ends at 60, offsets 60..99 are gone.",
+        (
+            "orders-4 differs: not what the report judged, somewhere in each of offsets 0..49; "
+            "the log ends at 60, offsets 60..99 are gone."
+        ),
         "orders-3 missing: the report judged offsets 0..99, and it does not lie here.",
         "orders-2 cleaned: offsets 0..99 differ, where the log cleaner may have been.",
         "orders-1 unproven: 0..99 cannot be compared: the digest there is of more than can be read now.",
         "orders-0 unchanged: offsets 0..99 are what the report judged.",
         "",
-        "1 partition unchanged, 1 partition unproven, 1 partition cleaned, 1 partition missing, 1 partition differs, "
-        "by the digests of report.json; 2 here that the report did not judge",
+        (
+            "1 partition unchanged, 1 partition unproven, 1 partition cleaned, 1 partition missing, 1 partition differs, "
+            "by the digests of report.json; 2 here that the report did not judge"
+        ),
     ]
 
 
@@ -58,8 +62,10 @@ def test_what_came_since():
         damaged=True,
     )
     assert lines_of(held(entry)) == [
-        "orders-0 unchanged: offsets 10..99 are what the report judged; 0..9 removed since, the log begins at 10; "
-        "100 written since; some bytes are no valid batch ('kaudit scan' says which).",
+        (
+            "orders-0 unchanged: offsets 10..99 are what the report judged; 0..9 removed since, the log begins at 10; "
+            "100 written since; some bytes are no valid batch ('kaudit scan' says which)."
+        ),
         "",
         "1 partition unchanged, by the digests of report.json; 1 grown since; 1 without its former beginning",
     ]
