@@ -279,12 +279,16 @@ def test_a_paused_broker_handles_what_arrived_when_it_goes_on(given_up):
     assert len(link.arrived) == 2
 
 
-def test_a_client_that_dies_hears_nothing_and_what_it_sent_is_handled():
+@pytest.mark.parametrize("dies_at", [0, DELAY - 1, DELAY, 10])
+def test_a_client_that_dies_hears_nothing_and_what_it_sent_is_handled(dies_at):
+    """Also what arrives after its end: TCP delivers data before the end of the connection."""
     link = Link()
     link.broker.is_running = False
     link.send(end(1))
-    link.run(10)
+    link.run(dies_at)
     link.connection.abandon()
+    link.run(20)
+    assert link.arrived == []
     link.broker.is_running = True
     link.network.broker_resumed(1)
     link.run(1000)

@@ -149,6 +149,25 @@ class TestAccumulator:
             assert [one.partition for one in accumulator.expired(due)] == [key]
         assert accumulator.next_expiry() is None
 
+    @pytest.mark.parametrize(("free", "behind"), [(0, False), (0, True), (1, True), (1, False)])
+    @pytest.mark.parametrize("appended_at", [0, 990])
+    def test_a_full_batch_expires_without_its_linger_before_2_1(self, free, behind, appended_at):
+        """ProducerBatch.maybeExpire of 2.0: a full one by its last append, any by its creation and linger; more than the limit."""
+        size = batch(0).size + free
+        since = appended_at if behind or not free else 1_000
+        for limit, due in ((None, since + 30_001), (120_000, 120_000)):
+            client = V2_0 if limit is None else CURRENT
+            accumulator = RecordAccumulator(
+                config(client, linger_ms=1_000, batch_size=size, delivery_timeout_ms=limit), Random(1)
+            )
+            accumulator.append(KEY, PAYLOAD, 0, 0, 0)
+            accumulator.queues[KEY][0].last_appended_at = appended_at
+            if behind:
+                accumulator.append(KEY, PAYLOAD, 1, 0, 995)
+            assert accumulator.next_expiry() == due
+            assert accumulator.expired(due - 1) == []
+            assert [one.numbers for one in accumulator.expired(due)][:1] == [[0]]
+
     @pytest.mark.parametrize(("client", "expires"), [(CURRENT, True), (V2_0, False)])
     def test_a_muted_partition_expires_by_the_delivery_timeout_only(self, client, expires):
         """expiredBatches of 2.0 leaves muted partitions out: a batch of theirs is in flight."""
