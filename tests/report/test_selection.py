@@ -4,7 +4,6 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import UsageError
-from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Severity, Status
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import UnlistedFindings
@@ -40,7 +39,7 @@ def test_the_longest_prefix_decides(select, ignore, included):
 
 
 def test_codes_are_those_of_checks():
-    assert Selection(["KA10"]).codes() == {"KA101", "KA102", "KA103", "KA104", "KA105", "KA106", "KA107"} & set(CHECKS)
+    assert Selection(["KA10"]).codes() == frozenset({"KA101", "KA102", "KA103", "KA104", "KA105", "KA106", "KA107"})
     assert Selection(ignore=["KA"]).codes() == frozenset()
 
 
