@@ -50,7 +50,7 @@ class Evidence:
             return list(lines)
 
 
-_DIRECTORY = "KAUDIT_TEST_EVIDENCE"
+_DIRECTORY = "EVIDENCE_OF_KAUDIT_TESTS"
 _WHOLE_RECORDINGS = {
     "tests/analysis/producer_ids/test_recorded_producers.py",
     "tests/analysis/scan/test_damage.py",

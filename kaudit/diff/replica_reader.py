@@ -158,7 +158,7 @@ class ReplicaReader:
             finally:
                 source.close()
             self.damaged = self.damaged or order.disordered
-            previous = order.last or previous
+            previous = order.last
 
 
 class _Order:

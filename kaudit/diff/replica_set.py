@@ -266,7 +266,7 @@ def _only_on(
             others |= {
                 other
                 for place, other in enumerate(readers)
-                if other in later and other != name and (ends[other], place) > (ends[name], number)
+                if other in later and (ends[other], place) > (ends[name], number)
             }
         if not others:
             continue

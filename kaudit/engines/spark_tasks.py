@@ -20,7 +20,7 @@ from kaudit.analysis.scan.planning import Job
 from kaudit.analysis.scan.range_joining import join_ranges
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.scan.unread_segments import Failure
-from kaudit.engines.memory import freeze_imports, keep_freed_memory
+from kaudit.engines.memory import prepare_worker
 from kaudit.source.layout import SegmentFile
 
 ROWS_SCHEMA = "shuffle_partition int, job_index int, number long, ranges int, rows binary"
@@ -86,7 +86,7 @@ def answering(answer: Callable[[Any], Any]) -> ArrowMap:
     """Return the function that answers each row's question; one row out for one row in."""
 
     def answer_all(questions: Batches) -> Batches:
-        freeze_imports()
+        prepare_worker()
         for batch in questions:
             for number, data in zip(batch.column("number"), batch.column("question"), strict=True):
                 row = {"number": number.as_py(), "answer": pack(answer(unpack(data.as_py())))}
@@ -117,8 +117,7 @@ def reading(open_source: OpenSource, retries: int, count: Callable[[Sequence[Out
     """
 
     def read(plan: Batches) -> Batches:
-        freeze_imports()
-        keep_freed_memory()
+        prepare_worker()
         may_fail = _attempt() < retries
         for batch in plan:
             for data in batch.column("work"):
@@ -174,7 +173,7 @@ def replayer(make_sink: Callable[[], RowSink | None], seal: Seal, open_source: O
     """
 
     def replay(rows: Batches) -> Batches:
-        freeze_imports()
+        prepare_worker()
         feed, job_index, expected = None, -1, 0
         for batch in rows:
             for at in range(batch.num_rows):

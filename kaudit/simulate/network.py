@@ -179,8 +179,8 @@ class Connection:
         self._max_in_flight = max_in_flight
         self._backoff = reconnect_backoff_ms
         self._channel: _Channel | None = None
-        self._unread: list[_Channel] = []
-        """Those the client closed while the broker was paused: it has requests of theirs to handle yet."""
+        self._unread: dict[_Channel, None] = {}
+        """Channels with requests that a paused broker has to handle yet, whether the client has closed them or not."""
         self.in_flight: deque[InFlightRequest] = deque()
         self.reconnect_at = 0
         """Not to be opened again before this time."""
@@ -262,6 +262,8 @@ class Connection:
             else:
                 error.answer(self._broker.handle, self._broker.name, sent.request, respond)
         channel.processing = False
+        if channel.inbound and not channel.busy:
+            self._unread[channel] = None
 
     def _respond(
         self, channel: _Channel, sent: InFlightRequest, response: KafkaResponse | ConnectionClosed | None
@@ -310,11 +312,9 @@ class Connection:
 
     def broker_resumed(self) -> None:
         """Let the broker handle what arrived while it was paused, whether the client still waits or not."""
-        unread, self._unread = self._unread, []
+        unread, self._unread = self._unread, {}
         for channel in unread:
             self._process(channel)
-        if self._channel is not None:
-            self._process(self._channel)
 
     # -- back at the client ------------------------------------------------------------------------------------------
     def _deliver(self, channel: _Channel, sent: InFlightRequest, response: KafkaResponse, sent_back_at: int) -> None:
@@ -345,7 +345,6 @@ class Connection:
         """Close the connection: whatever is in flight counts as lost, oldest first."""
         lost = list(self.in_flight)
         self.in_flight.clear()
-        self._keep_unread()
         self._channel = None
         self.reconnect_at = self._clock.now + self._backoff
         self.on_close()
@@ -355,12 +354,7 @@ class Connection:
     def abandon(self) -> None:
         """Close the connection because the client died: no callback is called."""
         self.in_flight.clear()
-        self._keep_unread()
         self._channel = None
-
-    def _keep_unread(self) -> None:
-        if self._channel is not None and self._channel.inbound:
-            self._unread.append(self._channel)
 
     # -- trace ----------------------------------------------------------------------------------------------------------
     def _trace(self, kind: EventKind, sent_at: int, at: int, request: KafkaRequest) -> None:

@@ -26,7 +26,7 @@ from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
 from kaudit.broker.releases.profile import Profile
 from kaudit.engines import local
-from kaudit.engines.memory import keep_freed_memory
+from kaudit.engines.memory import prepare_worker
 from kaudit.model.finding import Finding
 from kaudit.report.tables import finding_row
 from kaudit.spark.assembling import JOB
@@ -155,7 +155,7 @@ class SegmentReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the segments of a task."""
-        keep_freed_memory()
+        prepare_worker()
         reads: Sequence[SegmentRead] = () if partition.value is None else unpack(partition.value)
         for read in reads:
             yield from READERS[self.table](read, self.options)

@@ -36,8 +36,7 @@ class History:
         self.next_sequence[who] = sequence + count
         self.lost += 0 if fate == KEPT else count
         self.repeated += back
-        # a batch that begins at 0 after the wrap, sent again much later, is taken for a restart
-        if fate == KEPT and not back and sequence != WRAP:
+        if fate == KEPT and not back:
             self.written.setdefault(who, []).append(batch)
 
     def skip(self, who, count):

@@ -169,7 +169,15 @@ def test_config_show_lists_every_value_with_its_origin(kaudit, here, monkeypatch
     assert document["settings"]["jobs"] == {"value": "2", "origin": "KAUDIT_JOBS"}
     assert document["settings"]["fail-on"] == {"value": "error", "origin": "default"}
     assert document["topics"]["orders"]["expected-producers"] == 800
-    assert "KAUDIT_SELCET" in document["ignored_variables"]
+    assert document["ignored_variables"] == ["KAUDIT_SELCET"]
+
+
+@pytest.mark.parametrize("name", ["CONFIG", "CONNECT_SECONDS", "DEBUG", "ISOLATED", "PAGER", "PYTHON"])
+def test_a_variable_that_something_else_of_kaudit_reads_is_not_called_misspelt(kaudit, here, monkeypatch, name):
+    monkeypatch.setenv(f"KAUDIT_{name}", "")
+    monkeypatch.setenv("KAUDIT_CONFIGS", "")
+    document = json.loads(kaudit("config", "show", "--output-format", "json").out)
+    assert document["ignored_variables"] == ["KAUDIT_CONFIGS"]
 
 
 @pytest.mark.parametrize(("digits", "aligned"), [(39, True), (40, False)])

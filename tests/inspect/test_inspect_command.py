@@ -177,9 +177,9 @@ def test_the_fields_of_one_header_byte_by_byte(kaudit, log):  # noqa: F811
     rows = lines(kaudit("inspect", log[1], "--at", size + 45, "--output-format", "jsonl"))
     header = log[0].batches[1].encode()
     assert [row["position"] - size for row in rows] == [0, 8, 12, 16, 17, 21, 23, 27, 35, 43, 51, 53, 57, 61]
-    for row in rows[:-1]:
+    for row in rows:
         at = row["position"] - size
-        assert bytes.fromhex(row["hex"]) == header[at : at + row["length"]]
+        assert bytes.fromhex(row["hex"]) == header[at : at + row["length"]][:32]
     assert [row["field"] for row in rows if row["here"]] == ["producer_id"]
     by_name = {row["field"]: row for row in rows}
     assert by_name["crc"]["meaning"].endswith("matches")

@@ -555,6 +555,61 @@ def test_what_a_record_of_a_consumer_group_means(key, value, meaning):
     }  # fmt: skip
 
 
+IDS_ROW = {"row": "metadata", "broker_id": 3, "broker_epoch": 70, "next_producer_id": 9000}
+FEATURE_ROW = {"row": "metadata", "name": "FeatureLevelRecord", "feature": "metadata.version", "feature_level": 25}
+METADATA_ROW = {**RECORD_ROW, "topic": "__cluster_metadata"}
+
+
+@pytest.mark.parametrize(
+    ("value", "printed", "meaning"),
+    [
+        (
+            b"\x01\x0f\x00" + struct.pack(">iqq", 3, 70, 9000) + b"\x00",
+            b'{"type":"PRODUCER_IDS_RECORD","version":0,"data":{"brokerId":3,"brokerEpoch":70,"nextProducerId":9000}}',
+            {**IDS_ROW, "api_key": 15, "name": "ProducerIdsRecord", "version": 0},
+        ),
+        (
+            b"\x01\x0c\x00\x11metadata.version" + struct.pack(">h", 25) + b"\x00",
+            b'{"type":"FEATURE_LEVEL_RECORD","version":0,"data":{"name":"metadata.version","featureLevel":25}}',
+            {**FEATURE_ROW, "api_key": 12, "version": 0},
+        ),
+        (
+            b"\x01\x02\x00rest",
+            b'{"type":"TOPIC_RECORD","version":0,"data":{"name":"a","topicId":"AAAAAAAAAAAAAAAAAAAABw"}}',
+            {"row": "metadata", "api_key": 2, "name": "TopicRecord", "version": 0},
+        ),
+    ],
+)
+def test_what_a_metadata_record_means(value, printed, meaning):
+    """Frame version, api key, record version, and what each of the two records holds that kaudit knows (KIP-631)."""
+    expected = {"topic": "__cluster_metadata", "offset": 9, **meaning}
+    assert content_row(METADATA_ROW, None, value) == expected
+    assert dump_content_row(METADATA_ROW, None, printed) == expected
+
+
+def test_a_value_that_the_tool_did_not_print_is_no_tombstone(tmp_path):
+    """kafka-dump-log prints a key with --print-data-log; `valueSize: -1` alone is a value that is null."""
+    text = "Dumping /data/__transaction_state-3/00000000000000001000.log\nStarting offset: 1000\n"
+    text += PRINTED.format(1000, 1001, 0)
+    line = "| offset: {0} CreateTime: 1700000000000 keySize: 1 valueSize: {1} sequence: 0 headerKeys: [] key: {2}{3}\n"
+    key = "transaction_metadata::transactionalId=x"
+    text += line.format(1000, 5, key, "") + line.format(1001, -1, key, "")
+    _, unprinted, null = rows_of(tmp_path, "dump.txt", text.encode(), records=True)
+    assert (null["row"], null["transactional_id"], null["tombstone"]) == ("txn_state", "x", True)
+    assert unprinted.get("tombstone") is not True
+
+
+@pytest.mark.parametrize(("magic", "least"), [(0, 14), (1, 14), (2, 49)])
+def test_bytes_under_any_name_are_a_segment_from_the_least_length_of_a_batch_on(tmp_path, magic, least):
+    """A batch of magic 2 has 49 bytes behind its length at least, a message of magic 0 or 1 14 (LegacyRecord)."""
+    for length in (least, least - 1, 0, -1):
+        (tmp_path / f"part{length}").write_bytes(struct.pack(">qiiB", 1000, length, 5, magic) + bytes(range(1, 200)))
+    kinds = {row["file"]: row["kind"] for row in inspect_rows(InspectOptions([str(tmp_path)]), batches=False)}
+    assert {name: kind == "segment" for name, kind in kinds.items()} == {
+        f"part{least}": True, f"part{least - 1}": False, "part0": False, "part-1": False,
+    }  # fmt: skip
+
+
 def test_a_row_of_a_topic_of_users_stays_as_it_is():
     row = {**RECORD_ROW, "topic": "orders"}
     assert content_row(row, b"k", b"v") is row

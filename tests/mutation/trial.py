@@ -36,7 +36,7 @@ _COLLECTION_SECONDS = 3
 _HANG_SECONDS = 600
 """A process that waits this long hangs; a slow machine is no reason."""
 _MEMORY_BYTES = 6 << 30
-_EVIDENCE = "KAUDIT_TEST_EVIDENCE"
+_EVIDENCE = "EVIDENCE_OF_KAUDIT_TESTS"
 
 
 @dataclass(frozen=True)

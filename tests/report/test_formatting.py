@@ -7,16 +7,18 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.model.application_logs import LogClock
 from kaudit.report.console import Console, wanted_width
-from kaudit.report.formatting import duration, plural, size, span
+from kaudit.report.formatting import closing_line, duration, extent, plural, size, span, verdict
 from kaudit.report.histograms import histogram_lines
 from kaudit.report.json_documents import pretty
 from kaudit.report.locations import base_directory, in_repository, path_of, uri_of
 from kaudit.report.log_events import clock_text
 from kaudit.report.producer_formatting import timestamp_text
 from kaudit.report.timestamps import clock_time, date_and_clock, timestamp_of
+from tests.scan_results import scan_result
 
 
 @pytest.mark.parametrize(("number", "text"), [
@@ -195,3 +197,43 @@ def test_only_whole_numbers_under_keys_of_timestamps_are_times():
     times = {"first_timestamp": "1970-01-01T00:00:01.000Z"}
     inner = [{"max_timestamp": "1969-12-31T23:59:59.000Z"}, {"max_timestamp": None}]
     assert json.loads(pretty(document)) == {**document, **times, "inner": inner}
+
+
+@pytest.mark.parametrize(("counts", "shown", "hidden"), [
+    ({}, "no findings", "no findings"),
+    ({"error": 0, "warning": 0, "note": 0}, "no findings", "no findings"),
+    ({"error": 1, "warning": 2000, "note": 1}, "1 error, 2,000 warnings, 1 note", "1 error, 2,000 warnings, 1 note (hidden; -v shows)"),
+    ({"error": 2, "warning": 0, "note": 0}, "2 errors", "2 errors"),
+    ({"note": 3}, "3 notes", "3 notes (hidden; -v shows)"),
+])  # fmt: skip
+def test_verdicts(counts, shown, hidden):
+    result = scan_result()
+    result = replace(result, summary=replace(result.summary, findings=counts, statuses={}))
+    assert verdict(result, notes_hidden=False) == shown
+    assert verdict(result, notes_hidden=True) == hidden
+
+
+@pytest.mark.parametrize(("statuses", "text"), [
+    ({"new": 5}, ""), ({"new": 5, "known": 0, "suppressed": 0}, ""), ({"new": 1, "known": 2000}, " (1 new, 2,000 in the baseline)"),
+    ({"suppressed": 1}, " (0 new, 1 suppressed)"), ({"new": 3, "known": 1, "suppressed": 2}, " (3 new, 1 in the baseline, 2 suppressed)"),
+])  # fmt: skip
+def test_what_is_accepted_is_counted(statuses, text):
+    result = scan_result()
+    result = replace(result, summary=replace(result.summary, statuses=statuses))
+    assert verdict(result, notes_hidden=False) == "no findings" + text
+
+
+@pytest.mark.parametrize(("segments", "partitions", "text"), [
+    (0, 0, "in 0 segments, 0 partitions, 1.2 MB"), (1, 1, "in 1 segment, 1 partition, 1.2 MB"),
+    (2, 0, "in 2 segments, 0 partitions, 1.2 MB"),
+    # brokers send batches, not segments
+    (0, 2, "in 2 partitions, 1.2 MB"),
+])  # fmt: skip
+def test_what_was_read(segments, partitions, text):
+    result = scan_result()
+    result = replace(result, summary=replace(result.summary, segments=segments, partitions=partitions))
+    assert extent(result) == text
+    assert closing_line(result, notes_hidden=True, seconds=None) == f"no findings {text}"
+    incomplete = replace(result, incomplete=True)
+    assert closing_line(incomplete, notes_hidden=True, seconds=0) == f"no findings {text}, 0.0 s; incomplete"
+    assert closing_line(result, notes_hidden=True, seconds=61) == f"no findings {text}, 1 min 1 s"

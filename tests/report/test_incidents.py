@@ -2,14 +2,16 @@
 
 import json
 
+import pytest
 from msgspec.structs import replace
 
 from kaudit.checks.incident_groups import with_incidents
+from kaudit.model.finding import Confidence, Severity
 from kaudit.model.impact import Impact
 from kaudit.report import incident_block
 from kaudit.report.console import Console
 from kaudit.report.counts import topic_counts
-from kaudit.report.incidents import describe, distinct, incidents_of, members
+from kaudit.report.incidents import describe, distinct, fingerprints, incidents_of, members
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.saved import read_saved
 from tests import scan_results as results
@@ -25,6 +27,80 @@ def test_those_that_cost_most_come_first_and_the_most_severe_finding_first_in_ea
         ("KA702", "clicks", 4),
     ]
     assert [found.offset for found in groups[3]] == [8, 20, 24, 30]
+
+
+@pytest.mark.parametrize(("dearer", "cheaper"), [
+    (Impact(records_lost_at_most=2), Impact(records_lost_at_most=1, offsets_invisible=900)),
+    (Impact(records_lost_at_least=2), Impact(records_lost_at_least=1)),
+    (Impact(records_lost_at_most=1), Impact(records_lost_at_least=0)),
+    (Impact(records_lost_at_least=1, records_lost_at_most=3), Impact(records_lost_at_least=2)),
+    (Impact(offsets_invisible=2), Impact(offsets_invisible=1, records_duplicated=900)),
+    (Impact(records_duplicated=2), Impact(records_duplicated=1, bytes_truncated=900)),
+    (Impact(bytes_truncated=2), Impact(bytes_truncated=1)),
+    (Impact(bytes_truncated=1), Impact()),
+    (Impact(records_duplicated=1), Impact(records_lost_at_least=0)),
+])  # fmt: skip
+def test_what_costs_more_comes_first(dearer, cheaper):
+    first, second = results.old_duplicate(offset=9, impact=dearer), results.old_duplicate(offset=1, impact=cheaper)
+    assert members([first, second]) == members([second, first]) == [[first], [second]]
+
+
+def test_severity_then_confidence_come_before_the_cost():
+    cheap = results.old_duplicate(impact=Impact())
+    likely = replace(cheap, confidence=Confidence.LIKELY, impact=Impact(records_duplicated=1))
+    possible = replace(cheap, confidence=Confidence.POSSIBLE, impact=Impact(records_duplicated=2))
+    warning = replace(cheap, severity=Severity.WARNING, impact=Impact(records_duplicated=3))
+    note = replace(cheap, severity=Severity.NOTE, impact=Impact(records_duplicated=4))
+    expected = [cheap, likely, possible, warning, note]
+    assert members(reversed(expected)) == [[finding] for finding in expected]
+    of_one_cause = [replace(finding, incident="x") for finding in expected]
+    assert members(reversed(of_one_cause)) == [of_one_cause]
+
+
+def test_equal_incidents_lie_in_order_of_their_offsets():
+    findings = [results.old_duplicate(offset=number) for number in (3, 1, 2)]
+    assert [group[0].offset for group in members(findings)] == [1, 2, 3]
+
+
+def test_an_incident_is_described_by_all_its_findings():
+    first = results.old_duplicate(
+        offset=5, last_offset=9, producer_id=None, replica=None,
+        evidence={"transactional_id": "b", "first_timestamp": 70, "last_timestamp": 90, "offending": {"timestamp": 0}},
+    )  # fmt: skip
+    second = results.old_duplicate(
+        offset=3, last_offset=None, producer_id=4, replica="2",
+        evidence={"transactional_id": "a", "offending": {"timestamp": -1}, "first_timestamp": -1, "last_timestamp": "x"},
+    )  # fmt: skip
+    third = results.old_duplicate(
+        topic="a",
+        offset=None,
+        last_offset=None,
+        producer_id=3,
+        replica="1",
+        evidence={"transactional_id": 7, "offending": 1},
+    )
+    nowhere = results.old_duplicate(topic=None, partition=None, offset=1, producer_id=3, replica="1", evidence={})
+    described = describe([first, second, third, nowhere, replace(first, replica="9")])
+    assert described.findings == 4
+    assert described.checks == {"KA102": 4}
+    assert [(each.topic, each.partition, each.first_offset, each.last_offset) for each in described.partitions] == [
+        ("a", 3, None, None),
+        ("orders", 3, 3, 9),
+    ]
+    assert (described.replicas, described.producer_ids, described.transactional_ids) == (
+        ["1", "2", "9"],
+        [3, 4],
+        ["a", "b"],
+    )
+    assert (described.first_timestamp, described.last_timestamp) == (0, 90)
+    without_time = describe([second])
+    assert (without_time.first_timestamp, without_time.last_timestamp) == (None, None)
+
+
+@pytest.mark.parametrize("number", [4, 5, 6])
+def test_five_findings_are_named(number):
+    findings = [results.old_duplicate(offset=each) for each in range(number)]
+    assert fingerprints([*findings[:1], *findings]) == [finding.fingerprint for finding in findings[:5]]
 
 
 def test_what_an_incident_amounts_to():

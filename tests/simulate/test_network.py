@@ -279,12 +279,16 @@ def test_a_paused_broker_handles_what_arrived_when_it_goes_on(given_up):
     assert len(link.arrived) == 2
 
 
-def test_a_client_that_dies_hears_nothing_and_what_it_sent_is_handled():
+@pytest.mark.parametrize("dies_at", [0, DELAY - 1, DELAY, 10])
+def test_a_client_that_dies_hears_nothing_and_what_it_sent_is_handled(dies_at):
+    """Also what arrives after its end: TCP delivers data before the end of the connection."""
     link = Link()
     link.broker.is_running = False
     link.send(end(1))
-    link.run(10)
+    link.run(dies_at)
     link.connection.abandon()
+    link.run(20)
+    assert link.arrived == []
     link.broker.is_running = True
     link.network.broker_resumed(1)
     link.run(1000)
@@ -414,6 +418,19 @@ def test_the_least_loaded_broker_is_asked_for_a_producer_id():
     _, alone, _ = client_of_three()
     alone._brokers = dict.fromkeys((1, 2), cluster.brokers[1])
     assert alone.least_loaded_broker() is None
+
+
+def test_a_broker_whose_connection_is_closed_is_asked_after_those_connected():
+    _, client, _ = client_of_three()
+    for broker in (1, 3):
+        ask(client, broker)
+    client.connect(1).close()
+    client.clock.now = 10 * BACKOFF  # it may be connected to again
+    assert {client.least_loaded_broker() for _ in range(60)} == {3}
+    assert not client.connect(1).is_open
+    client.connect(3).close()
+    client.clock.now *= 2
+    assert {client.least_loaded_broker() for _ in range(60)} == {1, 2, 3}
 
 
 @pytest.mark.parametrize(("by_ms", "closes"), [(29_989, False), (29_990, True), (-60_000, False)])

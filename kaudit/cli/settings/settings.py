@@ -17,7 +17,9 @@ from kaudit.policy.topics import TopicRule
 PREFIX = "KAUDIT_"
 _NO_KEYS = ("config", "force", "help", "isolated", "version")
 """Options that say where configuration is, only print, or must be meant each time."""
-_OTHER_VARIABLES = ("KAUDIT_DEBUG", "KAUDIT_CONFIG", "KAUDIT_ISOLATED", "KAUDIT_CONNECT_SECONDS")
+_OTHER_VARIABLES = tuple(
+    f"{PREFIX}{name}" for name in ("CONFIG", "CONNECT_SECONDS", "DEBUG", "ISOLATED", "PAGER", "PYTHON")
+)
 
 
 class Value(Struct, frozen=True):

@@ -26,8 +26,7 @@ from kaudit.model.batch_fields import (
     TRANSACTIONAL_FLAG,
 )
 
-_LEGACY_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME_FLAG
-_KNOWN_ATTRIBUTES = _LEGACY_ATTRIBUTES | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
+_KNOWN_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
 _MAX_SEGMENT_OFFSETS = 2**31
 """A segment holds offsets below its base offset plus this: its indexes store them as int32."""
 
@@ -53,7 +52,7 @@ def candidates(buffer: memoryview, start: int, remaining_after: int, stop: int |
     kind = raw[found + MAGIC_OFFSET]
     legacy, current = found[kind < CURRENT_MAGIC], found[kind == CURRENT_MAGIC]
     attributes = raw[legacy + MESSAGE_V0.offset("attributes")]
-    legacy = legacy[(attributes <= _LEGACY_ATTRIBUTES) & (attributes & CODEC_MASK < Codec.ZSTD)]
+    legacy = legacy[attributes & ~np.uint8(LOG_APPEND_TIME_FLAG) < Codec.ZSTD]
     current = current[current <= len(raw) - HEADER_SIZE]
     if len(current):
         current = _plausible(buffer, current)

@@ -101,8 +101,10 @@ class RecordAccumulator:
         first = queue[0]
         if first.attempts > 0:
             return first.retry_at - now if self._backs_off(first, leader, now) else 0
-        full = first.closed or first.size >= self._config.batch_size  # with others behind it, it is closed
-        return 0 if full or flush else self._config.linger_ms - (now - first.last_attempt_at)
+        return 0 if self._is_full(first) or flush else self._config.linger_ms - (now - first.last_attempt_at)
+
+    def _is_full(self, batch: ProducerBatch) -> bool:
+        return batch.closed or batch.size >= self._config.batch_size  # with others behind it, it is closed
 
     def _backs_off(self, batch: ProducerBatch, leader: int, now: int) -> bool:
         """Return whether a batch that failed waits, unless its partition has moved meanwhile. Source: shouldBackoff."""
@@ -212,42 +214,28 @@ class RecordAccumulator:
     def expired(self, now: int) -> list[ProducerBatch]:
         """Take the batches that waited too long out of the queues. Source: expiredBatches, of 2.0 and of 2.1+."""
         gone: list[ProducerBatch] = []
-        limit = self._config.delivery_timeout_ms
         for partition, queue in self.queues.items():
-            if limit is None and partition in self.muted:
+            if self._config.delivery_timeout_ms is None and partition in self.muted:
                 continue
-            while queue:
-                first = queue[0]
-                if not (self._expired_in_queue(first, now) if limit is None else first.has_reached(limit, now)):
-                    break
+            while queue and self._expires_at(queue[0]) <= now:
                 gone.append(queue.popleft())
         return gone
 
-    def _expired_in_queue(self, batch: ProducerBatch, now: int) -> bool:
-        """Return whether a batch waited for request.timeout.ms. Source: ProducerBatch.maybeExpire of 2.0."""
+    def _expires_at(self, batch: ProducerBatch) -> int:
+        """Return when a batch has waited too long. Source: hasReachedDeliveryTimeout; ProducerBatch.maybeExpire of 2.0."""
         config = self._config
+        if config.delivery_timeout_ms is not None:
+            return batch.created_at + config.delivery_timeout_ms
+        since = batch.created_at + config.linger_ms
         if batch.in_retry:
-            return config.request_timeout_ms < now - batch.last_attempt_at - config.retry_backoff_ms
-        if batch.closed and config.request_timeout_ms < now - batch.last_appended_at:
-            return True
-        return config.request_timeout_ms < now - batch.created_at - config.linger_ms
+            since = batch.last_attempt_at + config.retry_backoff_ms
+        elif self._is_full(batch):
+            since = min(since, batch.last_appended_at)
+        return since + config.request_timeout_ms + 1
 
     def next_expiry(self) -> int | None:
         """Return when the first batch in a queue expires, None if none ever does."""
-        config = self._config
-        earliest: int | None = None
-        for queue in self.queues.values():
-            if not queue:
-                continue
-            first = queue[0]
-            if config.delivery_timeout_ms is not None:
-                due = first.created_at + config.delivery_timeout_ms
-            elif first.in_retry:
-                due = first.last_attempt_at + config.retry_backoff_ms + config.request_timeout_ms + 1
-            else:
-                due = first.created_at + config.linger_ms + config.request_timeout_ms + 1
-            earliest = due if earliest is None else min(earliest, due)
-        return earliest
+        return min((self._expires_at(queue[0]) for queue in self.queues.values() if queue), default=None)
 
     def abort_undrained(self) -> list[ProducerBatch]:
         """Take out the batches without a sequence: they belong to a transaction that is being aborted."""

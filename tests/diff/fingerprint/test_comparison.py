@@ -89,6 +89,14 @@ CASES = {
         side(0, 1026, listed(held(0, 1023)), listed(held(1024, 1025, crc=9), first=1024)),
         Relation.DIVERGED, 1024, [(1024, 1025)], [], (held(1024, 1025), held(1024, 1025, crc=9)),
     ),
+    "a batch that only one lacks, behind the other's end": (
+        side(0, 6, PLAIN), side(0, 4, listed(held(0, 1), held(2, 3, crc=9))),
+        Relation.DIVERGED, 2, [(2, 3)], [], (held(2, 3), held(2, 3, crc=9)),
+    ),
+    "a batch that ends where the other log begins": (
+        side(0, 6, PLAIN), side(2, 6, listed(held(2, 3), held(4, 5, crc=9))),
+        Relation.DIVERGED, 4, [(4, 5)], [], (held(4, 5), held(4, 5, crc=9)),
+    ),
     "a batch that reaches beyond its list": (
         side(0, 1030, listed(held(1020, 1029))), side(0, 1030, listed(held(1020, 1029, crc=9))),
         Relation.DIVERGED, 1020, [(1020, 1029)], [], (held(1020, 1029), held(1020, 1029, crc=9)),
@@ -159,6 +167,15 @@ def ranged(
             ranged(0, 2048, A, listed=[listed(held(0, 1), held(2, 1023))]),
             ranged(0, 2048, B, listed=[listed(held(0, 1), held(2, 1023, crc=9))]),
             [Block(0, 2, 1, same=True), Block(2, 1024, 1, same=False), Block(1024, 2048, 2048, same=False)],
+        ),
+        # digests of one range that contradict each other: a difference anywhere is one
+        (
+            ranged(0, 1024, A), side(0, 1024, ranges=[RangeDigests(0, 1024, [digest]) for digest in (B, A)]),
+            [Block(0, 1024, 1024, same=False)],
+        ),
+        (
+            ranged(0, 1024, A), side(0, 1024, ranges=[RangeDigests(0, 1024, [digest]) for digest in (A, B)]),
+            [Block(0, 1024, 1024, same=False)],
         ),
         # lists alone: what is the same before, between and behind what differs
         (

@@ -288,6 +288,64 @@ def test_a_stack_trace_without_its_head_is_an_event_without_a_time() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("frames", "line"), [(198, 1), (199, 201)])
+def test_a_cause_belongs_to_the_entry_that_began_less_than_200_lines_before(frames: int, line: int) -> None:
+    event = only("\n".join([BEFORE, *["\tat x.Y.z(Y.java:1)"] * frames, CAUSE]) + "\n")
+    assert (event.line, event.text.splitlines()[-1] == CAUSE) == (line, line == 201)
+
+
+@pytest.mark.parametrize("between", [["no layout at all"], ["\tat a.B.c(B.java:1)", "", "no layout at all"]])
+def test_what_cannot_go_on_with_an_entry_ends_it(between: list[str]) -> None:
+    event = only("\n".join([BEFORE, *between, CAUSE]) + "\n")
+    assert (event.line, event.timestamp_ms, event.text) == (2 + len(between), None, CAUSE)
+    event = only("\n".join([*ENTRY, *between, ENTRY[-1]]) + "\n")
+    kept = [text for text in between if text.startswith("\tat")]
+    assert event.text == "\n".join([*ENTRY, *kept])
+    event = only("\n".join([CAUSE, *between, ENTRY[-1]]) + "\n")
+    assert event.text == "\n".join([CAUSE, *kept])
+
+
+def test_empty_lines_do_not_end_an_entry_before_its_cause() -> None:
+    event = only(f"{BEFORE}\n\n\tat a.B.c(B.java:1)\n\n{CAUSE}\n")
+    assert (event.line, event.timestamp_ms) == (1, UTC_MS + HOUR_MS - 74)
+
+
+def test_the_stack_trace_says_the_error_not_what_its_head_quotes() -> None:
+    quoting = HEAD.replace("(kafka.server.ReplicaManager)", "after a org.example.QuotedException")
+    event = only("\n".join([quoting, *ENTRY[1:]]) + "\n")
+    assert (event.error, event.event) == ("OUT_OF_ORDER_SEQUENCE_NUMBER", LogEventKind.OUT_OF_ORDER_SEQUENCE)
+
+
+@pytest.mark.parametrize(
+    ("line", "of_kafka"),
+    [
+        ("INFO [main] org.apache.kafka.Foo: ready", True),
+        ("INFO o.a.k.clients.Foo: ready", True),
+        ("INFO state.change.logger: ready", True),
+        ("INFO zookeeper is there", True),
+        ("INFO |rdkafka#x| ready", True),
+        ("INFO x#producer-1 ready", True),
+        ("INFO x#consumer-1 ready", True),
+        ("INFO sarama ready", True),
+        ("INFO x#admin-1 ready", False),
+        ("INFO oXaXk.Foo: ready", False),
+    ],
+)
+def test_entries_that_name_no_part_of_kafka_are_counted(line: str, of_kafka: bool) -> None:
+    counts = LogCounts()
+    assert (
+        list(read_events([f"2026-11-22 19:46:00,000 {line}\n".encode() * 3], "server", path="x", counts=counts)) == []
+    )
+    assert (counts.entries, counts.other_entries) == (3, 0 if of_kafka else 3)
+
+
+@pytest.mark.parametrize("value", ["2026-11-22T18:45:04Z", "2026-11-22 18:45:04"])
+def test_a_short_time_in_json_is_no_number(value: str) -> None:
+    parsed = parse_json_line(json.dumps({"message": "m", "timestamp": value}).encode())
+    assert parsed is not None
+    assert parsed.time == LogTime(UTC_MS - 73, value.endswith("Z"))
+
+
 def test_pieces_are_put_together_and_cut_to_one_size() -> None:
     assert list(pieces._regular([b"abcdefg", b"", b"hi", b"j", b"klm"], 3)) == [b"abc", b"def", b"ghi", b"jkl", b"m"]
     assert list(pieces._regular([b"ab", b"c"], 3)) == [b"abc", b""]

@@ -7,7 +7,7 @@ import pytest
 from kaudit.formats.application_log.counts import LogCounts
 from kaudit.formats.application_log.patterns import PROGRAMS, Pattern, read_pattern_file
 from kaudit.formats.application_log.reader import read_events
-from kaudit.model.log_event import MAX_TEXT, LogEvent, Origin
+from kaudit.model.log_event import MAX_TEXT, LogEvent, LogEventKind, Origin
 
 ORIGIN: dict[str, Origin] = {program: origin for origin, programs in PROGRAMS.items() for program in programs}
 PATTERNS = [pattern for program in ORIGIN for pattern in read_pattern_file(program).patterns]
@@ -29,6 +29,21 @@ def test_all_fields_are_fields_of_events_and_read(pattern: Pattern) -> None:
     (event,) = read_events([pattern.example.encode()], ORIGIN[pattern.program], path="log")
     assert pattern.fields <= set(LogEvent.__struct_fields__)
     assert [name for name in pattern.fields if getattr(event, name) is None] == []
+
+
+def test_the_fields_of_a_pattern() -> None:
+    made = Pattern(
+        id="x",
+        event=LogEventKind.REQUEST_ERROR,
+        text="{directory}a {topic_partition} {number} {} {error_text} {offset}",
+        source="",
+        example="",
+        values={"broker_id": 1},
+    )
+    assert made.fields == {"topic", "partition", "error", "offset", "broker_id"}
+    without = Pattern(id="x", event=LogEventKind.REQUEST_ERROR, text="on {topic}: {error}", source="", example="")
+    assert without.fields == {"topic", "error"}
+    assert (made.literals, made.longest, made.weight) == (["a ", " ", " ", " ", " "], "a ", 6)
 
 
 @pytest.mark.parametrize("origin", PROGRAMS)

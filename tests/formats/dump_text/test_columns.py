@@ -87,6 +87,15 @@ def test_runs_are_cut_where_the_shape_changes():
     assert list(read_dump([text])) == line_by_line(text)
 
 
+def test_a_block_holds_batches_alone_and_enough_of_them():
+    record = (DEEP_RECORD + "\n").encode()
+    counts = (23, 24, 25)
+    assert [next(shapes(_uniform(count)))[2:] for count in counts] == [(count, count >= 24) for count in counts]
+    assert [next(shapes(record * count))[2:] for count in counts] == [(count, False) for count in counts]
+    for line in (b"no row\n", record, b"offset: 7 position: 40\n"):
+        assert parse_block(line * 30, range(30)) is None
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -218,6 +218,25 @@ def test_a_key_may_look_like_a_payload():
     assert (row.key, row.payload) == (b" payload: ", None)
 
 
+def test_a_key_that_a_decoder_printed_in_other_words_ends_at_the_payload():
+    """keySize counts the key's bytes, not the characters of what the decoder made of them."""
+    for key_size in (3, -1, 300):
+        start = RECORD % (key_size, 1, b"")
+        (row,) = rows_of(DumpRecord, start + b" key: group::orders payload: x")
+        assert (row.key, row.payload) == (b"group::orders", b"x")
+        (row,) = rows_of(DumpRecord, start + b" key: group::orders")
+        assert (row.key, row.payload) == (b"group::orders", None)
+
+
+@pytest.mark.parametrize("start", ["Starting offset: ", "Log starting offset: "])
+@pytest.mark.parametrize("end", ["", "\r"])
+def test_where_a_file_starts(start, end):
+    for offset in (0, 5, 2**63 - 1):
+        assert list(read_dump([f"{start}{offset}{end}\n".encode()])) == [DumpStart(1, offset)]
+    (note,) = rows_of(DumpNote, f"{start}{2**63}\n".encode())
+    assert note.kind is NoteKind.OTHER
+
+
 def test_line_breaks_inside_a_payload():
     text = (
         b"Dumping x.log\n"

@@ -133,6 +133,23 @@ def test_broken_records(key, value, reason):
     assert caught.value.reason is reason
 
 
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("size", [-1, -2, -(2**31)])
+def test_a_member_without_a_subscription_is_broken(version, size):
+    """Both are bytes that cannot be null: int32 length, in version 4 an unsigned varint of length + 1."""
+    member = GroupMember("m", "i" if version >= 3 else None, "c", "h")
+    value = GroupMetadataValue(version, "consumer", 1, "p", "m", 5 if version >= 2 else None, (member,))
+    for what, arguments in (("subscription", (b"SUB", b"")), ("assignment", (b"", b"SUB"))):
+        raw = encode_group(value, *arguments)
+        sound = b"\x04SUB" if version == 4 else b"\0\0\0\x03SUB"
+        broken = raw.replace(sound, (b"\0" if version == 4 else struct.pack(">i", size)) + b"SUB")
+        with pytest.raises(WireError) as caught:
+            parse_group_record(b"\x00\x02\x00\x01g", broken)
+        error = caught.value
+        assert (error.reason, error.position) == (Reason.LENGTH, raw.index(sound))
+        assert error.detail == f"{what} of length {-1 if version == 4 else size}"
+
+
 def _text(stream):
     (size,) = struct.unpack(">h", stream.read(2))
     return stream.read(size).decode()

@@ -46,6 +46,8 @@ def test_what_no_broker_writes_is_read_and_named(raw: str, oddities: int):
         '{"version":1,"broker":1,"block_start":"\u0660","block_end":"999"}'.encode(),  # a digit to Python, not in ASCII
         b'{"version":1,"broker":1,"block_start":"%s","block_end":"999"}' % (b"0" * 65),
         b'{"version":1,"broker":1,"block_start":"+","block_end":"999"}',
+        b'{"version":1,"broker":1,"block_start":"+x1","block_end":"999"}',
+        b'{"version":1,"broker":1,"block_start":"--1","block_end":"999"}',
         b'{"version":1,"broker":1,"block_start":"1.0","block_end":"999"}',
         b'{"version":1,"broker":1,"block_start":null,"block_end":"999"}',
         b"[" * 4000,
