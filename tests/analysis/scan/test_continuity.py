@@ -1,5 +1,7 @@
 """Which chunks go on from those before them, and what is listed of what does not."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -141,7 +143,7 @@ def test_missing_offsets_are_shared_out_to_the_damages_among_them(damages, costs
     gaps = np.zeros(1, dtype=GAP)
     for name, value in {"position": 200, "first_missing": 10, "last_missing": 20}.items():
         gaps[name] = value
-    bounds = {"first_offset": 0, "first_position": 0, "last_offset": 30, "last_position": 200}
+    bounds: Any = {"first_offset": 0, "first_position": 0, "last_offset": 30, "last_position": 200}
     chunk = ChunkRows(0, 0, 300, 300, gaps=gaps, damages=damages, expected_offsets=[10] * len(damages), **bounds)
     followed = Continuity(THREE, None)
     followed.feed(chunk)
@@ -218,7 +220,7 @@ def test_a_wrapper_holds_the_offsets_since_the_batch_before(wrapper, before, fir
             ChunkRows(0, 0, 100, 100, first_offset=before, first_position=0, last_offset=before, offsets_present=1)
         )
     known = followed.offsets_present
-    bounds = {"first_offset": first, "first_position": 100, "last_offset": first}
+    bounds: Any = {"first_offset": first, "first_position": 100, "last_offset": first}
     chunk = ChunkRows(0, 100, 200, 200, wrapper_first=wrapper, offsets_present=1, **bounds)
     assert followed.present_before(chunk) == known + present - 1
     followed.feed(chunk)
