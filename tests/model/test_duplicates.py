@@ -1,12 +1,14 @@
 """Duplicates counted: each figure by itself, and added up."""
 
+from typing import Any
+
 import pytest
 
 from kaudit.model.duplicates import Duplicate, DuplicateCounts, Relation
 
 
-def duplicate(records=3, **changes):
-    fields = dict.fromkeys(Duplicate.__struct_fields__) | {
+def duplicate(records=3, **changes: Any):
+    fields: dict[str, Any] = dict.fromkeys(Duplicate.__struct_fields__) | {
         "record_count": records, "relation": Relation.OTHER_EPOCH, "repeats": True, "copy": 2, "dropped_by_key": None,
         "dropped_by_sequence": False, "read_committed": True,
     }  # fmt: skip
@@ -46,7 +48,7 @@ def test_several_and_several_partitions():
         duplicate(32, dropped_by_sequence=True),
         duplicate(64, repeats=False),
     )
-    expected = {
+    expected: dict[str, Any] = {
         "repeated": 47, "recurring": 5, "dropped_by_key": 5, "dropped_by_sequence": 34, "lost_by_sequence": 80,
         "given_twice_by_sequence": {"other-epoch": 9, "no-producer-id": 4},
     }  # fmt: skip
