@@ -34,11 +34,6 @@ CONTEXT_SETTINGS: Mapping[str, str] = {
     # the work is done in Python beside the executor's heap, a few 100 MB a core
     "spark.executor.memoryOverheadFactor": "0.5",
 }
-LOCAL_SETTINGS: Mapping[str, str] = {
-    # over TCP, delayed acknowledgements make every task with Python 40 ms longer
-    "spark.python.unix.domain.socket.enabled": "true",
-}
-"""Settings of a Spark on this machine alone: elsewhere a worker's temporary directory may be too long for a socket's name."""
 _RETRIES = {
     "spark.hadoop.ipc.client.connect.max.retries": "1",
     "spark.hadoop.ipc.client.connect.max.retries.on.timeouts": "1",
@@ -123,8 +118,7 @@ def _start(master: str | None, given: Mapping[str, str], jobs: int | None) -> "S
         conf.setIfMissing("spark.master", f"local[{jobs or '*'}]")
         for key, value in given.items():
             conf.set(key, value)
-        local = LOCAL_SETTINGS if conf.get("spark.master", "").startswith(_LOCAL_MASTERS) else {}
-        for key, value in {**CONTEXT_SETTINGS, **SESSION_SETTINGS, **_RETRIES, **timeout, **local}.items():
+        for key, value in {**CONTEXT_SETTINGS, **SESSION_SETTINGS, **_RETRIES, **timeout}.items():
             conf.setIfMissing(key, value)
         for name in FORWARDED:
             if os.environ.get(name):

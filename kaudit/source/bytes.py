@@ -64,7 +64,7 @@ class RemoteFile:
         self._read_range = read_range
         self._start = self._next = 0
         self._held = memoryview(b"")
-        self._announced = (0, 0)
+        self._announced = range(0)
         self.close = close
 
     def size(self) -> int:
@@ -73,7 +73,7 @@ class RemoteFile:
 
     def announce(self, start: int, stop: int) -> None:
         """Do as the function of this name."""
-        self._announced = (start, stop)
+        self._announced = range(start, stop)
 
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill `buffer` from `position`; return how many bytes were there."""
@@ -92,12 +92,13 @@ class RemoteFile:
 
     def _ahead(self, position: int, start: int, wanted: int) -> int:
         """Return how many bytes from `start` a read of `wanted` bytes from `position`, some of them held, is worth asking for."""
-        first, stop = self._announced
-        if first <= position < stop:
-            return _at_once(stop - start, _AHEAD_BYTES)
+        if position in self._announced:
+            return _at_once(self._announced.stop - start, _AHEAD_BYTES)
         if position == 0 or position != self._next:
             return 0
-        return _at_once(self._size - start, min(_AHEAD_BYTES, wanted * _GROWTH) if stop else _AHEAD_BYTES)
+        return _at_once(
+            self._size - start, min(_AHEAD_BYTES, wanted * _GROWTH) if self._announced.stop else _AHEAD_BYTES
+        )
 
     def _take_held(self, position: int, buffer: memoryview) -> int:
         at = position - self._start

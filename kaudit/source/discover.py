@@ -84,8 +84,8 @@ class _Discovery(Struct):
 
     def held(self) -> tuple[int, ...]:
         """Count what an input may hold: segments' partitions, what cannot be read, and directories met before."""
-        with_segments = sum(1 for directory in self.partitions if directory.segments)
-        return (with_segments, len(self.unreadable), self.revisits)
+        with_segments = [directory for directory in self.partitions if directory.segments]
+        return (len(with_segments), len(self.unreadable), self.revisits)
 
 
 def discover(
@@ -340,7 +340,7 @@ def _take_files(found: _Discovery, parent: Uri, files: Sequence[tuple[Uri, FileS
     known = _log_directory(found, parent.parent) if name else _LogDirectory()
     if placed is None:
         placed = Placed(name.topic, name.partition, "") if name else Placed(parent.name, 0, "")
-    named = name is not None or bool(placed.replica) or found.pattern is not None
+    named = name is not None or found.pattern is not None
     found.partitions.append(replace(_partition(parent, placed, segments, known), whole_directory=False, named=named))
 
 
@@ -451,7 +451,9 @@ def _take_meta(found: _Discovery, directory: Uri) -> LogDirectoryIdentity | None
     try:
         properties = parse_meta_properties(data)
     except WireError as error:
-        found.skipped.append(Unreadable(str(directory / META_PROPERTIES), str(error)))
+        refused = Unreadable(str(directory / META_PROPERTIES), str(error))
+        if refused not in found.skipped:  # read for the directory and for its partitions
+            found.skipped.append(refused)
         return None
     ids = {
         "node.id": properties.node_id,

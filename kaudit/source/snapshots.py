@@ -31,7 +31,7 @@ def count_older_snapshots(directory: PartitionDirectory) -> int:
 
 
 def _all(directory: PartitionDirectory) -> list[SnapshotFile]:
-    if not directory.whole_directory or directory.topic == _METADATA_LOG:
+    if directory.topic == _METADATA_LOG:
         return []
     found = [
         SnapshotFile(file.path, file.name, int(named[1]), file.modified_ms)

@@ -116,7 +116,7 @@ def _headers(text: bytes) -> Iterator[tuple[int, int, str]]:
     at = 0
     while True:
         if not text.startswith(FILE_START, at):
-            at = text.find(b"\n" + FILE_START, max(at - 1, 0)) + 1
+            at = text.find(b"\n" + FILE_START, at) + 1
             if not at:
                 return
         end = text.index(b"\n", at) + 1

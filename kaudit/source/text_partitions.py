@@ -71,12 +71,11 @@ def _segment(
     """Directory and segment of one section, None for side files and for lines that show no batch."""
     named = PurePosixPath(section.path) if section.path is not None else PurePosixPath(path.absolute().path)
     base = segment_base_offset(named.name)
-    if base is None and first is None:
+    offset = first if base is None else base
+    if offset is None:
         return None  # an index, a snapshot, or text around the rows
     size = section.range.end - section.range.start
-    name = named.name if base is not None or section.path is not None else path.name
-    offset = base if base is not None else first or 0
-    segment = SegmentFile(str(path), name, offset, size, entry.modified_ms or 0, section.range)
+    segment = SegmentFile(str(path), named.name, offset, size, entry.modified_ms or 0, section.range)
     # a relative path says where the tool ran, which nobody knows: texts from different places are kept apart
     return PurePosixPath(path.absolute().parent.path) / named.parent, segment
 

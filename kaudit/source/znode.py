@@ -12,9 +12,8 @@ from kaudit.formats.zookeeper.snapshot import scan_snapshot
 from kaudit.formats.zookeeper.znode import ZnodeChange, scan_log
 from kaudit.source.zookeeper import ZooKeeperFiles
 
-# A zxid is the leader's epoch in the upper half and a counter in the lower.
-_EPOCH_SHIFT = 32
-_COUNTER = 2**32 - 1
+_EPOCH = 1 << 32
+"""A zxid is the leader's epoch in the upper half and a counter in the lower."""
 
 
 class Sighting(Struct, frozen=True):
@@ -106,7 +105,7 @@ def _read_log(path: Path, suffix: str, evidence: ZnodeEvidence, seen: _Seen) -> 
 
 def _continues(last: int, first: int) -> bool:
     """Return whether no transaction can lie between the two: zxids count up, and from 1 under each new leader."""
-    return first <= last + 1 or (first >> _EPOCH_SHIFT > last >> _EPOCH_SHIFT and first & _COUNTER <= 1)
+    return first <= last + 1 or (first // _EPOCH > last // _EPOCH and first % _EPOCH <= 1)
 
 
 def _read_snapshot(path: Path, suffix: str, evidence: ZnodeEvidence, seen: _Seen) -> None:

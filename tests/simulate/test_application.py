@@ -74,6 +74,12 @@ def test_sessions_share_the_records_and_each_has_a_producer_id_of_its_own():
     assert [ids[number] == ids[number - 1] for number in range(1, 8)] == [number % 3 != 0 for number in range(1, 8)]
 
 
+def test_each_session_but_the_first_is_in_the_sequence_diagram():
+    simulation = played("records = 6\nevery_ms = 20\nsessions = 3")
+    notes = [(event.source, event.text) for event in simulation.trace.events if "begins" in event.text]
+    assert notes == [("shop", "session 2 begins"), ("shop", "session 3 begins")]
+
+
 def states(log):
     return [stored.state for stored in log.batches if isinstance(stored.state, DataBatch)]
 

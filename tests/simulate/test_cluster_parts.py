@@ -613,6 +613,33 @@ def test_without_a_replica_in_sync_there_is_no_leader_unless_an_unclean_one_may_
         assert controlled.led()[0] == (3 if topic else 2)
 
 
+def test_after_an_unclean_election_its_leader_is_the_only_one_in_sync():
+    unclean = 'config = { "unclean.leader.election.enable" = true }'
+    controlled = Controlled(topic=unclean)
+    controlled.cluster.partitions["orders", 0].isr = [1]
+    controlled.cluster.kill(1)
+    controlled.run(110)
+    assert controlled.led() == (2, 1, [2])
+    assert controlled.faults[-1][1:] == ("broker 2", "unclean: leads orders-0, epoch 1, from offset 0")
+    controlled.run(200)
+    assert controlled.led() == (2, 1, [2, 3])  # a follower that has all of its log is in sync again
+
+
+@pytest.mark.parametrize("apart", ["gone", "cut"])
+def test_the_transaction_log_reaches_the_replicas_that_are_there(apart):
+    replicated = Replicated()
+    getattr(replicated.brokers, apart).add(3)
+    replicated.write(2)
+    replicated.partition.replicate_at_once()
+    assert replicated.ends == [2, 2, 0]
+    assert replicated.watermarks[0] == 0
+    getattr(replicated.brokers, apart).clear()
+    replicated.partition.isr.remove(2)
+    replicated.write()
+    replicated.partition.replicate_at_once()
+    assert (replicated.ends, replicated.watermarks[0]) == ([3, 2, 3], 3)
+
+
 def test_leadership_is_moved_to_a_replica_in_sync_that_runs():
     controlled = Controlled()
     partition = controlled.cluster.partitions["orders", 0]

@@ -287,6 +287,87 @@ def test_a_transaction_times_out_by_the_clock_of_its_coordinator(by_ms, aborts_a
     assert following == [1]  # its epoch was raised, no producer id was taken for it
 
 
+ITS_LAST_EPOCH = """records = 1
+initializations = 32766
+transaction = {{ records = 1, pause_ms = 100 }}
+config = {{ {config} }}
+[[producers]]
+name = "again"
+start_ms = 1000
+records = 1
+transaction = {{ records = 1, pause_ms = 86400000 }}
+config = {{ {config} }}
+[[producers]]
+name = "other"
+start_ms = 12000
+records = 1
+transaction = {{ records = 1, pause_ms = 86400000 }}"""
+"""InitProducerId raises the epoch to 32766, in which a transaction is left open."""
+ITS_LAST_TRANSACTION = """records = 2
+initializations = 32766
+transaction = {{ records = 1, pause_ms = 8000 }}
+config = {{ {config} }}
+[[producers]]
+name = "other"
+start_ms = 8500
+records = 1
+transaction = {{ records = 1, pause_ms = 86400000 }}"""
+"""The end of the first transaction raises it."""
+
+
+@pytest.mark.parametrize(
+    ("version", "producers", "ended", "following"),
+    [
+        ("2.8.2", ITS_LAST_EPOCH, (0, 32767), 2),
+        ("3.9.1", ITS_LAST_EPOCH, (0, 32767), 2),
+        ("4.2.0", ITS_LAST_TRANSACTION, (2, 0), 3),
+    ],
+)
+def test_a_timeout_takes_a_producer_id_of_its_own_where_epochs_are_used_up_and_each_transaction_raises_them(
+    version, producers, ended, following
+):
+    """KIP-890: endTransaction takes one with version 2 only; fencing reaches 32767. Id 1 is another application's."""
+    config = f'{ONE_AT_A_TIME}, "transactional.id" = "t", "transaction.timeout.ms" = 1000'
+    simulation = played(
+        "",
+        version=version,
+        config=f'{ONE_AT_A_TIME}, "transactional.id" = "u"',
+        producer=producers.format(config=config),
+    )
+    (at,) = [
+        each.at for each in simulation.cluster.transactions.ended if each.by_timeout and each.transactional_id == "t"
+    ]
+    assert at == 10_000
+    known = simulation.cluster.transactions.coordinator.transaction("t")
+    assert known is not None
+    assert (known.producer_id, known.epoch) == ended
+    raised = [(marker.producer_id, marker.producer_epoch) for marker in markers(simulation)]
+    assert (0, 32767) in raised
+    others: list[int | None] = []
+    simulation.cluster.brokers[1].producer_ids.generate(others.append)
+    assert others == [following]
+
+
+@pytest.mark.parametrize(("late", "aborts_at"), [(0, 10_000), (1, 20_000), (9_999, 20_000), (10_000, 20_000)])
+def test_a_transaction_is_aborted_at_the_first_look_after_its_timeout(late, aborts_at):
+    """TransactionStateManager.timedOutTransactions: older than its timeout, looked for every 10 s."""
+    timeout = 5000
+
+    def run():
+        config = f'{ONE_AT_A_TIME}, "transactional.id" = "t", "transaction.timeout.ms" = {timeout}'
+        producer = "records = 1\ntransaction = { records = 1, pause_ms = 86400000 }"
+        return played("", config=config, producer=producer)
+
+    (started,) = [
+        event.at
+        for event in run().trace.events
+        if event.text.startswith("AddPartitions") and event.kind.value == "request"
+    ]
+    timeout = 10_000 - 1 - started + late
+    (ended,) = run().cluster.transactions.ended
+    assert ended.at == aborts_at
+
+
 def test_a_clients_clock_gives_records_their_times_and_ends_deliveries():
     jump = fault("jump-producer-clock", at_ms=170, by_ms=DAY)
     simulation = played(jump, producer="records = 12\nevery_ms = 20")

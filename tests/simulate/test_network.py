@@ -420,6 +420,19 @@ def test_the_least_loaded_broker_is_asked_for_a_producer_id():
     assert alone.least_loaded_broker() is None
 
 
+def test_a_broker_whose_connection_is_closed_is_asked_after_those_connected():
+    _, client, _ = client_of_three()
+    for broker in (1, 3):
+        ask(client, broker)
+    client.connect(1).close()
+    client.clock.now = 10 * BACKOFF  # it may be connected to again
+    assert {client.least_loaded_broker() for _ in range(60)} == {3}
+    assert not client.connect(1).is_open
+    client.connect(3).close()
+    client.clock.now *= 2
+    assert {client.least_loaded_broker() for _ in range(60)} == {1, 2, 3}
+
+
 @pytest.mark.parametrize(("by_ms", "closes"), [(29_989, False), (29_990, True), (-60_000, False)])
 def test_a_clock_that_jumps_ends_what_has_waited_too_long_by_it(by_ms, closes):
     """NetworkClient.handleTimedOutRequests goes by the wall clock; request.timeout.ms is 30 s."""

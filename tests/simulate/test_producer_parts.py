@@ -49,8 +49,12 @@ def batch(*numbers, sequence=None):
     return made
 
 
+def transaction_manager(*, transactional):
+    return TransactionManager(transactional=transactional, first_sequence=0, bump_restarts_idle_partitions=True)
+
+
 def manager(*batches, transactional=False):
-    made = TransactionManager(transactional=transactional)
+    made = transaction_manager(transactional=transactional)
     made.producer = (1, 0)
     for one in batches:
         made.of(KEY).take(one, transactional=transactional)
@@ -296,8 +300,51 @@ class TestDrainRules:
         rules.producer = NO_PRODUCER
         assert rules.must_wait(batch(2))
 
+    def test_nothing_while_it_drains_or_after_it_failed(self):
+        for name in ("failed", "draining"):
+            rules = manager(batch(1))
+            assert not rules.must_wait(batch(2))
+            setattr(rules, name, True)
+            assert rules.must_wait(batch(2))
+
+    def test_of_the_batches_given_up_the_last_sequence_counts(self):
+        """markSequenceUnresolved: the greater of the two."""
+        for sequences, behind in (((0, 4), 6), ((4, 0), 6), ((4,), 6)):
+            rules = manager()
+            for sequence in sequences:
+                rules.mark_unresolved(batch(1, 2, sequence=sequence))
+            assert rules.unresolved == {KEY: behind}
+            assert (rules.is_unresolved(KEY), rules.is_unresolved(("orders", 1))) == (True, False)
+
+    @pytest.mark.parametrize(
+        ("restarts", "in_flight", "epoch", "producer", "following"),
+        [
+            (False, 0, 0, (1, 1), 0),  # the last batch of the old epoch: begins again
+            (False, 1, 0, (1, 0), 2),
+            (False, 0, 1, (1, 0), 2),  # that epoch is current
+            (True, 0, 0, (1, 0), 2),
+        ],
+    )
+    def test_before_12152_a_partition_begins_again_with_the_last_answer_of_the_old_epoch(
+        self, restarts, in_flight, epoch, producer, following
+    ):
+        """TransactionManager.handleCompletedBatch of 2.5 to 2.7: maybeUpdateProducerIdAndEpoch when nothing is in flight."""
+        rules = TransactionManager(transactional=False, first_sequence=0, bump_restarts_idle_partitions=restarts)
+        rules.producer = (1, 0)
+        sent = [batch(number) for number in range(2)]
+        for one in sent:
+            rules.assign(one)
+        sequences = rules.of(KEY)
+        rules.producer = (1, 1)
+        for one in sent:
+            one.epoch = epoch
+        if not in_flight:
+            sequences.untrack(sent[1])
+        rules.completed(sent[0])
+        assert (sequences.producer, sequences.next_sequence) == (producer, following)
+
     def test_a_partition_outside_the_transaction_waits(self):
-        rules = TransactionManager(transactional=True)
+        rules = transaction_manager(transactional=True)
         rules.producer = (1, 0)
         assert rules.must_wait(batch(1))
         rules.partitions_in_transaction[KEY] = None
@@ -517,7 +564,7 @@ class TestRecovery:
 
     @pytest.mark.parametrize(("log_start", "again"), [(10, False), (11, True)])
     def test_a_forgotten_transactional_producer_starts_again_where_its_records_were_deleted(self, log_start, again):
-        rules = TransactionManager(transactional=True)
+        rules = transaction_manager(transactional=True)
         rules.producer = (1, 0)
         first, second = batch(1), batch(2)
         for each in (first, second):
@@ -529,7 +576,7 @@ class TestRecovery:
         assert second.base_sequence == (0 if again else 1)
 
     def test_a_transactional_producer_with_a_gap_does_not_send_it_again(self):
-        rules = TransactionManager(transactional=True)
+        rules = transaction_manager(transactional=True)
         rules.producer = (1, 0)
         one = batch(1)
         rules.of(KEY).take(one, transactional=True)
@@ -556,7 +603,7 @@ class TestRecovery:
 
     @pytest.mark.parametrize(("adjust", "sequence"), [(True, 0), (False, 1)])
     def test_a_failed_batch_of_a_transaction_closes_its_gap_if_it_was_refused(self, adjust, sequence):
-        rules = TransactionManager(transactional=True)
+        rules = transaction_manager(transactional=True)
         rules.producer = (1, 0)
         first, second = batch(1), batch(2)
         for each in (first, second):
@@ -566,7 +613,7 @@ class TestRecovery:
 
     def test_an_old_transactional_producer_fails_for_good_when_a_batch_expires(self):
         """Before KIP-360 there is no way back for its sequences (TransactionManager of 2.0)."""
-        rules = TransactionManager(transactional=True)
+        rules = transaction_manager(transactional=True)
         rules.producer = (1, 0)
         one = batch(1)
         rules.of(KEY).take(one, transactional=True)

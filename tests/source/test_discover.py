@@ -12,12 +12,12 @@ from kaudit.model.limits import DIRECTORY_DEPTH
 from kaudit.source.block_files import zookeeper_nearby
 from kaudit.source.cluster_metadata import metadata_snapshots
 from kaudit.source.discover import PathNotFoundError, discover
-from kaudit.source.layout import LeftoverFile, LogDirectoryIdentity, Unreadable
+from kaudit.source.layout import Evidence, FetchedRange, LeftoverFile, LogDirectoryIdentity, Unreadable
 from kaudit.source.local import LocalFileSystem
 from kaudit.source.names import PartitionName, is_known_file, leftover_kind, parse_partition_name, segment_base_offset
 from kaudit.source.pattern import LayoutPattern, PatternError
-from kaudit.source.schemes import SegmentRemovedError, filesystem, open_segment, writable_filesystem
-from kaudit.source.snapshots import count_older_snapshots, list_snapshots
+from kaudit.source.schemes import SegmentRemovedError, filesystem, open_segment, read_side_file, writable_filesystem
+from kaudit.source.snapshots import SnapshotFile, count_older_snapshots, list_snapshots
 from kaudit.source.uri import Uri, UrlError
 from tests.formats.encoders import message
 from tests.logs import Log, data
@@ -135,7 +135,14 @@ def test_what_brokers_leave_behind(broker):
     partition(broker / f"orders-1.{uuid}-delete")
     partition(broker / "odd")
     orders = broker / "orders-0"
-    for name in (f"{TEN}.deleted", "00000000000000000020.log.swap", "00000000000000000000.index.cleaned", "notes"):
+    checkpoint = f"{9:020d}-{2:010d}.checkpoint.deleted"  # KafkaRaftClient removes snapshots so
+    for name in (
+        checkpoint,
+        f"{TEN}.deleted",
+        "00000000000000000020.log.swap",
+        "00000000000000000000.index.cleaned",
+        "notes",
+    ):
         (orders / name).write_bytes(b"x")
     layout = found(broker)
     assert names(layout) == ["orders-0", "pay-ments-12"]
@@ -147,6 +154,7 @@ def test_what_brokers_leave_behind(broker):
     own: dict[str, Any] = {"topic": "orders", "partition": 0, "log_dir": log_dir}
     assert list(layout.partitions[0].leftover_files) == [
         LeftoverFile("orders-0/00000000000000000000.index.cleaned", "cleaned", **own),
+        LeftoverFile(f"orders-0/{checkpoint}", "deleted", **own),
         LeftoverFile(f"orders-0/{TEN}.deleted", "deleted", **own, base_offset=10, segment_missing=False),
         LeftoverFile("orders-0/00000000000000000020.log.swap", "swap", **own, base_offset=20, segment_missing=True),
         LeftoverFile("orders-0/notes", "odd-name", **own),
@@ -240,7 +248,9 @@ def test_links_are_followed_each_directory_once(tmp_path):
     (tmp_path / "data" / "odd").symlink_to(tmp_path / "unmounted")
     layout = found(tmp_path)
     assert names(layout) == ["orders-0"]
-    assert [Path(entry.path).name for entry in layout.unreadable] == ["lost-0"]
+    assert list(layout.unreadable) == [
+        Unreadable(str(tmp_path / "data" / "lost-0"), "No such file or directory", False)
+    ]
     # an input that was met before is no empty one
     assert not found(tmp_path / "data", tmp_path / "other").empty_inputs
 
@@ -286,7 +296,9 @@ def test_opening_a_segment_that_is_gone_says_where_the_log_begins_now(tmp_path):
     with pytest.raises(SegmentRemovedError) as caught:
         open_segment(first)
     assert (caught.value.log_start, caught.value.filename) == (10, first.path)
-    for gone in (replace(first, path=str(directory / "copy.bin")), replace(first, path=str(tmp_path / "no" / ZERO))):
+    (tmp_path / "emptied").mkdir()
+    elsewhere = (directory / "copy.bin", tmp_path / "no" / ZERO, tmp_path / "emptied" / ZERO)
+    for gone in (replace(first, path=str(path)) for path in elsewhere):
         with pytest.raises(FileNotFoundError) as other:
             open_segment(gone)
         assert not isinstance(other.value, SegmentRemovedError)
@@ -371,6 +383,9 @@ def test_the_newest_snapshots_are_listed(tmp_path, monkeypatch, topic, listed, o
     for given, expected in ((directory, (listed, older)), (directory / ZERO, ([], 0))):
         (one,) = found(given).partitions
         assert ([file.offset for file in list_snapshots(one)], count_older_snapshots(one)) == expected
+        for file in list_snapshots(one):
+            path = directory / f"{file.offset:020d}.snapshot"
+            assert file == SnapshotFile(str(path), path.name, file.offset, path.stat().st_mtime_ns // 1_000_000)
     monkeypatch.setattr("kaudit.source.snapshots.SNAPSHOTS", 9)
     assert count_older_snapshots(found(directory).partitions[0]) == 0
 
@@ -454,6 +469,16 @@ def test_a_bootstrap_checkpoint_is_evidence_wherever_it_lies(tmp_path):
         assert found(given).evidence.has_bootstrap_checkpoint
 
 
+@pytest.mark.parametrize("place", ["a", "b"])
+def test_a_bootstrap_checkpoint_of_a_log_directory_without_partitions(tmp_path, place):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "notes").touch()
+    assert not found(tmp_path).evidence.has_bootstrap_checkpoint
+    (tmp_path / place / "bootstrap.checkpoint").touch()
+    assert found(tmp_path).evidence.has_bootstrap_checkpoint
+
+
 def test_a_meta_properties_that_cannot_be_read_is_reported_and_is_nobodys(tmp_path):
     partition(tmp_path / "b1" / "orders-0")
     for content, identity in (("broker.id=1\n", None), ("version=0\n", None), ("version=0\nbroker.id=1\n", 1)):
@@ -461,7 +486,10 @@ def test_a_meta_properties_that_cannot_be_read_is_reported_and_is_nobodys(tmp_pa
         layout = found(tmp_path)
         own = layout.partitions[0].identity
         assert (own.broker_id if own else None) == identity
-        assert bool(layout.skipped) is ("version" not in content)
+        place = str(tmp_path / "b1" / "meta.properties")
+        assert [(each.path, "version" in each.reason) for each in layout.skipped] == [(place, True)] * (
+            "version" not in content
+        )
 
 
 def test_a_directory_that_cannot_be_listed_is_reported(tmp_path, monkeypatch):
@@ -478,6 +506,93 @@ def test_a_directory_that_cannot_be_listed_is_reported(tmp_path, monkeypatch):
     layout = found(tmp_path)
     assert names(layout) == ["orders-0"]
     assert list(layout.unreadable) == [Unreadable(str(tmp_path / "closed"), "Permission denied")]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(OSError(5, "Input/output error"), "Input/output error"), (OSError(), "OSError")]
+)
+def test_what_the_operating_system_says_of_a_directory(tmp_path, monkeypatch, error, reason):
+    partition(tmp_path / "orders-0")
+
+    def scandir(_path):
+        raise error
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    layout = found(tmp_path)
+    assert list(layout.unreadable) == [Unreadable(str(tmp_path), reason)]
+    assert not layout.empty_inputs
+
+
+def test_a_capture_account_that_cannot_be_read_says_nothing(tmp_path):
+    partition(tmp_path / "orders-0")
+    account = tmp_path / "capture.json"
+    account.symlink_to(account)
+    layout = found(tmp_path)
+    assert (names(layout), layout.evidence.features) == (["orders-0"], {})
+    account.unlink()
+    account.write_text('{"origin": 7}')
+    assert found(tmp_path).evidence.features == {}
+
+
+def test_features_of_several_captures_are_those_of_all(tmp_path):
+    for name, level in (("metadata.version", 25), ("transaction.version", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "capture.json").write_text(f'{{"origin": {{"features": {{"{name}": {level}}}}}}}')
+    assert found(tmp_path).evidence.features == {"metadata.version": 25, "transaction.version": 2}
+
+
+@pytest.mark.parametrize("left", [f"{TEN}.deleted", f"{TEN}.swap", "00000000000000000010.index.cleaned"])
+def test_a_partition_of_leftover_files_alone_is_a_partition(tmp_path, left):
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / left).touch()
+    (tmp_path / "orders-0" / "notes").touch()
+    (one,) = found(tmp_path).partitions
+    assert (one.name, one.segments, one.is_fetched) == ("orders-0", (), False)
+    assert [file.name for file in one.leftover_files] == [left, "notes"]
+
+
+def test_nothing_is_looked_for_inside_a_partition(tmp_path):
+    partition(tmp_path / "orders-0")
+    partition(tmp_path / "orders-0" / "inner-1")
+    partition(tmp_path / "odd" / "inner-2")
+    partition(tmp_path / "odd")
+    layout = found(tmp_path)
+    assert names(layout) == ["orders-0"]
+    assert [(file.relative, file.kind) for file in layout.leftover_files] == [("odd", "odd-name")]
+
+
+def test_an_empty_directory_that_a_broker_renamed_holds_nothing_to_report(tmp_path):
+    partition(tmp_path / "orders-0")
+    (tmp_path / "orders-1-delete").mkdir()
+    layout = found(tmp_path)
+    assert not layout.leftover_files
+    (tmp_path / "orders-1-delete" / "x").touch()
+    (left,) = found(tmp_path).leftover_files
+    assert left == LeftoverFile("orders-1-delete", "delete", "orders", 1, str(tmp_path))
+
+
+def test_without_any_hint_there_is_no_evidence_of_a_release(tmp_path):
+    partition(tmp_path / "b1" / "orders-0")
+    evidence = found(tmp_path).evidence
+    assert evidence == Evidence(meta_properties=[], has_bootstrap_checkpoint=False, broker_versions=[], features={})
+    assert Evidence().has_bootstrap_checkpoint is False
+
+
+def test_a_file_is_read_by_its_path_up_to_a_limit(tmp_path):
+    (tmp_path / "file").write_bytes(b"0123456789")
+    assert [read_side_file(str(tmp_path / "file"), limit) for limit in (4, 99)] == [b"0123", b"0123456789"]
+    assert read_side_file(f"file://{tmp_path}/file", 1) == b"0"
+
+
+@pytest.mark.parametrize("per_offset", [1, 3])
+def test_positions_stand_for_offsets(per_offset):
+    fetched = FetchedRange("h:1", "orders", 0, 10, 12, 20, bytes_per_offset=per_offset)
+    assert fetched.size == 10 * per_offset
+    assert [fetched.position(offset) for offset in (10, 11, 20)] == [0, per_offset, 10 * per_offset]
+    assert [fetched.offset(position) for position in (0, per_offset, 10 * per_offset)] == [10, 11, 20]
+    # between two offsets it is the later one
+    assert [fetched.offset(position) for position in (1, per_offset + 1)] == [11, 12]
+    assert FetchedRange("h:1", "orders", 0, 10, 12, 20).size == 10
 
 
 # -- names

@@ -82,6 +82,26 @@ def test_reads_elsewhere_ask_for_what_is_wanted(file, asked):
     assert asked == [(500, 17), (9000, 17), (100, 17), (len(CONTENT) - 5, 5)]
 
 
+def test_a_byte_alone_and_none(file, asked):
+    assert [read(file, 500, length) for length in (1, 0)] == [CONTENT[500:501], b""]
+    assert read(file, len(CONTENT) - 1, 2) == CONTENT[-1:]
+    assert read(file, len(CONTENT) + 1, 2) == b""
+    assert asked == [(500, 1), (len(CONTENT) - 1, 1)]
+
+
+def test_who_reads_on_without_an_announcement_is_given_much(file, asked):
+    assert read(file, 0, 100) + read(file, 100, 100) == CONTENT[:200]
+    assert asked == [(0, 100), (100, 8 << 20)]
+
+
+def test_a_first_read_at_the_beginning_is_what_is_wanted(file, asked):
+    read(file, 0, 1)
+    assert asked == [(0, 1)]
+    announce(file, 0, 1)
+    read(file, 0, 1)  # it is held
+    assert asked == [(0, 1)]
+
+
 def test_a_read_across_what_is_held_asks_for_the_rest(file, asked):
     assert read(file, 0, 100) + read(file, 100, 100) == CONTENT[:200]
     held = asked[-1][0] + asked[-1][1]

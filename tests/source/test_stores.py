@@ -106,6 +106,7 @@ def test_status_and_entries(store):
         assert entries[1] == status
     assert files.status(root / "logs" / "c").is_directory
     assert files.identity(root / "logs") != files.identity(root / "logs" / "c")
+    assert files.is_remote is bool(root.scheme)
 
 
 def test_what_is_not_there(store):

@@ -1,11 +1,14 @@
 """Texts of kafka-dump-log: which lines show which segment, where a batch's line is, and which partitions they are of."""
 
+from itertools import islice
+
 import pytest
 
 from kaudit.source import text as module
 from kaudit.source.bytes import LocalFile
 from kaudit.source.discover import discover
 from kaudit.source.layout import TextRange, Unreadable
+from kaudit.source.local import LocalFileSystem
 from kaudit.source.text import Section, SegmentText, find_sections, first_offset
 
 BATCH = (
@@ -81,6 +84,12 @@ def test_a_line_of_megabytes_is_passed_over(tmp_path, monkeypatch):
     source.close()
 
 
+def test_a_text_that_became_shorter_ends_where_it_does(tmp_path):
+    own = SegmentText(source_of(tmp_path, "0123456789"), TextRange(2, 25))
+    assert list(islice(own.pieces(), 3)) == [b"23456789"]
+    own.close()
+
+
 @pytest.mark.parametrize(
     ("text", "offset"),
     [
@@ -111,6 +120,8 @@ def test_the_line_in_front_of_a_position(tmp_path, monkeypatch, probe_bytes, bef
     own = SegmentText(source_of(tmp_path, text), TextRange(10, len(text)))
     assert own.size() == len(text) - 10
     whole = text[10:]
+    assert b"".join(own.pieces()).decode() == whole
+    assert b"".join(own.pieces(1)).decode() == whole[1:]
     assert own.read_into(0, memoryview(bytearray(5))) == 0
     for number in (0, 1, 2, 57, 100, 198, 199, 300):
         line = own.line_before(70 * number)
@@ -154,6 +165,8 @@ def test_segments_of_one_directory_are_one_partition(tmp_path):
     first, later = layout.partitions[0].segments
     assert (first.path, later.path) == (str(tmp_path / "a.txt"),) * 2
     assert later.text == TextRange(len(dumping(f"/data/orders-3/{LATER}").split("\n")[0]) + 1, text.index("Dumping", 5))
+    modified_ms = (tmp_path / "a.txt").stat().st_mtime_ns // 1_000_000
+    assert (first.modified_ms, later.modified_ms) == (modified_ms, modified_ms)
     assert first.size == first.text.end - first.text.start
     assert not layout.partitions[0].whole_directory
 
@@ -184,6 +197,25 @@ def test_lines_without_a_header_are_a_segment_without_a_name(tmp_path):
     assert (entry.partition, entry.named) == (0, False)
     (segment,) = entry.segments
     assert (segment.name, segment.base_offset) == ("lines.txt", 40)
+
+
+def test_a_segment_in_the_root_has_its_own_name_for_a_topic(tmp_path):
+    layout = found(tmp_path, a=dumping("/lonely.log", 3) + batches(3), b=dumping("/dir/other.log", 4) + batches(4))
+    assert shown(layout) == [("dir-0", "/", False, [("other.log", 4)]), ("lonely-0", "/", False, [("lonely.log", 3)])]
+    assert [entry.log_dir for entry in layout.partitions] == ["/", "/"]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(OSError(5, "Input/output error"), "Input/output error"), (OSError(), "OSError")]
+)
+def test_a_text_that_cannot_be_opened_is_reported(tmp_path, monkeypatch, error, reason):
+    def refuse(_self, _uri):
+        raise error
+
+    monkeypatch.setattr(LocalFileSystem, "open", refuse)
+    layout = found(tmp_path, a=batches(3))
+    assert not layout.partitions
+    assert list(layout.unreadable) == [Unreadable(str(tmp_path / "a.txt"), reason)]
 
 
 def test_side_files_are_not_segments_and_moved_partitions_are_reported(tmp_path):

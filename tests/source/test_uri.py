@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.source.uri import Uri
+from kaudit.source.uri import Uri, UrlError
 
 paths = st.lists(st.sampled_from(["/", "a", "b-0", "..", ".", "x.log", "-"]), max_size=8).map("".join)
 names = st.sampled_from(["a", "b-0", "x.log", "a/b", ".."])
@@ -46,5 +46,48 @@ def test_urls_keep_scheme_and_authority():
     assert str(place) == "s3://bucket/logs/orders-3"
     assert str(place.parent / "x.log") == "s3://bucket/logs/x.log"
     assert place.parts() == ("s3://bucket", "logs", "orders-3")
+    for name in ("a/b", "a//b/.", "./a/b"):
+        assert str(place / name) == "s3://bucket/logs/orders-3/a/b"
     assert str(Uri.parse("hdfs://namenode")) == "hdfs://namenode/"
     assert Uri.parse("file:///a%20b/c").path == "/a b/c"
+    assert str(Uri.parse("hdfs://namenode/") / "logs") == "hdfs://namenode/logs"
+    assert str(Uri("s3", "bucket", "/logs") / "") == str(Uri("s3", "bucket", "/logs") / ".") == "s3://bucket/logs"
+
+
+@pytest.mark.parametrize("text", ["a//b", "a/", "a/./b", "./a", "/a//b/", "//a", "///a", "", ".", "a/..", ".a", "a/.b"])
+def test_paths_in_their_normal_form(text):
+    assert Uri.parse(text).path == str(PurePosixPath(text))
+
+
+@pytest.mark.parametrize("directory", ["/work", "/work/"])
+def test_a_relative_path_begins_in_the_working_directory_that_is_given(directory):
+    assert Uri.parse("a/b").absolute(directory).path == "/work/a/b"
+    assert Uri.parse(".").absolute(directory).path == "/work"
+    for text in ("/a/b", "s3://bucket/a"):
+        assert str(Uri.parse(text).absolute(directory)) == text
+
+
+@pytest.mark.parametrize("name", ["", ".", "x", "a/b"])
+def test_names_below_the_working_directory_and_the_root(name):
+    assert (Uri.parse(".") / name).path == str(PurePosixPath() / name)
+    assert (Uri.parse("/") / name).path == str(PurePosixPath("/") / name)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("file:///a", Uri("", "", "/a")),
+        ("file://localhost/a/../b", Uri("", "", "/a/../b")),
+        ("file://", Uri("", "", "/")),
+        ("s3a://b", Uri("s3a", "b", "/")),
+        ("S3://b/c", Uri("", "", "S3:/b/c")),
+        ("s3://b/a%20b", Uri("s3", "b", "/a%20b")),
+    ],
+)
+def test_what_a_url_is(text, place):
+    assert Uri.parse(text) == place
+
+
+def test_a_file_url_of_another_host_is_refused():
+    with pytest.raises(UrlError, match="a file:// URL has three slashes; host would be another host"):
+        Uri.parse("file://host/a")

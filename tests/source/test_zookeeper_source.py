@@ -11,6 +11,7 @@ from kaudit.source.zookeeper import (
     ZooKeeperFiles,
     find_zookeeper_files,
 )
+from tests.formats.zookeeper.zookeeper_bytes import log, set_data, transaction
 
 ZNODE = "/latest_producer_id_block"
 
@@ -60,6 +61,28 @@ def test_other_files_are_listed_and_left(data: Path):
     assert versions(files) == list(range(10))
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("log.0", "logs"),
+        ("log.0123456789abcdef", "logs"),
+        ("snapshot.0123456789abcdef", "snapshots"),
+        ("log.", "unknown"),
+        ("log.10123456789abcdef", "unknown"),
+        ("log.1F", "unknown"),
+        ("log.g", "unknown"),
+        ("log.1g", "unknown"),
+        ("snapshot.", "unknown"),
+        ("logs.1", "unknown"),
+    ],
+)
+def test_names_of_logs_and_snapshots(tmp_path, name, kind):
+    (tmp_path / name).touch()
+    files = find_zookeeper_files(tmp_path)
+    found = {"logs": files.logs, "snapshots": files.snapshots, "unknown": files.unknown}
+    assert {key: [path.name for path in paths] for key, paths in found.items() if paths} == {kind: [name]}
+
+
 def test_every_value_the_watch_saw_and_the_one_before(evidence):
     root = evidence.capture("zk-pid-blocks")
     watched = json.loads((root / "acks.json").read_text())["timeline"]
@@ -107,6 +130,60 @@ def test_a_broken_and_an_empty_file_do_not_stop_the_others(data: Path):
         "snapshot.77"
     ]
     assert found.gaps == [(0x64, 0x79)]
+
+
+def test_a_broken_and_a_vanished_snapshot_do_not_stop_the_others(data: Path):
+    (data / "version-2" / "snapshot.77").write_bytes(b"nonsense" * 10)
+    files = find_zookeeper_files(data)
+    gone = files.snapshots[-1]
+    gone.unlink()
+    found = read_znode(files, ZNODE)
+    ((name, damage),) = [(each.file.name, each.damage) for each in found.damages]
+    assert (name, damage.position, damage.reason) == ("snapshot.77", 0, Reason.VERSION)
+    assert found.unreadable == [(gone, "No such file or directory")]
+    assert [sighting.change.version for sighting in found.sightings[ZNODE]] == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(OSError(5, "Input/output error"), "Input/output error"), (OSError("odd"), "odd")]
+)
+def test_what_the_operating_system_says_of_a_file(data: Path, monkeypatch, error, reason):
+    def refuse(_path, _mode):
+        raise error
+
+    files = find_zookeeper_files(data)
+    monkeypatch.setattr(Path, "open", refuse)
+    found = read_znode(files, ZNODE)
+    assert found.unreadable == [(path, reason) for path in (*files.logs, *files.snapshots)]
+    assert not found.sightings
+
+
+FIRST, SECOND, THIRD = ((epoch << 32) for epoch in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("last", "following", "is_gap"),
+    [
+        (FIRST + 9, FIRST + 10, False),
+        (FIRST + 9, FIRST + 11, True),
+        (FIRST + 9, FIRST + 9, False),
+        (FIRST + 9, FIRST + 5, False),
+        (FIRST + 9, SECOND, False),
+        (FIRST + 9, SECOND + 1, False),
+        (FIRST + 9, SECOND + 2, True),
+        (SECOND + 9, THIRD + 1, False),
+        (FIRST + 9, THIRD + 1, False),
+        (FIRST, FIRST + 2, True),
+    ],
+)
+def test_zxids_count_up_and_from_1_under_each_leader(tmp_path, last, following, is_gap):
+    (tmp_path / "version-2").mkdir()
+    for name, zxid in (("log.1", last), ("log.2", following)):
+        body = transaction(zxid, 5, set_data("/x", b"", 1), time=zxid)
+        (tmp_path / "version-2" / name).write_bytes(log(body))
+    found = read_znode(find_zookeeper_files(tmp_path), ZNODE)
+    assert found.gaps == ([(last, following)] if is_gap else [])
+    assert (found.first_zxid, found.last_zxid, found.observed_until_ms) == (last, following, following)
 
 
 def test_a_damaged_transaction_is_reported_with_file_and_position(data: Path):

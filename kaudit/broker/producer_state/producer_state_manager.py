@@ -16,11 +16,12 @@ from kaudit.model.batch_fields import NO_OFFSET
 
 
 class AbortedTransaction(Struct, frozen=True, gc=False):
-    """A row of the transaction index: first data offset and the abort marker's offset."""
+    """A row of the transaction index: first data offset, the abort marker's, and the last stable offset behind it."""
 
     producer_id: int
     first_offset: int
     last_offset: int
+    last_stable_offset: int
 
 
 class ProducerStateManager:
@@ -44,13 +45,18 @@ class ProducerStateManager:
             self.ongoing[state.current_txn_first_offset] = producer_id
 
     def complete(self, completed: CompletedTransaction | None) -> None:
-        """Take note of a transaction's end."""
+        """Take note of a transaction's end.
+
+        Since KAFKA-7866 the index is written before the transaction is completed, so only those of other producers count
+        for the last stable offset: as a producer has one open transaction at most, that is the same offset.
+        """
         if completed is None:
             return
         self.ongoing.pop(completed.first_offset, None)
         if completed.aborted:
+            stable = min(self.ongoing, default=completed.last_offset + 1)
             self.aborted.append(
-                AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset)
+                AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
             )
 
     @property

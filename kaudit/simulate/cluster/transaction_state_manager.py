@@ -320,13 +320,15 @@ class TransactionStateManager:
         self.coordinator.reload(partition, self.now)
         self._loading = False
 
-    def _time_out(self, transactional_id: str, started_at: int) -> None:
+    def _time_out(self, transactional_id: str, started_at: int, granted: int | None = None) -> None:
+        """Abort a transaction that is too old; with version 2 that may take a new producer id, `granted`."""
         transaction = self.coordinator.transaction(transactional_id)
         if transaction is None or transaction.started_at != started_at:
             return
         if transaction.state is not TransactionStatus.ONGOING or self.now <= started_at + transaction.timeout_ms:
             return
-        if transaction.epoch >= EXHAUSTED_EPOCH and self._granted_id is None:
+        self._granted_id = granted
+        if self._profile.transaction_version2 and transaction.epoch >= EXHAUSTED_EPOCH and granted is None:
             self._brokers.with_producer_id(partial(self._time_out_with_id, transactional_id, started_at))
             return
         self._timing_out = True
@@ -344,12 +346,10 @@ class TransactionStateManager:
             self._recorder.record(self._recorder.attempt(attempts.Wait, key, ms=0), {"outcome": "ok"})
 
     def _time_out_with_id(self, transactional_id: str, started_at: int, granted: int | None) -> None:
-        """Time out a transaction whose epochs are used up: the abort may take a new producer id."""
-        self._granted_id = granted
         if granted is None:
             self._clock.after(_RETRY_MS, partial(self._time_out, transactional_id, started_at))
         else:
-            self._time_out(transactional_id, started_at)
+            self._time_out(transactional_id, started_at, granted)
 
     # -- what follows from decisions ---------------------------------------------------------------------------------
     def _write_markers(self, ended: EndOfTransaction) -> bool:

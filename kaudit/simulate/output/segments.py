@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
 from kaudit.formats.sidefiles import transaction_index
 from kaudit.formats.sidefiles.indexes import OFFSET_ENTRY, TIME_ENTRY
 from kaudit.simulate.cluster.replica_log import ReplicaLog, StoredBatch
@@ -33,12 +32,17 @@ class SegmentFiles(NamedTuple):
 
 def segments_of(log: ReplicaLog) -> Iterator[SegmentFiles]:
     """Yield a replica's segments in order."""
-    aborted = _aborted_rows(log)
-    bounds = [*log.segments, log.log_end + 1]
+    bounds = [*log.segments, log.log_end]
     for base, following in pairwise(bounds):
         batches = log.batches[log.position(base) : log.position(following)]
         content, offsets, times = _indexed(base, batches)
-        rows = b"".join(row for marker, row in aborted if base <= marker < following)
+        rows = b"".join(
+            _TRANSACTION_ROW.pack(
+                transaction_index.VERSION, row.producer_id, row.first_offset, row.last_offset, row.last_stable_offset
+            )
+            for row in log.memory.producers.aborted
+            if base <= row.last_offset < following
+        )
         yield SegmentFiles(base, content, offsets, times, rows)
 
 
@@ -63,25 +67,3 @@ def _indexed(base: int, batches: list[StoredBatch]) -> tuple[bytes, bytes, bytes
         # A segment that is closed gets its greatest timestamp as the last row.
         times += _TIME_ROW.pack(latest, latest_offset - base)
     return b"".join(content), bytes(offsets), bytes(times)
-
-
-def _aborted_rows(log: ReplicaLog) -> list[tuple[int, bytes]]:
-    """Return the rows of all transaction indexes with their markers' offsets."""
-    rows = {row.last_offset: row for row in log.memory.producers.aborted}
-    found: list[tuple[int, bytes]] = []
-    open_since: dict[int, int] = {}
-    for batch in log.batches:
-        state = batch.state
-        if isinstance(state, DataBatch):
-            if state.is_transactional:
-                open_since.setdefault(state.producer_id, state.base_offset)
-        elif isinstance(state, MarkerBatch):
-            open_since.pop(state.producer_id, None)
-            row = rows.get(state.offset)
-            if row is not None:
-                stable = min(open_since.values(), default=state.offset + 1)
-                packed = _TRANSACTION_ROW.pack(
-                    transaction_index.VERSION, row.producer_id, row.first_offset, row.last_offset, stable
-                )
-                found.append((state.offset, packed))
-    return found

@@ -97,7 +97,7 @@ def _missed_at(
     batch, first = tail[0][0].batch, min((write for _, write in tail), key=lambda write: write.base_offset)
     log = leader_log(partition)
     mine = [
-        stored
+        (stored, stored.state)
         for stored in log.batches
         if stored.last_offset >= log.log_start
         and stored.state is not None
@@ -106,9 +106,9 @@ def _missed_at(
     if not simulation.applications[batch.payload.producer].spec.config.idempotent:
         return None, "without producer ids no sequence is missing"
     same_epoch = [
-        (stored.state.base_sequence > batch.base_sequence, stored.base_offset)
-        for stored in mine
-        if isinstance(stored.state, DataBatch) and stored.state.producer_epoch == batch.epoch
+        (state.base_sequence > batch.base_sequence, stored.base_offset)
+        for stored, state in mine
+        if isinstance(state, DataBatch) and state.producer_epoch == batch.epoch
     ]
     later = [offset for is_later, offset in same_epoch if is_later]
     if later and len(later) < len(same_epoch):
@@ -121,13 +121,12 @@ def _missed_at(
     # one of the same epoch is older: sent before the tail, and written again behind it
     after = [
         stored
-        for stored in mine
-        if stored.leader_epoch > first.leader_epoch
-        and (later or stored.state is None or stored.state.producer_epoch > batch.epoch)
+        for stored, state in mine
+        if stored.leader_epoch > first.leader_epoch and (later or state.producer_epoch > batch.epoch)
     ]
     if not after:
         return None, "the producer wrote nothing more under that producer id"
-    if later or all(stored.leader_epoch > first.leader_epoch for stored in mine):
+    if later or all(stored.leader_epoch > first.leader_epoch for stored, _ in mine):
         return None, "nothing of the producer lies before them"
     return after[0].base_offset, "wrote before and after"
 

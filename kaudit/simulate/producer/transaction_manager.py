@@ -77,9 +77,7 @@ class TxnPartitionEntry:
 class TransactionManager:
     """What an idempotent producer knows of its id, its epoch and its sequences. Source: TransactionManager."""
 
-    def __init__(
-        self, *, transactional: bool, first_sequence: int = 0, bump_restarts_idle_partitions: bool = True
-    ) -> None:
+    def __init__(self, *, transactional: bool, first_sequence: int, bump_restarts_idle_partitions: bool) -> None:
         """`first_sequence`: where the partitions of its first producer id and epoch begin."""
         self.transactional = transactional
         self.first_sequence = first_sequence

@@ -398,10 +398,11 @@ def _latest_of(partitions: Sequence[TopicPartition]) -> Any:  # noqa: ANN401 - t
 
 
 def _topics(answer: Answer) -> list[TopicMetadata]:
-    for topic in answer.topics or ():
+    topics = answer.topics or ()
+    for topic in topics:
         if topic.error_code:
             raise error_of_code(str(topic.name), topic.error_code)
-    return sorted(map(_topic_metadata, answer.topics or ()), key=lambda entry: entry.topic)
+    return sorted(map(_topic_metadata, topics), key=lambda entry: entry.topic)
 
 
 def _topic_metadata(topic: Any) -> TopicMetadata:  # noqa: ANN401 - the library has no types

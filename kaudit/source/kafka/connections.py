@@ -120,11 +120,6 @@ class Connections:
         self._manager.cluster.update_metadata(MetadataResponse(version=1, brokers=brokers, controller_id=-1, topics=[]))
         return answer
 
-    def versions(self, node: int) -> dict[int, tuple[int, int]]:
-        """Return the versions of requests a connected broker takes, lowest and highest by API key."""
-        connection = self._manager.get_connection(node, refresh_metadata_on_err=False)
-        return dict(connection.broker_version_data.api_versions) if connection.broker_version_data else {}
-
     def _run(self, node: "int | str", place: str, request: Any) -> Answer:  # noqa: ANN401 - the library has no types
         try:
             return self._net.run(self._exchange, node, place, request)

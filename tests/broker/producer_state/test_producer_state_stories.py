@@ -333,6 +333,31 @@ def test_readers_wait_for_each_transaction_in_turn():
     assert story.stable == 13
 
 
+@pytest.mark.parametrize("version", ["1.0.0", "2.0.1", "2.2.0", "2.2.1", "4.2.0"])
+def test_the_transaction_index_says_up_to_where_an_abort_made_the_log_stable(version):
+    """ProducerStateManager.completeTxn, since KAFKA-7866 lastStableOffset: the oldest open transaction, or past the marker."""
+    story = Story(version)
+    story.sends(0, transactional=True)
+    story.sends(0, producer=2, count=2, transactional=True)
+    story.marks(commit=False)
+    story.sends(1, transactional=True)
+    story.marks(commit=False, producer=2)
+    story.marks(commit=False)
+    aborted = story.partition.producers.aborted
+    assert [(row.last_offset, row.last_stable_offset) for row in aborted] == [(3, 1), (5, 4), (6, 7)]
+
+
+@pytest.mark.parametrize(("version", "begins"), [("2.1.0", 2 + MAX_SEQUENCE), ("2.1.1", 1)])
+def test_a_transaction_that_begins_with_the_wrap_begins_too_high_before_2_1_1(version, begins):
+    """appendDataBatch: its first offset is the last one less the last sequence, plus the first (KAFKA-7692)."""
+    story = Story(version)
+    story.sends(0, transactional=True)
+    story.replicates(MAX_SEQUENCE, count=2, producer=2, transactional=True)
+    story.marks(commit=False)
+    (row,) = story.partition.producers.aborted
+    assert (row.last_offset, row.last_stable_offset) == (3, begins)
+
+
 def test_markers_without_data_complete_nothing():
     """testSkipEmptyTransactions"""
     story = Story()

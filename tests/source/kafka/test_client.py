@@ -1,7 +1,10 @@
 """Requests of the client and what it takes from answers: those of a sound broker, of a failing and of a hostile one."""
 
+import logging
 import struct
 import tracemalloc
+from types import SimpleNamespace
+from typing import NamedTuple
 from uuid import UUID
 
 import kafka.errors as errors
@@ -10,9 +13,11 @@ from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from kaudit.source.kafka import connections
 from kaudit.source.kafka.answers import (
     AbortedTransaction,
     ActiveProducer,
+    BrokerFeatures,
     DescribedTransaction,
     Fetched,
     ListedOffset,
@@ -154,15 +159,28 @@ HOSTILE = {
 }
 
 
+SAID = {
+    "negative length": "the answer claims a length of -5 bytes: not a Kafka broker, or a batch larger than kaudit reads",
+    "huge length": "the answer claims a length of 2147483647 bytes: not a Kafka broker, or a batch larger than kaudit reads",
+    "HTTP": "an HTTP server answers, not a Kafka broker",
+    "TLS": "the port speaks TLS: security.protocol=SSL or SASL_SSL in --command-config",
+}
+# its first field is an error code, and -1 is UNKNOWN_SERVER_ERROR
+SAID_OF_API_VERSIONS = {"varint without end": "An unexpected server error."}
+
+
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("key", [API_VERSIONS, METADATA])
-def test_hostile_answers_end_in_one_sentence_soon(key, answer):
-    with FakeBroker({("orders", 0): batches()}, {key: lambda _: answer}) as broker:
+def test_hostile_answers_end_in_one_sentence_soon(key, name):
+    with FakeBroker({("orders", 0): batches()}, {key: lambda _: HOSTILE[name]}) as broker:
         with KafkaClient(broker.address, retry_seconds=1) as client, pytest.raises(OSError) as raised:
             client.describe_topics(["orders"])
         assert isinstance(raised.value, BrokerError | UnknownTopicError)
         assert "\n" not in str(raised.value)
+        assert raised.value.strerror == {**SAID, **(SAID_OF_API_VERSIONS if key == API_VERSIONS else {})}.get(
+            name, "the answer cannot be decoded: not a Kafka broker, or a release kaudit does not know"
+        )
 
 
 def test_a_frame_full_of_entries_takes_bounded_memory():
@@ -198,6 +216,8 @@ def test_the_servers_are_those_of_the_property_file_unless_the_url_names_some(br
 def test_nobody_listens():
     with KafkaClient("127.0.0.1:1") as client, pytest.raises(RetriableError, match="connection refused"):
         client.describe_cluster()
+    # the library has more to say, and users get one sentence
+    assert not logging.getLogger("kafka").propagate
 
 
 def test_an_old_broker_is_named_as_such(broker):
@@ -266,6 +286,32 @@ def test_offsets_below_the_log_start_are_not_asked_for_nor_those_behind_the_end(
     assert segment.records(0, 100 << 20) == record_set(4, 6)
     assert segment.records(8) == b""
     assert asked == [(3, FETCH_BYTES)]
+
+
+@pytest.mark.parametrize("cut", [1, 16, 17, 30])
+def test_a_batch_that_is_cut_off_behind_a_whole_one_is_asked_for_anew(cut):
+    whole, size, asked = record_set(0, 2), len(record_set(0)), []
+
+    def fetch(offset, _size):
+        asked.append(offset)
+        return (whole[: size + cut] if offset == 0 else whole[size:]), NO_ABORTS
+
+    segment = FetchedSegment(FetchedRange("h:1", "orders", 0, 0, 0, 3), fetch)
+    for position, batch in ((0, whole[:size]), (2, whole[size:])):
+        buffer = bytearray(size)
+        assert segment.read_into(position, memoryview(buffer)) == size
+        assert buffer == batch
+    assert asked == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("room", "size"), [(1, 64 << 10), (64 << 10, 64 << 10), (100_000, 100_000), (4 << 20, 4 << 20), (5 << 20, 4 << 20)]
+)
+def test_how_much_is_asked_for(room, size):
+    segment, asked = fetched_segment()
+    assert segment.records(5, room) == b""
+    assert segment.records(6, room) == b""
+    assert asked == [(5, size)]
 
 
 def test_bytes_that_are_no_batch_are_what_the_position_has():
@@ -381,6 +427,152 @@ def test_what_is_known_of_topics(broker, client):
     assert list(cluster.nodes) == [Node(1, "127.0.0.1", broker.port, "r")]
 
 
+@pytest.mark.parametrize(
+    ("node", "versions", "asked"),
+    [
+        (None, (0, 4), 4),
+        (None, (4, 17), 12),
+        (None, (13, 17), None),
+        (1, (0, 11), 11),
+        (1, (0, 10), None),
+        (1, (5, 17), 12),
+    ],
+)
+def test_versions_of_fetch(broker, client, node, versions, asked):
+    """From 4 on batches come as they lie in the log, from 11 on a follower is asked, and from 13 on topics have ids only."""
+    broker.versions[FETCH] = versions
+    if asked is None:
+        with pytest.raises(BrokerError, match="release does not fit"):
+            client.fetch(ORDERS, 0, node=node)
+    else:
+        assert client.fetch(ORDERS, 0, node=node).records == b"".join(batches())
+        (request,) = broker.asked(FetchRequest)
+        assert asked == request.API_VERSION
+
+
+class ListedBroker(NamedTuple):
+    """A broker of an answer, decoded."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+NULLS = SimpleNamespace(
+    error_code=0, brokers=[ListedBroker(1, "h", 1)], cluster_id=None, controller_id=-1,
+    topics=None, responses=None, results=None, transaction_states=None, api_keys=None, finalized_features=None,
+)  # fmt: skip
+
+
+def with_partition(**fields):
+    """An answer whose one partition has these fields, and its lists null."""
+    own = SimpleNamespace(partition=0, partition_index=0, error_code=0, **fields)
+    topic = SimpleNamespace(
+        name="orders", topic="orders", topic_id=None, is_internal=None, error_code=0, partitions=[own]
+    )
+    return SimpleNamespace(**{**vars(NULLS), "topics": [topic], "responses": [topic]})
+
+
+def answering(monkeypatch, client, answer):
+    """Let every broker answer this, decoded."""
+    monkeypatch.setattr(client._connections, "_run", lambda _node, _place, _request: answer)
+
+
+@pytest.mark.parametrize(
+    ("ask", "found"),
+    [
+        (lambda client: client.describe_topics(["orders"]), []),
+        (lambda client: client.describe_topic_configs(["orders"]), {}),
+        (lambda client: client.list_transactions(), []),
+        (lambda client: client.describe_transactions([ListedTransaction("t", 7, "Ongoing", 1)]), []),
+        (lambda client: client.features(1), BrokerFeatures({}, {})),
+        (lambda client: client.features(), BrokerFeatures({}, {})),
+    ],
+)
+def test_lists_that_are_null_are_empty(monkeypatch, client, ask, found):
+    answering(monkeypatch, client, NULLS)
+    client.describe_cluster()
+    assert ask(client) == found
+
+
+def test_lists_of_a_partition_that_are_null_are_empty(monkeypatch):
+    with KafkaClient("h:1", retry_seconds=0) as client:
+        own = {"leader_id": 1, "leader_epoch": 3, "replica_nodes": None, "isr_nodes": None, "offline_replicas": None}
+        answering(monkeypatch, client, with_partition(**own))
+        expected = TopicMetadata("orders", None, False, [PartitionMetadata(0, 1, 3, (), (), ())])
+        assert client.describe_topics(["orders"]) == [expected]
+        batches = {"records": None, "high_watermark": 4, "last_stable_offset": 3, "log_start_offset": 2}
+        answering(monkeypatch, client, with_partition(**own, **batches, aborted_transactions=None))
+        assert client.fetch(ORDERS, 3) == Fetched(b"", 4, 3, 2, [], 1)
+        answering(monkeypatch, client, with_partition(**own, active_producers=None))
+        assert client.describe_producers(ORDERS) == []
+        answering(monkeypatch, client, with_partition(**own, offset=5))
+        assert client.high_watermarks([ORDERS]) == {ORDERS: 5}
+        for topics in (None, [SimpleNamespace(name="orders", partitions=None)]):
+            answering(monkeypatch, client, SimpleNamespace(**{**vars(NULLS), "topics": topics}))
+            assert client.high_watermarks([ORDERS]) == {}
+            with pytest.raises(RetriableError, match="the answer does not name the partition"):
+                client.epoch_end_offset(ORDERS, 3)
+
+
+def test_a_broker_that_the_cluster_does_not_list(met):
+    with pytest.raises(RetriableError, match="the cluster lists no broker of this id") as caught:
+        met._connections.ask(9, MetadataRequest(topics=[]))
+    assert caught.value.filename == "node 9"
+    assert met._connections.address(9) == "node 9"
+
+
+class Library:
+    """The client library's connections and one of them: always about to connect, paused, closed or none of it."""
+
+    connected = True
+
+    def __init__(self, *, delay=0, paused=False, closed=False):
+        self.delay, self.paused, self.closed = delay, paused, closed
+        self.asked = []
+
+    def connection_delay(self, node):
+        self.asked.append(node)
+        return self.delay
+
+    def get_connection(self, node, *, refresh_metadata_on_err):
+        # metadata is asked for by us alone
+        assert not refresh_metadata_on_err
+        return self
+
+    async def send_request(self, request):
+        return request
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("library", "answered"),
+    [
+        (Library(), True),
+        (Library(closed=True), True),
+        (Library(paused=True, closed=True), True),
+        (Library(paused=True), False),
+        (Library(delay=1), True),
+    ],
+)
+def test_connections_that_are_not_ready_are_waited_for_so_long(monkeypatch, met, library, answered):
+    """Sending tells what is wrong with one that is closed, or that cannot be made yet."""
+    monkeypatch.setattr(connections, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "_LONGEST_THROTTLE_SECONDS", 0.1)
+    monkeypatch.setattr(met._connections, "_manager", library)
+    try:
+        if answered:
+            assert met._connections.ask(1, "request") == "request"
+        else:
+            with pytest.raises(BrokerError, match="throttled by a quota for more than 0 seconds"):
+                met._connections.ask(1, "request")
+        assert set(library.asked) == {1}
+        assert (len(library.asked) > 1) is bool(library.delay)
+    finally:
+        monkeypatch.undo()
+
+
 @pytest.mark.parametrize(("epoch", "found"), [(0, (0, 2)), (1, (0, 2)), (2, (2, 4)), (3, (3, 6)), (9, (-1, -1))])
 def test_where_a_leader_epoch_ended(broker, client, epoch, found):
     broker.epochs[ORDERS] = [(0, 0), (2, 2), (3, 4)]
@@ -482,18 +674,22 @@ def test_a_described_transaction(broker, met):
 
 
 def test_high_watermarks_of_those_that_have_one():
-    logs = {(topic, number): batches() for topic in ("orders", "pay") for number in (0, 1)}
+    logs = {(topic, number): batches() for topic in ("orders", "pay") for number in (0, 1)} | {("pay", 2): batches()}
     with FakeBroker(logs) as broker, KafkaClient(broker.address, retry_seconds=0) as client:
         broker.errors[("pay", 1)] = NOT_LEADER
         broker.high_watermark[("orders", 1)] = 4
         wanted = [TopicPartition(*key) for key in logs] + [TopicPartition("none", 0), TopicPartition("orders", 9)]
-        expected = {TopicPartition("orders", 0): 6, TopicPartition("orders", 1): 4, TopicPartition("pay", 0): 6}
+        expected = {
+            TopicPartition("orders", 0): 6, TopicPartition("orders", 1): 4, TopicPartition("pay", 0): 6,
+            TopicPartition("pay", 2): 6,
+        }  # fmt: skip
         assert client.high_watermarks(wanted) == expected
         (request,) = broker.asked(ListOffsetsRequest)
-        asked = {
-            (topic.name, own.partition_index): own.timestamp for topic in request.topics for own in topic.partitions
-        }
-        assert asked == dict.fromkeys(logs, LATEST)
+        asked = [
+            (topic.name, own.partition_index, own.timestamp) for topic in request.topics for own in topic.partitions
+        ]
+        assert asked == [(*key, LATEST) for key in logs]
+        assert (request.replica_id, request.isolation_level) == (-1, 0)
         # who was refused is looked for anew
         broker.errors.clear()
         assert client.high_watermarks(wanted)[TopicPartition("pay", 1)] == 6

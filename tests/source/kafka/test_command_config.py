@@ -155,6 +155,13 @@ def test_files_that_are_no_properties(tmp_path, content, sentence):
         load_settings(str(path))
 
 
+@pytest.mark.parametrize("store", ["truststore", "keystore"])
+def test_the_type_of_a_store_that_is_not_named_does_not_matter(store):
+    given = {"security.protocol": "SSL", f"ssl.{store}.type": "JKS"}
+    context = settings_of(given).options["ssl_context"]
+    assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
+
+
 def test_tls_with_a_key_of_its_own(tmp_path):
     pem = tmp_path / "client.pem"
     command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -out cert -keyout key"

@@ -5,16 +5,19 @@ from dataclasses import replace as changed
 import pytest
 from kafka.protocol.admin import DescribeConfigsResponse
 from kafka.protocol.consumer import FetchRequest, ListOffsetsResponse
+from kafka.protocol.metadata import MetadataResponse
 
+from kaudit.source.discover import discover
 from kaudit.source.kafka.answers import Node
-from kaudit.source.kafka.discovery import _heads, find_partitions
+from kaudit.source.kafka.client import KafkaClient
+from kaudit.source.kafka.discovery import FoundPartitions, _heads, find_partitions
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.kafka.topic_url import TopicUrl
-from kaudit.source.layout import FetchedRange
+from kaudit.source.layout import FetchedRange, Unreadable
 from kaudit.source.uri import UrlError
 from tests.formats.encoders import message
 from tests.logs import data, sealed_records
-from tests.source.kafka.fake_broker import DESCRIBE_CONFIGS, FETCH, LIST_OFFSETS, FakeBroker
+from tests.source.kafka.fake_broker import DESCRIBE_CONFIGS, FETCH, LIST_OFFSETS, METADATA, FakeBroker
 
 KEY = ("orders", 0)
 COUNT, OFFSETS = 50, 4
@@ -101,6 +104,7 @@ def test_all_that_is_known_of_a_partition(broker):
         ({"from_ms": 999}, 200, 200),
         ({"to_ms": 100}, 8, 40),
         ({"to_ms": 999}, 8, 200),
+        ({"to_ms": 1}, 8, 8),
         ({"from_ms": 100, "from_offset": 60}, 60, 200),
         ({"from_ms": 100, "from_offset": 20}, 40, 200),
         ({"to_ms": 100, "to_offset": 20}, 8, 20),
@@ -184,6 +188,16 @@ def test_whole_batches_of_an_answer(cut, spans):
     assert list(_heads(records[:SIZE] + bytes(SIZE))) == spans[:1]
 
 
+@pytest.mark.parametrize(
+    ("magic", "delta", "last"), [(2, 3, 3), (2, 1 << 24, 1 << 24), (2, 0, 0), (2, -1, 0), (3, 3, 3), (1, 3, 0)]
+)
+def test_the_last_offset_of_a_batch(magic, delta, last):
+    """A hostile delta counts as none; messages of old formats have other bytes there."""
+    batch = bytearray(log()[0])
+    batch[16], batch[23:27] = magic, delta.to_bytes(4, signed=True)
+    assert list(_heads(bytes(batch))) == [(0, last, SIZE)]
+
+
 @pytest.mark.parametrize(("policy", "dirty"), [("delete", None), ("compact", 8), ("compact,delete", 8), (None, None)])
 def test_a_compacted_topic_is_dirty_from_its_start(broker, policy, dirty):
     broker.configs["orders"] = {"cleanup.policy": policy} if policy else {}
@@ -194,7 +208,7 @@ def test_a_compacted_topic_is_dirty_from_its_start(broker, policy, dirty):
 def test_a_configuration_that_may_not_be_read_is_reported(broker):
     broker.scripts[DESCRIBE_CONFIGS] = _refused
     result = found(broker)
-    assert len(result.partitions) == 1
+    assert [one.first_dirty_offset for one in result.partitions] == [None]
     (skipped,) = result.skipped
     assert skipped.path == f"kafka://{broker.address}/orders"
     assert skipped.reason.startswith("its configuration is not known: ")
@@ -232,6 +246,61 @@ def test_a_partition_that_cannot_be_asked_leaves_the_others(monkeypatch):
         (unreadable,) = result.unreadable
         assert unreadable.path == f"kafka://{broker.address}/orders/1"
         assert unreadable.reason.startswith("orders-1: ")
+
+
+def leaderless(broker, *numbers):
+    """Partitions 0 to 2, of which these have no leader."""
+    metadata = MetadataResponse.MetadataResponseTopic
+
+    def answer(_request):
+        node = MetadataResponse.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=broker.port, rack=None)
+        partitions = [
+            metadata.MetadataResponsePartition(
+                error_code=0, partition_index=number, leader_id=-1 if number in numbers else 1, leader_epoch=0,
+                replica_nodes=[1], isr_nodes=[1], offline_replicas=[],
+            )
+            for number in range(3)
+        ]  # fmt: skip
+        topic = metadata(error_code=0, name="orders", topic_id=None, is_internal=False, partitions=partitions)
+        return MetadataResponse(brokers=[node], cluster_id="x", controller_id=1, topics=[topic])
+
+    broker.scripts[METADATA] = answer
+
+
+def test_a_partition_without_a_leader_is_unreadable_and_the_others_are_found(monkeypatch):
+    monkeypatch.setitem(KafkaClient.__init__.__kwdefaults__, "retry_seconds", 0)
+    with FakeBroker({("orders", number): log() for number in range(3)}) as broker:
+        leaderless(broker, 1)
+        result = found(broker)
+        assert [one.partition for one in result.partitions] == [0, 2]
+        assert list(result.unreadable) == [
+            Unreadable(
+                f"kafka://{broker.address}/orders/1", "orders-1: the partition has no leader: its brokers are down"
+            )
+        ]
+        assert result.broker_versions == ["3.0"]
+
+
+def test_a_cluster_that_cannot_be_asked_is_unreadable():
+    url = TopicUrl("127.0.0.1:1", "orders")
+    assert find_partitions(url, ClusterOptions()) == FoundPartitions(
+        unreadable=[Unreadable("kafka://127.0.0.1:1/orders", "127.0.0.1:1: connection refused")]
+    )
+
+
+def test_a_url_among_the_inputs(broker):
+    """A partition named twice is read once."""
+    topic, partition = f"kafka://{broker.address}/orders", f"kafka://{broker.address}/orders/0"
+    for paths in ([topic], [partition], [topic, partition], [partition, topic, topic]):
+        layout = discover(paths, cluster=ClusterOptions(to_offset=30))
+        assert [(one.directory, one.segments[0].size) for one in layout.partitions] == [
+            (partition, 30 * (SIZE // OFFSETS))
+        ]
+        assert (layout.evidence.broker_versions, layout.unreadable, layout.skipped) == (["3.0"], [], [])
+        assert layout.partitions[0].is_fetched
+    (whole,) = discover([topic]).partitions
+    assert whole.log_start_offset == 0
+    assert whole.segments[0].size == END * (SIZE // OFFSETS)
 
 
 def test_an_address_of_version_6_stands_in_brackets():
