@@ -23,7 +23,7 @@ def _run() -> int:
         return 0
     # Measured: docs/performance.md. Imports leave no garbage to search for, neither now nor when the process ends, and
     # no matrix is multiplied, for which numpy would start a thread per core.
-    gc.set_threshold(100_000, 2, 2)
+    gc.set_threshold(500_000, 2, 2)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from kaudit.cli.app import run

@@ -1,6 +1,6 @@
 """Evidence made when it is asked for: a log may deserve a hundred thousand findings, and few are looked at twice."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar, overload
 
 ABSENT = object()
@@ -20,28 +20,41 @@ class LazyEvidence(Mapping[str, object], Generic[_Subject]):
         self._parts = parts
         self._more = more
 
+    def get(self, name: str, default: object = None) -> object:
+        """Return the value, `default` where there is none: Mapping's raises and catches an error, which costs more."""
+        value = self._more.get(name, ABSENT)
+        if value is ABSENT and name in self._parts:
+            value = self._parts[name](self._subject)
+        return default if value is ABSENT else value
+
     def __getitem__(self, name: str) -> object:
-        if name in self._more:
-            return self._more[name]
-        value = self._parts[name](self._subject)
+        value = self.get(name, ABSENT)
         if value is ABSENT:
             raise KeyError(name)
         return value
 
+    def __contains__(self, name: object) -> bool:
+        return self.get(str(name), ABSENT) is not ABSENT
+
     def __iter__(self) -> Iterator[str]:
-        for name, part in self._parts.items():
-            if name not in self._more and part(self._subject) is not ABSENT:
-                yield name
-        yield from self._more
+        return iter(self._all())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._all())
+
+    def items(self) -> ItemsView[str, object]:
+        """Return names and values, each made once."""
+        return self._all().items()
+
+    def _all(self) -> dict[str, object]:
+        made = {name: part(self._subject) for name, part in self._parts.items() if name not in self._more}
+        return {name: value for name, value in (*made.items(), *self._more.items()) if value is not ABSENT}
 
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return repr(self._all())
 
     def __reduce__(self) -> tuple[type[dict[str, object]], tuple[dict[str, object]]]:
-        return dict, (dict(self),)
+        return dict, (self._all(),)
 
 
 class LazyCommands(Sequence[str]):

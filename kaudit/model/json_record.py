@@ -19,15 +19,17 @@ class JsonRecord(Struct, frozen=True):
 
 def json_value(value: object) -> object:
     """Return what JSON has for a field's value: enums by their values, sequences as lists, records by their own JSON form."""
-    if type(value) in _LEAVES:
+    kind = type(value)
+    if kind in _LEAVES:
         return value
-    if isinstance(value, JsonRecord):
-        return value.to_dict()
-    if isinstance(value, Enum):
-        return value.value
     # exact types first: to ask for an abstract one costs more than all the rest
-    if isinstance(value, (dict, Mapping)):
-        return {key: item if type(item) in _LEAVES else json_value(item) for key, item in value.items()}
+    if kind is not list and kind is not tuple:
+        if isinstance(value, JsonRecord):
+            return value.to_dict()
+        if isinstance(value, Enum):
+            return value.value
+        if isinstance(value, (dict, Mapping)):
+            return {key: item if type(item) in _LEAVES else json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, Sequence)) and not isinstance(value, str):
         return [item if type(item) in _LEAVES else json_value(item) for item in value]
     return value

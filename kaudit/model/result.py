@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from kaudit.model.application_logs import LogEventSummary
 from kaudit.model.digests import Digests
@@ -158,7 +159,7 @@ class ScanResult(Struct, frozen=True):
     def worst(self) -> Severity | None:
         """Return the highest severity among new findings, or None."""
         counted: list[Finding | UnlistedFindings] = [*self.findings, *self.unlisted]
-        new = [finding.severity for finding in counted if finding.status is Status.NEW]
+        new = {finding.severity for finding in counted if finding.status is Status.NEW}
         return max(new) if new else None
 
 
@@ -172,6 +173,10 @@ class Timeline(JsonRecord, frozen=True):
     transactional_id: str | None
     entries: Sequence[Mapping[str, object]]
     state: Mapping[str, object]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form, entries and state as they are."""
+        return {**asdict(self), "entries": list(self.entries)}
 
 
 class TimelineResult(Struct, frozen=True):

@@ -50,7 +50,8 @@ class Selection(Struct, frozen=True):
 
     def of_scan(self, result: ScanResult) -> ScanResult:
         """Return the result with only the findings that belong, and the counts to match."""
-        kept = [finding for finding in result.findings if self.includes(finding.code)]
+        belonging = set(filter(self.includes, {finding.code for finding in result.findings}))
+        kept = [finding for finding in result.findings if finding.code in belonging]
         unlisted = [more for more in result.unlisted if self.includes(more.code)]
         if len(kept) == len(result.findings) and len(unlisted) == len(result.unlisted):
             return result

@@ -183,6 +183,22 @@ def test_uris():
     assert uri_of("/data/a b#c%") == "file:///data/a%20b%23c%25"
 
 
+def test_only_whole_numbers_under_keys_of_timestamps_are_times():
+    second = 1_000
+    document = {
+        "first_timestamp": second,
+        "timestamp": True,
+        "last_timestamp": 1.5,
+        "min_timestamp": 1 << 62,  # no calendar has it
+        "message": 'he said "timestamp": 1000, and {"timestamp": 1000}',
+        "timestamp_ms": second,
+        "inner": [{"max_timestamp": -second}, {"max_timestamp": -1}],
+    }
+    times = {"first_timestamp": "1970-01-01T00:00:01.000Z"}
+    inner = [{"max_timestamp": "1969-12-31T23:59:59.000Z"}, {"max_timestamp": None}]
+    assert json.loads(pretty(document)) == {**document, **times, "inner": inner}
+
+
 @pytest.mark.parametrize(("counts", "shown", "hidden"), [
     ({}, "no findings", "no findings"),
     ({"error": 0, "warning": 0, "note": 0}, "no findings", "no findings"),

@@ -62,7 +62,7 @@ def _outcome(event: LogEvent, sequence: int | None, states: Mapping[int, tuple[i
         return "superseded"
     if sequence is None:
         return "unknown"
-    if last >= sequence:
+    if last >= sequence and epoch >= (event.producer_epoch or 0):
         return "landed"
     # lines of brokers before 2.8 name no epoch: a higher one begins at 0 again
     return "unknown" if event.producer_epoch is None and epoch > 0 else "never-landed"

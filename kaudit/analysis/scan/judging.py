@@ -112,6 +112,8 @@ def _wanted(finding: Finding, options: ScanOptions) -> bool:
     chosen = options.producer_ids
     if chosen and finding.producer_id is not None and finding.producer_id not in chosen:
         return False
+    if options.since_ms is None and options.until_ms is None:
+        return True
     offending = finding.evidence.get("offending")
     at = offending.get("timestamp") if isinstance(offending, dict) else finding.evidence.get("last_timestamp")
     if not isinstance(at, int):

@@ -232,14 +232,18 @@ class _BatchAudit:
 
     def _report_missing(self, kind: ObservationKind, missing_sequences: int) -> None:
         missing = self._offsets_missing()
-        self._report(kind)
-        self.observations[-1] = self.observations[-1]._replace(
-            missing_sequences=missing_sequences,
-            missing_offsets=missing,
-            explained=bool(explains(missing, missing_sequences)),
-        )
+        explained = bool(explains(missing, missing_sequences))
+        self._report(kind, None, missing_sequences, missing, explained=explained)
 
-    def _report(self, kind: ObservationKind, duplicate: RetainedBatch | None = None) -> None:
+    def _report(
+        self,
+        kind: ObservationKind,
+        duplicate: RetainedBatch | None = None,
+        missing_sequences: int = 0,
+        missing_offsets: int = 0,
+        *,
+        explained: bool = False,
+    ) -> None:
         self.observations.append(
             Observation(
                 kind,
@@ -250,6 +254,9 @@ class _BatchAudit:
                 self.is_transactional,
                 self.remembered,
                 duplicate,
+                missing_sequences,
+                missing_offsets,
+                explained=explained,
             )
         )
 

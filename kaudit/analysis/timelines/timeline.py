@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from itertools import chain, starmap
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from msgspec.structs import replace
@@ -34,23 +35,69 @@ def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
     """Build one timeline a producer id and partition replica, from the rows kept while reading, in the audit's order."""
     scan = audit.result()
     findings = by_replica(scan.findings)
-    timelines: list[Timeline] = []
     logs = audit.compared_logs()
+    parts = []
+    transactional: set[int] = set()
     for partition, rows in zip(audit.partitions, kept, strict=True):
-        place = partition.directory
-        own = findings.get((place.topic, place.partition, place.replica), ())
-        events = None if logs is None else logs.of_partition(place.topic, place.partition)
-        timelines += partition_timelines(partition, rows, own, events)
-    return TimelineResult(scan, with_names(audit, timelines))
+        if rows.runs:
+            place = partition.directory
+            own = findings.get((place.topic, place.partition, place.replica), ())
+            events = None if logs is None else logs.of_partition(place.topic, place.partition)
+            bare = replace(partition, observations=(), suspects=(), shared=(), damages=())  # of these are the findings
+            parts.append(_Part(bare, rows, own, events))
+            transactional.update(*(markers["producer_id"].tolist() for markers in rows.markers))
+            transactional.update(*(runs["producer_id"][runs["is_transactional"]].tolist() for runs in rows.runs))
+    names = audit.transactional_ids(transactional) if transactional else {}
+    return TimelineResult(scan, _Timelines(parts, names))
+
+
+class _Part(NamedTuple):
+    """What the timelines of a partition replica are made of: the arguments of `partition_timelines`."""
+
+    partition: PartitionAudit
+    rows: KeptRows
+    findings: Sequence[Finding]
+    events: TimelineEvents | None
+
+
+class _Timelines(Sequence[Timeline]):
+    """The timelines of all partitions, each made whenever its turn comes: together those of many ids are memory."""
+
+    def __init__(self, parts: Sequence[_Part], names: Mapping[int, str]) -> None:
+        self._parts = parts
+        self._names = names
+        self._length = sum(len(producer_ids_of(part.rows)) for part in parts)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Timeline]:
+        made = chain.from_iterable(starmap(partition_timelines, self._parts))
+        return (_named(timeline, self._names) for timeline in made)
+
+    @overload
+    def __getitem__(self, index: int) -> Timeline: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Timeline]: ...
+    def __getitem__(self, index: int | slice) -> Timeline | Sequence[Timeline]:
+        return list(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
 
 
 def with_names(audit: Audit, timelines: Sequence[Timeline]) -> list[Timeline]:
     """Return the timelines with the transactional ids that __transaction_state names."""
     transactional = {timeline.producer_id for timeline in timelines if _is_transactional(timeline.entries)}
     names = audit.transactional_ids(transactional) if transactional else {}
-    return [
-        replace(entry, transactional_id=names.get(entry.producer_id, entry.transactional_id)) for entry in timelines
-    ]
+    return [_named(timeline, names) for timeline in timelines]
+
+
+def _named(timeline: Timeline, names: Mapping[int, str]) -> Timeline:
+    name = names.get(timeline.producer_id)
+    return timeline if name is None else replace(timeline, transactional_id=name)
 
 
 def _is_transactional(entries: Sequence[Mapping[str, object]]) -> bool:
@@ -87,12 +134,16 @@ def partition_timelines(
         entries: Sequence[Mapping[str, object]]
         if events is None and len(own_runs) + len(own_markers) + len(gaps) + len(own) > FEW:
             entries = _made_when_asked_for(own_runs, own_markers, markers, gaps, own)
+            newest = own_runs[-1:].tolist(), with_records(own_markers)[-1:].tolist()
         else:
-            placed = [_run(row, markers) for row in tuples[0].tuples(places[0])]
-            placed += map(_marker, tuples[1].tuples(places[1]))
-            placed = sorted([*placed, *map(missing_entry, gaps)], key=_offset_of)
-            shown = () if events is None else events.entries(producer_id, placed, shared=len(ids) <= MAX_SHARED)
-            entries = sorted([*placed, *map(_finding, own), *shown], key=_offset_of)
+            newest = tuples[0].tuples(places[0]), tuples[1].tuples(places[1])
+            placed = [_run(row, markers) for row in newest[0]]
+            placed += map(_marker, newest[1])
+            placed += map(missing_entry, gaps)
+            if events is not None:
+                placed.sort(key=_offset_of)
+                placed += events.entries(producer_id, placed, shared=len(ids) <= MAX_SHARED)
+            entries = sorted([*placed, *map(_finding, own)], key=_offset_of)
         yield Timeline(
             topic=directory.topic,
             partition=directory.partition,
@@ -100,7 +151,7 @@ def partition_timelines(
             producer_id=producer_id,
             transactional_id=_transactional_id(own),
             entries=entries,
-            state=_state(own_runs, own_markers, opened.get(producer_id)),
+            state=_state(*newest, opened.get(producer_id)),
         )
 
 
@@ -211,23 +262,26 @@ def _transactional_id(findings: Sequence[Finding]) -> str | None:
     return None
 
 
-def _state(runs: Columns, markers: Columns, open_since: int | None) -> Entry:
-    """What a broker would hold after this log: the newest batch's fields, the newest marker's coordinator epoch."""
-    run, marker = runs[-1] if len(runs) else None, None
-    if len(markers):
-        marked = with_records(markers)
-        marker = marked[-1] if len(marked) else None
-    last_offset = None if run is None else run["last_offset"]
-    epoch = own_epoch = None if run is None else run["producer_epoch"]
-    if marker is not None and (last_offset is None or marker["offset"] > last_offset):
-        epoch = marker["producer_epoch"]
+def _state(runs: Sequence[Sequence[Any]], markers: Sequence[Sequence[Any]], open_since: int | None) -> Entry:
+    """What a broker would hold after this log: the newest batch's fields, the newest marker's coordinator epoch.
+
+    The rows are the producer's, the newest are enough; markers that compaction emptied do not count.
+    """
+    run = MergedRun._make(runs[-1]) if runs else None
+    marker = next((marker for marker in map(EndTxnMarker._make, reversed(markers)) if marker.record_count > 0), None)
+    last_offset = None if run is None else run.last_offset
+    epoch = own_epoch = None if run is None else run.producer_epoch
+    if marker is not None and (last_offset is None or marker.offset > last_offset):
+        epoch = marker.producer_epoch
     same = run is not None and epoch == own_epoch
-    timestamps = [row[name] for row, name in ((run, "last_max_timestamp"), (marker, "timestamp")) if row is not None]
+    timestamps = [] if run is None else [run.last_max_timestamp]
+    if marker is not None:
+        timestamps.append(marker.timestamp)
     return {
         "producer_epoch": epoch,
-        "last_sequence": run["last_sequence"] if same and run is not None else None,
+        "last_sequence": run.last_sequence if same and run is not None else None,
         "last_offset": last_offset if same else None,
         "last_timestamp": max(timestamps, default=None),
-        "coordinator_epoch": None if marker is None else marker["coordinator_epoch"],
+        "coordinator_epoch": None if marker is None else marker.coordinator_epoch,
         "current_txn_start_offset": open_since,
     }

@@ -149,3 +149,17 @@ def test_entries_made_when_they_are_asked_for_are_those_made_at_once(tmp_path, m
     assert (entries[250:270], entries[:-5:90]) == (made[250:270], made[:-5:90])
     with pytest.raises(IndexError):
         entries[last + 1]
+
+
+def test_timelines_are_the_same_each_time_they_are_made(tmp_path):
+    log = Log()
+    for producer_id in (7, 3, 5):
+        log.append(data(producer_id, 0, 0, transactional=producer_id == 5, payload=b"x"))
+    log.append(marker(5, 0))
+    log.write(tmp_path / "t-0")
+    made = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress()).timelines
+    assert (len(made), [own.producer_id for own in made]) == (3, [3, 5, 7])
+    assert made == list(made)
+    assert made[1].producer_id == made[-2].producer_id == 5
+    assert [own.producer_id for own in made[1:]] == [5, 7]
+    assert [entry["kind"] for entry in made[1].entries] == ["run", "marker"]

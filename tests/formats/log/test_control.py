@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.control import ControlRecord, ControlType, parse_control, parse_marker, read_control_records
 from kaudit.formats.log.record_batch import decode_headers
-from kaudit.formats.log.usual_marker import USUAL_MARKER, is_usual_marker
+from kaudit.formats.log.usual_marker import USUAL_MARKER, USUAL_MARKER_LENGTH, is_usual_marker
 from tests.formats import encoders
 from tests.formats.fuzz import damaged, outcome, quick
 from tests.formats.log.raw_batches import batches, segments
@@ -193,3 +193,38 @@ def test_fuzz(data):
     marker, error = outcome(parse_marker, data)
     assert marker is None or marker.version >= 0
     assert error is None or error.position >= 0
+
+
+def test_the_markers_of_brokers_have_the_usual_length():
+    """78 bytes in all, as brokers write them; 66 behind the length field."""
+    raw = encoders.marker(1, 7, producer_id=5, producer_epoch=0)
+    assert (len(raw), USUAL_MARKER_LENGTH) == (78, 66)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [0, 1, 2, 3])
+@pytest.mark.parametrize("flags", [0, 8])
+def test_the_columns_of_messages_before_magic_2(magic, codec, flags):
+    """One that is compressed wraps an unknown number of records; attributes that mean something later mean nothing yet."""
+    current = encoders.batch([encoders.record(0)] * 3, 5, producer_id=9, producer_epoch=2, base_sequence=4)
+    old = encoders.message(77, magic, b"k", b"v", codec, 123, flags | 0x30)
+    (first, row) = decode_headers(memoryview(current + old), np.array([0, len(current)]), 1000)
+    assert (first["base_offset"], first["record_count"], first["producer_id"], first["position"]) == (5, 3, 9, 1000)
+    assert {name: int(row[name]) for name in row} == {
+        "position": 1000 + len(current),
+        "size": len(old),
+        "base_offset": 77,
+        "last_offset_delta": 0,
+        "leader_epoch": -1,
+        "magic": magic,
+        "crc": int.from_bytes(old[12:16], "big"),
+        "attributes": codec | flags,
+        "base_timestamp": 123 if magic else -1,
+        "max_timestamp": 123 if magic else -1,
+        "producer_id": -1,
+        "producer_epoch": -1,
+        "base_sequence": -1,
+        "record_count": 1 if codec == 0 else -1,
+        "control_type": -1,
+        "coordinator_epoch": -1,
+    }
