@@ -100,3 +100,25 @@ def test_bytes_cut_off():
     damages = [found(5, 5, bytes_truncated=900), found(9, 9, bytes_truncated=100)]
     assert total_impact(damages).bytes_truncated == 900
     assert total_impact([*damages, found(5, 5, replica="2", bytes_truncated=50)]).bytes_truncated == 950
+
+
+def test_the_last_stable_offset_is_that_of_the_only_partition_that_has_one():
+    open_here = found(1, 2, offsets_invisible=5, last_stable_offset=1, invisible_since_timestamp=NOON)
+    elsewhere = found(1, 2, partition=1, records_duplicated=3)
+    total = total_impact([open_here, elsewhere])
+    assert (total.last_stable_offset, total.offsets_invisible, total.invisible_since_timestamp) == (1, 5, NOON)
+    both = found(7, 8, partition=1, offsets_invisible=2, last_stable_offset=7, invisible_since_timestamp=NOON - 1)
+    total = total_impact([open_here, both])
+    assert (total.last_stable_offset, total.offsets_invisible, total.invisible_since_timestamp) == (None, 7, NOON - 1)
+    # of one partition the earliest, and the most
+    total = total_impact(
+        [open_here, found(0, 9, offsets_invisible=9, last_stable_offset=0, invisible_since_timestamp=NOON + 1)]
+    )
+    assert (total.last_stable_offset, total.offsets_invisible, total.invisible_since_timestamp) == (0, 9, NOON)
+
+
+def test_bytes_are_cut_off_each_log_once():
+    same_log = [found(1, 1, bytes_truncated=70), found(9, 9, bytes_truncated=30)]
+    assert total_impact(same_log).bytes_truncated == 70
+    assert total_impact([*same_log, found(1, 1, replica="2", bytes_truncated=5)]).bytes_truncated == 75
+    assert total_impact([*same_log, found(1, 1, partition=2, bytes_truncated=5)]).bytes_truncated == 75

@@ -174,3 +174,15 @@ def test_slices_that_follow_one_another_stay_as_they_are(given_slices):
         s.start < s.end for s in ordered
     ):
         assert [(one.start, one.end) for one in arranged(given_slices)] == [(one.start, one.end) for one in ordered]
+
+
+def test_an_event_holds_what_its_entry_does_and_not_its_kind():
+    trace = timeline_text("chrome-trace", results.timeline_result(), RenderOptions())
+    events = [event for event in json.loads(trace)["traceEvents"] if event.get("cat") in {"run", "marker", "missing"}]
+    assert events
+    assert not any({"kind", "transaction"} & set(event["args"]) for event in events)
+    (missing,) = [event for event in events if event["cat"] == "missing"]
+    assert missing["args"] == {"first_offset": 517, "last_offset": 520, "offsets": 4, "cause": "compaction"}
+    (commit,) = [event for event in events if event["args"].get("type") == "commit"]
+    assert commit["args"]["timestamp"] == "2023-11-14T22:13:21.000Z"
+    assert commit["ts"] == (results.MORNING + 1000) * 1000

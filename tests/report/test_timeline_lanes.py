@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from kaudit.model.finding import Severity
 from kaudit.model.result import Timeline
 from kaudit.report.console import Console
 from kaudit.report.timeline_lanes import lane_lines
@@ -153,3 +154,66 @@ def test_the_axis_names_round_offsets_at_their_columns():
     assert all(offset % 100 == 0 for offset in list(named)[1:])
     for offset in named:
         assert axis.index(f"│{offset}") - left == (offset - 1017) * columns // (1999 + 1 - 1017)
+
+
+def refusal(offset, event="out_of_order_sequence", origin="server"):
+    return {"kind": "event", "event": event, "origin": origin, "offset": offset, "producer_epoch": 5}
+
+
+@pytest.mark.parametrize(("offset", "lane"), [(0, 0), (5, 0), (19, 0), (20, 1), (25, 1), (39, 1), (100, 1)])
+def test_a_refusal_is_drawn_in_the_epoch_that_had_begun(offset, lane):
+    entries = run(5, 19, 0), run(20, 39, 1), marker(50, "COMMIT", 1), refusal(offset)
+    pictures = [picture for _, _, picture in lanes_of(drawn(timeline(7, *entries)))]
+    assert [("x" in picture) for picture in pictures] == [number == lane for number in range(2)]
+
+
+def test_other_events_and_refusals_without_an_offset_are_not_drawn():
+    for entry in (refusal(5, origin="client"), refusal(5, "retry"), refusal(None)):
+        lanes = lanes_of(drawn(timeline(7, run(0, 19), run(20, 39), marker(40, "COMMIT"), entry)))
+        assert [lane[:2] for lane in lanes] == [("7", "0")]
+        assert "x" not in lanes[0][2]
+    assert drawn(timeline(7, refusal(1), refusal(2), refusal(3))) == []
+
+
+@pytest.mark.parametrize(
+    ("severity", "drawn_as"), [(Severity.NOTE, "i"), (Severity.WARNING, "!"), (Severity.ERROR, "X")]
+)
+def test_findings_by_severity(severity, drawn_as):
+    entry, finding = found(7, 5)
+    entries = run(0, 9), run(10, 19), marker(20, "COMMIT"), entry
+    [(_, _, picture)] = lanes_of(drawn(timeline(7, *entries), findings=[replace(finding, severity=severity)]))
+    assert [mark for mark in "i!X" if mark in picture] == [drawn_as]
+
+
+def test_a_finding_of_no_epoch_or_another_stands_in_the_last_lane():
+    for epoch in (None, 9):
+        entry, finding = found(7, 5, epoch)
+        entries = run(0, 9), run(10, 19, 1), marker(20, "COMMIT", 1), entry
+        first, last = lanes_of(drawn(timeline(7, *entries), findings=[finding]))
+        assert ("X" in first[2], "X" in last[2]) == (False, True)
+
+
+def test_the_title_has_place_offsets_and_times():
+    def title(*times, replica=""):
+        entries = [{**run(10 * place, 10 * place + 9), "min_timestamp": time} for place, time in enumerate(times)]
+        return drawn(replace(timeline(7, *entries), replica=replica), console=Console(width=WIDTH))[0]
+
+    assert title(-1, -1, -1) == "orders-3: offsets 0 to 29"
+    assert title(-1, -1, -1, replica="b\x1b") == "orders-3, replica b\\x1b: offsets 0 to 29"
+    day = 86_400_000
+    assert title(0, 61_001, -1) == "orders-3: offsets 0 to 29, 1970-01-01 00:00:00.000 to 00:01:01.001 UTC"
+    assert title(3 * day, 5, -1).startswith("orders-3: offsets 0 to 29, 1970-01-01 00:00:00.005 to 1970-01-04")
+
+
+def test_lanes_lie_in_the_order_in_which_they_begin():
+    lines = drawn(timeline(9, run(0, 9)), timeline(7, run(20, 29)), timeline(8, run(10, 19)))
+    assert [lane[0] for lane in lanes_of(lines)] == ["9", "8", "7"]
+
+
+def test_of_lanes_without_findings_those_with_most_marks_are_drawn():
+    many = [
+        timeline(number, *(run(100 * number + place, 100 * number + place) for place in range(1 + number % 3)))
+        for number in range(15)
+    ]
+    # three marks: 2, 5, 8, 11, 14; two: 1, 4, 7, 10, 13
+    assert [lane[0] for lane in lanes_of(drawn(*many))] == [str(number) for number in range(15) if number % 3]

@@ -246,3 +246,70 @@ def test_no_source_is_opened_to_join(tmp_path):
     (directory / f"{0:020d}.log").unlink()
     (one,) = join_ranges(found, ())
     assert one.ranges == len(found)
+
+
+def three_ranges():
+    log = Log()
+    for number in range(9):
+        log.append(data(7, 0, number))
+    batches = decode(log)
+    parts = [compressed(batches, *bounds) for bounds in ((0, 3), (3, 6), (6, 9))]
+    assert [(part.first_offset, part.last_offset) for part in parts] == [(0, 2), (3, 5), (6, 8)]
+    return parts
+
+
+def sizes(parts, snapshots=()):
+    return [one.ranges for one in join_ranges([[part] for part in parts], snapshots)]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("ordered", False),
+        ("stop", 10**6),
+        ("still_growing", True),
+        ("not_read", "?"),
+        ("damages", ["?"]),
+        ("coverage_gaps", {"?"}),
+        ("joined", 1),
+        ("contents", "?"),
+        ("is_saved", True),
+    ],
+)
+def test_a_range_that_says_more_than_its_batches_stays_alone(field, value):
+    parts = three_ranges()
+    assert sizes(parts) == [3]
+    setattr(parts[1], field, value)
+    assert sizes(parts) == [1, 1, 1]
+    assert [one.outcomes[0] for one in join_ranges([[part] for part in parts], ())] == parts
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("segment", 1), ("start", 10**6), ("first_offset", 2), ("first_offset", 1), ("wrapper_first", True)],
+)
+def test_a_range_that_does_not_go_on_where_the_one_before_ends_begins_anew(field, value):
+    parts = three_ranges()
+    setattr(parts[1], field, value)
+    assert sizes(parts[:2]) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "expected"),
+    [
+        # a snapshot at an offset has the state before it: at a range's first offset it needs nothing inside of the range
+        ([0], [3]), ([9], [3]), ([100], [3]), ([], [3]),
+        ([1], [1, 2]), ([2], [1, 2]), ([3], [1, 2]), ([4], [1, 1, 1]), ([5], [1, 1, 1]), ([6], [2, 1]), ([7], [2, 1]),
+        ([8], [2, 1]), ([3, 6], [1, 1, 1]),
+    ],
+)  # fmt: skip
+def test_where_a_state_is_compared_ranges_end(snapshots, expected):
+    assert sizes(three_ranges(), snapshots) == expected
+
+
+@pytest.mark.parametrize("outcomes", [[], ["?"], None])
+def test_what_could_not_be_read_is_handed_on(outcomes):
+    parts = three_ranges()
+    given = [parts[1], parts[1]] if outcomes is None else outcomes
+    found = list(join_ranges([[parts[0]], given, [parts[2]]], ()))
+    assert [(one.ranges, list(one.outcomes)) for one in found] == [(1, [parts[0]]), (1, given), (1, [parts[2]])]
