@@ -5,6 +5,7 @@ import re
 import pytest
 
 from kaudit.analysis.scan.options import UsageError
+from kaudit.cli.command_help import commands_of
 from kaudit.cli.command_tree import command_tree
 from kaudit.cli.exits import MEANINGS, ExitCode, FailOn, exit_code
 from kaudit.cli.parsing import (
@@ -16,7 +17,6 @@ from kaudit.cli.parsing import (
     parse_time,
     parse_window,
 )
-from kaudit.cli.shared_data import commands_of
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import NotAudited
 from tests.scan_results import old_duplicate, scan_result
@@ -36,7 +36,9 @@ def test_no_flag_is_set_unless_it_is_given():
 
 def test_the_least_number_that_an_option_takes():
     ranges = {
-        (option.opts[0], option.type.min, option.type.max) for _, option in OPTIONS if hasattr(option.type, "min")
+        (option.opts[0], option.type.min, getattr(option.type, "max", None))
+        for _, option in OPTIONS
+        if hasattr(option.type, "min")
     }
     assert len(ranges) > 20
     for name, least, most in ranges:
