@@ -51,9 +51,10 @@ class Waiting:
         for finding in findings:
             key = key_of(finding)
             before = self._seen.get(key)
-            same = before is not None and before.message == finding.message
-            seen[key] = before if before is not None and same else _Seen(now, finding.message)
-            stood = now - seen[key].since >= settle
+            if before is None or before.message != finding.message:
+                before = _Seen(now, finding.message)
+            seen[key] = before
+            stood = now - before.since >= settle
             if is_settled(finding) and (_is_overdue(finding) if _may_end(finding) else stood or not _settles(finding)):
                 ready.append(finding)
             else:

@@ -8,16 +8,20 @@ import struct
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from typing import cast
 from uuid import UUID
 
 import hdfs_native
 import pytest
 from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
 
-from kaudit.capture.account import Missing, PartitionAccount
+from kaudit.capture.account import Account, Missing, PartitionAccount, Run, parse_account
 from kaudit.capture.capture import Capture, CaptureRequest, require_there
 from kaudit.capture.directory import CaptureDirectory, OccupiedError
+from kaudit.capture.epochs import LeaderEpochs, epochs_of_leader
 from kaudit.formats.sidefiles.checkpoints import parse_leader_epoch_checkpoint, parse_offset_checkpoint
+from kaudit.model.epoch_entry import EpochEntry
+from kaudit.source.kafka.answers import TopicPartition
 from kaudit.source.kafka.client import KafkaClient
 from kaudit.source.kafka.failures import UnknownTopicError
 from tests.logs import data
@@ -196,6 +200,7 @@ def test_an_empty_partition_has_an_empty_segment(tmp_path):
     with FakeBroker({ORDERS: []}) as broker:
         broker.log_start[ORDERS] = 40
         capture(broker, tmp_path)
+        assert segments(tmp_path) == {f"{40:020}.log": b""}
         broker.logs[ORDERS] = batches(2, 40)
         capture(broker, tmp_path)
     assert segments(tmp_path) == {f"{40:020}.log": b"".join(batches(2, 40))}
@@ -542,6 +547,7 @@ def test_following_waits_when_nothing_came_and_all_there_is_is_in_its_place_then
     def in_place():
         expected.append(b"".join(broker.logs[ORDERS]))
         assert b"".join(segments(tmp_path).values()) == expected[-1]
+        assert not list((tmp_path / ".capturing").iterdir())
         broker.logs[ORDERS] += batches(3, 2 * len(broker.logs[ORDERS]))
 
     progress = Progress()
@@ -567,6 +573,8 @@ def test_a_store_gets_the_same_files_and_gives_a_segment_back_to_a_later_run_onl
 
     def more():
         assert b"".join(segments(tmp_path / "store").values()) == b"".join(broker.logs[ORDERS])
+        # what may grow on is kept, what is full is not
+        assert [path.name for path in (tmp_path / "temporary").glob("*/.capturing/*")] == [f"orders-0.{12:020}"]
         broker.logs[ORDERS] += batches(1, 2 * len(broker.logs[ORDERS]))
 
     progress = Progress()
@@ -605,6 +613,127 @@ def test_following_leaves_what_cannot_be_captured_and_takes_up_again_what_can(tm
     assert [part.problem is None for part in account.partitions] == [False, True, True]
     assert answers.count(0) == 1
     assert [name for name, _ in progress.problems] == ["orders-0", "orders-1"]
+
+
+def test_following_waits_only_where_no_partition_had_more(tmp_path):
+    with FakeBroker({ORDERS: batches(1), ("orders", 1): batches(1)}) as broker:
+        in_pieces(broker, SIZE)
+
+        def in_place():
+            assert b"".join(segments(tmp_path).values()) == b"".join(broker.logs[ORDERS])
+            broker.logs[ORDERS] += batches(3, 2 * len(broker.logs[ORDERS]))
+
+        progress = Progress()
+        progress.stop = Followed(in_place, in_place, in_place)
+        capture(broker, tmp_path, CaptureRequest({"orders": None}, follow=True), progress)
+
+
+def test_following_that_is_stopped_asks_about_no_further_partition(tmp_path):
+    with FakeBroker({ORDERS: batches(1), ("orders", 1): batches(1)}) as broker:
+        progress = Progress(stop_after=3)  # one of each partition, and the one that comes below
+        progress.stop = Followed(lambda: broker.logs[ORDERS].extend(batches(1, 2)), lambda: None)
+        account = capture(broker, tmp_path, CaptureRequest({"orders": None}, follow=True), progress)
+        asked = [own.partition for each in broker.asked(FetchRequest) for own in each.topics[0].partitions]
+    assert asked == [0, 1, 0, 1, 0]
+    assert [part.next_offset for part in account.partitions] == [4, 2]
+    assert account.runs[0].outcome == "complete"  # to be stopped is how following ends
+
+
+def test_an_empty_partition_at_offset_0_was_captured_up_to_there(tmp_path):
+    with FakeBroker({ORDERS: []}) as broker:
+        capture(broker, tmp_path)
+        broker.logs[ORDERS], broker.log_start[ORDERS] = batches(2, 10), 10
+        (part,) = capture(broker, tmp_path).partitions
+    reason = "the broker deleted them before they were fetched (retention, or kafka-delete-records)"
+    assert (part.first_offset, part.next_offset, part.missing) == (0, 14, [Missing(0, 9, reason)])
+    assert segments(tmp_path) == {f"{0:020}.log": b"", f"{10:020}.log": b"".join(batches(2, 10))}
+
+
+def test_a_leader_that_does_not_know_the_epoch_is_not_behind(tmp_path):
+    """It answers -1 twice where it has no epoch up to the one asked for (LeaderEpochFileCache.endOffsetFor)."""
+    with FakeBroker({ORDERS: batches(3, leader_epoch=4)}) as broker:
+        broker.epochs[ORDERS] = [(4, 0)]
+        capture(broker, tmp_path)
+        broker.epochs[ORDERS] = [(3, 0)]
+        (part,) = capture(broker, tmp_path).partitions
+    assert (part.problem, part.next_offset, epochs_of(tmp_path)) == (None, 6, [(4, 0)])
+
+
+class Leader:
+    """Answers where epochs ended as LeaderEpochFileCache.endOffsetFor does; `starts` are those it knows, by epoch."""
+
+    def __init__(self, starts):
+        self.starts = starts
+        self.asked = []
+
+    def epoch_end_offset(self, _partition, epoch):
+        self.asked.append(epoch)
+        if not self.starts:
+            return -1, -1
+        later = [start for other, start in sorted(self.starts.items()) if other > epoch]
+        known = [other for other in self.starts if other <= epoch]
+        return max(known, default=epoch), later[0] if later else 100
+
+
+@pytest.mark.parametrize(
+    ("starts", "current", "found"),
+    [
+        ({}, 5, []),
+        ({5: 0}, 5, [(5, 0)]),
+        ({0: 0}, 0, [(0, 7)]),
+        ({0: 0, 1: 20, 4: 30}, 4, [(4, 30), (1, 20), (0, 7)]),
+        ({0: 0, 1: 20, 4: 30}, 9, [(4, 30), (1, 20), (0, 7)]),
+        ({3: 10, 4: 30}, 4, [(4, 30), (3, 10)]),
+    ],
+)
+def test_epochs_are_asked_for_from_the_newest_on(starts, current, found):
+    """The first offset of epoch 0 is the log start."""
+    leader = Leader(starts)
+    asked = epochs_of_leader(cast("KafkaClient", leader), TopicPartition(*ORDERS), current, 7)
+    assert [(entry.epoch, entry.start_offset) for entry in asked] == found
+    assert min(leader.asked) >= 0
+
+
+def test_no_more_than_some_epochs_are_asked_for(monkeypatch):
+    monkeypatch.setattr("kaudit.capture.epochs.MOST_ASKED", 2)
+    leader = Leader({epoch: 10 * epoch for epoch in range(5)})
+    asked = epochs_of_leader(cast("KafkaClient", leader), TopicPartition(*ORDERS), 4, 0)
+    assert [(entry.epoch, entry.start_offset) for entry in asked] == [(4, 40), (3, 30)]
+
+
+def test_epochs_are_written_up_to_an_offset_and_those_of_earlier_runs_stay(tmp_path):
+    directory = CaptureDirectory(str(tmp_path))
+    directory.make_partition("orders-0")
+    epochs = LeaderEpochs(directory, "orders-0")
+    assert epochs.latest == -1
+    for epoch, offset in ((0, 0), (2, 10), (2, 12), (1, 13), (5, 20)):
+        epochs.add(epoch, offset)
+    assert epochs.latest == 5
+    for end, written in ((9, [(0, 0)]), (10, [(0, 0), (2, 10)]), (20, [(0, 0), (2, 10), (5, 20)])):
+        epochs.write(end)
+        assert epochs_of(tmp_path) == written
+    later = LeaderEpochs(directory, "orders-0")
+    later.merge([EpochEntry(2, 11), EpochEntry(3, 15)])
+    later.write(20)
+    assert epochs_of(tmp_path) == [(0, 0), (2, 10), (3, 15), (5, 20)]
+    directory.close()
+
+
+def test_what_an_account_says_of_a_partition_that_nobody_has_asked_about():
+    account = Account(partitions=[PartitionAccount("orders", 3)], runs=[Run("2024-01-01T00:00:00Z", "h:1")])
+    document = json.loads(account.text())
+    unknown = ("first_offset", "next_offset", "first_segment", "log_start_offset", "high_watermark", "last_stable_offset", "leader_epoch")  # fmt: skip
+    none = ("bytes", "missing_unlisted", "compacted_offsets", "recovery_point")
+    assert document["partitions"] == [
+        {"topic": "orders", "partition": 3, "topic_id": None, "brokers": [], "missing": [], "problem": None}
+        | dict.fromkeys(unknown, -1)
+        | dict.fromkeys(none, 0)
+    ]
+    assert document["runs"] == [
+        {"started_at": "2024-01-01T00:00:00Z", "servers": "h:1", "ended_at": None, "bytes": 0, "outcome": "running"}
+    ]
+    assert document["origin"] == {"cluster_id": None, "from_replica": None, "features": {}, "kraft": None}
+    assert parse_account(account.text().encode(), "x") == account
 
 
 def test_no_more_bytes_come_than_asked_for(broker, tmp_path):

@@ -430,6 +430,30 @@ def test_the_offsets_of_a_side_file_in_a_list_of_files(tmp_path, name, content, 
     assert (row["status"], row["detail"]) == ("ok", None)
 
 
+@pytest.mark.parametrize("name", ["replication-offset-checkpoint", "log-start-offset-checkpoint"])
+def test_a_line_that_is_no_offset_is_damage_of_its_checkpoint(tmp_path, name):
+    content = b"0\n3\norders 3 5\norders x 6\nusers 0 7\n"
+    rows = rows_of(tmp_path, name, content)
+    assert [row["row"] for row in rows if row["row"] != "damage"] == ["checkpoint"] * (len(rows) - 1)
+    assert (rows[0]["topic"], rows[0]["partition"], rows[0]["offset"]) == ("orders", 3, 5)
+    (damage,) = [row for row in rows if row["row"] == "damage"]
+    assert (damage["file"], damage["position"]) == (name, content.index(b"orders x"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "missing"),
+    [
+        (NAME, [GARBAGE, batch(TWO, 1004)], (1000, 1003)),
+        (NAME, [batch(TWO, 1000), GARBAGE, batch(TWO, 1004)], (1002, 1003)),
+        (NAME, [batch(TWO, 1000), GARBAGE, batch(TWO, 1002)], (None, None)),
+        (NAME, [batch(TWO, 1000), batch(TWO, 1002)[:-3]], (1002, None)),
+    ],
+)
+def test_which_offsets_damage_cost(tmp_path, name, content, missing):
+    (damage,) = [row for row in rows_of(tmp_path, name, b"".join(content)) if row["row"] == "damage"]
+    assert (damage["first_missing_offset"], damage["last_missing_offset"]) == missing
+
+
 # -- texts of kafka-dump-log
 
 PRINTED = (

@@ -74,6 +74,51 @@ def test_sessions_share_the_records_and_each_has_a_producer_id_of_its_own():
     assert [ids[number] == ids[number - 1] for number in range(1, 8)] == [number % 3 != 0 for number in range(1, 8)]
 
 
+def clients_seen(simulation):
+    """What the run's state says of the application: process, producer id and epoch, transactional id and state."""
+    seen: dict[tuple[object, ...], None] = {}
+    for event in simulation.trace.events:
+        for client in event.state.clients:
+            assert (client.name, client.max_in_flight) == ("shop", 5)
+            seen[
+                client.process, client.producer_id, client.epoch, client.transactional_id, client.transaction_state
+            ] = None
+    return list(seen)
+
+
+def test_the_state_of_an_application_from_before_its_start_to_its_end():
+    idempotent = ', "enable.idempotence" = true, "max.in.flight.requests.per.connection" = 5'
+    ends = fault("kill-producer", at_ms=700) + fault("pause-broker", at_ms=10, broker=1, for_ms=5)
+    pause = fault("pause-producer", at_ms=600, for_ms=50)
+    producer = "records = 100\nevery_ms = 20\nstart_ms = 100"
+    assert clients_seen(played(producer, ends + pause, config=idempotent)) == [
+        ("not started", -1, -1, None, None),
+        ("running", -1, -1, None, None),
+        ("running", 0, 0, None, None),
+        ("paused", 0, 0, None, None),
+        ("killed", -1, -1, None, None),
+    ]
+    plain = ', "enable.idempotence" = false, "max.in.flight.requests.per.connection" = 5'
+    assert clients_seen(played(producer, ends, config=plain)) == [
+        ("not started", -1, -1, None, None),
+        ("running", -1, -1, None, None),
+        ("killed", -1, -1, None, None),
+    ]
+    states = clients_seen(played(producer + "\ntransaction = { records = 2 }", ends, config=TRANSACTIONAL))
+    assert states[0] == ("not started", -1, -1, "t", None)
+    assert states[-1] == ("killed", -1, -1, "t", None)
+    running = [state for state in states if state[0] == "running"]
+    assert {state[1:4] for state in running[1:]} <= {(-1, -1, "t"), (0, 0, "t")}
+    assert all(isinstance(state[4], str) for state in running)
+
+
+def test_an_event_of_nobody_in_particular_has_no_producer_id():
+    simulation = played("records = 3", fault("pause-broker", at_ms=10, broker=1, for_ms=5))
+    kinds = {event.kind.value: event for event in simulation.trace.events}
+    assert (kinds["fault"].producer_id, kinds["fault"].partitions, kinds["fault"].omitted) == (-1, (), 0)
+    assert {event.producer_id for event in simulation.trace.events if event.kind.value == "request"} >= {0}
+
+
 def test_each_session_but_the_first_is_in_the_sequence_diagram():
     simulation = played("records = 6\nevery_ms = 20\nsessions = 3")
     notes = [(event.source, event.text) for event in simulation.trace.events if "begins" in event.text]

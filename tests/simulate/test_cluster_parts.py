@@ -456,6 +456,27 @@ def test_one_answer_is_lost(kind, first):
     assert lost[0].text.endswith("the answer is lost")
 
 
+def test_what_brokers_ask_zookeeper_is_in_the_sequence_diagram():
+    shared = context()
+    znode, blocks = Znode(), GrantedBlocks(shared.clock)
+    one, other = (ZkProducerIdManager(broker, znode, blocks, shared) for broker in (4, 5))
+    other.lose_response()
+    one.generate(lambda _: None)
+    other.generate(lambda _: None)
+    run(shared.clock, 1000)
+    events = [event for event in shared.trace.events if event.source == "broker 5" and event.target != "broker 5"]
+    assert [event.kind for event in shared.trace.events if event.source == "broker 4"] == [
+        EventKind.REQUEST, EventKind.REQUEST, EventKind.NOTE,
+    ]  # fmt: skip
+    texts = [event.text for event in shared.trace.events if event.source == "broker 4"]
+    assert texts[1].endswith(": written")
+    assert texts[2] == "takes the block 0 to 999"
+    (refused,) = [event for event in events if event.text.endswith(": refused, the answer is lost")]
+    assert refused.kind is EventKind.LOST
+    assert [event.text.rpartition(": ")[2] for event in events if event.text.endswith("written")] == ["written"]
+    assert len(blocks.text().splitlines()) == 2
+
+
 def test_a_broker_that_starts_again_forgets_who_waited_and_what_is_on_its_way():
     """The znode has not been written yet; the controller has granted a block that nobody uses."""
     shared = context()
@@ -556,6 +577,21 @@ def test_leadership_of_a_broker_that_is_killed_moves_when_that_is_noticed_and_at
     assert stopped.faults[-1] == (10, "broker 1", "starts")
     killed.cluster.start(3, without_snapshots=True)
     assert killed.faults[-1][2] == "starts, recovers its logs, snapshots deleted"
+
+
+def test_a_clean_stop_writes_snapshots_of_the_replicas_there_are():
+    controlled = Controlled(partitions=4, topic="replication_factor = 2")
+    for number in (2, 3):
+        controlled.cluster.stop(number)
+        written = {
+            (key[1], broker)
+            for key, partition in controlled.cluster.partitions.items()
+            for broker, log in partition.logs.items()
+            if log.snapshots and key[0] == "orders"
+        }
+        replicas = {(0, 1, 2), (1, 2, 3), (2, 3, 1), (3, 1, 2)}
+        stopped = range(2, number + 1)
+        assert written == {(part, broker) for part, *both in replicas for broker in both if broker in stopped}
 
 
 def test_a_broker_that_is_back_before_anybody_notices_leads_again_in_a_new_epoch():

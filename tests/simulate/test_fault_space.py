@@ -77,7 +77,9 @@ def test_clocks_jump_both_ways(drawn):
     assert min(others) >= 0
 
 
-def test_a_broker_is_named_by_number_or_by_what_it_leads(drawn):
+def test_a_broker_is_named_by_number_or_by_what_it_leads():
+    space, chance = FaultSpace(scenario_of(DOCUMENT, "t"), ACTIVITY), random.Random(6)
+    drawn = [space.draw(chance) for _ in range(3000)]
     both = [table for table in drawn if "broker" in table and "leader_of" in table]
     assert not both
     ended = [table for table in drawn if table["kind"] == "kill-broker"]

@@ -9,6 +9,7 @@ import pytest
 
 import kaudit
 from kaudit.broker.attempts import Produce
+from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
 from kaudit.simulate.output.directory import write_run
 from kaudit.simulate.output.truth import Truth
@@ -393,6 +394,32 @@ def test_the_coordinator_moves_with_the_leader_of_its_partition(tmp_path):
     assert sorted({marker.coordinator_epoch for marker in markers(simulation)}) == [0, 1]
     assert [marker.commit for marker in markers(simulation)] == [True, False, True]
     assert alarms(simulation, tmp_path / "run") == []
+
+
+@pytest.mark.parametrize(("version", "verified"), [("3.5.2", False), ("3.9.1", True)])
+def test_without_a_coordinator_no_transaction_is_verified(version, verified):
+    """AddPartitionsToTxnManager: COORDINATOR_NOT_AVAILABLE, which ReplicaManager makes NOT_ENOUGH_REPLICAS."""
+    faults = fault("kill-broker", at_ms=10, broker=2) + fault("kill-broker", at_ms=1000, broker=1)
+    simulation = played(
+        faults + fault("start-broker", at_ms=1200, broker=2),
+        version=version,
+        brokers=2,
+        topic='config = { "unclean.leader.election.enable" = true }',
+        producer="records = 80\nevery_ms = 20\nstart_ms = 500\ntransaction = { records = 80 }",
+        config=TRANSACTIONAL,
+    )
+    assert simulation.cluster.coordinator is None
+    refused = [
+        answer
+        for event in simulation.trace.events
+        for answer in event.answers
+        if event.source == "broker 2" and answer.error is KafkaError.NOT_ENOUGH_REPLICAS
+    ]
+    assert {answer.why for answer in refused} == (
+        {"broker 2 cannot ask a coordinator whether the transaction is open"} if verified else set()
+    )
+    assert simulation.cluster.partitions["orders", 0].leader == 2
+    assert any(isinstance(stored.state, DataBatch) for stored in log_of(simulation)) is not verified
 
 
 def test_the_coordinator_that_was_has_no_producer_id_for_a_transactional_id():

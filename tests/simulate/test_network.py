@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.response import Response
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.injected_error import InjectedError
 from kaudit.simulate.network import Loss, Network
@@ -24,13 +25,14 @@ from kaudit.simulate.requests import (
     InitProducerIdRequest,
     KafkaRequest,
     PartitionProduceData,
+    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     describe_request,
     describe_response,
 )
 from kaudit.simulate.scenario.reading import parse_scenario
-from kaudit.simulate.trace import EventKind, Trace
+from kaudit.simulate.trace import BrokerAnswer, Copy, EventKind, Trace
 from tests.simulate.test_producer_parts import PAYLOAD, batch
 from tests.simulate.test_sender import SCENARIO, NoFaults, ScriptedBroker
 
@@ -338,11 +340,34 @@ def test_how_messages_are_put_in_the_sequence_diagram():
         ),
         describe_request(end()): "EndTxn t0 epoch 0: commit",
         describe_response(CoordinatorResponse(KafkaError.NONE, (0, 3))): "ok, id 0 epoch 3",
-        describe_response(CoordinatorResponse(KafkaError.NONE, (-1, -1))): "ok",
+        describe_response(CoordinatorResponse(KafkaError.NONE, (-1, 0))): "ok",
         describe_response(CoordinatorResponse(KafkaError.NOT_COORDINATOR, (-1, -1))): "NOT_COORDINATOR",
         describe_response(ProduceResponse(())): "",
     }
     assert list(texts) == list(texts.values())
+
+
+@pytest.mark.parametrize(
+    ("outcome", "copies", "error", "text"),
+    [
+        (None, (), KafkaError.NONE, "ok, offset 40"),
+        ("no-response", (), KafkaError.NONE, "ok, offset 40"),
+        ("appended", (), KafkaError.NONE, "ok, offset 40"),
+        ("appended", (30, 35), KafkaError.NONE, "ok, offset 40 (the same records are at offset 30)"),
+        ("duplicate", (30,), KafkaError.NONE, "duplicate of offset 40"),
+        ("appended", (30,), KafkaError.REQUEST_TIMED_OUT, "REQUEST_TIMED_OUT"),
+        ("rejected", (), KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    ],
+)
+def test_how_the_response_to_a_batch_is_put(outcome, copies, error, text):
+    (part,) = produced(1, 5).parts
+    answer = None if outcome is None else Response(0, {"outcome": outcome}, "")
+    decided = BrokerAnswer("orders-0", answer, copies=tuple(Copy(offset, 7, 0) for offset in copies))
+    result = PartitionProduceResponse(part, error, 40, 0, decided)
+    assert describe_response(ProduceResponse((result,))) == text
+    assert describe_response(ProduceResponse((result, result))) == f"{text}; {text}"
+    undecided = PartitionProduceResponse(part, KafkaError.NONE, 40, 0)
+    assert describe_response(ProduceResponse((undecided,))) == "ok, offset 40"
 
 
 # -- the client's end: ClientProcess, NetworkClient -----------------------------------------------------------------------

@@ -10,7 +10,7 @@ from kaudit.model.transaction_state import MAX_TRANSACTION_TIMEOUT_MS
 from kaudit.source.schemes import open_segment
 from kaudit.watch import judgement, watcher
 from kaudit.watch.judgement import Due, Judge
-from kaudit.watch.memory import Memory
+from kaudit.watch.memory import Memory, Reported
 from kaudit.watch.partition_follower import PartitionFollower
 from kaudit.watch.waiting import Waiting
 from tests.logs import Log, data
@@ -75,8 +75,13 @@ def test_memory_forgets_what_is_about_deleted_offsets_and_partitions_and_counts_
     first, other = (f"/logs/{found[number].topic}-{found[number].partition}" for number in (0, 3))
     assert memory.take(found, places) == found
     assert memory.take(found, places) == []
-    assert [known.last_offset for known in memory.findings.values()] == [9, 5, None, 6, 7]
+    assert list(memory.findings.values()) == [
+        Reported(each.code, each.severity.value, places[each.log_dir, each.topic, each.partition], last)
+        for each, last in zip(found, (9, 5, None, 6, 7), strict=True)
+    ]
+    assert (memory.read_bytes, memory.repeated_readings, memory.grown_ms) == (0, 0, None)
     assert memory.by_severity() == {found[0].severity.value: 4}
+    assert memory.by_check() == {(found[0].code, found[0].severity.value): 4}
 
     def left():
         return [known.last_offset for known in memory.findings.values()]

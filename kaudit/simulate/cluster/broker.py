@@ -238,19 +238,22 @@ class BrokerServer:
     ) -> ProduceRefusal | None:
         """Return why a batch is not validated: by the partition, or because no coordinator can verify its transaction.
 
-        Source: AddPartitionsToTxnManager; ReplicaManager makes its NETWORK_EXCEPTION NOT_ENOUGH_REPLICAS.
+        Source: AddPartitionsToTxnManager; ReplicaManager makes its NETWORK_EXCEPTION and COORDINATOR_NOT_AVAILABLE
+        NOT_ENOUGH_REPLICAS.
         """
         refusal = partition.refuse_produce(self.number, request.acks)
-        coordinator = self._transactions.broker
-        if refusal is not None or not part.transactional or coordinator is None:
+        if refusal is not None or not part.transactional:
             return refusal
-        if self._brokers.reaches(self.number, coordinator) and self._transactions.is_replicated:
+        coordinator = self._transactions.broker
+        reached = coordinator is not None and self._brokers.reaches(self.number, coordinator)
+        if reached and self._transactions.is_replicated:
             return None
         if not self._produce_handler.asks_coordinator(request.api_version):
             return None
         if partition.leader_log().memory.has_ongoing_transaction(part.producer_id, part.epoch):
             return None
-        why = f"{self.name} cannot ask broker {coordinator}, the coordinator, whether the transaction is open"
+        whom = "a coordinator" if coordinator is None else f"broker {coordinator}, the coordinator,"
+        why = f"{self.name} cannot ask {whom} whether the transaction is open"
         return ProduceRefusal(KafkaError.NOT_ENOUGH_REPLICAS, why)
 
     def _attempt(self, request: ProduceRequest, part: PartitionProduceData) -> Produce:

@@ -101,3 +101,106 @@ def test_a_coordinator_logs_what_it_has_just_written():
     assert coordinator_anchors([given, other], {"tx": [TransactionRecord("tx", value)]}) == [
         (given, Anchor(9, 5_000, 6_000))
     ]
+
+
+MINUTE = 60_000
+
+
+def between(*intervals):
+    """Lines written at 0 by a log's clock, each between batches of these times."""
+    return [Anchor(0, after, before) for after, before in intervals]
+
+
+@pytest.mark.parametrize(
+    ("intervals", "expected"),
+    [
+        ([(5, 9)] * 2, None),
+        ([(5, 9)] * 3, (5, 9, 5, 3, 3)),
+        # three of five agree, three of six do not suffice
+        ([*[(5, 9)] * 3, (100, 101), (200, 201)], (5, 9, 5, 5, 3)),
+        ([*[(5, 9)] * 3, (100, 101), (200, 201), (300, 301)], None),
+        # six hours wide at most
+        ([(-3 * HOUR, 3 * HOUR)] * 3, (-3 * HOUR, 3 * HOUR, 0, 3, 3)),
+        ([(-3 * HOUR, 3 * HOUR + 1)] * 3, None),
+        # both sides must be bounded, by whichever lines
+        ([(None, 9)] * 3, None),
+        ([(5, None)] * 3, None),
+        ([(None, 9), (5, None), (7, None)], (7, 9, 7, 3, 3)),
+        # the batch behind a line has an earlier time than the one before
+        ([(9, 5)] * 3, (9, 9, 9, 3, 3)),
+        # no skew is likely where most lines allow it
+        ([(0, 9)] * 3, (0, 9, 0, 3, 3)),
+        ([(-9, 0)] * 3, (-9, 0, 0, 3, 3)),
+        ([(-9, -1)] * 3, (-9, -1, -9, 3, 3)),
+        # what nine of ten allow belongs to it, what eight of nine do not
+        ([*[(0, 100)] * 9, (20, 50)], (0, 100, 20, 10, 10)),
+        ([*[(0, 100)] * 8, (20, 50)], (20, 50, 20, 9, 9)),
+    ],
+)
+def test_the_interval_that_most_lines_allow(intervals, expected):
+    clock = estimate_clock(between(*intervals), zone_known=True)
+    found = clock and (clock.lower_ms, clock.upper_ms, clock.likely_ms, clock.anchors, clock.agreeing)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "zone_minutes", "likely"),
+    [
+        (0, 0, 0, 0),
+        # a clock is five minutes off at most
+        (5 * MINUTE, 5 * MINUTE, 0, 5 * MINUTE),
+        (5 * MINUTE + 1, 5 * MINUTE + 1, None, 5 * MINUTE + 1),
+        (-5 * MINUTE, -5 * MINUTE, 0, -5 * MINUTE),
+        (-5 * MINUTE - 1, -5 * MINUTE - 1, None, -5 * MINUTE - 1),
+        (10 * MINUTE - 1, 10 * MINUTE - 1, None, 10 * MINUTE - 1),
+        (10 * MINUTE, 10 * MINUTE, -15, 10 * MINUTE),
+        # what has to be added to a clock that is behind is a zone west of UTC
+        (10 * MINUTE, 20 * MINUTE, -15, 15 * MINUTE),
+        (16 * MINUTE, 20 * MINUTE, -15, 16 * MINUTE),
+        (-HOUR, -HOUR, 60, -HOUR),
+        # several zones explain it
+        (0, 10 * MINUTE, None, 0),
+        (0, 10 * MINUTE - 1, 0, 0),
+        # no zone is further than fourteen hours from UTC
+        (14 * HOUR, 14 * HOUR, -840, 14 * HOUR),
+        (-14 * HOUR, -14 * HOUR, 840, -14 * HOUR),
+        (14 * HOUR + 15 * MINUTE, 14 * HOUR + 15 * MINUTE, None, 14 * HOUR + 15 * MINUTE),
+        (-14 * HOUR - 15 * MINUTE, -14 * HOUR - 15 * MINUTE, None, -14 * HOUR - 15 * MINUTE),
+    ],
+)
+def test_zones_are_quarters_of_an_hour(lower, upper, zone_minutes, likely):
+    clock = estimate_clock(between(*[(lower, upper)] * 3), zone_known=False)
+    assert clock is not None
+    assert (clock.zone_minutes, clock.likely_ms) == (zone_minutes, likely)
+    assert clock.skew_ms == likely + (zone_minutes or 0) * MINUTE
+    assert clock.batch_time(1_000) == 1_000 + likely
+    known = estimate_clock(between(*[(lower, upper)] * 3), zone_known=True)
+    assert known is not None
+    assert known.zone_minutes is None
+
+
+def test_which_lines_bound_a_clock():
+    by_state = [event(producer_id=7, last_sequence=1, timestamp_ms=number, line=number) for number in (180, 181)]
+    without_time = event(producer_id=7, last_sequence=1, line=1)
+    other_producer = event(producer_id=8, last_sequence=1, timestamp_ms=5, line=2)
+    not_reached = event(producer_id=7, last_sequence=9, timestamp_ms=5, line=3)
+    found = PartitionAnchors([*by_state, without_time, other_producer, not_reached])
+    # a marker and a batch of another producer between the two do not end the state
+    for one in (
+        batch(0, 1, 100),
+        batch(2, 2, 120, last_sequence=-1),
+        batch(3, 3, 130, producer_id=-1),
+        batch(4, 9, 200),
+    ):
+        found.take(one)
+    assert found.found() == [(one, Anchor(one.timestamp_ms or 0, 100, 200)) for one in by_state]
+
+
+def test_lines_that_name_an_offset_stand_between_the_batches_around_it():
+    lines = [event(offset=offset, timestamp_ms=9, line=offset) for offset in (5, 0, 3, 2, 4)]
+    found = PartitionAnchors([*lines, event(offset=2, line=9)])
+    for one in (batch(0, 1, 100), batch(2, 3, 200), batch(4, 4, 300)):
+        found.take(one)
+    assert {one.offset: anchor[1:] for one, anchor in found.found()} == {
+        0: (None, 100), 2: (100, 200), 3: (200, 300), 4: (200, 300), 5: (300, None),
+    }  # fmt: skip

@@ -98,3 +98,57 @@ def test_the_files_of_a_directory_are_one_log():
     found = by_directory(events)
     assert [one.line for one in found["b1"]] == [9, 4, 1, 2]
     assert list(found) == ["b1", "b2"]
+
+
+def test_files_of_one_directory_are_merged_by_time_and_lines_without_one_follow_the_line_before():
+    events = [
+        event(line=1, path="b1/a.log"),
+        event(line=2, path="b1/a.log", timestamp_ms=20),
+        event(line=3, path="b1/a.log", timestamp_ms=10),
+        event(line=4, path="b1/a.log"),
+        event(line=5, path="b1/a.log", timestamp_ms=30),
+        event(line=6, path="b1/b.log", timestamp_ms=20),
+        event(line=7, path="b1/b.log", timestamp_ms=0),
+        event(line=8, path="b1/b.log", timestamp_ms=29),
+    ]
+    assert [one.line for one in by_directory(events)["b1"]] == [1, 2, 3, 4, 6, 7, 8, 5]
+
+
+def test_lines_of_two_brokers_without_times_keep_the_order_of_their_logs():
+    first = [event(line=1, offset=2, timestamp_ms=190, path="b1/s.log"), event(line=2, offset=2, path="b1/s.log")]
+    second = [event(line=3, offset=2, path="b2/s.log"), event(line=4, offset=2, timestamp_ms=191, path="b2/s.log")]
+    assert [line for line, *_ in placed((first, same), (second, same))] == [3, 1, 2, 4]
+    # one broker's later time does not hold up what it wrote behind it, nor the other's
+    first = [
+        event(line=1, offset=2, timestamp_ms=190, path="b1/s.log"),
+        event(line=2, offset=2, timestamp_ms=5, path="b1/s.log"),
+    ]
+    assert [line for line, *_ in placed((first, same), (second, same))] == [3, 1, 2, 4]
+
+
+def test_a_sequence_that_the_producer_repeats_places_nothing():
+    batches = [batch(0, 1, 100), batch(2, 2, 200, last_sequence=1), batch(3, 3, 300, last_sequence=2)]
+    events = [event(producer_id=7, last_sequence=1, timestamp_ms=9_999)]
+    assert placed((events, same), batches=batches) == [(1, 2, 3, Certainty.SEQUENCE)]
+    for other in (event(producer_id=8, last_sequence=1), event(producer_id=7, last_sequence=5), event(last_sequence=1)):
+        assert placed(([other], same), batches=batches) == [(1, 3, None, Certainty.ORDER)]
+
+
+def test_a_line_of_the_time_of_a_batch_stands_behind_it():
+    events = [event(line=1, timestamp_ms=199), event(line=2, timestamp_ms=200), event(line=3, timestamp_ms=201)]
+    assert placed((events, same)) == [(1, 1, 2, Certainty.TIME), (2, 2, 3, Certainty.TIME), (3, 2, 3, Certainty.TIME)]
+
+
+def test_an_end_that_is_not_reached_yet_is_lost_only_where_the_leader_changes():
+    def found(time, epochs, offset=9):
+        batches = [batch(0, 1, 100, leader_epoch=epochs[0]), batch(2, 2, 300, leader_epoch=epochs[1])]
+        placer = EventPlacer([EventSource([event(offset=offset, timestamp_ms=time)], same)])
+        placed = [one for each in batches for one in placer.before(each)]
+        return [(one.lost, one.before_offset) for one in [*placed, *placer.rest()]]
+
+    assert found(250, (3, 4)) == [(True, 2)]
+    assert found(250, (3, 3)) == [(True, None)]
+    assert found(300, (3, 4)) == [(True, None)]
+    assert found(250, (3, 4), offset=2) == [(False, 2)]
+    assert found(250, (3, 3), offset=3) == [(False, None)]
+    assert found(250, (3, 3), offset=4) == [(True, None)]
