@@ -107,6 +107,27 @@ def test_a_log_that_was_cut_back_and_written_on_is_read_again(broker, watching):
     assert watching.watcher.memory.repeated_readings == 1
 
 
+def test_each_reading_anew_is_counted_once(broker, watching):
+    for producer_id, cut, count in ((9, 3, 10), (10, 2, 20), (11, 1, 30)):
+        del broker.logs[KEY][cut:]
+        append(broker, *(batch.at(batch.base_offset + cut) for batch in batches(count, producer_id=producer_id)))
+        watching.look(last=True)
+    assert watching.watcher.memory.repeated_readings == 3
+
+
+def test_log_starts_are_asked_for_now_and_then(broker):
+    partitions = LivePartitions(ScanOptions(paths=[f"kafka://{broker.address}/orders"]))
+    (first,) = partitions.look()
+    assert first.log_start_offset == 0
+    broker.log_start[KEY] = 2
+    assert partitions.look() == []
+    (moved,) = partitions.look(thoroughly=True)
+    assert moved.log_start_offset == 2
+    assert partitions.layout is not None
+    assert list(partitions.layout.partitions) == [moved]
+    assert partitions.look(thoroughly=True) == []
+
+
 def test_retention_that_overtakes_the_reader_is_no_gap(broker, watching):
     append(broker, *batches(10, start=5))
     watching.watcher.logs.look()  # the end is known, and nothing of it is read

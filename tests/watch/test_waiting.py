@@ -131,6 +131,35 @@ def test_findings_about_transactions_stay_until_their_coordinators_log_is_read_a
     assert [(found.code, found.offset) for found in watching.watcher.result.findings] != before
 
 
+@pytest.mark.parametrize(
+    ("code", "coordinated"),
+    [
+        ("KA301", True),
+        ("KA302", True),
+        ("KA305", True),
+        ("KA303", False),
+        ("KA101", False),
+        ("KA104", False),
+        ("KA401", False),
+    ],
+)
+def test_which_findings_hold_what_a_coordinator_says(code, coordinated):
+    """Those about transactions that the log alone does not decide: not an idempotent producer's, not a log's own."""
+    assert judgement._is_coordinated(old_duplicate(code=code)) is coordinated
+
+
+def test_when_something_was_appended_while_nobody_watched(log):
+    """The state file's time counts where it is later than the files': they were read then."""
+    watching = Watching(log.directory.parent)
+    watching.look()
+    modified_ms = log.file(0).stat().st_mtime_ns // 1_000_000
+    for since in (5, modified_ms, 1 << 44):
+        watching.watcher.memory.grown_ms = since
+        watching.restart()
+        watching.look()
+        assert watching.watcher.memory.grown_ms == max(since, modified_ms)
+
+
 @pytest.fixture
 def log(tmp_path):
     """A partition with a duplicate."""

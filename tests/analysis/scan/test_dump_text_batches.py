@@ -98,3 +98,25 @@ def test_each_field_of_a_line(tmp_path):
     (row,), damages, gaps = read(tmp_path / "dump.txt", line(0, isTransactional="true", compresscodec="gzip"))
     assert row == [0, 80, 0, 1, 5, 2, 123, 0x11, 1_700_000_000_000, 1_700_000_000_000, 7, 3, 0, 2, NO_CONTROL_TYPE, -1]
     assert (damages, gaps) == ([], frozenset({CoverageGap.RECORDS}))
+
+
+@pytest.mark.parametrize("count", [1, COUNT])
+@pytest.mark.parametrize(
+    ("name", "field", "least", "most", "otherwise"),
+    [
+        ("producerEpoch", "producer_epoch", -(2**15), 2**15 - 1, -1),
+        ("partitionLeaderEpoch", "leader_epoch", -(2**31), 2**31 - 1, -1),
+        ("baseSequence", "base_sequence", -(2**31), 2**31 - 1, -1),
+        ("crc", "crc", 0, 2**32 - 1, 2**32 - 1),
+    ],
+)
+def test_a_number_that_its_field_cannot_hold(tmp_path, count, name, field, least, most, otherwise):
+    """No tool prints one: it reads as unknown, of a CRC as one that no batch is likely to have."""
+    for value, expected in ((least, least), (most, most), (most + 1, otherwise), (least - 1, otherwise)):
+        if name == "crc" and value < 0:
+            continue  # the tool prints it unsigned: such a line is no row
+        rows, damages, _ = read(
+            tmp_path / "dump.txt", "".join(line(number, **{name: value}) for number in range(count))
+        )
+        assert [row[FIELDS.index(field)] for row in rows] == [expected] * count, value
+        assert damages == []

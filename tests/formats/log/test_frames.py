@@ -207,3 +207,18 @@ def test_an_lz4_frame_that_lacks_bytes_or_has_too_many(sized):
         with pytest.raises(WireError) as caught:
             decompress(Codec.LZ4, 2, made + behind, LIMIT)
         assert (caught.value.reason, caught.value.position) == (Reason.TRAILING, len(made))
+
+
+def test_a_window_of_128_mib_is_the_largest():
+    """zstd-jni refuses larger ones: 2^(10 + exponent), and eighths of it (RFC 8878, 3.1.1.1.2)."""
+    content = bytes(range(100))
+    for limit in (LIMIT, 99):
+        made = [frame(raw(content), window=bytes([17 << 3 | eighths])) for eighths in (0, 1)]
+        if limit == LIMIT:
+            assert zstd(made[0], limit) == content
+        else:
+            with pytest.raises(LimitExceededError):
+                zstd(made[0], limit)
+        with pytest.raises(WireError) as caught:
+            zstd(made[1], limit)
+        assert caught.value.reason is Reason.DECOMPRESSION

@@ -22,15 +22,18 @@ def test_round_trip(rows, tail):
     assert index.rows == tuple(
         AbortedTxn(row[0], row[1], row[2], row[3], 34 * number) for number, row in enumerate(rows)
     )
-    assert [(d.position, d.end, d.reason) for d in index.damage] == (
-        [(len(data), len(data + tail), Reason.TRUNCATED)] if tail else []
+    detail = f"{len(tail)} bytes of a row of 34"
+    assert [(d.position, d.end, d.reason, d.detail) for d in index.damage] == (
+        [(len(data), len(data + tail), Reason.TRUNCATED, detail)] if tail else []
     )
 
 
 def test_a_row_of_another_version_does_not_hide_the_next():
     index = parse_transaction_index(struct.pack(">hqqqqhqqqq", 1, 1, 2, 3, 4, 0, 5, 6, 7, 8))
     assert index.rows == (AbortedTxn(5, 6, 7, 8, 34),)
-    assert [(damage.position, damage.reason) for damage in index.damage] == [(0, Reason.VERSION)]
+    assert [(damage.position, damage.end, damage.reason, damage.detail) for damage in index.damage] == [
+        (0, 34, Reason.VERSION, "row version 1, only 0 exists")
+    ]
 
 
 @pytest.mark.parametrize("version", ["1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0"])
