@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import Struct, field
 
@@ -62,7 +63,7 @@ class Context(Struct, frozen=True, kw_only=True):
 
     def side_file(self, name: str) -> str:
         """The path, relative to its input, of a file in the partition's directory."""
-        return f"{self.relative}/{name}" if self.relative else name
+        return _below(self.relative, name)
 
     def segment_before(self, offset: int) -> int | None:
         """The index of the last segment that begins before an offset, None if there is none."""
@@ -129,10 +130,8 @@ class Context(Struct, frozen=True, kw_only=True):
 
     def dump_command(self, segment: int, position: int) -> str:
         """The command that shows a segment with Kafka's own tool, or with kaudit where that cannot open the file."""
-        path = self.paths[segment]
-        if self.texts or not Uri.parse(path).is_local:
-            return self.header_command(segment, position)
-        return f"kafka-dump-log --files {quote(path)}"
+        command = None if self.texts else _dump_command(self.paths[segment])
+        return self.header_command(segment, position) if command is None else command
 
     def header_command(self, segment: int, position: int) -> str:
         """The command that shows the header of the batch at a position of a segment, field by field."""
@@ -140,3 +139,15 @@ class Context(Struct, frozen=True, kw_only=True):
             return self.inspect_command("--around", str(self.fetched.offset(position)))
         at = () if self.texts else ("--at", str(position))
         return " ".join(["kaudit inspect", *at, quote(self.paths[segment])])
+
+
+@lru_cache(maxsize=64)
+def _below(directory: str, name: str) -> str:
+    """Return the path; the many findings of one segment share it."""
+    return f"{directory}/{name}" if directory else name
+
+
+@lru_cache(maxsize=64)
+def _dump_command(path: str) -> str | None:
+    """Return the command that shows a segment with Kafka's own tool, None where that cannot open it; shared as well."""
+    return f"kafka-dump-log --files {quote(path)}" if Uri.parse(path).is_local else None

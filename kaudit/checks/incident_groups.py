@@ -5,7 +5,7 @@ share, so that findings of many processes become incidents without being brought
 """
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -107,10 +107,12 @@ def _grouped(
 ) -> PartitionIncidents:
     numbers: dict[int, int] = {}
     group_of = [numbers.setdefault(leads.of(index), len(numbers)) for index in range(len(findings))]
-    sizes = Counter(group_of)
+    sizes = [0] * len(numbers)
+    for group in group_of:
+        sizes[group] += 1
     groups: dict[int, Group] = {}
     if len(numbers) < len(findings) or reached:
-        wanted = {group for group, size in sizes.items() if size > 1} | {group_of[index] for index, *_ in reached}
+        wanted = {group for group, size in enumerate(sizes) if size > 1} | {group_of[index] for index, *_ in reached}
         ordered = sorted(
             (index for index in range(len(findings)) if group_of[index] in wanted),
             key=lambda index: _order(findings[index]),

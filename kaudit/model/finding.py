@@ -25,6 +25,8 @@ class Severity(enum.Enum):
     WARNING = "warning"
     ERROR = "error"
 
+    __hash__ = object.__hash__  # Enum's is of the name, in Python; members are single
+
     @functools.cached_property
     def rank(self) -> int:
         """0 (note) to 2 (error)."""
@@ -48,6 +50,8 @@ class Status(enum.Enum):
     NEW = "new"
     KNOWN = "known"
     SUPPRESSED = "suppressed"
+
+    __hash__ = object.__hash__  # Enum's is of the name, in Python; members are single
 
 
 class Explanation(JsonRecord, frozen=True, rename={"speaks_for": "for", "speaks_against": "against"}):

@@ -33,6 +33,8 @@ class ObservationKind(Enum):
     OUTSIDE_TRANSACTION = "transaction/outside-transaction"
     CONTINUED_AFTER_SILENCE = "state/went-on"
 
+    __hash__ = object.__hash__  # Enum's is of the name, in Python; members are single
+
     @property
     def label(self) -> str:
         """The part after the slash."""

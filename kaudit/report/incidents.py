@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import neg
 
 from kaudit.checks.incidents import rule_of
 from kaudit.model.finding import Confidence, Finding
@@ -20,8 +21,11 @@ def members(findings: Iterable[Finding]) -> list[list[Finding]]:
     for number, finding in enumerate(findings):
         groups.setdefault(number if finding.incident is None else finding.incident, []).append(finding)
     for group in groups.values():
-        group.sort(key=_most_severe_first)
-    return sorted(groups.values(), key=_costliest_first)
+        if len(group) > 1:
+            group.sort(key=_most_severe_first)
+    # twice, as sorting is stable: one key of both would be memory for each of many findings that stand alone
+    by_place = sorted(groups.values(), key=lambda group: group[0].sort_key())
+    return sorted(by_place, key=_costliest_first)
 
 
 def distinct(findings: Iterable[Finding]) -> list[Finding]:
@@ -68,8 +72,7 @@ def _costliest_first(group: Sequence[Finding]) -> tuple[object, ...]:
     lead, cost = group[0], impact_of(group)
     lost = cost.records_lost_at_most or cost.records_lost_at_least or 0
     figures = (lost, cost.offsets_invisible or 0, cost.records_duplicated or 0, cost.bytes_truncated or 0)
-    confidence = _CONFIDENCES.index(lead.confidence)
-    return -lead.severity.rank, confidence, *(-figure for figure in figures), lead.sort_key()
+    return -lead.severity.rank, _CONFIDENCES.index(lead.confidence), *map(neg, figures)
 
 
 def impact_of(group: Sequence[Finding]) -> Impact:

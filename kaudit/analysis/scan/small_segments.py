@@ -145,8 +145,8 @@ def _content(files: Sequence[SegmentFile], open_source: OpenSource) -> HeldBytes
     try:
         for file in files:
             with closing(open_source(file)) as source:
-                source.read_into(0, content[start : start + file.size])
-                require_whole(file, source)
+                if source.read_into(0, content[start : start + file.size]) < file.size:
+                    require_whole(file, source)
             start += file.size
     except OSError:
         return None

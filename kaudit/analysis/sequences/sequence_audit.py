@@ -102,7 +102,9 @@ class _BatchAudit:
         flags = after.flags | self.reported
         if not is_fenced(self.epoch, self.state.epoch):
             flags &= ~ABORT_BUMPED
-        return self._track_transaction(after._replace(last_timestamp=self.batch.max_timestamp, flags=flags))
+        if after.last_timestamp != self.batch.max_timestamp or after.flags != flags:
+            after = after._replace(last_timestamp=self.batch.max_timestamp, flags=flags)
+        return self._track_transaction(after)
 
     def _continues_after_silence(self) -> bool:
         """Return whether this is the next batch, but so late that a broker had forgotten the one before."""
@@ -199,6 +201,7 @@ class _BatchAudit:
             last_sequence=batch.last_sequence,
             window=(*state.window[1 - NUM_BATCHES_TO_RETAIN :], retained),
             last=batch,
+            last_timestamp=batch.max_timestamp,
             start_crc=batch.crc if batch.first_sequence == 0 else state.start_crc,
         )
 

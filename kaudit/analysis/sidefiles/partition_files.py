@@ -9,7 +9,7 @@ from kaudit.analysis.sidefiles.log_facts import LogFacts
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.analysis.sidefiles.transaction_index_audit import compare_transaction_indexes
 from kaudit.formats.errors import WireError
-from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
+from kaudit.formats.sidefiles.producer_snapshot import validate_producer_snapshot
 from kaudit.model.side_files import CorruptSnapshot
 from kaudit.source.layout import SegmentFile
 
@@ -40,7 +40,7 @@ def _corrupt_snapshots(
         if offset is None or data is None:
             continue
         try:
-            parse_producer_snapshot(data)
+            validate_producer_snapshot(data)
         except WireError as error:
             position = min(error.position, max(len(data) - 1, 0))
             # written for the segment it begins, else the last

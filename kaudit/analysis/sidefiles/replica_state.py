@@ -42,8 +42,9 @@ class ReplicaState(Struct):
     def take(self, batches: Batches) -> None:
         """Replicate these batches."""
         rows = [(row, batch) for row in producer_rows(batches) if (batch := producer_batch(row)) is not None]
+        batches_of_all = [batch for _, batch in rows]
         for producers in self.versions:
-            producers.replicate(batch for _, batch in rows)
+            producers.replicate(batches_of_all)
         for row, batch in rows:
             key = (row[_PRODUCER_ID], row[_BASE_OFFSET] + row[_LAST_OFFSET_DELTA])
             if key in self.asked:

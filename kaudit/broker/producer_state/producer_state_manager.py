@@ -88,8 +88,9 @@ class ProducerStateManager:
 
     def expire_producer(self, producer_id: int, now: int, limit: int) -> None:
         """Drop one entry if it is idle at `now`, by its records' time (both in ms)."""
-        if self.get(producer_id).is_expired(now, limit):
-            self.forget_producer(producer_id)
+        state = self.states.get(producer_id)
+        if state is not None and state.is_expired(now, limit):
+            del self.states[producer_id]
 
     def forget_producer(self, producer_id: int) -> None:
         """Drop one entry."""

@@ -12,7 +12,7 @@ from kaudit.checks.log.consequences import consequences, lacking_producers, lost
 from kaudit.model.continuity import PlacedDamage
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.impact import Impact
+from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.observation import Observation
 
 HOST_CAUSES = (
@@ -22,6 +22,12 @@ HOST_CAUSES = (
 )
 _SERVED = "serves the batch as it lies on its disk; consumers that check CRCs, as they do by default, fail here"
 _BYTES_NOT_TRUSTED = "the bytes that name it are not to be trusted"
+_ABSENT = {
+    "offset": "the bytes name no offset that can be trusted and no offset is missing around them",
+    "last_offset": "as offset",
+    "producer_id": _BYTES_NOT_TRUSTED,
+    "producer_epoch": _BYTES_NOT_TRUSTED,
+}
 
 
 class DamagedRange(Struct, frozen=True):
@@ -140,17 +146,12 @@ def damage_finding(
             **consequences(lacking),
         },
         explanations=wording.explanations,
-        impact=Impact() if wording.severity is Severity.NOTE else _impact(context, evidence, found, lacking),
+        impact=NO_IMPACT if wording.severity is Severity.NOTE else _impact(context, evidence, found, lacking),
         following=(
             context.dump_command(placed.segment, damage.position),
             "compare this partition with its other replicas before any broker recovers this log",
         ),
-        absent={
-            "offset": "the bytes name no offset that can be trusted and no offset is missing around them",
-            "last_offset": "as offset",
-            "producer_id": _BYTES_NOT_TRUSTED,
-            "producer_epoch": _BYTES_NOT_TRUSTED,
-        },
+        absent=_ABSENT,
     )
 
 
@@ -163,7 +164,7 @@ def _extent(found: DamagedRange) -> dict[str, object]:
 def _impact(context: Context, evidence: Evidence, found: DamagedRange, lacking: Sequence[Observation]) -> Impact:
     """Return the records that cannot be read, and the bytes from here to the log's end where a recovery cuts them off."""
     damage = found.first.damage
-    lost = Impact()
+    lost = NO_IMPACT
     if found.missing_count:
         lost = lost_records(context, evidence, found.missing_count, lacking)
         if damage.kind is DamageKind.OUT_OF_ORDER:

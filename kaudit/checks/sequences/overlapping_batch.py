@@ -20,6 +20,8 @@ _RULE = (
     "(ProducerAppendInfo.checkSequence)"
 )
 
+_REGROUPED = Explanation("a client split or regrouped a batch before it sent it again")
+
 
 @check(
     "KA103",
@@ -42,7 +44,7 @@ def overlapping_batch(context: Context, evidence: Evidence) -> Iterator[Finding]
             evidence=classified_evidence(observation, _RULE),
             impact=repeated_records(evidence, observation),
             explanations=(
-                Explanation("a client split or regrouped a batch before it sent it again"),
+                _REGROUPED,
                 TWO_WRITERS,
                 *lost_state_explanations(observation),
             ),

@@ -20,6 +20,14 @@ _RULE = (
     "(ProducerAppendInfo.inSequence)"
 )
 
+_LOST_EARLIER = Explanation(
+    "records were lost before they reached this replica, and the leader's checks did not notice"
+)
+_UNCHECKED = Explanation("data bypassed the broker's checks")
+_ONCE_COMPACTED = Explanation(
+    "the topic was once compacted and there is no checkpoint to show it (then pass --compacted)", innocent=True
+)
+
 
 @check(
     "KA104",
@@ -91,9 +99,7 @@ def _explanations(context: Context, last: BoundaryBatch, batch: BoundaryBatch) -
             "the leader changed: records acknowledged by the old leader alone were lost (acks=1, unclean election)",
             speaks_for=(f"leader epoch {last.leader_epoch} before the gap, {batch.leader_epoch} after it",),
         )
-    yield Explanation("records were lost before they reached this replica, and the leader's checks did not notice")
-    yield Explanation("data bypassed the broker's checks")
+    yield _LOST_EARLIER
+    yield _UNCHECKED
     if not context.compacted:
-        yield Explanation(
-            "the topic was once compacted and there is no checkpoint to show it (then pass --compacted)", innocent=True
-        )
+        yield _ONCE_COMPACTED

@@ -12,6 +12,9 @@ from kaudit.model.sequence_patterns import SharedProducerId, StepMismatch
 
 _DAY_MS = 86_400_000
 
+_LOST_STATE = Explanation(
+    "the broker lost the producer's state: a restart without its snapshot, DeleteRecords, or expiry"
+)
 TWO_WRITERS = Explanation("two producers write with one producer id")
 BYPASSED_CHECKS = Explanation("data bypassed the broker's checks (a restored or copied segment)")
 
@@ -74,7 +77,4 @@ def lost_state_explanations(observation: Observation) -> list[Explanation]:
                 speaks_for=(f"{hours} hours without a batch from it",),
             )
         )
-    found.append(
-        Explanation("the broker lost the producer's state: a restart without its snapshot, DeleteRecords, or expiry")
-    )
-    return found
+    return [*found, _LOST_STATE]

@@ -52,7 +52,13 @@ class ProducerSnapshot(Struct, frozen=True, eq=False):
 
 
 def parse_producer_snapshot(data: Buffer) -> ProducerSnapshot:
-    """Decode a whole .snapshot file.
+    """Decode a whole .snapshot file. Raises as `validate_producer_snapshot` does."""
+    crc, count = validate_producer_snapshot(data)
+    return ProducerSnapshot(crc, np.frombuffer(data, _STORED, count, HEADER.size).astype(ENTRY_DTYPE))
+
+
+def validate_producer_snapshot(data: Buffer) -> tuple[int, int]:
+    """Check a whole .snapshot file, and return its CRC and the number of its entries.
 
     Raises WireError, where a broker warns, deletes the file and takes the next older one: TRUNCATED (fewer bytes than
     the header or its count needs; no bytes at all is a file never synced), VERSION, CRC, COUNT (negative), LENGTH
@@ -74,4 +80,4 @@ def parse_producer_snapshot(data: Buffer) -> ProducerSnapshot:
         raise WireError(HEADER.offset("crc"), Reason.CRC, f"snapshot CRC-32C {crc:08x} stored, {computed:08x} computed")
     if size > end:
         raise WireError(end, Reason.LENGTH, f"snapshot of {count} entries ends at byte {end}, has {size}")
-    return ProducerSnapshot(crc, np.frombuffer(data, _STORED, count, HEADER.size).astype(ENTRY_DTYPE))
+    return crc, count
