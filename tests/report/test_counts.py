@@ -37,6 +37,8 @@ def test_checks_the_most_frequent_first_then_by_code():
         "1;36mKA203",
     ]
     assert check_counts([], Console()) == []
+    (line,) = check_counts([found("KA102", "like-KA102", 1, impact=NOTHING)], Console(color=True))
+    assert line == "1  \x1b[1;31mKA102\x1b[0m  like-KA102"
 
 
 def test_topics_and_checks():

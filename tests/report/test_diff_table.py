@@ -109,6 +109,13 @@ def test_no_partitions():
     assert comparison_text(result()) == "no partitions in 2 segments of 2 replicas, 1.2 MB"
 
 
+def test_a_partition_of_one_replica_alone_is_counted():
+    alone = compared(Relation.MISSING, reference=None, relations={}, end_offsets={"b1": 120})
+    assert comparison_text(result(alone, compared(Relation.IDENTICAL, 1))) == (
+        "1 partition identical, 1 partition on one replica only in 2 segments of 2 replicas, 1.2 MB"
+    )
+
+
 HEADINGS = ["partition", "relation", "identical up to", "ends"]
 ROWS = [["orders-0", "behind", "12", "-"], ["orders-10", "diverged", "-", "900"]]
 WIDE = [

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kaudit.model.application_logs import ApplicationLogFile, LogEventSummary, RefusedBatches
+from kaudit.model.application_logs import ApplicationLogFile, LogClock, LogEventSummary, RefusedBatches
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.incident import AffectedPartition, Incident
 from kaudit.model.known_bug import KnownBug
@@ -166,6 +166,11 @@ def test_the_section_of_logs():
     assert [line[:28] for line in only[2:]] == ["  refused, never in the log:"] * 2
     many = log_section(LogEventSummary(files, {}, refused=[refused()] * 500), Console())
     assert many[-1] == f"  refused, never in the log: {500 - (len(many) - 3)} more (--output-format json lists them)"
+    clocks = [LogClock("/var/log/kafka", -5, 5, 0, None, 3, 3), LogClock("x", 0, 0, 2000, None, 3, 3)]
+    assert log_section(LogEventSummary(files, {}, clocks), Console())[2:] == [
+        "  kafka: the log clock is that of the batches, to 1.0 s",
+        "  x: the log clock is 2.0 s behind the batches",
+    ]
     exact = log_section(LogEventSummary(files, {}, refused=[refused()] * (len(many) - 3)), Console())
     assert "more (" not in exact[-1]
 

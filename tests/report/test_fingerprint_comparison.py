@@ -107,7 +107,11 @@ def test_each_remark_is_for_its_own_case():
 
 
 def test_partitions_of_one_site_are_counted_after_the_first():
-    for keys, more in (([("logs", 3)], ""), ([("logs", 3), ("logs", 4), ("x", 0)], " and 2 more")):
+    for keys, more in (
+        ([("logs", 3)], ""),
+        ([("logs", 3), ("logs", 4)], " and 1 more"),
+        ([("logs", 3), ("logs", 4), ("x", 0)], " and 2 more"),
+    ):
         assert text_of(compared(partition(Relation.IDENTICAL), oslo=keys, paris=[])).startswith(
             f"- logs-3{more}: on oslo only, not compared.\n\n1 partition identical"
         )

@@ -27,7 +27,6 @@ _TIMESTAMP: Final = MESSAGE_V1.struct("timestamp")
 _LENGTH: Final = MESSAGE_V0.struct("key_length")
 _SIZE_OFFSET: Final = MESSAGE_V0.offset("message_size")
 _NULL_LENGTH: Final = -1
-_MAX_INT64: Final = 2**63 - 1
 
 
 class LegacyMessage(Struct, frozen=True):
@@ -173,7 +172,7 @@ def read_legacy_records(message: LegacyMessage, limit: int = DEFAULT_LIMIT) -> I
         if entry.codec != Codec.NONE:
             raise WireError(entry.position, Reason.CODEC, "compression inside compression")
         offset = base + entry.offset
-        if not (previous is None or previous < offset) or not 0 <= offset <= min(message.offset, _MAX_INT64):
+        if not (previous is None or previous < offset) or not 0 <= offset <= message.offset:
             raise WireError(entry.position, Reason.ORDER, f"offset {offset} after {previous} in {message.offset}")
         previous = offset
         yield LegacyRecord(

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.sidefiles.checkpoint_text import meta_properties
 from kaudit.formats.sidefiles.checkpoints import (
     OFFSET_CHECKPOINT_NAMES,
     MetaProperties,
@@ -235,3 +236,11 @@ def test_fuzz(data):
     for read in (parse_meta_properties, parse_partition_metadata, parse_clean_shutdown):
         _, error = outcome(read, data)
         assert error is None or 0 <= error.position <= len(data)
+
+
+def test_what_meta_properties_do_not_say_is_not_written():
+    properties = MetaProperties(0, 7, None, None, (("a", "b"),))
+    assert meta_properties(properties, "made") == "#made\nversion=0\nbroker.id=7\na=b\n"
+    properties = MetaProperties(1, None, "c", "d", ())
+    assert meta_properties(properties) == "#\nversion=1\ncluster.id=c\ndirectory.id=d\n"
+    assert "node.id=9\n" in meta_properties(MetaProperties(1, 9, None, None, ()))

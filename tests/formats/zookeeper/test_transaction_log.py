@@ -250,3 +250,21 @@ def test_operations_have_zookeepers_numbers():
         "OP_CREATE_TTL": 21,
         "OP_ERROR": -1,
     }
+
+
+def test_a_file_cut_anywhere_in_its_last_transaction_keeps_those_before():
+    data, starts = three()
+    # a checksum begins with four zeros, which are those that end the file
+    for end in range(starts[2] + 5, starts[3]):
+        items = read(data[:end])
+        assert zxids(items) == [1, 2]
+        assert damages(items) == [(Reason.TRUNCATED, starts[2], end - starts[2])], end
+    assert zxids(read(data)) == [1, 2, 3]
+
+
+def test_a_scan_says_which_transactions_a_log_holds():
+    data, starts = three()
+    scan = scan_log(memoryview(data), ZNODE)
+    assert (scan.first_zxid, scan.last_zxid, scan.transactions[5]) == (1, 3, 3)
+    scan = scan_log(memoryview(data[: starts[0]]), ZNODE)
+    assert (scan.first_zxid, scan.last_zxid) == (None, None)
