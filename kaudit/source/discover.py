@@ -335,12 +335,13 @@ def _take_files(found: _Discovery, parent: Uri, files: Sequence[tuple[Uri, FileS
             segments.append(segment)
     if not segments:
         return
-    placed = found.pattern.match(str(parent.path)) if found.pattern is not None else None
     name = parse_partition_name(parent.name)
     known = _log_directory(found, parent.parent) if name else _LogDirectory()
-    if placed is None:
-        placed = Placed(name.topic, name.partition, "") if name else Placed(parent.name, 0, "")
-    named = name is not None or found.pattern is not None
+    placed = found.pattern.match(str(parent.path)) if found.pattern is not None else None
+    if placed is None and name is not None:
+        placed = Placed(name.topic, name.partition, "")
+    named = placed is not None
+    placed = placed or Placed(parent.name, 0, "")
     found.partitions.append(replace(_partition(parent, placed, segments, known), whole_directory=False, named=named))
 
 

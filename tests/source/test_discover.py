@@ -222,6 +222,14 @@ def test_a_pattern_says_where_topic_and_partition_stand(tmp_path, pattern, path,
         assert one.replica == (directory.parent.name if replica is None else replica)
 
 
+def test_a_file_that_the_pattern_does_not_place_has_a_name_only_if_its_directory_has_one(tmp_path):
+    pattern = LayoutPattern.parse("{topic}/part-{partition}")
+    (other,) = found(partition(tmp_path / "copies") / ZERO, pattern=pattern).partitions
+    assert (other.topic, other.partition, other.named) == ("copies", 0, False)
+    (brokers,) = found(partition(tmp_path / "orders-3") / ZERO, pattern=pattern).partitions
+    assert (brokers.topic, brokers.partition, brokers.named) == ("orders", 3, True)
+
+
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
