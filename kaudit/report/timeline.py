@@ -32,19 +32,20 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
     shown = options.for_people(result.scan.findings)
     by_fingerprint = {finding.fingerprint: finding for finding in shown}
     sections: list[list[str]] = []
-    for _, of_partition in groupby(result.timelines, key=lambda one: (one.topic, one.partition, one.replica)):
-        timelines = list(of_partition)
-        sections.append(lane_lines(timelines, by_fingerprint, console))
-        sections += [_block(timeline, by_fingerprint, console) for timeline in timelines]
-    if not result.timelines:
+    timelines = list(result.timelines)  # made when they are asked for, and looked at twice
+    for _, of_partition in groupby(timelines, key=lambda one: (one.topic, one.partition, one.replica)):
+        own = list(of_partition)
+        sections.append(lane_lines(own, by_fingerprint, console))
+        sections += [_block(timeline, by_fingerprint, console) for timeline in own]
+    if not timelines:
         sections.append([f"no producer ids {extent(result.scan)}"])
-    sections.append(_others(result, shown, console))
+    sections.append(_others(timelines, shown, console))
     return text_of([*sections, *coverage_sections(result.scan, options)])
 
 
-def _others(result: TimelineResult, shown: Sequence[Finding], console: Console) -> list[str]:
+def _others(timelines: Sequence[Timeline], shown: Sequence[Finding], console: Console) -> list[str]:
     """Return the findings that belong to no timeline, such as damage."""
-    entries_of_all = (entry for timeline in result.timelines for entry in timeline.entries)
+    entries_of_all = (entry for timeline in timelines for entry in timeline.entries)
     listed = {str(entry["fingerprint"]) for entry in entries_of_all if entry["kind"] == "finding"}
     others = [finding for finding in shown if finding.fingerprint not in listed]
     lines = [console.paint("Findings outside the timelines above:", Style.STRONG)] if others else []
