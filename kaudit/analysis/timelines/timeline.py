@@ -123,7 +123,6 @@ def partition_timelines(
     by_producer = _by_producer(findings)
     runs, markers = in_order(rows)
     ids = producer_ids_of(rows)
-    directory = partition.directory
     opened = {entry.producer_id: entry.first_offset for entry in reversed(partition.opened)}
     missing = MissingEntries(partition)
     tuples = RowTuples(runs), RowTuples(markers)
@@ -140,14 +139,15 @@ def partition_timelines(
             placed = [_run(row, markers) for row in newest[0]]
             placed += map(_marker, newest[1])
             placed += map(missing_entry, gaps)
+            shown = [*placed, *map(_finding, own)]
             if events is not None:
                 placed.sort(key=_offset_of)
-                placed += events.entries(producer_id, placed, shared=len(ids) <= MAX_SHARED)
-            entries = sorted([*placed, *map(_finding, own)], key=_offset_of)
+                shown += events.entries(producer_id, placed, shared=len(ids) <= MAX_SHARED)
+            entries = sorted(shown, key=_offset_of)
         yield Timeline(
-            topic=directory.topic,
-            partition=directory.partition,
-            replica=directory.replica,
+            topic=partition.directory.topic,
+            partition=partition.directory.partition,
+            replica=partition.directory.replica,
             producer_id=producer_id,
             transactional_id=_transactional_id(own),
             entries=entries,
