@@ -66,6 +66,17 @@ def test_timelines_show_refusals_between_batches(kaudit, recorded):
     assert "refused: out_of_order_sequence" in kaudit(*arguments, server_log(recorded)).out
 
 
+def test_events_only_add_to_a_timeline(kaudit, recorded):
+    arguments = ("timeline", recorded.log_directories[0], "--output-format", "json", "--reproducible")
+    plain, given = (
+        json.loads(kaudit(*arguments, *more).out)["timelines"] for more in ((), ("--server-log", server_log(recorded)))
+    )
+    for before, after in zip(plain, given, strict=True):
+        assert [entry for entry in after["entries"] if entry["kind"] != "event"] == before["entries"]
+        assert after | {"entries": None} == before | {"entries": None}
+    assert sum(len(timeline["entries"]) for timeline in given) > sum(len(timeline["entries"]) for timeline in plain)
+
+
 @pytest.mark.parametrize("option", ["--server-log", "--client-log"])
 def test_what_is_no_log_is_refused_in_one_line(kaudit, tmp_path, option):
     (tmp_path / "novel.txt").write_text("It was a dark and stormy night.\n" * 50)
