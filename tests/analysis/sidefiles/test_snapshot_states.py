@@ -23,7 +23,7 @@ def rows(*entries: tuple[int, ...]) -> np.ndarray:
 def cannot_have_expired(stored: np.ndarray, *missing: tuple[int, int], written_ms: int = LATE) -> list[bool]:
     """`missing`: last offset and timestamp of each."""
     offsets, timestamps = np.array(missing, dtype=np.int64).T
-    return unexplained(stored, offsets, timestamps, written_ms).tolist()
+    return [bool(flag) for flag in unexplained(stored, offsets, timestamps, written_ms)]
 
 
 def test_whoever_is_younger_than_a_producer_kept_from_before_its_last_batch_cannot_have_expired():
