@@ -18,8 +18,19 @@ from kaudit.analysis.saved_state.saved_partition import DamagedStateError, FileI
 
 def saved(**more: object) -> SavedRange:
     stated: dict[str, object] = {
-        "segment": 0, "joined": 0, "start": 0, "stop": 900, "file": 0, "at": 0, "length": 50, "crc": 7,
-        "log_start_offset": 10, "first_offset": 20, "max_timestamp": 1000, "least_beyond": 2000, "last_batch": None,
+        "segment": 0,
+        "joined": 0,
+        "start": 0,
+        "stop": 900,
+        "file": 0,
+        "at": 0,
+        "length": 50,
+        "crc": 7,
+        "log_start_offset": 10,
+        "first_offset": 20,
+        "max_timestamp": 1000,
+        "least_beyond": 2000,
+        "last_batch": None,
     }
     return SavedRange(**(stated | more))  # type: ignore[arg-type]
 
