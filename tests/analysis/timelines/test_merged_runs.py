@@ -24,10 +24,20 @@ def run(first_sequence: int, last_sequence: int, offset: int, time: int = 1000, 
     """A run of one batch of 100 bytes for each offset from `offset` on, its timestamps `time` and 10 ms later."""
     count = last_sequence - first_sequence + 1
     return {
-        "producer_id": 7, "producer_epoch": 1, "first_sequence": first_sequence, "last_sequence": last_sequence,
-        "first_offset": offset, "last_offset": offset + count - 1, "batches": 1, "records": count, "bytes": 100,
-        "min_timestamp": time, "max_timestamp": time + 10, "last_max_timestamp": time + 10,
-        "first_leader_epoch": 3, "last_leader_epoch": 4,
+        "producer_id": 7,
+        "producer_epoch": 1,
+        "first_sequence": first_sequence,
+        "last_sequence": last_sequence,
+        "first_offset": offset,
+        "last_offset": offset + count - 1,
+        "batches": 1,
+        "records": count,
+        "bytes": 100,
+        "min_timestamp": time,
+        "max_timestamp": time + 10,
+        "last_max_timestamp": time + 10,
+        "first_leader_epoch": 3,
+        "last_leader_epoch": 4,
         **more,
     }
 
@@ -35,7 +45,9 @@ def run(first_sequence: int, last_sequence: int, offset: int, time: int = 1000, 
 def merged(*runs: Row, markers: Sequence[Row] = ()) -> list[dict[str, int]]:
     found = merged_runs(columns(Run, runs), columns(EndTxnMarker, markers))
     names = MERGED_RUN.names or ()
-    return [dict(zip(names, values, strict=True)) for values in zip(*(found[name].tolist() for name in names))]  # noqa: B905
+    return [
+        dict(zip(names, values, strict=True)) for values in zip(*(found[name].tolist() for name in names), strict=True)
+    ]
 
 
 def offsets(*runs: Row, markers: Sequence[Row] = ()) -> list[tuple[int, int]]:
@@ -49,11 +61,23 @@ def test_what_continues_is_one_with_everything_added_up():
         run(6, 9, 30, 950, first_leader_epoch=7, last_leader_epoch=9, batches=3, last_max_timestamp=955),
     ) == [
         {
-            "producer_id": 7, "producer_epoch": 1, "is_transactional": False,
-            "first_sequence": 2, "last_sequence": 9, "first_offset": 10, "last_offset": 33,
-            "batches": 6, "records": 8, "bytes": 270,
-            "min_timestamp": 900, "max_timestamp": 1010, "last_max_timestamp": 955,
-            "first_leader_epoch": 1, "last_leader_epoch": 9, "next_marker": -1, "transaction_first_offset": -1,
+            "producer_id": 7,
+            "producer_epoch": 1,
+            "is_transactional": False,
+            "first_sequence": 2,
+            "last_sequence": 9,
+            "first_offset": 10,
+            "last_offset": 33,
+            "batches": 6,
+            "records": 8,
+            "bytes": 270,
+            "min_timestamp": 900,
+            "max_timestamp": 1010,
+            "last_max_timestamp": 955,
+            "first_leader_epoch": 1,
+            "last_leader_epoch": 9,
+            "next_marker": -1,
+            "transaction_first_offset": -1,
         }
     ]
 
