@@ -1,18 +1,11 @@
 """A producer's batches around a place in the log: which, of what keys, and how far the log is read."""
 
-from contextlib import closing
-from pathlib import Path
-
 import crc32c
 import pytest
 
 from kaudit.analysis.repeats.producer_batches import NEIGHBOURS, ProducerBatches, Side
-from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
-from kaudit.analysis.scan.run_batches import boundary_batches
-from kaudit.model.log_rows import BoundaryBatch
-from kaudit.source.discover import discover
-from kaudit.source.layout import PartitionDirectory
 from kaudit.source.schemes import open_segment
+from tests.analysis.repeats.stored import batches_of, written
 from tests.logs import Batch, Log, data, marker
 
 SIZE = len(data(1, 0, 0).encode())
@@ -20,43 +13,22 @@ SIZE = len(data(1, 0, 0).encode())
 PID = 4000
 
 
-def directory_of(path: Path) -> PartitionDirectory:
-    (directory,) = discover([str(path)]).everything
-    return directory
-
-
-def batch_at(directory: PartitionDirectory, segment: int, number: int) -> BoundaryBatch:
-    """The batch of this number in a segment."""
-    file = directory.segments[segment]
-    with closing(open_segment(file)) as source:
-        whole = ByteRange(0, file.size, file.size)
-        pieces = [piece.batches for piece in stream_batches(source, whole, expected_offset=None)]
-    return boundary_batches(pieces[0], 0, segment)[number]
-
-
 def offsets(side: Side) -> list[int]:
     return [batch.base_offset for batch in side.batches]
-
-
-def written(tmp_path: Path, *batches: Batch, starts: tuple[int, ...] = ()) -> PartitionDirectory:
-    log = Log()
-    for batch in batches:
-        log.append(batch)
-    return directory_of(log.write(tmp_path / "orders-0", segment_starts=starts))
 
 
 @pytest.mark.parametrize(("reach", "count"), [(1, 1), (SIZE, 1), (SIZE + 1, 2), (2 * SIZE, 2), (6 * SIZE, 6)])
 def test_batches_from_a_place_on_begin_within_the_reach(tmp_path, reach, count):
     directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(8)))
     reader = ProducerBatches(directory, open_segment, (reach,))
-    assert offsets(reader.after(batch_at(directory, 0, 1), PID, 0)) == list(range(1, 1 + count))
+    assert offsets(reader.after(batches_of(directory)[1], PID, 0)) == list(range(1, 1 + count))
 
 
 @pytest.mark.parametrize(("reach", "count"), [(1, 1), (SIZE, 1), (SIZE + 1, 2), (2 * SIZE, 2), (2 * SIZE + 1, 3)])
 def test_batches_up_to_a_place_begin_within_the_reach_of_its_first_byte(tmp_path, reach, count):
     directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(8)))
     reader = ProducerBatches(directory, open_segment, (reach,))
-    assert offsets(reader.before(batch_at(directory, 0, 6), PID, 0)) == list(range(7 - count, 7))
+    assert offsets(reader.before(batches_of(directory)[6], PID, 0)) == list(range(7 - count, 7))
 
 
 def test_only_the_epochs_data_outside_transactions_counts(tmp_path):
@@ -72,15 +44,15 @@ def test_only_the_epochs_data_outside_transactions_counts(tmp_path):
         data(PID, 0, 3),
     )
     reader = ProducerBatches(directory, open_segment)
-    assert offsets(reader.after(batch_at(directory, 0, 0), PID, 0)) == [0, 5, 7]
-    assert offsets(reader.before(batch_at(directory, 0, 7), PID, 0)) == [0, 5, 7]
-    assert offsets(reader.after(batch_at(directory, 0, 0), PID, 1)) == [1]
-    assert offsets(reader.before(batch_at(directory, 0, 7), PID + 1, 0)) == [2]
+    assert offsets(reader.after(batches_of(directory)[0], PID, 0)) == [0, 5, 7]
+    assert offsets(reader.before(batches_of(directory)[7], PID, 0)) == [0, 5, 7]
+    assert offsets(reader.after(batches_of(directory)[0], PID, 1)) == [1]
+    assert offsets(reader.before(batches_of(directory)[7], PID + 1, 0)) == [2]
 
 
 def test_segments_beside_it_are_read_as_far_as_the_reach_goes(tmp_path):
     directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(9)), starts=(3, 6))
-    middle = batch_at(directory, 1, 1)
+    middle = batches_of(directory, 1)[1]
     for reach, before, after in (
         (2 * SIZE, [3, 4], [4, 5]),
         (2 * SIZE + 1, [2, 3, 4], [4, 5, 6]),
@@ -96,7 +68,7 @@ def test_segments_beside_it_are_read_as_far_as_the_reach_goes(tmp_path):
 def test_the_nearest_are_kept_and_no_more_is_read_once_they_are_enough(tmp_path):
     count = 3 * NEIGHBOURS
     directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(count)))
-    middle = batch_at(directory, 0, 100)
+    middle = batches_of(directory)[100]
     for reaches in ((count * SIZE,), (SIZE, count * SIZE)):
         reader = ProducerBatches(directory, open_segment, reaches)
         assert offsets(reader.before(middle, PID, 0)) == list(range(101 - NEIGHBOURS, 101))
@@ -106,7 +78,7 @@ def test_the_nearest_are_kept_and_no_more_is_read_once_they_are_enough(tmp_path)
 def test_a_batch_is_known_by_its_records_their_count_offsets_and_codec(tmp_path):
     batches = data(PID, 0, 0, 2, payload=b"one"), data(PID, 0, 2, payload=b"two")
     directory = written(tmp_path, *batches)
-    side = ProducerBatches(directory, open_segment).after(batch_at(directory, 0, 0), PID, 0)
+    side = ProducerBatches(directory, open_segment).after(batches_of(directory)[0], PID, 0)
     records = [batch.encode()[61:] for batch in batches]
     assert side.keys == [
         (crc32c.crc32c(body), 61 + len(body), batch.count, batch.count - 1, 0)
