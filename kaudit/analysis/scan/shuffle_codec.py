@@ -129,7 +129,7 @@ def _encode_table(table: Columns | Rows) -> bytes:
         return bytes(1 + len(names))  # no order, and of each column a tag
     by = next((name for name in _OFFSETS if name in names), None)
     order, parts = None, [b"\x00"]
-    if by is not None and len(table) > 1 and not (table[by][1:] >= table[by][:-1]).all():
+    if by is not None and not (table[by][1:] >= table[by][:-1]).all():
         order = np.argsort(table[by], kind="stable")
         places = np.empty(len(order), dtype=np.int64)
         places[order] = np.arange(len(order))

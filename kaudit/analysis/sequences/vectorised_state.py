@@ -164,7 +164,7 @@ def _flags(columns: TransitionColumns, final: NDArray[np.int16], open_here: _Tra
     was_marked = flags & MARKED_EPOCH != 0
     is_marked = np.where(has_marker, marked & (marker_epoch == final), was_marked & (state["epoch"] == final))
     new |= np.where(is_marked, MARKED_EPOCH, 0)
-    new |= np.where(np.where(has_marker, raised, (flags & ABORT_BUMPED != 0) & ~merged.has_run), ABORT_BUMPED, 0)
+    new |= np.where(has_marker & raised, ABORT_BUMPED, 0)  # without a marker there is a run, which takes it back
     if open_here.opens.any():
         epoch = merged.runs["producer_epoch"].take(open_here.runs)
         was_marked &= (state["epoch"] == epoch) & state["known"]

@@ -93,6 +93,8 @@ def test_an_older_state_of_another_replica_is_not_taken(tmp_path):
         (((0, []), (1, [state("a", EMPTY)])), True),  # "a".hashCode() is 97
         (((0, [state("a", EMPTY)]), (1, [])), False),  # then there are not two partitions
         (((0, [state("b", EMPTY)]), (1, [state("a", EMPTY)])), True),
+        (((0, [state("a", EMPTY), state("b", EMPTY)]), (1, [])), False),  # whatever follows the one that lies elsewhere
+        (((0, [state("b", EMPTY), state("a", EMPTY)]), (1, [])), False),
         (((0, []), (2, [])), False),
     ],
 )

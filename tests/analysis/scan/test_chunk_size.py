@@ -64,6 +64,23 @@ def test_towards_the_end_ranges_become_short_for_those_who_share_the_rest(left):
     assert shared <= 32 * MIB
 
 
+@pytest.mark.parametrize(
+    ("producers", "runs_each", "batches", "fresh", "longer"),
+    [
+        (1000, 1, 4000, 1000, True),  # four batches a run: few rows as it is
+        (1000, 1, 3999, 1000, False),
+        (1000, 1, 2000, 749, True),  # less than three of four runs are of ids that are new
+        (1000, 1, 2000, 750, False),
+        (1000, 2, 4000, 0, False),  # two runs of each id in one range: a longer one joins none
+    ],
+)
+def test_ranges_become_longer_where_runs_would_go_on(producers, runs_each, batches, fresh, longer):
+    chunk_size = ChunkSize()
+    chunk_size.update(rows(producers, runs_each, batches, LEAST_BYTES), fresh)
+    # else so long that 16,384 batches stay rows of their own
+    assert chunk_size.bytes == (16 * LEAST_BYTES if longer else (1 << 14) * LEAST_BYTES // batches)
+
+
 def test_short_ranges_do_not_become_shorter():
     assert ChunkSize(sharers=2).next_bytes(0) == LEAST_BYTES
 

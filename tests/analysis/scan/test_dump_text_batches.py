@@ -6,6 +6,7 @@ from kaudit.analysis.scan.dump_text_batches import dump_text_batches
 from kaudit.formats.dump_text import columns
 from kaudit.model.batch_fields import NO_CONTROL_TYPE
 from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.damage import DamageKind
 from kaudit.source.bytes import LocalFile
 from kaudit.source.layout import TextRange
 from kaudit.source.text import SegmentText
@@ -120,3 +121,31 @@ def test_a_number_that_its_field_cannot_hold(tmp_path, count, name, field, least
         )
         assert [row[FIELDS.index(field)] for row in rows] == [expected] * count, value
         assert damages == []
+
+
+@pytest.mark.parametrize("count", [1, COUNT])
+@pytest.mark.parametrize("first", [0, 1, 40])
+def test_bytes_that_a_text_passes_over_from_its_beginning(tmp_path, count, first):
+    text = "".join(line(number, position=first + 80 * number) for number in range(count))
+    rows, damages, _ = read(tmp_path / "dump.txt", text)
+    assert [row[0] for row in rows] == [first + 80 * number for number in range(count)]
+    assert damages == ([(DamageKind.LEFT_OUT, 0, first, None)] if first else [])
+
+
+@pytest.mark.parametrize("count", [1, COUNT])
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize(("codec", "records", "bits"), [("none", 1, 0), ("gzip", -1, 1)])
+def test_messages_of_old_formats_are_one_record_or_a_wrapper_of_unknown_many(
+    tmp_path, count, magic, codec, records, bits
+):
+    text = "".join(
+        f"offset: {5 + number} position: {80 * number} CreateTime: 9 size: 80 magic: {magic} "
+        f"compresscodec: {codec} crc: {number} isvalid: true\n"
+        for number in range(count)
+    )
+    rows, damages, gaps = read(tmp_path / "dump.txt", text)
+    assert rows == [
+        [80 * number, 80, 5 + number, 0, -1, magic, number, bits, 9, 9, -1, -1, -1, records, NO_CONTROL_TYPE, -1]
+        for number in range(count)
+    ]
+    assert (damages, gaps) == ([], frozenset({CoverageGap.RECORDS}))

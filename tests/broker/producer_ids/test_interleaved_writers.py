@@ -44,6 +44,14 @@ def test_two_writers_across_the_wrap():
     assert (woven.first.last_sequence, woven.second.last_sequence) == (3, 51)
 
 
+def test_batches_that_were_overtaken_are_of_the_chain_they_complete():
+    woven = find_interleaved_writers(batches("10-14 5-9 15-19 100 20-24 101 25-29 102"))
+    assert woven is not None
+    assert woven.first == Chain(0, 60, 5, 29, 5)
+    assert woven.second == Chain(30, 70, 100, 102, 3)
+    assert (woven.changes, woven.copies, woven.rewritten) == (5, 0, 0)
+
+
 def test_two_writers_behind_a_restart_and_a_gap():
     woven = find_interleaved_writers(batches("0-4 5-9 20-24 0-1c 2-3c 100-101 4 102 5 103"))
     assert woven is not None
