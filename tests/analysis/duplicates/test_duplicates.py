@@ -7,7 +7,7 @@ import pytest
 from kaudit.analysis.duplicates.suspects import Room
 from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
 from kaudit.engines import local
-from kaudit.model.duplicates import Relation
+from kaudit.model.duplicates import Duplicate, Relation
 from tests.logs import Log, data, marker
 
 
@@ -104,6 +104,50 @@ def test_each_relation(tmp_path, depth):
         (5, 1, "other-producer-id", 4, False),
         (7, 6, "no-producer-id", 2, False),
         (8, 5, "sequence-reused", None, True),
+    ]
+
+
+def test_a_duplicate_says_where_it_and_the_original_are(tmp_path):
+    log = Log()
+    first = log.append(data(1, 0, 0, 3, payload=b"a"))
+    log.append(data(2, 5, 9, payload=b"b"))
+    again = log.append(data(2, 5, 10, 3, payload=b"a"))
+    path = log.write(tmp_path / "orders-0", segment_starts=(3,))
+    # the batch of one record before it in its segment: 61 bytes of header, and a record of 8
+    found, _ = listed(path)
+    assert found == [
+        Duplicate(
+            offset=4,
+            last_offset=6,
+            record_count=3,
+            segment="00000000000000000003.log",
+            position=69,
+            timestamp=again.timestamp,
+            producer_id=2,
+            producer_epoch=5,
+            sequence=10,
+            transaction_outcome=None,
+            original_offset=0,
+            original_last_offset=2,
+            original_timestamp=first.timestamp,
+            original_producer_id=1,
+            original_producer_epoch=0,
+            original_sequence=0,
+            original_transaction_outcome=None,
+            relation=Relation.OTHER_PRODUCER_ID,
+            repeats=True,
+            copy=2,
+            dropped_by_key=False,
+            dropped_by_sequence=False,
+            read_committed=True,
+            key_hash=None,
+        )
+    ]
+    records, _ = listed(path, depth=Depth.RECORDS)
+    assert [(one.offset, one.segment, one.position, one.sequence) for one in records] == [
+        # the first record's own repeats in its batch come before those of the other
+        *((number, "00000000000000000000.log", 0, number) for number in (1, 2)),
+        *((number, "00000000000000000003.log", 69, number + 6) for number in (4, 5, 6)),
     ]
 
 

@@ -1,10 +1,12 @@
 """Histograms of producer ids: nothing is counted twice or lost, and the steps of time stay few."""
 
 import json
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +19,42 @@ from kaudit.analysis.producer_ids.histograms import (
     histogram,
 )
 from kaudit.cli.app import run
+
+
+def test_counts_are_parted_at_powers_of_ten_and_times_at_natural_ones():
+    assert (0, 1, 2, *(10**power for power in range(1, 7))) == COUNTS
+    minute, hour, day = (timedelta(**{unit: 1}) // timedelta(milliseconds=1) for unit in ("minutes", "hours", "days"))
+    assert (0, 1000, minute, hour, day, 7 * day) == LIFETIMES_MS
+    assert (0, minute, hour, day, 7 * day) == IDLE_TIMES_MS
+
+
+@pytest.mark.parametrize(
+    ("seconds", "step_seconds"),
+    [
+        *((0, 1), (15, 1), (16, 10), (159, 10), (160, 60), (959, 60), (960, 600), (9_599, 600), (9_600, 3600)),
+        *((16 * 3600 - 1, 3600), (16 * 3600, 6 * 3600), (4 * 86_400 - 1, 6 * 3600), (4 * 86_400, 86_400)),
+        *((16 * 86_400, 7 * 86_400), (112 * 86_400, 30 * 86_400), (480 * 86_400, 365 * 86_400)),
+    ],
+)
+def test_the_shortest_natural_step_is_taken_of_which_sixteen_suffice(seconds, step_seconds):
+    steps = TimeSteps.between(0, seconds * 1000)
+    assert steps == TimeSteps(step_seconds * 1000, 0, seconds // step_seconds + 1)
+
+
+def test_what_no_natural_step_covers_is_parted_into_sixteen():
+    last = 16 * 365 * 86_400_000
+    step = last // 15 + 1
+    assert TimeSteps.between(0, last) == TimeSteps(step, 0, 15)
+    assert TimeSteps.between(0, last - 1) == TimeSteps(365 * 86_400_000, 0, 16)
+
+
+def test_buckets_begin_and_end_with_one_that_is_not_empty():
+    assert counts_between(np.array([-1, 0, 9, 10, 10, 99]), (0, 10, 20)).tolist() == [2, 2, 1]
+    assert histogram(np.array([0, 2, 0, 1, 0]), (0, 10, 20, 30, 40)) == [
+        *({"from": 10, "to": 19, "ids": 2}, {"from": 20, "to": 29, "ids": 0}, {"from": 30, "to": 39, "ids": 1})
+    ]
+    assert histogram(np.array([1, 0, 3]), (0, 10, 20))[-1] == {"from": 20, "to": None, "ids": 3}
+    assert histogram(np.array([0, 0]), (0, 10)) == []
 
 
 @settings(deadline=None)

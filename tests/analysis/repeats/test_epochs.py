@@ -90,6 +90,16 @@ def test_what_proves_less_is_a_warning_or_nothing(tmp_path, payloads, resent, ke
     assert [finding.severity for finding in found] == ([] if severity is None else [severity])
 
 
+def test_the_longest_repetition_is_taken_though_a_shorter_one_comes_later(tmp_path):
+    log = Log()
+    first = sent(log, b"a", b"b")
+    log.append(data(PID, 0, 2, payload=b"a"))
+    again(log, [*first, replace(data(PID, 1, 9), payload=b"new", timestamp=log.clock + 1)])
+    (found,) = repeated(written(tmp_path, log))
+    assert (found.offset, found.last_offset, found.severity) == (3, 4, Severity.WARNING)  # not up to the end
+    assert (found.evidence["copied"]["first_offset"], found.evidence["copied"]["last_offset"]) == (0, 1)
+
+
 def test_equal_records_in_one_millisecond_on_both_sides_are_silent(tmp_path):
     log = Log()
     batch = replace(data(PID, 0, 0, payload=b"ping"), timestamp=log.clock)

@@ -3,10 +3,11 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.analysis.timelines.activity_over_time import _WIDTHS, activity_over_time, added
+from kaudit.analysis.timelines.activity_over_time import _WIDTHS, ActivityOverTime, activity_over_time, added
 from kaudit.analysis.timelines.merged_runs import MERGED_RUN
 from kaudit.model.columns import Columns
 
@@ -75,3 +76,52 @@ def test_what_has_no_time_is_not_shown():
 
     assert activity_over_time(untimed) is None
     assert added([]) is None
+
+
+def test_the_bytes_of_a_run_are_spread_over_its_time():
+    # 10 ms of 10 bytes each from 1000 on, and 5 ms of 3 from 1008 on; both ends of a run are its own
+    activity = activity_over_time(runs([(1, 1000, 9, 100), (2, 1008, 4, 15)]))
+    assert activity is not None
+    assert (activity.start_ms, activity.bucket_ms) == (1000, 1)
+    assert activity.bytes == [10] * 8 + [13] * 2 + [3] * 3
+    assert activity.began == [1, *[0] * 7, 1, *[0] * 4]
+    assert activity.ended == [*[0] * 9, 1, 0, 0, 1]
+    assert activity.active == [1] * 8 + [2] * 2 + [1] * 3
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "width", "count"),
+    [(0, 255, 1, 256), (0, 256, 5, 52), (3, 258, 1, 256), (4, 1279, 5, 256), (4, 1280, 10, 129), (7, 7, 1, 1)],
+)
+def test_the_least_width_that_needs_no_more_than_256_aligned_buckets(first, last, width, count):
+    activity = activity_over_time(runs([(1, first, last - first, 7)]))
+    assert activity is not None
+    assert (activity.bucket_ms, len(activity.bytes)) == (width, count)
+    assert activity.start_ms == first - first % width
+
+
+def test_widths_of_everything_from_a_millisecond_to_a_hundred_years():
+    second, minute, hour, day = 1000, 60 * 1000, 60 * 60 * 1000, 24 * 60 * 60 * 1000
+    assert (
+        *(1, 5, 10, 50, 100, 500),
+        *(second, 5 * second, 10 * second, 30 * second, minute, 5 * minute, 10 * minute, 30 * minute),
+        *(hour, 3 * hour, 6 * hour, 12 * hour, day, 7 * day, 28 * day, 364 * day, 3640 * day, 36_400 * day),
+    ) == _WIDTHS
+
+
+def test_runs_whose_times_are_no_times_are_left_out():
+    assert activity_over_time(runs([(1, -1, 5, 10)])) is None
+    late = activity_over_time(runs([(1, _LATEST, 0, 10), (2, -1, 5, 99)]))
+    assert late is not None
+    assert (late.start_ms, late.bytes, late.began) == (_LATEST, [10], [1])
+
+
+def test_narrow_buckets_are_added_up_to_the_wider_ones():
+    narrow = ActivityOverTime(995, 1, [1, 2, 4, 8, 16, 32], [1, 0, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1])
+    wide = ActivityOverTime(1000, 5, [100, 200], [3, 0], [0, 3])
+    assert added([narrow, wide]) == ActivityOverTime(995, 5, [31, 132, 200], [2, 3, 0], [1, 1, 3])
+    assert added([narrow]) == narrow
+    far = ActivityOverTime(995 + 256, 1, [7], [1], [1])
+    assert added([narrow, far]) == ActivityOverTime(
+        995, 5, [31, 32, *[0] * 49, 7], [2, *[0] * 50, 1], [1, 1, *[0] * 49, 1]
+    )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.analysis.sidefiles.snapshot_states import read_snapshot
 from kaudit.engines.local import scan
 from tests.crafted_sample import DAY_MS, snapshot
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
@@ -134,6 +135,18 @@ def test_a_corrupt_snapshot_is_not_compared(tmp_path):
     directory = log().write(tmp_path / "orders-0")
     (directory / f"{9:020d}.snapshot").write_bytes(b"torn")
     assert scan(ScanOptions([str(directory)]), SilentProgress()).summary.findings["error"] == 0
+
+
+def test_a_snapshot_deleted_while_it_is_compared_lacks_nobody(tmp_path, monkeypatch):
+    read: list[str] = []
+
+    def deleted_after_one_reading(file):
+        read.append(file.name)
+        return read_snapshot(file) if len(read) == 1 else None
+
+    monkeypatch.setattr("kaudit.analysis.sidefiles.snapshot_check.read_snapshot", deleted_after_one_reading)
+    assert disagreements(tmp_path, [ONE, OPEN]) == []
+    assert read == ["00000000000000000009.snapshot"] * 2
 
 
 def test_many_producers_that_expired_are_not_read_again(tmp_path, monkeypatch):
