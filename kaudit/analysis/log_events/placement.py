@@ -129,9 +129,9 @@ class EventPlacer(Struct):
         ready = []
         for source in self.sources:
             for event in source.events[source.next :]:
-                exact = states_log_end(event)
-                lost = exact and event.offset is not None and event.offset > self._end
-                ready.append((event, source.time_of(event), Certainty.OFFSET if exact else Certainty.ORDER, lost))
+                end = event.offset if states_log_end(event) else None
+                certainty = Certainty.ORDER if end is None else Certainty.OFFSET
+                ready.append((event, source.time_of(event), certainty, end is not None and end > self._end))
             source.next = len(source.events)
         for event, time, certainty, lost in _in_order(ready):
             yield Placement(event, time, certainty, self._end - 1, None, lost)

@@ -152,3 +152,16 @@ def test_an_end_that_is_not_reached_yet_is_lost_only_where_the_leader_changes():
     assert found(250, (3, 4), offset=2) == [(False, 2)]
     assert found(250, (3, 3), offset=3) == [(False, None)]
     assert found(250, (3, 3), offset=4) == [(True, None)]
+
+
+def test_behind_the_last_batch_only_a_line_that_names_the_logs_end_can_be_lost():
+    # TRUNCATED names the offset that was cut back to, not the end of the log that batches are appended at
+    truncated = event(LogEventKind.TRUNCATED, line=1, offset=99)
+    placer = EventPlacer([EventSource([truncated, event(line=2, offset=99), event(line=3)], None)])
+    assert [one for each in BATCHES for one in placer.before(each)] == []
+    assert [(one.event.line, one.lost, one.certainty) for one in placer.rest()] == [
+        (1, False, Certainty.ORDER),
+        (2, True, Certainty.OFFSET),
+        (3, False, Certainty.ORDER),
+    ]
+    assert list(placer.rest()) == []

@@ -137,6 +137,18 @@ def test_a_corrupt_snapshot_is_not_compared(tmp_path):
     assert scan(ScanOptions([str(directory)]), SilentProgress()).summary.findings["error"] == 0
 
 
+def test_of_a_producer_of_markers_only_no_batch_is_remembered(tmp_path):
+    written = Log()
+    written.append(data(1, 0, 0))
+    written.append(marker(8, 2, coordinator_epoch=4))
+    first = (1, 0, 0, 0, 0, BASE_TIMESTAMP + 1, -1, -1)
+    only = (8, 2, -1, -1, 0, BASE_TIMESTAMP + 2, 4, -1)
+    assert disagreements(tmp_path, [first, only], offset=2, written=written) == []
+    for wrong in ({"sequence": 0}, {"offset": 0}, {"delta": 1}, {"epoch": 1}, {"coordinator": 3}, {"txn": 1}):
+        found = disagreements(tmp_path, [first, changed(only, **wrong)], offset=2, written=written)
+        assert [each.producer_id for each in found] == [8], wrong
+
+
 def test_a_snapshot_deleted_while_it_is_compared_lacks_nobody(tmp_path, monkeypatch):
     read: list[str] = []
 
