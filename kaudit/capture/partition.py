@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from kaudit.broker.partition.topic_config import DEFAULT_SEGMENT_BYTES
 from kaudit.capture.account import PartitionAccount
 from kaudit.capture.directory import CaptureDirectory
 from kaudit.capture.epochs import LeaderEpochs, epochs_of_leader
@@ -13,8 +14,6 @@ from kaudit.source.kafka.answers import Fetched, PartitionMetadata, TopicMetadat
 from kaudit.source.kafka.client import EARLIEST, LATEST, KafkaClient
 from kaudit.source.kafka.failures import AccessDeniedError, OffsetOutOfRangeError, UnsupportedRequestError
 
-DEFAULT_SEGMENT_BYTES: Final = 1 << 30
-"""segment.bytes of a topic whose configuration nobody may read."""
 RETENTION: Final = "the broker deleted them before they were fetched (retention, or kafka-delete-records)"
 NOT_IN_LOG: Final = "no batch of the broker's log covers them"
 
@@ -34,6 +33,7 @@ class PartitionCapture:
         self._directory = directory
         self._partition = TopicPartition(account.topic, account.partition)
         self._compacted = "compact" in config.get("cleanup.policy", "")
+        # the default: the topic's configuration may be hidden
         self._writer = SegmentWriter(directory, account.name, int(config.get("segment.bytes", DEFAULT_SEGMENT_BYTES)))
         self.account = account
         self.epochs = LeaderEpochs(directory, account.name)

@@ -90,8 +90,6 @@ def _overlap(rows: Columns, others: Columns, reached: int, *, swapped: bool) -> 
     `reached` is the last offset of the others' earlier windows.
     """
     bases = rows["base_offset"]
-    if not len(bases):
-        return []
     before = np.searchsorted(others["base_offset"], bases, side="left") - 1
     covered = np.full(len(bases), reached, dtype=np.int64)
     inside = before >= 0

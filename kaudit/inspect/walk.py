@@ -249,7 +249,7 @@ def _unreadable(file: LogFile, error: OSError) -> Row:
 def _expanded(row: Row, segment: SegmentReader, options: InspectOptions) -> Iterator[Row]:
     """The batch itself, and its records if those are asked for."""
     filtered_by_record = options.records and segment.file.topic in CONTENT_TOPICS
-    if row["row"] != "batch" or not filtered_by_record or options.wanted.accepts(row):
+    if not filtered_by_record or options.wanted.accepts(row):
         yield row
     if not options.records or row["row"] != "batch":
         return

@@ -68,13 +68,13 @@ def _array(values: Any, kind: pa.DataType, count: int) -> pa.Array:  # noqa: ANN
         mask = unknown if mask is None else mask | unknown
         return pa.array(np.where(mask, 0, data) * 1000, pa.int64(), mask=mask).cast(kind)
     if data.dtype.kind == "U":  # Arrow takes text of numpy one by one
-        return _texts(data).cast(kind)
+        return _texts(data, mask).cast(kind)
     return pa.array(data, mask=mask).cast(kind)
 
 
-def _texts(data: Any) -> pa.Array:  # noqa: ANN401 - numpy
+def _texts(data: Any, mask: Any) -> pa.Array:  # noqa: ANN401 - numpy
     values, codes = np.unique(data, return_inverse=True)
-    return pa.array(values.tolist(), pa.string()).take(pa.array(codes))
+    return pa.array(values.tolist(), pa.string()).take(pa.array(codes, mask=mask))
 
 
 def to_batches(table: str, rows: Iterable[Mapping[str, object]], most_rows: int = 20_000) -> Iterator[pa.RecordBatch]:

@@ -195,3 +195,28 @@ def test_a_trait_of_logs_is_one_of_its_events(events, seen):
     for must in (False, True):
         trait = logged("a log says so", LogEventKind.FENCED_PRODUCER, LogEventKind.UNKNOWN_PRODUCER_ID, must=must)
         assert (trait.seen(case), trait.optional, trait.of_logs) == (seen, not must, True)
+
+
+def joint(step, records):
+    return {"step": step, "records": records}
+
+
+@pytest.mark.parametrize(("joints", "seen"), [
+    ([joint(3, 2)], True),
+    ([joint(3, 2), joint(2, 1)], True),
+    ([joint(3, 2), joint(2, 2)], False),
+    ([joint(4, 2)], False),
+    ([joint("3", 2)], False),
+    ([joint(None, None)], False),
+    ([], False),  # nothing was seen
+    (None, False),
+    ("joints", False),
+    ({"step": 3, "records": 2}, False),
+])  # fmt: skip
+def test_a_client_that_goes_on_one_too_high_does_so_after_each_batch(joints, seen):
+    """What a saved scan says may be anything."""
+    finding = Finding("KA107", "", Severity.ERROR, Confidence.CERTAIN, "", topic="t", partition=0)
+    evidence = {"offending": {"is_transactional": False}, **({} if joints is None else {"joints": joints})}
+    versions, _ = infer_range(VersionEvidence())
+    (found,) = with_known_bugs([replace(finding, evidence=evidence)], versions, [])
+    assert ("kafkajs-598" in {known.id for known in found.known_bugs}) is seen

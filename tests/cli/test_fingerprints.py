@@ -123,6 +123,31 @@ def test_segments_that_retention_removes_meanwhile_are_said_and_no_fault(kaudit,
     assert "removed" in why
 
 
+def test_segments_that_cannot_be_read_leave_a_fingerprint_incomplete(kaudit, sites, tmp_path, monkeypatch):
+    from kaudit.engines import partition_tasks
+
+    log = history((0, 3))
+    log.rolls = (2, 4)
+    path = tmp_path / "rolled"
+    log.write(path)
+    refused, real = path / f"{TOPIC}-0" / f"{2:020d}.log", vars(partition_tasks)["open_segment"]
+
+    def refusing(segment):
+        if segment.path == str(refused):
+            raise PermissionError(13, "Permission denied", segment.path)
+        return real(segment)
+
+    first = made(kaudit, tmp_path / "first.json", sites[0])
+    monkeypatch.setattr(partition_tasks, "open_segment", refusing)
+    outcome = kaudit("diff", "--fingerprint", str(path))
+    document = json.loads(outcome.out)
+    expected = [{"path": str(refused), "reason": "Permission denied", "unreadable": True, "asked_for": False}]
+    assert (outcome.code, document["incomplete"], document["not_audited"]) == (ExitCode.UNREADABLE, True, expected)
+    compared = kaudit("diff", "--output-format", "json", first, str(path))
+    document = json.loads(compared.out)
+    assert (compared.code, document["incomplete"], document["not_audited"]) == (ExitCode.UNREADABLE, True, expected)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -16,13 +16,13 @@ from kaudit.diff.compare import Conflict, PairCompare
 from kaudit.diff.gaps import Gap, Held, replica_gaps
 from kaudit.diff.missing_records import missing_records
 from kaudit.diff.replica_reader import ReplicaReader
-from kaudit.diff.replica_set import merged_epochs
+from kaudit.diff.replica_set import merged_epochs, read_side_by_side
 from kaudit.formats.sidefiles.checkpoints import parse_leader_epoch_checkpoint
 from kaudit.model.epoch_entry import EpochEntry
 from kaudit.model.replicas import MissingRecords, OffsetRange
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
-from tests.diff.replicas import Copy
+from tests.diff.replicas import Copy, history
 from tests.diff.test_relations import run
 from tests.logs import BASE_TIMESTAMP, Batch
 
@@ -412,3 +412,41 @@ def test_leader_epochs_of_a_copy_are_those_that_rise(tmp_path, monkeypatch, epoc
         segments = {0: batches[:2], 4: batches[2:]} if rolled else {0: batches}
         found = reader_of(tmp_path / str(rolled), segments).leader_epochs
         assert [(entry.epoch, entry.start_offset) for entry in found] == expected
+
+
+def readers_of(tmp_path, **copies: Copy) -> dict[str, ReplicaReader]:
+    readers = {}
+    for name, copy in copies.items():
+        (found,) = discover([str(copy.write(tmp_path / name))]).partitions
+        readers[name] = ReplicaReader(found, open_segment, verify=True, log_start_offset=None)
+    return readers
+
+
+@pytest.mark.parametrize("rolls", [(), (2, 4, 6), (4,)])
+def test_the_last_batch_shown_is_below_where_those_of_now_part_and_not_where_an_earlier_copy_did(tmp_path, rolls):
+    """Batches of two records: `before` has its own from 2 on, `other` from 6 on."""
+    now = history((0, 3)).append(2, 1, b"now's")
+    other = history((0, 3)).append(2, 2, b"other's")
+    before = history((0, 1)).append(2, 3, b"before's")
+    now.rolls = other.rolls = rolls
+    parted, last = read_side_by_side(
+        readers_of(tmp_path, now=now, other=other, before=before), {"now", "other"}, compacted=False
+    )
+    assert {pair: at.offset for pair, at in parted.items()} == {
+        ("now", "other"): 6,
+        ("now", "before"): 2,
+        ("other", "before"): 2,
+    }
+    assert {name: (batch.offset, batch.last_offset) for name, batch in last.items()} == {
+        "now": (4, 5),
+        "other": (4, 5),
+        "before": (2, 3),
+    }
+    assert {name: batch.leader_epoch for name, batch in parted["now", "other"].batches.items()} == {
+        "now": 1,
+        "other": 2,
+    }
+    assert {name: batch.leader_epoch for name, batch in parted["now", "before"].batches.items()} == {
+        "now": 0,
+        "before": 3,
+    }

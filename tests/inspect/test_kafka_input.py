@@ -1,10 +1,13 @@
 """Batches on brokers as rows."""
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.inspect import fetched
 from kaudit.inspect.row_filter import RowFilter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
+from kaudit.source.layout import FetchedRange
 from tests.logs import data
 from tests.source.kafka.fake_broker import FakeBroker
 
@@ -67,3 +70,22 @@ def test_what_cannot_be_shown(broker):
         rows(broker, at=5)
     with pytest.raises(NothingToAuditError, match="connection refused"):
         list(inspect_rows(InspectOptions(["kafka://127.0.0.1:1/orders"]), batches=False))
+
+
+@pytest.mark.parametrize(("place", "offset", "expected"), [
+    # 1000 bytes an offset: 2097 offsets are 2 MiB
+    ((0, 9000, 1000), 5000, (2903, 7097)),
+    ((4000, 9000, 1000), 5000, (4000, 7097)),  # nothing below may be asked for
+    ((0, 6000, 1000), 5000, (2903, 6000)),
+    ((0, 9000, 1000), 20_000, (9000, 9000)),  # beyond the end
+    ((4000, 9000, 1000), 1000, (4000, 4000)),  # below the start
+    ((0, 9000, 1 << 20), 5000, (4998, 5002)),
+    ((0, 9000, (2 << 20) + 1), 5000, (4999, 5001)),  # at least the neighbours
+])  # fmt: skip
+def test_what_is_fetched_around_an_offset(place, offset, expected):
+    """2 MiB on either side, within what can be read."""
+    readable_from, end, bytes_per_offset = place
+    whole = FetchedRange("h:1", "orders", 0, 0, readable_from, end, bytes_per_offset=bytes_per_offset)
+    near = fetched._near(whole, offset)
+    assert (near.readable_from, near.end_offset) == expected
+    assert replace(near, readable_from=readable_from, end_offset=end) == whole

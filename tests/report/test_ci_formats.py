@@ -18,7 +18,7 @@ from kaudit.checks.registry import CHECKS
 from kaudit.engines.local import scan
 from kaudit.installation import information_uri
 from kaudit.model.finding import Severity, Status
-from kaudit.model.result import BaselineComparison, Expected
+from kaudit.model.result import BaselineComparison, Expected, NotAudited
 from kaudit.report import github, gitlab, junit, markdown_report, sarif
 from kaudit.report.locations import shown_path
 from kaudit.report.render_options import RenderOptions
@@ -421,3 +421,28 @@ def test_paths_not_audited_are_capped_too(monkeypatch):
     monkeypatch.setattr(sarif, "_NOTIFICATIONS_SHOWN", 2)
     assert "4 more paths not audited" in scan_text("junit", results.incomplete(), RenderOptions())
     assert "4 more paths not audited" in scan_text("sarif", results.incomplete(), RenderOptions())
+
+
+@pytest.mark.parametrize(("number", "left"), [(2, None), (3, "1 more path"), (4, "2 more paths")])
+def test_gitlab_lists_some_paths_not_read_and_counts_the_rest_under_the_input(monkeypatch, number, left):
+    monkeypatch.setattr(gitlab, "_UNREAD_SHOWN", 2)
+    unread = [NotAudited(f"/data/{at}.log", "Permission denied", unreadable=True) for at in range(number)]
+    unread.append(NotAudited("/data/old", "magic 1: no producer fields"))
+    result = replace(results.scan_result(), inputs=["/data"], incomplete=True, not_audited=unread)
+    issues = json.loads(scan_text("gitlab", result, RenderOptions()))
+    expected = [(f"/data/{at}.log", "the audit is incomplete: Permission denied") for at in range(2)]
+    if left is not None:
+        expected.append(("/data", f"{left} could not be audited"))
+    assert [(issue["location"]["path"], issue["description"]) for issue in issues] == expected
+    assert {(issue["check_name"], issue["severity"]) for issue in issues} == {("kaudit-incomplete", "major")}
+    assert len({issue["fingerprint"] for issue in issues}) == len(issues)
+
+
+@pytest.mark.parametrize(("number", "left"), [(20, None), (21, 1), (1020, "1,000")])
+def test_markdown_lists_twenty_paths_and_counts_the_rest(number, left):
+    unread = [NotAudited(f"/data/{at}.log", "Permission denied", unreadable=True) for at in range(number)]
+    result = replace(results.scan_result(), incomplete=True, not_audited=unread)
+    _, _, rest = scan_text("markdown", result, RenderOptions()).partition("Could not be read:\n\n")
+    lines = [line for line in rest.splitlines() if line.startswith("- ")]
+    expected = [f"- `/data/{at}.log`: Permission denied" for at in range(20)]
+    assert lines == expected + ([] if left is None else [f"- … and {left} more"])

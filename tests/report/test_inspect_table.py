@@ -2,6 +2,9 @@
 
 import re
 
+import pytest
+
+from kaudit.report import inspect_table
 from kaudit.report.console import Console
 from kaudit.report.inspect_table import table
 
@@ -241,3 +244,12 @@ def test_rows_of_internal_topics():
         "unknown record",
         "-",
     ]
+
+
+@pytest.mark.parametrize(("name", "heading"), [
+    ("record_count", "records"),  # the table of columns has a heading
+    ("leader_epoch", "leader epoch"),  # it has none
+    ("no_such_column", "no such column"),
+])  # fmt: skip
+def test_a_columns_heading_is_its_own_or_its_name(name, heading):
+    assert inspect_table._heading(name) == heading

@@ -12,7 +12,7 @@ from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.topic_config import TopicLimits
 from kaudit.broker.producer_ids.controller_allocator import Controller
 from kaudit.broker.producer_ids.zookeeper_allocator import Znode
-from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
+from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch, ProducerStateEntry
 from kaudit.broker.releases.profile import profile_for
 from kaudit.model.epoch_entry import EpochEntry
 from kaudit.simulate.clock import Clock
@@ -735,3 +735,16 @@ def test_other_clients_take_producer_ids_while_the_broker_runs():
     assert [text for _, _, text in controlled.faults if "other clients" in text] == [
         "other clients take 1500 producer ids"
     ]
+
+
+@pytest.mark.parametrize(("epochs", "described"), [((), True), ((-1, 0), True), ((0, 1), False), ((1, 0), False)])
+def test_the_state_is_described_unless_a_producer_has_seen_another_coordinator(epochs, described):
+    """Attempts cannot say that the coordinator moved, whichever of the producers saw it."""
+    controlled = Controlled()
+    recorder = controlled.simulation.recorder
+    log = controlled.cluster.partitions["orders", 0].leader_log()
+    for number, epoch in enumerate(epochs):
+        log.memory.producers.states[number] = ProducerStateEntry(0, epoch, controlled.clock.base)
+    before = len(recorder.lines)
+    controlled.cluster.describe()
+    assert len(recorder.lines) - before == int(described)

@@ -414,6 +414,13 @@ class TestOtherClients:
         recovery.renew(in_flight=False)
         assert (rules.draining, rules.producer) == (False, (1, 1))
 
+    def test_librdkafka_drains_no_transactional_producer(self):
+        """Its epoch is raised by InitProducerId, when the transaction has been aborted."""
+        rules = manager(batch(1), transactional=True)
+        rules.request_bump(KEY)
+        Librdkafka(rules, CURRENT).renew(in_flight=True)
+        assert (rules.draining, rules.producer) == (False, (1, 0))
+
     @pytest.mark.parametrize(
         "error",
         [

@@ -1,6 +1,7 @@
 """What a run leaves on disk, read back and held against the batches that its brokers stored, by the brokers' rules."""
 
 import json
+import struct
 from itertools import accumulate
 
 import pytest
@@ -173,6 +174,8 @@ def states(simulation):
     """What the coordinator wrote of its one transactional id, in order."""
     log = simulation.cluster.partitions["__transaction_state", 0].leader_log()
     for batch in log.batches:
+        # a batch of format 2 without a producer: attributes, producer id and epoch, base sequence
+        assert struct.unpack_from(">h", batch.data, 21) + struct.unpack_from(">qhi", batch.data, 43) == (0, -1, -1, -1)
         (entry,) = read_records(batch.data)
         read = parse_transaction_record(entry.key, entry.value)
         assert (read.transactional_id, read.value is not None) == ("t", True)

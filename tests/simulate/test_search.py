@@ -6,6 +6,7 @@ Outcomes are those the model wrote down in its truth, and the events are counted
 import io
 import json
 import tomllib
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +16,7 @@ from kaudit.simulate.output.truth import OUTCOMES, SUMMARY, Truth
 from kaudit.simulate.scenario.reading import parse_document, parse_scenario
 from kaudit.simulate.scenario.shipped import ORDER, scenario_text
 from kaudit.simulate.scenario.writing import scenario_toml
+from kaudit.simulate.search import search
 from kaudit.simulate.search.search import Search
 from kaudit.simulate.search.shrinking import ddmin
 from kaudit.simulate.simulation import Simulation
@@ -169,3 +171,35 @@ def test_ddmin_keeps_what_is_needed():
 
     assert ddmin(list(range(20)), needed) == [3, 17]
     assert len(tried) < 80
+
+
+class Numbered:
+    """A schedule that counts as so many events, and is cut down to `small` ones."""
+
+    def __init__(self, name, events, small):
+        self.name, self.events, self.small = name, events, small
+
+    def play(self):
+        return self.name
+
+
+@pytest.mark.parametrize(
+    ("schedules", "expected"),
+    [
+        # (events, after shrinking): name of the smallest, events it had before, schedules tried
+        ([(30, 20), (40, 20), (50, 19), (60, 25)], ("2", 50, 4)),
+        ([(30, 20), (40, 20)], ("0", 30, 2)),  # of equals the first
+        ([(30, 20), (40, 12), (50, 1)], ("1", 40, 2)),  # small enough
+        ([(30, 13), (40, 12)], ("1", 40, 2)),
+    ],
+)
+def test_the_smallest_schedule_is_kept_and_a_small_one_ends_the_search(monkeypatch, schedules, expected):
+    numbered = [Numbered(str(number), *each) for number, each in enumerate(schedules)]
+    monkeypatch.setattr(search, "Candidates", lambda *_: numbered)
+    monkeypatch.setattr(search, "does", lambda played, outcome: outcome == "duplicate" and played in "0123")
+    monkeypatch.setattr(Search, "_shrink", lambda _, schedule: Numbered(schedule.name, schedule.small, 0))
+    progress = Counted()
+    found = Search("duplicate", 0, progress, progress.stopped).run({}, "any", 100)
+    smallest = cast("Any", found.schedule)
+    assert (smallest.name, found.shrunk_from, found.tried) == expected
+    assert (progress.schedules, found.interrupted) == (found.tried, False)
