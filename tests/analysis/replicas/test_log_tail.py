@@ -30,3 +30,13 @@ def test_the_batches_are_those_that_end_there_or_later(tmp_path, first, rolls):
     assert sum(int(producers_records(batches).sum()) for batches in found) == 2 * len(offsets)
     if first >= 1998:
         assert read < 7 << 20
+
+
+def test_a_large_last_batch_is_found_where_no_other_begins_behind_the_middle(tmp_path, monkeypatch):
+    monkeypatch.setattr("kaudit.analysis.replicas.log_tail._NEAR_BYTES", 100)
+    log = Copy()
+    log.append(1, 0, b"a").append(1, 0, bytes(10_000))
+    (directory,) = discover([str(log.write(tmp_path / "b1"))]).partitions
+    for first, offsets in ((0, [0, 1]), (1, [1]), (2, [])):
+        found = batches_from(directory, lambda segment: LocalFile(segment.path), first)
+        assert [int(offset) for batches in found for offset in batches["base_offset"]] == offsets
