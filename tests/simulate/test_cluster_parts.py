@@ -748,3 +748,11 @@ def test_the_state_is_described_unless_a_producer_has_seen_another_coordinator(e
     before = len(recorder.lines)
     controlled.cluster.describe()
     assert len(recorder.lines) - before == int(described)
+
+
+def test_without_a_coordinator_there_is_no_producer_id():
+    controlled = Controlled()
+    given: list[object] = []
+    assert controlled.cluster.transactions.broker is None
+    controlled.cluster.with_producer_id(given.append)
+    assert given == [None]

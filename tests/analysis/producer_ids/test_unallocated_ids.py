@@ -14,7 +14,7 @@ from kaudit.model.producer_ids import BlockEntry, EntryKind, FirstBatch
 
 MADE_MS = 1_000_000
 """When the history was copied; its blocks are 0..999 and 1000..1999, the next one begins at 2000."""
-BEFORE_MS = BEFORE_MS20_000
+BEFORE_MS = MADE_MS - 120_000
 """A record waits no longer than delivery.timeout.ms, two minutes by default, for its producer's id: it was granted by MADE_MS."""
 
 
