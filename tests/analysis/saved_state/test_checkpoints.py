@@ -133,3 +133,23 @@ def test_one_is_made_of_many_ranges_however_few_their_rows(tmp_path, chunk_bytes
     audited = Audited(tmp_path / "log", tmp_path / "state", chunk_bytes=chunk_bytes)
     audited.audit()
     assert len(list(place(audited).glob("checkpoint-*"))) == made
+
+
+@pytest.mark.parametrize(("ranges", "made"), [(2, 0), (3, 1)])
+def test_one_is_made_of_three_ranges(tmp_path, ranges, made):
+    _, partition = write(tmp_path / "log" / "orders-0", 40)
+    (segment,) = segments(partition)
+    audited = Audited(tmp_path / "log", tmp_path / "state", chunk_bytes=-(-segment.stat().st_size // ranges))
+    audited.audit()
+    assert len(list(place(audited).glob("checkpoint-*"))) == made
+
+
+@pytest.mark.parametrize(
+    ("checkpoint_bytes", "rows_bytes", "less"),
+    [
+        *((0, 196_607, False), (0, 196_608, True), (196_608, 196_608, True)),
+        *((200_000, 199_999, False), (200_000, 200_000, True)),
+    ],
+)
+def test_rows_of_as_many_bytes_as_three_ranges_and_the_checkpoint_are_worth_one(checkpoint_bytes, rows_bytes, less):
+    assert range_saver.is_less_to_load(checkpoint_bytes, rows_bytes) is less
