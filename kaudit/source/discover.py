@@ -456,11 +456,7 @@ def _take_meta(found: _Discovery, directory: Uri) -> LogDirectoryIdentity | None
         if refused not in found.skipped:  # read for the directory and for its partitions
             found.skipped.append(refused)
         return None
-    ids = {
-        "node.id": properties.node_id,
-        "directory.id": properties.directory_id,
-        "cluster.id": properties.cluster_id,
-    }
+    ids = {"node.id": properties.node_id, "directory.id": properties.directory_id, "cluster.id": properties.cluster_id}
     known = {key: str(value) for key, value in ids.items() if value is not None}
     entry = {"version": str(properties.version), "path": str(directory), **known}
     if entry not in found.meta:
