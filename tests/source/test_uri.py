@@ -62,7 +62,7 @@ def test_paths_in_their_normal_form(text):
 @pytest.mark.parametrize("directory", ["/logs", "/logs/"])
 def test_a_relative_path_begins_in_the_working_directory_that_is_given(directory):
     assert Uri.parse("a/b").absolute(directory).path == "/logs/a/b"
-    assert Uri.parse(".").absolute(directory).path == "/work"
+    assert Uri.parse(".").absolute(directory).path == "/logs"
     for text in ("/a/b", "s3://bucket/a"):
         assert str(Uri.parse(text).absolute(directory)) == text
 
