@@ -11,7 +11,7 @@ from kaudit.broker import attempts
 from kaudit.broker.broker import describe
 from kaudit.broker.config import BrokerConfig, config_number
 from kaudit.broker.partition.produce import ProduceHandler
-from kaudit.broker.partition.topic_config import TopicLimits
+from kaudit.broker.partition.topic_config import DEFAULT_SEGMENT_BYTES, TopicLimits
 from kaudit.broker.producer_ids.controller_allocator import Controller
 from kaudit.broker.producer_ids.zookeeper_allocator import Znode
 from kaudit.broker.releases.profile import Profile
@@ -31,7 +31,6 @@ from kaudit.simulate.cluster.transaction_state_manager import TRANSACTION_TOPIC,
 from kaudit.simulate.run_context import RunContext
 from kaudit.simulate.scenario.model import ClusterSpec, TopicSpec
 
-_DEFAULT_SEGMENT_BYTES = 1 << 30
 _DEFAULT_LAG_MS = 30_000
 _DEFAULT_SWEEP_MS = 600_000
 _FIRST_WITHOUT_ZOOKEEPER_IDS = (3, 0)
@@ -108,7 +107,7 @@ class Cluster:
                 TopicLimits.of(dict(topic.config), self.profile),
                 LogConfig(
                     self.profile,
-                    config_number(merged, "segment.bytes", _DEFAULT_SEGMENT_BYTES),
+                    config_number(merged, "segment.bytes", DEFAULT_SEGMENT_BYTES),
                     config_number(merged, self.profile.expiration_config, self.profile.expiration_default_ms),
                     config_number(merged, "producer.id.expiration.check.interval.ms", _DEFAULT_SWEEP_MS),
                 ),
@@ -129,7 +128,7 @@ class Cluster:
         replicas = tuple(sorted(self.brokers))[:_TRANSACTION_REPLICAS]
         settings = PartitionConfig(
             TopicLimits.of({"cleanup.policy": "compact"}, self.profile),
-            LogConfig(self.profile, _DEFAULT_SEGMENT_BYTES, self.profile.expiration_default_ms, _DEFAULT_SWEEP_MS),
+            LogConfig(self.profile, DEFAULT_SEGMENT_BYTES, self.profile.expiration_default_ms, _DEFAULT_SWEEP_MS),
             1,
             False,
             config_number(config, "replica.lag.time.max.ms", _DEFAULT_LAG_MS),
