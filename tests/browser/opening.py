@@ -1,5 +1,6 @@
 """Pages of kaudit in Debian's Chromium: opened from a file, with everything watched that an offline page must not do."""
 
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -85,3 +86,11 @@ def until(page: Page, condition: str, argument=None) -> None:
     while not page.evaluate(condition, argument):
         assert time.monotonic() < end, condition
         page.wait_for_timeout(50)
+
+
+def follow(page: Page, name: str) -> None:
+    """Go to a view by its link: the page hears of the new address later than the click, and unpacks a partition later still."""
+    views = page.get_by_role("navigation", name="Views")
+    views.get_by_role("link", name=name, exact=True).click()
+    views.locator("[aria-current=page]", has_text=re.compile(f"^{re.escape(name)}$")).wait_for()
+    page.evaluate("kaudit.ready()")

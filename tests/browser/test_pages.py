@@ -6,7 +6,7 @@ import pytest
 
 from kaudit.cli.app import run
 from tests.browser.accessibility import violations
-from tests.browser.opening import THEMES, VIEWPORTS
+from tests.browser.opening import THEMES, VIEWPORTS, follow
 
 pytestmark = pytest.mark.browser
 
@@ -30,8 +30,7 @@ def test_the_page_of_a_sample_opens_and_shows_its_first_partition(open_page, wri
     assert file.stat().st_size < LARGEST
     page = open_page(file).page
     assert page.locator("h2", has_text="Topics and partitions").count() == 1
-    page.get_by_role("link", name="Partitions").click()
-    page.evaluate("kaudit.ready()")
+    follow(page, "Partitions")
     assert page.locator(".lanes-plot canvas").count() == 1
     assert page.evaluate("kaudit.rows()") > 0
 
@@ -42,8 +41,7 @@ def test_the_page_of_a_command_can_be_read_by_everyone(open_page, written_page, 
     assert file.stat().st_size < LARGEST
     page = open_page(file).page
     for name in page.get_by_role("navigation", name="Views").get_by_role("link").all_inner_texts():
-        page.get_by_role("link", name=name, exact=True).click()
-        page.evaluate("kaudit.ready()")
+        follow(page, name)
         assert violations(page) == [], name
 
 
