@@ -60,9 +60,7 @@ def _outcome(event: LogEvent, sequence: int | None, states: Mapping[int, tuple[i
     epoch, last = states.get(event.producer_id or 0, (-1, -1))
     if event.producer_epoch is not None and epoch > event.producer_epoch:
         return "superseded"
-    if sequence is None:
+    # lines of brokers before 2.8 name no epoch, and each begins at sequence 0 again
+    if sequence is None or (event.producer_epoch is None and epoch > 0):
         return "unknown"
-    if last >= sequence and epoch >= (event.producer_epoch or 0):
-        return "landed"
-    # lines of brokers before 2.8 name no epoch: a higher one begins at 0 again
-    return "unknown" if event.producer_epoch is None and epoch > 0 else "never-landed"
+    return "landed" if last >= sequence and epoch >= (event.producer_epoch or 0) else "never-landed"

@@ -43,7 +43,7 @@ def _of_brokers(names: Sequence[str]) -> tuple[VersionRange, BrokerVersions]:
     oldest, newest, releases = min(lines), max(lines), all_releases()
     of_oldest = [own for own in releases if own.numbers[: len(oldest)] == oldest]
     at_least = (of_oldest or [own for own in releases if own.numbers <= oldest][-1:] or releases)[0]
-    at_most = ([own for own in releases if own.numbers[: len(newest)] <= newest] or releases)[-1]
+    at_most = ([own for own in releases if own.numbers[: len(newest)] <= newest] or releases[:1])[-1]
     because = f"the brokers take requests as those of {' and '.join(names)} do"
     found = VersionRange(at_least, max(at_least, at_most))
     return found, BrokerVersions(AUTO, None, str(found.at_least), str(found.at_most), (because,))

@@ -35,6 +35,7 @@ def test_a_version_that_there_is_not():
         (["3.8", "4.0", "3.9"], "3.8.0", "4.0.2", "3.8 and 4.0 and 3.9"),
         (["4.9"], "4.4.0", "4.4.0", "4.9"),  # newer than all known
         (["3.99"], "3.9.2", "3.9.2", "3.99"),  # between two lines
+        (["0.10"], "0.11.0.0", "0.11.0.0", "0.10"),  # older than all known
     ],
 )
 def test_live_brokers_have_the_releases_of_their_lines(brokers, at_least, at_most, named):
