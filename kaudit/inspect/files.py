@@ -67,7 +67,7 @@ def _rows(file: LogFile) -> Row:
         if file.kind is FileKind.CHECKPOINT:
             continue  # its offsets belong to many partitions
         low, high = row.get("first_offset", row.get("offset")), row.get("last_offset", row.get("offset"))
-        if file.kind is not FileKind.SNAPSHOT and isinstance(low, int) and isinstance(high, int):
+        if isinstance(low, int) and isinstance(high, int):
             first = low if first is None else min(first, low)
             last = high if last is None else max(last, high)
     status = "damaged" if detail else "ok"

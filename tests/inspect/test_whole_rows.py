@@ -478,6 +478,16 @@ def test_a_printed_record_has_what_its_batch_says(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("control_type", ["COMMIT", "ABORT"])
+def test_a_printed_marker_is_a_row_of_its_own_kind(tmp_path, control_type):
+    text = "Starting offset: 1000\n" + PRINTED.format(1000, 1000, 0).replace("isControl: false", "isControl: true")
+    text += RECORD.format(1000, -1).rstrip() + f" endTxnMarker: {control_type} coordinatorEpoch: 12\n"
+    batch_row, row = rows_of(tmp_path, "dump.txt", text.encode(), records=True)
+    assert batch_row["is_control"] is True
+    of_marker = ("row", "control_type", "coordinator_epoch", "offset", "producer_id", "producer_epoch", "sequence")
+    assert [row[name] for name in of_marker] == ["marker", control_type, 12, 1000, 77, 3, None]
+
+
 @pytest.mark.parametrize(
     ("times", "shown"),
     [

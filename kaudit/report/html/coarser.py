@@ -98,7 +98,7 @@ def _lanes_shown(tables: Tables, room: int, producer_ids: Column) -> NDArray[np.
 def _merged(runs: dict[str, Column], room: int, offsets: Column) -> tuple[dict[str, Column], int]:
     """Merge across the smallest gaps between runs of one lane, not across what findings are about; count those merged."""
     count = len(runs["lane"])
-    if count <= room or not count:
+    if not count:
         return dict(runs), 0
     gaps = runs["first_offset"][1:] - runs["last_offset"][:-1]
     fixed = runs["lane"][1:] != runs["lane"][:-1]

@@ -5,14 +5,16 @@ from types import MappingProxyType
 import pytest
 from msgspec.structs import replace
 
+from kaudit.analysis.log_events import application_logs
 from kaudit.analysis.log_events.application_logs import read_application_logs
 from kaudit.analysis.log_events.clock import ClockOffset
 from kaudit.analysis.log_events.finding_evidence import _CAUSES, EventsOfLogs
 from kaudit.analysis.log_events.refused import refused_batches
 from kaudit.analysis.log_events.timeline_entries import TimelineEvents
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress, UsageError
 from kaudit.checks.registry import CHECKS
 from kaudit.engines import local
+from kaudit.formats.application_log.counts import LogCounts
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.log_event import LogEventKind
 from tests.analysis.log_events.made import event
@@ -108,7 +110,7 @@ def refused(kind=LogEventKind.OUT_OF_ORDER_SEQUENCE, sequence=5, epoch=0, **fiel
         (refused(epoch=2), (1, 4), "never-landed"),
         (refused(epoch=None), (0, 9), "landed"),
         (refused(epoch=None), (0, 4), "never-landed"),
-        (refused(epoch=None), (1, 5), "landed"),
+        (refused(epoch=None), (1, 5), "unknown"),
         (refused(LogEventKind.FENCED_PRODUCER), (0, 9), "fenced"),
         (refused(LogEventKind.UNKNOWN_PRODUCER_ID), (0, 4), "never-landed"),
         (refused(LogEventKind.INVALID_TXN_STATE), (0, 4), "never-landed"),
@@ -245,3 +247,31 @@ def zone(recorded):
 
 def test_every_check_that_logs_explain_is_one():
     assert set(_CAUSES) <= {check.name for check in CHECKS.values()}
+
+
+@pytest.mark.parametrize(
+    ("counts", "refused"),
+    [
+        (LogCounts(lines=9, entries=8, other_entries=4), False),
+        (LogCounts(lines=9, entries=7, other_entries=4), True),
+        (LogCounts(lines=9, entries=7, other_entries=3), False),
+        (LogCounts(lines=9, entries=7, other_entries=7, events=1), False),  # Kafka's words are in it
+        (LogCounts(lines=9), True),
+        (LogCounts(), False),
+    ],
+    ids=str,
+)
+def test_a_log_is_taken_unless_most_entries_name_another_program(tmp_path, monkeypatch, counts, refused):
+    def read(path, origin, into):
+        for name in LogCounts.__struct_fields__:
+            setattr(into, name, getattr(counts, name))
+        return iter([of_orders(LogEventKind.DUPLICATE_SEQUENCE)] * counts.events)
+
+    monkeypatch.setattr(application_logs, "log_events", read)
+    path = tmp_path / "server.log"
+    path.touch()
+    if refused:
+        with pytest.raises(UsageError, match=r"the log of another program|of a log that kaudit knows"):
+            read_application_logs([str(path)], ())
+    else:
+        assert [file.lines for file in read_application_logs([str(path)], ()).files] == [counts.lines]
