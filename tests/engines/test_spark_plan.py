@@ -1,11 +1,14 @@
 """How an audit's ranges and partitions are shared among Spark's tasks: whole plans, derived by hand."""
 
 import pytest
+from msgspec.structs import replace
 
+from kaudit.analysis.saved_state.saved_partition import SavedPartition, SavedPiece, SavedRows, Settings
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.engines import spark_plan
 from kaudit.engines.spark_plan import share
+from kaudit.model.state_use import StateUse
 from tests.crafted_sample import snapshot
 from tests.engines.faulty_logs import healthy
 
@@ -139,4 +142,24 @@ def test_a_range_knows_the_producer_snapshots_within_its_segment(tmp_path):
         (1, (bases[1] + 1,)),
         (2, ()),
         (3, (bases[3] + 5, bases[3] + 1000)),
+    ]
+
+
+def test_a_saved_piece_that_is_put_together_again_counts_as_eight_mib(tmp_path):
+    """168 MiB to read and 19 pieces of 8 MiB are 320 MiB, which one core reads in four tasks of 80; three more pieces are resumed."""
+    sized(tmp_path / "orders-0", *[8] * 23)
+    sized(tmp_path / "orders-1", 160)
+    jobs, _ = plan(tmp_path)
+    pieces_ = [SavedPiece(number, 0, 8 * MIB, number * 1000, (number + 1) * 1000) for number in range(22)]
+    rows = SavedRows("state", "digest")
+    jobs[0] = replace(
+        jobs[0], saved=SavedPartition("state", Settings("1", "headers"), [], StateUse(), rows, pieces_, resumed=3)
+    )
+    planned = share(jobs, 1)
+    assert planned.bytes == 168 * MIB
+    assert pieces(planned) == [
+        [(0, number, number + 3, 0, 8) for number in range(10)],
+        [(0, number, number + 3, 0, 8) for number in range(10, 20)],
+        [(1, 0, 0, 0, 96)],
+        [(1, 3, 0, 96, 160)],
     ]

@@ -145,6 +145,7 @@ def test_a_bundle_has_what_kaudit_needs_and_is_the_same_each_time(tmp_path, monk
         held = spark_bundle.write_bundle(tmp_path / name)
         assert held == [f"{distribution.name} {distribution.version}" for distribution in some]
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert (tmp_path / "one").read_bytes()[4:8] == bytes(4)  # gzip's time of making: none
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
     with tarfile.open(tmp_path / "one") as archive:
         modes = {member.name: member.mode for member in archive.getmembers()}
