@@ -146,20 +146,19 @@ def test_a_range_knows_the_producer_snapshots_within_its_segment(tmp_path):
 
 
 def test_a_saved_piece_that_is_put_together_again_counts_as_eight_mib(tmp_path):
-    """168 MiB to read and 19 pieces of 8 MiB are 320 MiB, which one core reads in four tasks of 80; three more pieces are resumed."""
-    sized(tmp_path / "orders-0", *[8] * 23)
-    sized(tmp_path / "orders-1", 160)
+    """200 MiB to read and 19 pieces of 8 MiB are four tasks of 88 MiB for one core; seven more pieces are resumed.
+
+    Without pieces a task would have 50 MiB, with all of them 102; a range has 32.
+    """
+    sized(tmp_path / "orders-0", 192)
+    sized(tmp_path / "orders-1", *[8] * 27)
     jobs, _ = plan(tmp_path)
-    pieces_ = [SavedPiece(number, 0, 8 * MIB, number * 1000, (number + 1) * 1000) for number in range(22)]
-    rows = SavedRows("state", "digest")
-    jobs[0] = replace(
-        jobs[0], saved=SavedPartition("state", Settings("1", "headers"), [], StateUse(), rows, pieces_, resumed=3)
-    )
+    held = [SavedPiece(number, 0, 8 * MIB, number * 1000, (number + 1) * 1000) for number in range(26)]
+    rows, settings = SavedRows("state", "digest"), Settings("1", "headers")
+    jobs[1] = replace(jobs[1], saved=SavedPartition("state", settings, [], StateUse(), rows, held, resumed=7))
     planned = share(jobs, 1)
-    assert planned.bytes == 168 * MIB
-    assert pieces(planned) == [
-        [(0, number, number + 3, 0, 8) for number in range(10)],
-        [(0, number, number + 3, 0, 8) for number in range(10, 20)],
-        [(1, 0, 0, 0, 96)],
-        [(1, 3, 0, 96, 160)],
+    assert planned.bytes == 200 * MIB
+    assert pieces(planned)[:1] == [[(0, 0, 0, 0, 96)]]
+    assert [each[:3] for work in pieces(planned) for each in work if each[0] == 1] == [
+        (1, number, number + 7) for number in range(20)
     ]
