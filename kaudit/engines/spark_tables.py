@@ -241,16 +241,16 @@ class TableTarget(Struct, frozen=True):
         files.delete(manifest)
         with named_job(spark, "kaudit: make the tables"):
             sizes = _sizes(pieces) | {name: (count := own.count(), count * _ROW_BYTES) for name, own in rows.items()}
+        counts: dict[str, int] = {}
         for name, schema in tables.items():
             with named_job(spark, f"kaudit: write the table {name}"):
-                count, size = sizes.get(name, (0, 0))
+                counts[name], size = sizes.get(name, (0, 0))
                 shared = -(-size // _FILE_BYTES)
                 if name in rows:
                     written = _in_files(rows[name], shared, "topic", *SORTED_BY).select(*schema.names)
                 else:
                     written = _unpacked(pieces.where(pieces["table"] == name), shared, schema)
-                self._write_table(spark, written, name, count)
-        counts = {name: sizes.get(name, (0, 0))[0] for name in tables}
+                self._write_table(spark, written, name, counts[name])
         text = json.dumps({**self.manifest, "run_id": self.run_id, "rows": counts}, sort_keys=True, indent=2)
         files.write(manifest, f"{text}\n".encode())
 

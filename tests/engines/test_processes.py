@@ -100,16 +100,18 @@ def who(task: Any, /, options: object, open_source: object) -> tuple[int, int]:
         ([500], 4, "/logs", False),  # one task is not shared out
         ([90, 90, 90], 8, "/logs", True),
         ([90, 90, 90], 8, "s3://bucket/logs", False),  # its client has threads
+        ([90, 90, 90], None, "/logs", True),  # the machine has two cores
     ],
 )
 def test_partitions_are_shared_out_where_that_pays(monkeypatch, sizes, jobs, path, others):
     monkeypatch.setattr(partition_tasks, "PROCESSES_PAY_BYTES", 100)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
     work: Any = [SimpleNamespace(bytes=size, number=number) for number, size in enumerate(sizes)]
     progress = Progress()
     done = list(partition_tasks.each_partition(work, who, ScanOptions([path], jobs=jobs), progress))
     assert [number for number, _ in done] == list(range(len(sizes)))
     assert (os.getpid() not in {pid for _, pid in done}) is others
-    assert len({pid for _, pid in done}) <= min(jobs, len(sizes))
+    assert len({pid for _, pid in done}) <= min(jobs or 2, len(sizes))
     assert progress.read == sum(sizes)
 
 

@@ -1,14 +1,11 @@
 """How an audit's ranges and partitions are shared among Spark's tasks: whole plans, derived by hand."""
 
 import pytest
-from msgspec.structs import replace
 
-from kaudit.analysis.saved_state.saved_partition import SavedPartition, SavedPiece, SavedRows, Settings
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.engines import spark_plan
 from kaudit.engines.spark_plan import share
-from kaudit.model.state_use import StateUse
 from tests.crafted_sample import snapshot
 from tests.engines.faulty_logs import healthy
 
@@ -142,23 +139,4 @@ def test_a_range_knows_the_producer_snapshots_within_its_segment(tmp_path):
         (1, (bases[1] + 1,)),
         (2, ()),
         (3, (bases[3] + 5, bases[3] + 1000)),
-    ]
-
-
-def test_a_saved_piece_that_is_put_together_again_counts_as_eight_mib(tmp_path):
-    """200 MiB to read and 19 pieces of 8 MiB are four tasks of 88 MiB for one core; seven more pieces are resumed.
-
-    Without pieces a task would have 50 MiB, with all of them 102; a range has 32.
-    """
-    sized(tmp_path / "orders-0", 192)
-    sized(tmp_path / "orders-1", *[8] * 27)
-    jobs, _ = plan(tmp_path)
-    held = [SavedPiece(number, 0, 8 * MIB, number * 1000, (number + 1) * 1000) for number in range(26)]
-    rows, settings = SavedRows("state", "digest"), Settings("1", "headers")
-    jobs[1] = replace(jobs[1], saved=SavedPartition("state", settings, [], StateUse(), rows, held, resumed=7))
-    planned = share(jobs, 1)
-    assert planned.bytes == 200 * MIB
-    assert pieces(planned)[:1] == [[(0, 0, 0, 0, 96)]]
-    assert [each[:3] for work in pieces(planned) for each in work if each[0] == 1] == [
-        (1, number, number + 7) for number in range(20)
     ]

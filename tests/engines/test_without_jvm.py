@@ -22,10 +22,17 @@ from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.cli.app import run
 from kaudit.engines import local as local_engine
 from kaudit.engines import spark as spark_engine
-from kaudit.engines import spark_bundle, spark_jobs, spark_judging, spark_session, spark_tasks
+from kaudit.engines import (
+    spark_bundle,
+    spark_jobs,
+    spark_judging,
+    spark_partition_tasks,
+    spark_session,
+    spark_tasks,
+)
 from kaudit.engines.spark_jobs import SparkFailedError, retries
 from kaudit.engines.spark_progress import JobProgress
-from kaudit.engines.spark_session import SESSION_SETTINGS
+from kaudit.engines.spark_session import SESSION_SETTINGS, SparkOptions
 from kaudit.engines.spark_tasks import PartitionHeader, replayer
 from kaudit.source.schemes import open_segment
 from tests.diff.replicas import history
@@ -133,6 +140,28 @@ def test_replicas_and_fingerprints_are_compared_as_by_the_local_engine(session, 
         document = json.loads(outputs["spark"][1])
         assert [entry["partition"] for entry in document["partitions"]] == [0, 1, 2]
     assert "kaudit: compare partitions" in session.jobs
+
+
+def work_of(task: Any, /, options: object, open_source: object) -> str:
+    return f"did {task.name}"
+
+
+def test_tasks_of_partitions_come_back_in_their_order_and_one_may_have_nothing_to_read(session, tmp_path):
+    """A replica may have the directory of a partition and no segment in it."""
+    healthy(tmp_path / "orders-0")
+    (directory,) = find_input(ScanOptions([str(tmp_path)])).partitions
+    empty = replace(directory, log_dir=str(tmp_path / "empty"), segments=[])
+    work: Any = [
+        SimpleNamespace(name=name, bytes=size, directories=[directory, empty])
+        for name, size in zip("abcd", (5, 9, 0, 7), strict=True)
+    ]
+    read: list[int] = []
+    progress: Any = SimpleNamespace(advance=read.append)
+    options = ScanOptions([str(tmp_path)])
+    done = spark_partition_tasks.each_partition(work, work_of, options, progress, spark=SparkOptions())
+    assert done == ["did a", "did b", "did c", "did d"]
+    assert read == [21]
+    assert session.jobs == ["kaudit: can the workers read the input?", "kaudit: compare partitions"]
 
 
 def test_a_bundle_has_what_kaudit_needs_and_is_the_same_each_time(tmp_path, monkeypatch):
