@@ -3,7 +3,7 @@
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -80,10 +80,13 @@ def _note(requests: list[str], asked_for: str, own: str) -> None:
         requests.append(asked_for)
 
 
-def until(page: Page, condition: str, argument=None) -> None:
-    """Wait until a function is true; what playwright itself waits with needs `eval`, which the page's policy forbids."""
+def until(page: Page, condition: str | Callable[[], object], argument=None) -> None:
+    """Wait until a function is true, one of the page or one of Python.
+
+    What playwright itself waits with needs `eval`, which the page's policy forbids.
+    """
     end = time.monotonic() + 10
-    while not page.evaluate(condition, argument):
+    while not (condition() if callable(condition) else page.evaluate(condition, argument)):
         assert time.monotonic() < end, condition
         page.wait_for_timeout(50)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.browser.accessibility import violations
-from tests.browser.opening import THEMES, VIEWPORTS, opened
+from tests.browser.opening import THEMES, VIEWPORTS, opened, until
 
 pytestmark = pytest.mark.browser
 
@@ -27,8 +27,7 @@ def _page(tmp_path, body: str, policy: str = ""):
 )
 def test_what_an_offline_page_must_not_do_is_noticed(browser, tmp_path, body, complaint):
     with opened(browser, _page(tmp_path, body)) as watched:
-        watched.page.wait_for_timeout(50)
-        assert [line for line in watched.complaints() if complaint in line]
+        until(watched.page, lambda: [line for line in watched.complaints() if complaint in line])
 
 
 def test_a_script_against_the_policy_is_noticed(browser, tmp_path):

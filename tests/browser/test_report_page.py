@@ -138,7 +138,6 @@ def test_a_transactional_id_leads_to_its_lane_and_an_offset_into_view(open_page,
     page.locator("#hits").get_by_role("option").first.click()
     page.locator(".lane-name.chosen").first.wait_for()
     assert "4 epoch 0" in page.locator(".lane-name.chosen").first.inner_text()
-    page.wait_for_timeout(300)  # the list closes a moment after the field has lost the focus
     search.fill("offset:100")
     page.locator("#hits").get_by_role("option", name="tx-a-1").click()
     until(page, "() => kaudit.window().min < 100 && 100 < kaudit.window().max")
@@ -164,11 +163,9 @@ def test_the_keyboard_reaches_everything(open_page, written_page):
     before = page.evaluate("kaudit.window()")
     page.keyboard.press("+")
     page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(50)
     after = page.evaluate("kaudit.window()")
     assert after["max"] - after["min"] < before["max"] - before["min"] or before["max"] - before["min"] <= 4
     page.keyboard.press("0")
-    page.wait_for_timeout(50)
     assert page.evaluate("kaudit.window()") == before
     page.keyboard.press("?")
     assert page.get_by_role("dialog", name="Keys").is_visible()

@@ -1,15 +1,13 @@
-"""What logs say of findings, what became of what was refused, and where refusals stand on timelines."""
+"""What logs say of findings, whose logs they are, and where refusals stand on timelines."""
 
 from types import MappingProxyType
 
 import pytest
-from msgspec.structs import replace
 
 from kaudit.analysis.log_events import application_logs
 from kaudit.analysis.log_events.application_logs import read_application_logs
 from kaudit.analysis.log_events.clock import ClockOffset
 from kaudit.analysis.log_events.finding_evidence import _CAUSES, EventsOfLogs
-from kaudit.analysis.log_events.refused import refused_batches
 from kaudit.analysis.log_events.timeline_entries import TimelineEvents
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress, UsageError
 from kaudit.checks.registry import CHECKS
@@ -94,81 +92,6 @@ def test_a_transaction_is_found_by_its_id():
     assert explained(finding("KA301", producer_id=9), timeout) == finding("KA301", producer_id=9)
 
 
-def refused(kind=LogEventKind.OUT_OF_ORDER_SEQUENCE, sequence=5, epoch=0, **fields):
-    return of_orders(kind, producer_id=7, producer_epoch=epoch, base_sequence=sequence, **fields)
-
-
-@pytest.mark.parametrize(
-    ("event", "state", "outcome"),
-    [
-        (refused(), (0, 4), "never-landed"),
-        (refused(), (0, 9), "landed"),
-        (refused(), (1, 0), "superseded"),
-        (refused(), (-1, -1), "never-landed"),
-        (refused(), (0, 5), "landed"),
-        (refused(epoch=2), (1, 9), "never-landed"),
-        (refused(epoch=2), (1, 4), "never-landed"),
-        (refused(epoch=None), (0, 9), "landed"),
-        (refused(epoch=None), (0, 4), "never-landed"),
-        (refused(epoch=None), (1, 5), "unknown"),
-        (refused(LogEventKind.FENCED_PRODUCER), (0, 9), "fenced"),
-        (refused(LogEventKind.UNKNOWN_PRODUCER_ID), (0, 4), "never-landed"),
-        (refused(LogEventKind.INVALID_TXN_STATE), (0, 4), "never-landed"),
-        (refused(epoch=None), (1, 0), "unknown"),
-        (refused(sequence=None), (0, 9), "unknown"),
-        (refused(LogEventKind.INVALID_PRODUCER_EPOCH), (1, 0), "fenced"),
-    ],
-)
-def test_outcomes(event, state, outcome):
-    (found,), more = refused_batches([event], {("orders", 0): {7: state}})
-    assert (found.outcome, found.attempts, more) == (outcome, 1, 0)
-
-
-def test_attempts_of_one_refusal_are_one_and_what_never_landed_comes_first():
-    events = [
-        refused(sequence=5, line=3, path="b"),
-        refused(LogEventKind.INVALID_PRODUCER_EPOCH, line=1, path="a"),
-        refused(sequence=9, line=4, path="b"),
-        refused(sequence=None, line=5, path="b"),
-        refused(sequence=2, line=6, path="b"),
-        refused(LogEventKind.UNKNOWN_PRODUCER_ID, sequence=2, line=7, path="b"),
-        refused(epoch=1, line=8, path="b"),
-        refused(line=2, path="b", partition=1),
-        refused(line=2, path="b", topic="payments"),
-    ]
-    found, more = refused_batches(events, {("orders", 0): {7: (0, 6)}, ("orders", 1): {}})
-    assert [
-        tuple(getattr(one, name) for name in one.__struct_fields__ if name not in ("producer_id", "text"))
-        for one in found
-    ] == [
-        ("orders", 0, 0, "out_of_order_sequence", 4, 2, 9, "never-landed", "b", 3),
-        ("orders", 0, 1, "out_of_order_sequence", 1, 5, 5, "never-landed", "b", 8),
-        ("orders", 1, 0, "out_of_order_sequence", 1, 5, 5, "never-landed", "b", 2),
-        ("payments", 0, 0, "out_of_order_sequence", 1, 5, 5, "unknown", "b", 2),
-        ("orders", 0, 0, "unknown_producer_id", 1, 2, 2, "landed", "b", 7),
-        ("orders", 0, 0, "invalid_producer_epoch", 1, 5, 5, "fenced", "a", 1),
-    ]
-    assert more == 0
-
-
-def test_what_is_no_refusal_of_a_producers_batch_by_a_broker_is_left_out():
-    events = [
-        refused(LogEventKind.DUPLICATE_SEQUENCE),
-        refused(topic=None),
-        refused(partition=None),
-        replace(refused(), producer_id=None),
-        replace(refused(), origin="client"),
-    ]
-    assert refused_batches(events, {}) == ([], 0)
-
-
-@pytest.mark.parametrize(("refusals", "listed", "more"), [(1000, 1000, 0), (1001, 1000, 1), (1007, 1000, 7)])
-def test_of_many_refusals_a_thousand_are_listed(refusals, listed, more):
-    events = [replace(refused(), producer_id=number) for number in range(refusals)]
-    found, rest = refused_batches(events, {})
-    assert ([one.producer_id for one in found], rest) == (list(range(listed)), more)
-
-
 def test_a_refusal_stands_before_the_batch_that_followed_it():
     run = {
         "kind": "run",
@@ -187,7 +110,7 @@ def test_a_refusal_stands_before_the_batch_that_followed_it():
         "max_timestamp": NOON + 9,
     }
     events = [
-        refused(offset=25),
+        of_orders(LogEventKind.OUT_OF_ORDER_SEQUENCE, producer_id=7, producer_epoch=0, base_sequence=5, offset=25),
         of_orders(LogEventKind.DUPLICATE_SEQUENCE, producer_id=7, last_sequence=9),
         of_orders(LogEventKind.PRODUCER_EXPIRED, producer_id=7, timestamp_ms=NOON + 5),
         of_orders(LogEventKind.PRODUCER_EXPIRED, producer_id=7, timestamp_ms=None),

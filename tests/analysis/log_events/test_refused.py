@@ -81,6 +81,7 @@ def test_who_was_fenced_was_meant_to_be(kind, expected):
 )
 def test_lines_that_do_not_say_what_was_refused_are_left_out(more):
     assert refused_batches([refused(**more)], {}) == ([], 0)
+    assert refused_batches([refused(kind=KIND.DUPLICATE_SEQUENCE)], {}) == ([], 0)
     others = [refused(kind=kind) for kind in KIND if "SEQUENCE" not in kind.name and "PRODUCER" not in kind.name]
     assert {one.event for one in refused_batches(others, {})[0]} <= {KIND.INVALID_TXN_STATE.value}
 
@@ -89,6 +90,7 @@ def test_the_lines_of_one_producer_epoch_and_reason_are_one_row():
     lines = [
         *(refused(6, line=3), refused(4, line=8), refused(None, line=9), refused(5, line=10)),
         refused(9, epoch=2, line=11, text="other"),
+        refused(2, line=12, kind=KIND.UNKNOWN_PRODUCER_ID),
     ]
     found, more = refused_batches(lines, {("orders", 2): {7: (1, 5)}})
     assert more == 0
@@ -97,6 +99,7 @@ def test_the_lines_of_one_producer_epoch_and_reason_are_one_row():
         # the highest refused, 6, is not there
         RefusedBatches("orders", 2, 7, 1, reason, 4, 4, 6, "never-landed", "server.log", 3, "refused"),
         RefusedBatches("orders", 2, 7, 2, reason, 1, 9, 9, "never-landed", "server.log", 11, "other"),
+        RefusedBatches("orders", 2, 7, 1, "unknown_producer_id", 1, 2, 2, "landed", "server.log", 12, "refused"),
     ]
 
 

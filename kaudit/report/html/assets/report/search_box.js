@@ -26,7 +26,7 @@ export class SearchBox {
       placeholder: "producer, offset, KA102 … ( / )",
       oninput: () => this.later(),
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
-      onblur: () => setTimeout(() => this.close(), 150),
+      onblur: () => this.close(),
     });
     this.element = h("div", { class: "search", role: "search" }, this.input, this.list, this.status);
   }
