@@ -24,8 +24,8 @@ config = {{ {config} }}
 """
 
 
-def config_of(client, config=""):
-    return parse_scenario(SCENARIO.format(client=client, config=config), "test").producers[0].config
+def config_of(client, config="", more=""):
+    return parse_scenario(SCENARIO.format(client=client, config=config) + more, "test").producers[0].config
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,17 @@ def test_idempotence_brings_acks_and_retries_with_it(client):
     config = config_of(client, '"enable.idempotence" = true')
     assert (config.acks, config.retries) == (-1, FOREVER)
     assert config.max_in_flight == (1 if "0.11" in client else 5)
+
+
+@pytest.mark.parametrize(
+    "client", ["java 3.0.1", "java 3.9.1", "librdkafka 1.0.0", "librdkafka 2.14.1", "franz-go 1.0.0", "franz-go 1.21.5"]
+)
+def test_a_transactional_id_brings_idempotence_with_it(client):
+    """Of librdkafka it is off by default: rd_kafka_conf_finalize switches it on, and refuses what contradicts it then."""
+    config = config_of(client, '"transactional.id" = "t"', "transaction = {}")
+    assert (config.idempotent, config.acks, config.retries) == (True, -1, FOREVER)
+    with pytest.raises(ScenarioError, match="expected all in order to use the idempotent producer"):
+        config_of(client, '"transactional.id" = "t", acks = "1"', "transaction = {}")
 
 
 def test_a_default_delivery_timeout_is_raised_to_what_it_has_to_cover():

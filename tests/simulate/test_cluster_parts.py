@@ -32,12 +32,11 @@ DELAY = 1
 LAG_MS = 100
 
 
-def context() -> RunContext:
-    """Every message takes a millisecond, and none is lost."""
+def context(faults: NoFaults | None = None, delay: int = DELAY) -> RunContext:
+    """Every message takes a millisecond, and none is lost, unless said otherwise."""
     clock, trace = Clock(), Trace(10_000)
-    return RunContext(
-        clock, Network(clock, (DELAY, DELAY), Random(1), NoFaults(), trace), AttemptRecorder(clock), trace
-    )
+    network = Network(clock, (delay, delay), Random(1), faults or NoFaults(), trace)
+    return RunContext(clock, network, AttemptRecorder(clock), trace)
 
 
 def run(clock: Clock, until: int) -> None:
@@ -163,8 +162,8 @@ class Brokers:
 class Replicated:
     """A partition led by broker 1 with followers 2 and 3, which wait for data from the start."""
 
-    def __init__(self, *, min_insync: int = 2):
-        self.context = context()
+    def __init__(self, *, min_insync: int = 2, shared: RunContext | None = None):
+        self.context = shared or context()
         self.clock = self.context.clock
         self.brokers = Brokers()
         log = LogConfig(PROFILE, 1 << 30, 86_400_000, 600_000)
@@ -424,20 +423,22 @@ def test_ids_follow_one_another_and_each_block_is_granted_once(kind):
     assert times[0] >= shared.clock.base
 
 
-def test_an_exchange_with_zookeeper_takes_a_round_trip_and_the_controllers_answer_too():
-    shared = context()
+@pytest.mark.parametrize("delay", [DELAY, 3])
+def test_an_exchange_with_zookeeper_takes_a_round_trip_and_the_controllers_answer_too(delay):
+    shared = context(delay=delay)
     zookeeper = ZkProducerIdManager(1, Znode(), GrantedBlocks(shared.clock), shared)
     got: list[tuple[int, int | None]] = []
     zookeeper.generate(lambda granted: got.append((shared.clock.now, granted)))
     run(shared.clock, 100)
     # reads the znode, writes it
-    assert got == [(4 * DELAY, 0)]
+    assert got == [(4 * delay, 0)]
     quorum = RPCProducerIdManager(1, Controller(), GrantedBlocks(shared.clock), shared)
-    for at in (100, 100 + 2 * DELAY - 1, 100 + 2 * DELAY):
+    arrives = 100 + 2 * delay
+    for at in (100, arrives - 1, arrives):
         run(shared.clock, at)
         quorum.generate(lambda granted: got.append((shared.clock.now, granted)))
     # who asks before there is a block asks again (COORDINATOR_LOAD_IN_PROGRESS)
-    assert got[1:] == [(100, None), (101, None), (102, 0)]
+    assert got[1:] == [(100, None), (arrives - 1, None), (arrives, 0)]
 
 
 @pytest.mark.parametrize(("kind", "first"), [(ZkProducerIdManager, 0), (RPCProducerIdManager, 1000)])

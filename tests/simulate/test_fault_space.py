@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from kaudit.simulate.scenario.reading import scenario_of
+from kaudit.simulate.output.truth import Truth
+from kaudit.simulate.scenario.reading import parse_scenario, scenario_of
 from kaudit.simulate.search.candidates import Candidates
 from kaudit.simulate.search.fault_space import WEIGHTS, Activity, FaultSpace, table_of
+from kaudit.simulate.simulation import Simulation
 
 DOCUMENT: dict[str, Any] = {
     "title": "t",
@@ -108,6 +110,38 @@ def test_lists_have_one_or_two_different_values_in_order(drawn):
     lists = [value for table in drawn for value in table.values() if isinstance(value, list)]
     assert {len(each) for each in lists} == {1, 2}
     assert all(each == sorted(set(each)) for each in lists)
+
+
+ACTIVE = """
+starts_at = 2024-01-02T03:04:05.678Z
+duration_ms = 2000
+[[topics]]
+name = "a"
+[[producers]]
+name = "p"
+records = 3
+every_ms = 10
+start_ms = 100
+config = { "linger.ms" = 0, "batch.size" = 100 }
+[[producers]]
+name = "q"
+records = 4
+burst = 4
+start_ms = 500
+config = { "linger.ms" = 5 }
+[[producers]]
+name = "later"
+records = 2
+start_ms = 3000
+config = {}
+"""
+
+
+def test_how_much_producers_send_is_read_off_a_run():
+    """`q` sends four records at once, in one batch, last of all; the run ends before `later` would."""
+    scenario = parse_scenario(ACTIVE, "t")
+    activity = Activity.of(Truth(Simulation(scenario, 1, 0).run()))
+    assert activity == Activity(500 + 300, {"p": 3, "q": 1, "later": 0})
 
 
 def test_a_table_says_what_is_not_the_default():

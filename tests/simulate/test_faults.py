@@ -256,6 +256,50 @@ def test_records_are_deleted_up_to_the_high_watermark_at_most(before, start):
     assert Truth(simulation).summary()["deleted"] == start
 
 
+@pytest.mark.parametrize(("records", "deleted", "ends"), [(6, 6, True), (6, 5, False), (0, 0, False)])
+def test_a_broker_whose_log_is_deleted_to_its_end_forgets_open_transactions(records, deleted, ends):
+    """UnifiedLog.rebuildProducerState reads from the log start on; attempts know one replica. An empty log has none to forget."""
+    faults = fault("delete-records", at_ms=2000, partition='"orders-0"', before_offset=deleted)
+    faults += fault("kill-broker", at_ms=2500, broker=2, restart_after_ms=500)
+    producer = f"records = {records or 6}\nevery_ms = 20\nstart_ms = {0 if records else 4000}"
+    simulation = played(faults, brokers=2, producer=producer)
+    log = simulation.cluster.partitions["orders", 0].logs[2]
+    assert (log.log_start, log.log_end) == (deleted, 6)
+    assert simulation.recorder.ended_because == (
+        "broker 2 starts with orders-0 deleted to its end: it forgets open transactions" if ends else None
+    )
+    alone = fault("delete-records", at_ms=2000, partition='"orders-0"') + fault(
+        "kill-broker", at_ms=2500, broker=1, restart_after_ms=500
+    )
+    assert played(alone).recorder.ended_because is None
+
+
+def test_a_transaction_that_the_run_leaves_open_hangs_only_where_the_coordinator_will_not_end_it():
+    text = """
+duration_ms = 3000
+[cluster]
+version = "3.9.1"
+[[topics]]
+name = "orders"
+[[producers]]
+name = "shop"
+records = 1
+transaction = { records = 1, pause_ms = 86400000 }
+config = { "linger.ms" = 0, "transactional.id" = "t" }
+"""
+    simulation = Simulation(parse_scenario(text, "open"), 1).run()
+    transactions = simulation.cluster.transactions
+    assert list(transactions.under_way()) == [(("orders", 0), 0)]
+    assert list(Truth(simulation).open_transactions()) == [(("orders", 0), 0, 0)]
+    counts = Truth(simulation).summary()
+    assert (counts["open_transactions"], counts["hanging_transactions"]) == (1, 0)
+    known = transactions.coordinator.transaction("t")
+    assert known is not None
+    known.partitions.clear()
+    counts = Truth(simulation).summary()
+    assert (counts["open_transactions"], counts["hanging_transactions"]) == (1, 1)
+
+
 DAY = 86_400_000
 
 

@@ -1,5 +1,6 @@
 """What a run leaves on disk, read back and held against the batches that its brokers stored, by the brokers' rules."""
 
+import base64
 import json
 import struct
 from itertools import accumulate
@@ -140,6 +141,19 @@ def test_what_identifies_a_log_directory(tmp_path, version, meta, directory_id, 
     assert (found.version, found.node_id, found.directory_id is not None) == (meta, 1, directory_id)
     assert (broker / "orders-0" / "partition.metadata").exists() is topic_id
     assert (broker / ".kafka_cleanshutdown").read_text() == shutdown
+
+
+def test_all_partitions_of_a_topic_have_its_id_and_no_other_topic_does(tmp_path):
+    simulation = transactional("", topic="partitions = 2", version="3.9.1")
+    broker = written(simulation, tmp_path / "run")
+    ids = {}
+    for name in ("orders-0", "orders-1", "__transaction_state-0"):
+        version, topic_id = (broker / name / "partition.metadata").read_text().splitlines()
+        assert version == "version: 0"
+        ids[name] = topic_id.removeprefix("topic_id: ")
+        assert len(base64.urlsafe_b64decode(f"{ids[name]}==")) == 16  # a Uuid
+        assert len(ids[name]) == 22
+    assert ids["orders-0"] == ids["orders-1"] != ids["__transaction_state-0"]
 
 
 def checkpoint(path):

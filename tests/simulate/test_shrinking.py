@@ -90,6 +90,28 @@ def test_all_producers_stay_where_all_are_needed():
     assert "faults" not in left
 
 
+def test_what_is_left_out_first_is_a_producer_with_its_faults():
+    """Only all of it does what it was found for: first each producer is left out, then all faults and each half of them."""
+    found = schedule_of(DOCUMENT, "t")
+    assert found is not None
+    _, asked = shrunk(lambda scenario: scenario == found.scenario)
+    till, first, *killing, shop = DOCUMENT["faults"]
+    assert [(document["producers"], document["topics"], document.get("faults")) for document in asked[:5]] == [
+        (DOCUMENT["producers"][1:], DOCUMENT["topics"], [till, *killing]),
+        (DOCUMENT["producers"][:1], DOCUMENT["topics"], [first, *killing, shop]),
+        (DOCUMENT["producers"], DOCUMENT["topics"], None),
+        (DOCUMENT["producers"], DOCUMENT["topics"], [killing[1], shop]),
+        (DOCUMENT["producers"], DOCUMENT["topics"], [till, first, killing[0]]),
+    ]
+
+
+def test_a_fault_of_the_first_producer_does_not_become_the_next_ones():
+    document = {**DOCUMENT, "faults": [{"kind": "lose-request", "request": 2}]}
+    left, _ = shrunk(lambda scenario: [getattr(fault, "request", 0) for fault in scenario.faults] == [2], document)
+    assert [one["name"] for one in left["producers"]] == ["shop"]
+    assert left["faults"] == [{"kind": "lose-request", "request": 2}]
+
+
 def test_faults_that_are_needed_together():
     left, _ = shrunk(lambda scenario: bool(killed(scenario, 1)) and bool(killed(scenario, 2)))
     assert [(fault["kind"], fault["broker"]) for fault in left["faults"]] == [("kill-broker", 1), ("kill-broker", 2)]

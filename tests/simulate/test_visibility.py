@@ -210,6 +210,8 @@ def test_each_further_copy_is_shown_beside_the_first_that_is_there(start, kinds)
     ("first", "again", "kind"),
     [
         (None, None, "retried without idempotence"),
+        ((7, 0), None, "retried without idempotence"),
+        (None, (7, 0), "retried without idempotence"),
         ((7, 0), (8, 0), "under another producer id"),
         ((7, 0), (8, 1), "under another producer id"),
         ((7, 0), (7, 1), "under another epoch"),

@@ -4,7 +4,8 @@ import pytest
 
 from kaudit.analysis.scan.dump_text_batches import dump_text_batches
 from kaudit.formats.dump_text import columns
-from kaudit.model.batch_fields import NO_CONTROL_TYPE
+from kaudit.formats.log.batch_header import HEADER_SIZE
+from kaudit.model.batch_fields import COMMIT_MARKER, NO_CONTROL_TYPE
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind
 from kaudit.source.bytes import LocalFile
@@ -62,11 +63,11 @@ def line(number, *, without=(), gap=0, **changes):
     return " ".join(f"{name}: {value}" for name, value in fields.items() if name not in without) + "\n"
 
 
-def read(path, text):
+def read(path, text, start=0):
     path.write_text("Dumping /data/orders-0/00000000000000000000.log\nStarting offset: 0\n" + text)
     source = LocalFile(path)
     try:
-        parts = list(dump_text_batches(SegmentText(source, TextRange(0, source.size())), 0))
+        parts = list(dump_text_batches(SegmentText(source, TextRange(0, source.size())), start))
     finally:
         source.close()
     rows = [[int(batches[name][index]) for name in FIELDS] for batches, _, _ in parts for index in range(len(batches))]
@@ -149,3 +150,55 @@ def test_messages_of_old_formats_are_one_record_or_a_wrapper_of_unknown_many(
         for number in range(count)
     ]
     assert (damages, gaps) == ([], frozenset({CoverageGap.RECORDS}))
+
+
+def old_record(offset, position, timestamp, sequence, *, transactional="false", more=""):
+    """A record as releases 0.11 to 1.1 print it: they print no batches."""
+    return (
+        f"offset: {offset} position: {position} CreateTime: {timestamp} isvalid: true keysize: -1 valuesize: 1 magic: 2 "
+        f"compresscodec: GZIP producerId: 7 sequence: {sequence} isTransactional: {transactional} headerKeys: []{more}\n"
+    )
+
+
+def test_records_printed_with_one_position_are_one_batch(tmp_path):
+    """Its timestamp is the latest of them; where the next one begins says how long it is, of the last one nothing does."""
+    text = (
+        old_record(0, 0, 5, 4)
+        + old_record(1, 0, 9, 5)
+        + old_record(3, 0, 7, 7)
+        + old_record(4, 90, 8, 8, transactional="true")
+        + old_record(5, 170, 10, -1, transactional="true", more=" endTxnMarker: COMMIT coordinatorEpoch: 6")
+    )
+    rows, damages, gaps = read(tmp_path / "dump.txt", text)
+    assert rows == [
+        [0, 90, 0, 3, -1, 2, 0, 0x01, 9, 9, 7, -1, 4, 3, NO_CONTROL_TYPE, -1],
+        [90, 80, 4, 0, -1, 2, 4, 0x11, 8, 8, 7, -1, 8, 1, NO_CONTROL_TYPE, -1],
+        [170, HEADER_SIZE, 5, 0, -1, 2, 5, 0x31, 10, 10, 7, -1, -1, 1, COMMIT_MARKER, 6],
+    ]
+    assert (damages, gaps) == ([], frozenset({CoverageGap.RECORDS, CoverageGap.BATCHES, CoverageGap.COUNTS}))
+
+
+def test_each_message_of_old_formats_is_a_batch_whatever_its_position(tmp_path):
+    """The messages in a compressed wrapper are printed with the position of the wrapper."""
+    text = "".join(
+        f"offset: {offset} position: 40 CreateTime: {9 - offset} isvalid: true keysize: -1 valuesize: 1 magic: 1 "
+        "compresscodec: GZIP\n"
+        for offset in (3, 4)
+    )
+    rows, _, _ = read(tmp_path / "dump.txt", text)
+    assert rows == [
+        [40, HEADER_SIZE, 3, 0, -1, 1, 3, 0x01, 6, 6, -1, -1, -1, 1, NO_CONTROL_TYPE, -1],
+        [40, HEADER_SIZE, 4, 0, -1, 1, 4, 0x01, 5, 5, -1, -1, -1, 1, NO_CONTROL_TYPE, -1],
+    ]
+
+
+@pytest.mark.parametrize("start", [800, 801, 880, 1760])
+def test_of_what_lies_before_the_byte_where_reading_begins_nothing_is_reported(tmp_path, start):
+    """Every tenth batch is invalid; batches lie at multiples of eighty, and what is read of may begin between two."""
+    text = "".join(line(number, isvalid=str(number % 10 != 0).lower()) for number in range(COUNT))
+    rows, damages, _ = read(tmp_path / "dump.txt", text, start)
+    behind = [number for number in range(COUNT) if 80 * number >= start]
+    assert [row[0] for row in rows] == [80 * number for number in behind if number % 10]
+    assert damages == [
+        (DamageKind.CRC_MISMATCH, 80 * number, 80 * number + 80, 2 * number) for number in behind if number % 10 == 0
+    ]

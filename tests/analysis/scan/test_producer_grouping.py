@@ -159,3 +159,26 @@ def test_rows_are_assembled_whatever_their_number():
         rows = assemble(GAP, count, {"first_missing": column, "last_missing": column + 1, "position": 7, "segment": 3})
         assert rows["last_missing"].tolist() == list(range(1, count + 1))
         assert rows["position"].tolist() == [7] * count
+
+
+@pytest.mark.parametrize("id_bits", [1, 30, 62])
+@pytest.mark.parametrize("bits", [61, 62, 63])
+def test_ids_and_offsets_that_just_fit_into_a_key_and_those_that_do_not(id_bits, bits):
+    """Ids that differ in `id_bits` bits, and offsets in so many more that there are `bits` of both."""
+    high_id, last = 2**id_bits - 1, max(2 ** (bits - id_bits) - 1, 1)
+    events = [(high_id, 0), (0, 1), (high_id, last - 1), (0, last)]
+    runs, markers = np.zeros(2, dtype=RUN), np.zeros(2, dtype=MARKER)
+    runs["producer_id"], runs["first_offset"] = [0, high_id], [1, 0]
+    markers["producer_id"], markers["offset"] = [0, high_id], [last, last - 1]
+    merged = merge(columns_of(runs), columns_of(markers))
+    assert in_turn(merged) == sorted(events)
+    assert merged.ids.tolist() == [0, 0, high_id, high_id]
+    assert merged.is_run.tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize("span_bits", [59, 60, 61, 62, 63])
+def test_ids_whose_places_just_fit_into_a_key_and_those_whose_do_not(span_bits):
+    """Four ids, whose number takes three bits."""
+    high = 2**span_bits - 1
+    order, ids = group(np.array([high, 0, high, 0], dtype=np.int64))
+    assert (order.tolist(), ids.tolist()) == ([1, 3, 0, 2], [0, 0, high, high])

@@ -13,7 +13,7 @@ from kaudit.analysis.scan.options import ScanOptions, UsageError
 from kaudit.analysis.scan.partition_assembler import read_planned
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN
-from kaudit.analysis.scan.shuffle_codec import _to_rows, pack, unpack
+from kaudit.analysis.scan.shuffle_codec import _encode_table, _to_columns, _to_rows, description, pack, unpack
 from kaudit.model.columns import Columns
 from tests.engines.faulty_logs import FAULTS
 from tests.logs import Log, data
@@ -54,6 +54,45 @@ def test_any_values_survive(dtype, count):
     columns = unpack(pack(Columns(dtype, count, {name: rows[name] for name in dtype.names})))
     assert columns.dtype == dtype
     assert columns.tolist() == rows.tolist()
+
+
+def columns_of(**columns):
+    dtype = np.dtype([(name, column.dtype) for name, column in columns.items()])
+    return Columns(dtype, len(next(iter(columns.values()))), columns)
+
+
+def int32(*values):
+    return np.array(values, dtype=np.int32)
+
+
+@pytest.mark.parametrize(
+    ("columns", "size"),
+    [
+        # one row: of each column a tag and the first value
+        ({"a": int32(5)}, 1 + 9),
+        ({"a": int32(5), "b": int32(-(2**31))}, 1 + 2 * 9),
+        # equal values: no differences
+        ({"a": int32(5, 5, 5)}, 1 + 9),
+        # differences of one byte, of two, of three: zigzag, so that 127 and -128 take one
+        ({"a": int32(0, 127, -1)}, 1 + 9 + 2),
+        ({"a": int32(0, 128, 0)}, 1 + 9 + 2 * 2),
+        ({"a": int32(0, -128, -256)}, 1 + 9 + 2),
+        ({"a": int32(0, -129, -256)}, 1 + 9 + 2 * 2),
+        ({"a": int32(0, 2**15, 0)}, 1 + 9 + 2 * 3),
+        # longer than the values themselves: these
+        ({"a": int32(2**31 - 1, -(2**31), 0)}, 1 + 1 + 3 * 4),
+        # the same differences as the first: its number
+        ({"a": int32(0, 1, 3), "b": int32(7, 8, 10), "c": int32(7, 8, 11)}, 1 + (9 + 2) + 10 + (9 + 2)),
+        # those of another width are others
+        ({"a": int32(0, 0, 0), "b": int32(1, 1, 1)}, 1 + 2 * 9),
+    ],
+)
+def test_how_many_bytes_columns_take(columns, size):
+    """By the description of `_encode`; a byte in front of all says whether the order of the log is there."""
+    table = columns_of(**columns)
+    encoded = _encode_table(table)
+    assert len(encoded) == size
+    assert _to_columns(description(table.dtype), len(table), encoded).tolist() == table.tolist()
 
 
 # by the table of pickle's opcodes: PROTO 5, then what no chunk has

@@ -11,7 +11,7 @@ from kaudit.analysis.scan.batch_stream import stream_batches
 from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
 from kaudit.engines.local import scan, timeline
 from tests.crafted_sample import snapshot
-from tests.logs import Log, data, marker
+from tests.logs import Log, data, marker, record, sealed_records
 
 SMALL = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -167,6 +167,21 @@ def test_one_damaged_segment_is_found_where_it_is(tmp_path):
     result = scan(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
     (found,) = result.findings
     assert (found.code, found.segment, found.position, found.offset) == ("KA001", path.name, 0, 17)
+
+
+@pytest.mark.parametrize(
+    ("depth", "found_there", "together"),
+    [(Depth.CRC, [], [29]), (Depth.RECORDS, [("KA005", f"{17:020d}.log", 0, 17)], [])],
+)
+def test_records_are_decoded_where_that_is_asked_for(tmp_path, chunks, depth, found_there, together):
+    """One record counts a header more than it has, under a CRC that holds: each segment is read by itself then."""
+    directory = many_segments(tmp_path / "t-0", 30)
+    whole = record(0, None, b"x")
+    raw = sealed_records(data(7, 0, 17, base_offset=17), [whole[:-1] + b"\x02"])
+    (directory / f"{17:020d}.log").write_bytes(raw)
+    result = scan(ScanOptions([str(tmp_path)], jobs=1, depth=depth), SilentProgress())
+    assert [(one.code, one.segment, one.position, one.offset) for one in result.findings] == found_there
+    assert chunks == together
 
 
 def test_a_segment_that_vanishes_is_named(tmp_path, monkeypatch):
