@@ -58,7 +58,7 @@ class OutputBatches(Struct, frozen=True):
     """Items 0 to `items` in at most `most` batches of neighbours, each as much as the driver takes at once."""
 
     items: int
-    most: int
+    most: int = _MOST_OUTPUT_BATCHES
 
     @property
     def count(self) -> int:
@@ -107,7 +107,7 @@ class SparkTables(Struct, frozen=True):
         own = by_replica(findings)
         keys = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in self.jobs)
         packed = {number: pack(own[key]) for number, key in enumerate(keys) if key in own}
-        output_batches = OutputBatches(len(self.jobs), _MOST_OUTPUT_BATCHES)
+        output_batches = OutputBatches(len(self.jobs))
         write = history_writing(writer, packed, output_batches, newest=self.newest)
         yield from self._in_order(self._kept.mapInArrow(write, PIECES_SCHEMA), output_batches, "histories")
 
@@ -118,7 +118,7 @@ class SparkTables(Struct, frozen=True):
 
     def pieces(self, writer: TableWriter, batches: BatchWriter | None) -> Iterator[Piece]:
         """Yield all tables a piece at a time, each in its order."""
-        output_batches = OutputBatches(len(self.jobs), _MOST_OUTPUT_BATCHES)
+        output_batches = OutputBatches(len(self.jobs))
         yield from writer.of_scan(writer.decide(self.scan_wide))
         tables, names = self._tables(writer, output_batches), self._names(writer, output_batches)
         yield from self._in_order(tables, output_batches, "tables", names)
@@ -141,7 +141,7 @@ class SparkTables(Struct, frozen=True):
         from pyspark import StorageLevel  # noqa: PLC0415 - an extra
 
         target = TableTarget.of(self.session, url, manifest)
-        output_batches = OutputBatches(len(self.jobs), _MOST_OUTPUT_BATCHES)
+        output_batches = OutputBatches(len(self.jobs))
         frame = self._tables(writer, output_batches)
         if (names := self._names(writer, output_batches)) is not None:
             frame = _named(frame.unionByName(names), output_batches)
@@ -174,7 +174,7 @@ class SparkTables(Struct, frozen=True):
 
     def _batches(self, writer: BatchWriter) -> tuple["DataFrame", OutputBatches]:
         tasks = segment_tasks(self.jobs)
-        output_batches = OutputBatches(len(tasks), _MOST_OUTPUT_BATCHES)
+        output_batches = OutputBatches(len(tasks))
         table = pa.table(
             {
                 "output_batch": pa.array((output_batches.of(task.number) for task in tasks), pa.int32()),

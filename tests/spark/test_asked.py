@@ -14,8 +14,9 @@ from kaudit.analysis.scan.options import Depth, UsageError
 from kaudit.spark import frames
 from kaudit.spark.batch_rows import NEEDED
 from kaudit.spark.frames import _asked, _options_of, _read_options
-from kaudit.spark.options import ReadOptions
+from kaudit.spark.options import ReadOptions, read_options
 from kaudit.spark.schemas import spark_schema
+from kaudit.spark.sources import SOURCES
 from tests.recorded_calls import RecordedCalls
 
 
@@ -159,3 +160,10 @@ def test_histories_are_made_of_the_runs_and_of_what_was_judged(session, table):
     assert made.startswith(f"{TOGETHER}.unionByName({TOGETHER}{BY_PARTITION}<function assembled_rows")
     assert ".repartition(1).mapInArrow(<bound method Judge.judged of " in made
     assert made.endswith(f", table='{table}'), {spark_schema(table)!r})")
+
+
+@pytest.mark.parametrize("table", ["batches", "runs", "records"])
+def test_a_data_source_has_the_schema_of_its_table_and_says_what_it_reads(table):
+    (source,) = (source for source in SOURCES if source.name() == f"kaudit.{table}")
+    options = {"path": "/logs", "topics": "orders"}
+    assert source(options).schema() == spark_schema(table, read_options(options).to_text())
