@@ -148,6 +148,14 @@ def test_partitions_are_shared_out_where_that_pays(monkeypatch, sizes, jobs, pat
     assert progress.read == sum(sizes)
 
 
+def test_where_the_cores_cannot_be_counted_all_is_done_here(monkeypatch):
+    monkeypatch.setattr(partition_tasks, "PROCESSES_PAY_BYTES", 0)
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    work: Any = [SimpleNamespace(bytes=50, number=number) for number in range(3)]
+    done = list(partition_tasks.each_partition(work, who, ScanOptions(["/logs"]), SilentProgress()))
+    assert done == [(number, os.getpid()) for number in range(3)]
+
+
 PARENT = """
 import multiprocessing, sys, time
 from tests.engines.test_processes import found
