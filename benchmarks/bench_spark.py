@@ -1,8 +1,9 @@
 """The Spark engine by Spark's own metrics, on generated logs: exchanged bytes, results, cores; beside the local engine.
 
-    python -m benchmarks.bench_spark [exchange results engines cores] [--mib 256] [--cores-mib 4096] [--directory DIR]
+    python -m benchmarks.bench_spark [exchange pieces results engines cores] [--mib 256] [--cores-mib 4096] [--directory DIR]
 
 exchange  shuffle write of an audit's stages, as a share of the log
+pieces    what a partition of --cores-mib / 4 gives the task that puts it together, by how much a reading task takes; without Spark
 results   what each task sends the driver: healthy logs, and 100,000 and 200,000 gaps
 engines   seconds, CPU seconds and memory of a warm audit: the local engine, and Spark on one and two cores and as a cluster
 cores     a warm audit on one and two cores; its seconds say nothing on a busy machine, so it must be asked for there
@@ -19,13 +20,16 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import msgspec
+import pyarrow as pa
 from msgspec import Struct
 
 from benchmarks.partition_logs import SHAPES, gaps, logs
 from benchmarks.process_tree import PeakMemory, cpu_seconds
 from benchmarks.stage_metrics import StageMetrics, Stages
+from kaudit.analysis.scan.shuffle_codec import pack
 
 EXCHANGE_LIMITS = {"large": 0.01, "small": 0.01, "short runs": 0.15, "200,000 ids": 0.15}
 """Shuffle write at most, as a share of the log."""
@@ -116,6 +120,38 @@ def exchange(arguments: argparse.Namespace, directory: Path) -> bool:
     return kept
 
 
+def pieces(arguments: argparse.Namespace, directory: Path) -> bool:
+    """Bytes of the rows of one partition where its producers write in turn, from tasks of a block and of 1 GiB."""
+    for shape in arguments.shape or ("short runs", "200,000 ids"):
+        path = logs(directory, SHAPES[shape], arguments.cores_mib)
+        for task_mib in (128, 1024):
+            total, sent, joined = in_pieces(path, task_mib << 20)
+            print(
+                f"  {shape}, {total >> 20} MiB in tasks of {task_mib} MiB: {sent:,} bytes in {joined} series of ranges, "
+                f"{sent / total:.2%} of the log",
+                flush=True,
+            )
+    return True
+
+
+def in_pieces(path: Path, task_bytes: int) -> tuple[int, int, int]:
+    """Read a log's first partition in tasks of so many bytes; return its bytes, those of the rows, and the number of their series."""
+    from kaudit.analysis.scan.options import ScanOptions  # noqa: PLC0415 - as above
+    from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs  # noqa: PLC0415
+    from kaudit.engines import spark_plan  # noqa: PLC0415
+    from kaudit.engines.spark_tasks import reading  # noqa: PLC0415
+    from kaudit.source.schemes import open_segment  # noqa: PLC0415
+
+    options = ScanOptions([str(path)])
+    jobs = plan_jobs(options, find_input(options), all_needs)[:1]
+    with mock.patch.object(spark_plan, "task_bytes", return_value=task_bytes):
+        plan = spark_plan.share(jobs, 1)
+    read = reading(open_segment, 0, lambda _: None)
+    works = (pa.RecordBatch.from_pylist([{"work": pack(work)}]) for work in plan.works)
+    rows = [len(data.as_py()) for row in read(works) if row["ranges"][0].as_py() for data in row["rows"]]
+    return plan.bytes, sum(rows), len(rows)
+
+
 def results(arguments: argparse.Namespace, directory: Path) -> bool:
     """Result bytes of the tasks over healthy logs, and over gaps, once more than an audit keeps."""
     kept = True
@@ -179,7 +215,7 @@ def verdict(text: str, kept: bool) -> bool:
     return kept
 
 
-CASES = {case.__name__: case for case in (exchange, results, engines, cores)}
+CASES = {case.__name__: case for case in (exchange, pieces, results, engines, cores)}
 
 
 def main() -> int:

@@ -103,6 +103,33 @@ def test_options_that_contradict_each_other(options, says):
     assert kaudit.scan("samples/clean", depth="headers").digests is None
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_spark_audits_on_the_session_that_is_given_or_on_one_of_its_own(monkeypatch, given):
+    from contextlib import contextmanager
+
+    from kaudit.engines import spark_session
+    from kaudit.spark import frames
+
+    asked: list[object] = []
+
+    @contextmanager
+    def session(options, jobs):
+        asked.append((options, jobs))
+        yield "own"
+
+    def scan_with(spark, options):
+        asked.append((spark, options))
+        return results.scan_result()
+
+    monkeypatch.setattr(spark_session, "session", session)
+    monkeypatch.setattr(frames, "scan_with", scan_with)
+    audited = kaudit.scan("a", engine="spark", jobs=3, spark="theirs" if given else None)
+    options = ScanOptions(paths=["a"], jobs=3)
+    own = [] if given else [(spark_session.SparkOptions(), 3)]
+    assert asked == [*own, ("theirs" if given else "own", options)]
+    assert audited.findings == results.scan_result().findings
+
+
 def test_a_state_is_kept_between_audits(damaged, tmp_path):
     whole = kaudit.scan(damaged)
     first, second = (kaudit.scan(damaged, state=tmp_path / "state") for _ in range(2))

@@ -209,7 +209,7 @@ def list_producers(ids: SharedIds, audit: Audit, scan: ScanResult) -> tuple[Prod
     bounded = query.limit is None and not asked_for
     first = ids.first(figures.steps, min(wanted, PRODUCERS) if bounded else wanted)
     listed = len(first.ids)
-    if bounded and listed:
+    if bounded:
         listed = max(int(np.searchsorted(np.cumsum(first.replicas), PRODUCER_REPLICAS, side="right")), 1)
     last = _NOTHING
     if wanted == figures.chosen:

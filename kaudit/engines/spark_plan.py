@@ -3,6 +3,7 @@
 import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,7 +34,8 @@ def share(jobs: Sequence[Job], cores: int) -> SparkPlan:
     """Share the jobs among tasks for so many `cores`: small partitions together, large ones in pieces."""
     total = sum(job.bytes for job in jobs)
     saved = sum(len(job.saved.pieces) - job.saved.resumed for job in jobs if job.saved is not None)
-    size = task_bytes(total + saved * _SAVED_BYTES, block_bytes(jobs), cores)
+    largest = max((job.bytes for job in jobs), default=0)
+    size = task_bytes(total + saved * _SAVED_BYTES, block_bytes(jobs), cores, largest)
     groups = replicas_of([job.directory for job in jobs])
     wanted = max(cores * TASKS_PER_CORE, total // _REPLAYED_BYTES, len(groups) // _REPLAYED_PARTITIONS)
     shuffle_partitions = max(min(len(groups), wanted), 1)
@@ -63,7 +65,7 @@ def _works(jobs: Sequence[Job], where: Sequence[int], size: int) -> Iterator[Rea
         ranges = job.ranges()
         snapshots = [file.offset for file in list_snapshots(job.directory)]
         work.headers.append((job_index, where[job_index], PartitionHeader(job, len(ranges))))
-        for number, spec in enumerate(ranges):
+        for number, (spec, following) in enumerate(zip_longest(ranges, ranges[1:])):
             last = work.byte_ranges[-1] if work.byte_ranges else None
             beside = last is not None and last.job_index == job_index and last.spec.file == spec.file
             if last is not None and beside and last.spec.saved is None and spec.saved is None:
@@ -73,7 +75,8 @@ def _works(jobs: Sequence[Job], where: Sequence[int], size: int) -> Iterator[Rea
                 task = ByteRangeTask(job_index, where[job_index], number, spec, job.chunk_bytes, inside)
                 work.byte_ranges.append(task)
             filled += _SAVED_BYTES if spec.saved is not None else spec.bytes_to_read
-            if filled >= size:
+            segment_ends = following is None or following.file != spec.file
+            if filled >= (size * 3 // 4 if segment_ends else size):
                 yield work
                 work, filled = ReadTask([], []), 0
     if work.byte_ranges or work.headers:

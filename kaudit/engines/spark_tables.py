@@ -58,7 +58,7 @@ class OutputBatches(Struct, frozen=True):
     """Items 0 to `items` in at most `most` batches of neighbours, each as much as the driver takes at once."""
 
     items: int
-    most: int
+    most: int = _MOST_OUTPUT_BATCHES
 
     @property
     def count(self) -> int:
@@ -107,7 +107,7 @@ class SparkTables(Struct, frozen=True):
         own = by_replica(findings)
         keys = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in self.jobs)
         packed = {number: pack(own[key]) for number, key in enumerate(keys) if key in own}
-        output_batches = OutputBatches(len(self.jobs), _MOST_OUTPUT_BATCHES)
+        output_batches = OutputBatches(len(self.jobs))
         write = history_writing(writer, packed, output_batches, newest=self.newest)
         yield from self._in_order(self._kept.mapInArrow(write, PIECES_SCHEMA), output_batches, "histories")
 
@@ -118,7 +118,7 @@ class SparkTables(Struct, frozen=True):
 
     def pieces(self, writer: TableWriter, batches: BatchWriter | None) -> Iterator[Piece]:
         """Yield all tables a piece at a time, each in its order."""
-        output_batches = OutputBatches(len(self.jobs), _MOST_OUTPUT_BATCHES)
+        output_batches = OutputBatches(len(self.jobs))
         yield from writer.of_scan(writer.decide(self.scan_wide))
         tables, names = self._tables(writer, output_batches), self._names(writer, output_batches)
         yield from self._in_order(tables, output_batches, "tables", names)
@@ -141,7 +141,7 @@ class SparkTables(Struct, frozen=True):
         from pyspark import StorageLevel  # noqa: PLC0415 - an extra
 
         target = TableTarget.of(self.session, url, manifest)
-        output_batches = OutputBatches(len(self.jobs), _MOST_OUTPUT_BATCHES)
+        output_batches = OutputBatches(len(self.jobs))
         frame = self._tables(writer, output_batches)
         if (names := self._names(writer, output_batches)) is not None:
             frame = _named(frame.unionByName(names), output_batches)
@@ -174,7 +174,7 @@ class SparkTables(Struct, frozen=True):
 
     def _batches(self, writer: BatchWriter) -> tuple["DataFrame", OutputBatches]:
         tasks = segment_tasks(self.jobs)
-        output_batches = OutputBatches(len(tasks), _MOST_OUTPUT_BATCHES)
+        output_batches = OutputBatches(len(tasks))
         table = pa.table(
             {
                 "output_batch": pa.array((output_batches.of(task.number) for task in tasks), pa.int32()),
@@ -241,16 +241,16 @@ class TableTarget(Struct, frozen=True):
         files.delete(manifest)
         with named_job(spark, "kaudit: make the tables"):
             sizes = _sizes(pieces) | {name: (count := own.count(), count * _ROW_BYTES) for name, own in rows.items()}
+        counts: dict[str, int] = {}
         for name, schema in tables.items():
             with named_job(spark, f"kaudit: write the table {name}"):
-                count, size = sizes.get(name, (0, 0))
+                counts[name], size = sizes.get(name, (0, 0))
                 shared = -(-size // _FILE_BYTES)
                 if name in rows:
                     written = _in_files(rows[name], shared, "topic", *SORTED_BY).select(*schema.names)
                 else:
                     written = _unpacked(pieces.where(pieces["table"] == name), shared, schema)
-                self._write_table(spark, written, name, count)
-        counts = {name: sizes.get(name, (0, 0))[0] for name in tables}
+                self._write_table(spark, written, name, counts[name])
         text = json.dumps({**self.manifest, "run_id": self.run_id, "rows": counts}, sort_keys=True, indent=2)
         files.write(manifest, f"{text}\n".encode())
 

@@ -13,6 +13,8 @@ USUAL_BLOCK_BYTES = 128 << 20
 """Of HDFS by default, and what Spark's tasks read of other files."""
 _TASKS = 10_000
 """Of a log for which this is too few, tasks read more."""
+_PIECES = 2_000
+"""Of one partition, which one task puts together: the rows of a piece are as good as those of a range (range_joining.py)."""
 _LARGEST_TASK = 1 << 30
 """A task lost with its executor is read again: this much at most. 100 TB make 100,000 tasks, which Spark bears."""
 
@@ -38,9 +40,12 @@ def _block_bytes(file: Uri) -> int:
         return 0  # reading it says why
 
 
-def task_bytes(total: int, block: int, cores: int | None = None) -> int:
-    """Return how much of so many bytes a task takes: a block, less where so many cores would be idle, at most 1 GiB."""
-    most = min(max(block, CHUNK_BYTES), _LARGEST_TASK)
+def task_bytes(total: int, block: int, cores: int | None = None, partition: int = 0) -> int:
+    """Return how much of so many bytes a task takes: a block, less where so many cores would be idle, at most 1 GiB.
+
+    `partition`: bytes of the largest partition; a huge one is read in larger pieces.
+    """
+    most = min(max(block, CHUNK_BYTES, partition // _PIECES), _LARGEST_TASK)
     if cores is not None:
         most = min(max(total // (cores * TASKS_PER_CORE), CHUNK_BYTES), most)
     return min(max(most, total // _TASKS), _LARGEST_TASK)

@@ -15,7 +15,7 @@ class RepeatedBatch(Struct, frozen=True):
 
     first: NonIdempotentBatch
     again: NonIdempotentBatch
-    timestamps: int = 1
+    timestamps: int
 
     @property
     def same_times(self) -> bool:

@@ -114,6 +114,13 @@ def test_no_bar_where_nobody_looks(monkeypatch, quiet):
     assert stderr.getvalue() == "kaudit: orders-0: gone\\x1b[2J\n"
 
 
+def test_a_bar_of_a_capture_is_drawn_by_nobody_else(clock, monkeypatch):
+    on_terminal(monkeypatch)
+    with capture_progress(quiet=False, verbose=False) as capture:
+        assert not capture._progress.live.auto_refresh  # type: ignore[attr-defined]
+        assert capture._progress.live.transient  # type: ignore[attr-defined]
+
+
 def test_a_problem_stands_above_the_bar(clock, monkeypatch):
     terminal = on_terminal(monkeypatch)
     with capture_progress(quiet=False, verbose=False) as capture:

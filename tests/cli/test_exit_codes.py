@@ -1,10 +1,13 @@
 """Exit codes: the table of the contract, the same for every format and both commands."""
 
+import errno
 import json
+import sys
 
 import pytest
 
 from kaudit.analysis.scan.options import NothingToAuditError, UnreadableInputError, UsageError
+from kaudit.cli import app
 from kaudit.model.finding import Status
 from kaudit.report.formats import FORMATS
 from tests import scan_results as results
@@ -77,6 +80,40 @@ def test_an_internal_error_is_one_paragraph_and_its_own_code(engine, kaudit, mon
     assert outcome.err.count("\n") == 1
     monkeypatch.setenv("KAUDIT_DEBUG", "1")
     assert "Traceback" in kaudit("scan", "/data").err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/out\x1b[2J"), 2, r"/out\x1b[2J: No space left on device"),
+        (OSError(errno.EACCES, "Permission denied"), 2, "Permission denied"),
+        (
+            OSError(errno.EIO, "Input/output error", "/out"),
+            70,
+            "internal error: OSError: [Errno 5] Input/output error: '/out'.",
+        ),
+        (UnreadableInputError("/data: Permission denied"), 4, "/data: Permission denied"),
+    ],
+)
+def test_what_no_program_can_do_anything_about_is_no_internal_error(engine, kaudit, monkeypatch, error, code, said):
+    discarded: list[bool] = []
+    monkeypatch.setattr(app, "_discard_stdout", lambda: discarded.append(True))
+    engine.error = error
+    outcome = kaudit("scan", "/data")
+    assert (outcome.code, outcome.out) == (code, "")
+    assert outcome.err.startswith(f"kaudit: {said}")
+    assert outcome.err.count("\n") == 1
+    assert discarded == ([True] if code == 2 else [])
+
+
+def test_nothing_more_is_written_to_a_stdout_that_refuses(monkeypatch, tmp_path):
+    with (tmp_path / "out").open("w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        app._discard_stdout()
+        out.write("more")
+        out.flush()
+        monkeypatch.undo()
+    assert (tmp_path / "out").read_text() == ""
 
 
 @pytest.mark.parametrize(("error", "code"), [(NothingToAuditError, 3), (UnreadableInputError, 4)])

@@ -3,11 +3,12 @@ import pty
 import subprocess
 import sys
 import termios
-from contextlib import redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 
 import pytest
 
+from kaudit.cli import audit
 from kaudit.cli.app import run
 from kaudit.cli.pager import paged
 from tests.cli.conftest import Terminal
@@ -224,3 +225,22 @@ def test_a_pipe_is_never_paged(pager):
         check=True,
     )
     assert "<paged>" not in done.stdout
+
+
+@pytest.mark.parametrize(("options", "wanted"), [
+    ([], [True]),
+    (["--no-pager"], [False]),
+    (["-o", "{}/report.txt"], [False]),
+    (["--output-format", "table", "--output-format", "json:{}/scan.json"], [True, False]),
+])  # fmt: skip
+def test_only_what_goes_to_stdout_is_paged(monkeypatch, tmp_path, capsys, options, wanted):
+    asked: list[bool] = []
+
+    @contextmanager
+    def paged(*, wanted):
+        asked.append(wanted)
+        yield
+
+    monkeypatch.setattr(audit, "paged", paged)
+    assert run(["scan", "samples/duplicates", "--isolated", *(option.format(tmp_path) for option in options)]) == 1
+    assert asked == wanted

@@ -79,6 +79,39 @@ def test_the_rest_of_a_range_begins_where_its_first_batches_end(tmp_path, monkey
     assert (reads[0].spec.start, reads[-1].spec.stop) == (whole.spec.start, whole.spec.stop)
 
 
+class Connection:
+    """Gives bytes of `data` as a socket does, so many at a time, into as many buffers as they fill."""
+
+    def __init__(self, data: bytes, most: int) -> None:
+        self.data, self.most = data, most
+
+    def recvmsg_into(self, buffers: list[memoryview], _: int, flags: int) -> tuple[int, list[object], int, None]:
+        assert flags == socket.MSG_WAITALL
+        assert 0 < len(buffers) <= processes._PARTS_AT_ONCE
+        count = 0
+        for buffer in buffers:
+            part = self.data[: min(len(buffer), self.most - count)]
+            buffer[: len(part)] = part
+            self.data = self.data[len(part) :]
+            count += len(part)
+        return count, [], 0, None
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5, 6, 100])
+def test_parts_are_received_whole_however_few_bytes_come_at_a_time(most, monkeypatch):
+    monkeypatch.setattr(processes, "_PARTS_AT_ONCE", 2)
+    connection: Any = Connection(b"abcdefghij+", most)
+    parts = processes._receive_parts(connection, [3, 0, 1, 4, 2])
+    assert [bytes(part) for part in parts] == [b"abc", b"", b"d", b"efgh", b"ij"]
+    assert connection.data == b"+"
+
+
+def test_a_process_that_ends_in_the_middle_of_a_part_is_gone():
+    connection: Any = Connection(b"abcd", 100)
+    with pytest.raises(EOFError):
+        processes._receive_parts(connection, [3, 2])
+
+
 class Progress(SilentProgress):
     def __init__(self) -> None:
         self.read = 0
@@ -100,16 +133,18 @@ def who(task: Any, /, options: object, open_source: object) -> tuple[int, int]:
         ([500], 4, "/logs", False),  # one task is not shared out
         ([90, 90, 90], 8, "/logs", True),
         ([90, 90, 90], 8, "s3://bucket/logs", False),  # its client has threads
+        ([90, 90, 90], None, "/logs", True),  # the machine has two cores
     ],
 )
 def test_partitions_are_shared_out_where_that_pays(monkeypatch, sizes, jobs, path, others):
     monkeypatch.setattr(partition_tasks, "PROCESSES_PAY_BYTES", 100)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
     work: Any = [SimpleNamespace(bytes=size, number=number) for number, size in enumerate(sizes)]
     progress = Progress()
     done = list(partition_tasks.each_partition(work, who, ScanOptions([path], jobs=jobs), progress))
     assert [number for number, _ in done] == list(range(len(sizes)))
     assert (os.getpid() not in {pid for _, pid in done}) is others
-    assert len({pid for _, pid in done}) <= min(jobs, len(sizes))
+    assert len({pid for _, pid in done}) <= min(jobs or 2, len(sizes))
     assert progress.read == sum(sizes)
 
 

@@ -98,7 +98,10 @@ def pieces(planned):
 
 
 def test_ranges_of_a_segment_side_by_side_are_one_and_a_task_ends_when_it_is_full(tmp_path):
-    """One core: 4 tasks of 320 MiB are 80 MiB each, and a range is 32 MiB, the last up to half more; a task takes ranges until it has 80."""
+    """One core: 4 tasks of 320 MiB are 80 MiB each, and a range is 32 MiB, the last up to half more.
+
+    A task takes ranges until it has 80, or 60 where a segment ends.
+    """
     sized(tmp_path / "orders-0", 8, 40)
     sized(tmp_path / "orders-1", 200)
     sized(tmp_path / "orders-2", 72)
@@ -112,14 +115,14 @@ def test_ranges_of_a_segment_side_by_side_are_one_and_a_task_ends_when_it_is_ful
     assert pieces(planned) == [
         [(0, 0, 0, 0, 8), (0, 1, 1, 0, 40), (1, 0, 0, 0, 32)],  # 80
         [(1, 1, 0, 32, 128)],  # 96
-        [(1, 4, 0, 128, 200), (2, 0, 0, 0, 32)],  # 104
-        [(2, 1, 0, 32, 72)],
+        [(1, 4, 0, 128, 200)],  # 72
+        [(2, 0, 0, 0, 72)],
     ]
     assert [[(index, header.ranges) for index, _, header in work.headers] for work in planned.works] == [
         [(0, 2), (1, 6)],
         [],
-        [(2, 2)],
         [],
+        [(2, 2)],
     ]
     assert {task.chunk_bytes for work in planned.works for task in work.byte_ranges} == {
         job.chunk_bytes for job in jobs

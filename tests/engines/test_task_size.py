@@ -4,6 +4,7 @@ import pytest
 
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
+from kaudit.engines import task_size
 from kaudit.engines.spark_plan import share
 from kaudit.engines.task_size import task_bytes
 from kaudit.spark.options import read_options
@@ -74,3 +75,25 @@ def test_without_blocks_a_task_reads_128_mib(logs, monkeypatch):
 )
 def test_there_are_no_more_than_some_thousand_tasks_and_none_is_huge(total, cores, expected):
     assert task_bytes(total, 128 * MIB, cores) == expected
+
+
+@pytest.mark.parametrize(
+    ("partition", "cores", "expected"),
+    [
+        (250 << 30, 10, 128 * MIB),
+        (1 << 40, 10, (1 << 40) // 2000),
+        (8 << 40, 10, 1 << 30),
+        (1 << 40, 1000, (2 << 40) // 4000),  # cores would be idle
+    ],
+)
+def test_a_partition_comes_in_two_thousand_pieces_or_in_pieces_of_1_gib(partition, cores, expected):
+    """One task puts them together."""
+    assert task_bytes(2 << 40, 128 * MIB, cores, partition) == max(expected, (2 << 40) // 10_000)
+
+
+def test_the_largest_partition_of_an_audit_decides(logs, monkeypatch):
+    options = ScanOptions([str(logs)])
+    jobs = plan_jobs(options, find_input(options), all_needs)
+    monkeypatch.setattr(task_size, "_PIECES", 6)
+    works = share(jobs, 1).works
+    assert [sum(each.spec.stop - each.spec.start for each in work.byte_ranges) // MIB for work in works] == [256] * 6

@@ -12,30 +12,42 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
 from kaudit.analysis.scan import judging
 from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress, UnreadableInputError
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
-from kaudit.analysis.scan.shuffle_codec import pack
+from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.cli.app import run
 from kaudit.engines import local as local_engine
 from kaudit.engines import spark as spark_engine
-from kaudit.engines import spark_bundle, spark_jobs, spark_judging, spark_session, spark_tasks
+from kaudit.engines import (
+    spark_bundle,
+    spark_jobs,
+    spark_judging,
+    spark_partition_tasks,
+    spark_session,
+    spark_tables,
+    spark_tasks,
+)
 from kaudit.engines.spark_jobs import SparkFailedError, retries
 from kaudit.engines.spark_progress import JobProgress
-from kaudit.engines.spark_session import SESSION_SETTINGS
+from kaudit.engines.spark_session import SESSION_SETTINGS, SparkOptions
 from kaudit.engines.spark_tasks import PartitionHeader, replayer
-from kaudit.source.schemes import open_segment
+from kaudit.engines.spark_timelines import first_timelines
+from kaudit.source.schemes import SegmentRemovedError, open_segment
 from tests.diff.replicas import history
 from tests.engines.arrow_session import ArrowSession
 from tests.engines.conftest import Engine
 from tests.engines.faulty_logs import FAULTS, gap, healthy, zombie
 from tests.engines.test_spark_judging import gaps
 from tests.engines.test_tables import fails
+from tests.logs import Log, data
 
 ROOT = Path(__file__).parents[2]
+IDS = ROOT / "samples" / "producer-ids"
 
 
 @pytest.fixture
@@ -135,6 +147,28 @@ def test_replicas_and_fingerprints_are_compared_as_by_the_local_engine(session, 
     assert "kaudit: compare partitions" in session.jobs
 
 
+def work_of(task: Any, /, options: object, open_source: object) -> str:
+    return f"did {task.name}"
+
+
+def test_tasks_of_partitions_come_back_in_their_order_and_one_may_have_nothing_to_read(session, tmp_path):
+    """A replica may have the directory of a partition and no segment in it."""
+    healthy(tmp_path / "orders-0")
+    (directory,) = find_input(ScanOptions([str(tmp_path)])).partitions
+    empty = replace(directory, log_dir=str(tmp_path / "empty"), segments=[])
+    work: Any = [
+        SimpleNamespace(name=name, bytes=size, directories=[directory, empty])
+        for name, size in zip("abcd", (5, 9, 0, 7), strict=True)
+    ]
+    read: list[int] = []
+    progress: Any = SimpleNamespace(advance=read.append)
+    options = ScanOptions([str(tmp_path)])
+    done = spark_partition_tasks.each_partition(work, work_of, options, progress, spark=SparkOptions())
+    assert done == ["did a", "did b", "did c", "did d"]
+    assert read == [21]
+    assert session.jobs == ["kaudit: can the workers read the input?", "kaudit: compare partitions"]
+
+
 def test_a_bundle_has_what_kaudit_needs_and_is_the_same_each_time(tmp_path, monkeypatch):
     needed = {distribution.metadata["Name"].lower() for distribution in spark_bundle._distributions()}
     assert {"msgspec", "numpy", "pyarrow", "crc32c", "typer"} <= needed
@@ -145,6 +179,7 @@ def test_a_bundle_has_what_kaudit_needs_and_is_the_same_each_time(tmp_path, monk
         held = spark_bundle.write_bundle(tmp_path / name)
         assert held == [f"{distribution.name} {distribution.version}" for distribution in some]
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert (tmp_path / "one").read_bytes()[4:8] == bytes(4)  # gzip's time of making: none
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
     with tarfile.open(tmp_path / "one") as archive:
         modes = {member.name: member.mode for member in archive.getmembers()}
@@ -226,6 +261,115 @@ def test_tables_are_the_same_files(session, logs, tmp_path, command, sample):
     assert len(ours) >= 6
     assert theirs == ours
     assert not set(session.properties.values()) - {None}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tables"),
+    [
+        (["scan", "logs"], {"findings", "partitions", "segments", "timelines", "producers"}),
+        (["scan", "logs", "--batches", "--digests"], {"batches", "digests"}),
+        (["scan", str(ROOT / "samples" / "coordinator"), "--batches"], {"batches", "producers", "timelines"}),
+        (["producers", str(IDS), "--blocks", str(IDS / "blocks.jsonl")], {"blocks", "producers"}),
+    ],
+)
+def test_executors_get_every_row_of_the_local_tables(session, logs, tmp_path, monkeypatch, capsys, arguments, tables):
+    """Where executors write them themselves: pieces of tables, and the rows of a list of producer ids."""
+    command, path, *more = arguments
+    path = str(logs) if path == "logs" else path
+    options = ["--output-format", "parquet", "--reproducible", "-q", *more]
+    written: dict[str, list[str]] = {}
+    asked: list[object] = []
+    kept: list[bool] = []
+
+    def write(spark, pieces, schemas, rows):
+        kept.extend(hasattr(frame, "unpersist") for frame in (pieces, *rows.values()))
+        for row in pieces.toArrow().to_pylist():
+            found = pa.ipc.open_stream(row["data"]).read_all()
+            assert (found.num_rows, row["topic"] in {None, *found.to_pydict().get("topic", [row["topic"]])}) == (
+                row["rows"],
+                True,
+            )
+            written.setdefault(row["table"], []).extend(map(str, found.to_pylist()))
+        for name, frame in rows.items():
+            written[name] = [str(row) for row in frame.select(*schemas[name].names).toArrow().to_pylist()]
+        asked.append(list(schemas))
+
+    def target(spark, url, manifest):
+        asked.append((url, manifest["exit_code"]))
+        return SimpleNamespace(run_id="nightly", write=write)
+
+    monkeypatch.setattr(spark_tables.TableTarget, "of", target)
+    codes = [
+        run([command, path, "-o", str(tmp_path / "local"), *options]),
+        run([command, path, "-o", "hdfs://nn/audits/run_id=nightly", "--engine", "spark", *options]),
+    ]
+    assert codes[0] == codes[1] <= 1
+    files = {path.parent.name: pq.read_table(path) for path in (tmp_path / "local").glob("*/*.parquet")}
+    assert {name for name, rows in written.items() if rows} >= tables
+    assert {name: sorted(rows) for name, rows in written.items() if rows} == {
+        name: sorted(map(str, rows.to_pylist())) for name, rows in files.items() if rows.num_rows
+    }
+    assert asked == [("hdfs://nn/audits/run_id=nightly", codes[0]), asked[1]]
+    assert set(asked[1]) == {*files}  # type: ignore[call-overload]
+
+
+def test_a_disk_that_fails_is_tried_again_before_it_counts(tmp_path, monkeypatch):
+    """Elsewhere, perhaps: what is gone for everybody is not."""
+    log = Log()
+    log.append(data(7, 0, 0))
+    log.write(tmp_path / "orders-0")
+    options = ScanOptions([str(tmp_path)])
+    (job,) = plan_jobs(options, find_input(options), all_needs)
+    (spec,) = job.ranges()
+    counted: list[object] = []
+
+    def failing(error: OSError) -> Any:
+        def open_source(_: object) -> Any:
+            raise error
+
+        return open_source
+
+    def outcomes(error: OSError, attempt: int, retries: int) -> Any:
+        monkeypatch.setattr(spark_tasks, "_attempt", lambda: attempt)
+        task = spark_tasks.ByteRangeTask(0, 0, 0, spec, job.chunk_bytes)
+        work = pa.array([pack(spark_tasks.ReadTask([task], []))], pa.binary())
+        read = spark_tasks.reading(failing(error), retries, counted.append)
+        (row,) = read(iter([pa.RecordBatch.from_arrays([work], ["work"])]))
+        (found,) = unpack(row.column("rows")[0].as_py())
+        return found.path, found.reason, found.vanished
+
+    broken = OSError(5, "Input/output error")
+    path = spec.file.path
+    for attempt, retried in ((0, 1), (2, 3)):
+        with pytest.raises(spark_tasks.TransientReadError) as raised:
+            outcomes(broken, attempt, retried)
+        assert (raised.value.errno, raised.value.strerror, raised.value.filename) == (5, "Input/output error", path)
+    assert counted == []
+    for attempt, retried in ((0, 0), (1, 1), (3, 3)):
+        assert outcomes(broken, attempt, retried) == (path, "Input/output error", False)
+    assert len(counted) == 3
+    gone = FileNotFoundError(2, "No such file or directory")
+    assert outcomes(gone, 0, 3) == (path, "No such file or directory", True)
+    removed = f"retention removed it: the log begins with segment {7:020d}.log now"
+    assert outcomes(SegmentRemovedError(path, 7), 0, 3)[:2] == (path, removed)
+    assert len(counted) == 5
+
+
+def test_of_the_feature_levels_a_task_gives_back_those_that_decide(monkeypatch):
+    levels = {"metadata.version": 25, "kraft.version": 1, "transaction.version": 2}
+    asked: list[object] = []
+
+    def feature_levels(*given):
+        asked.append(given)
+        return levels
+
+    monkeypatch.setattr(spark_engine, "feature_levels", feature_levels)
+    directories: Any = ["directory"]
+    opened: Any = "opened"
+    assert spark_engine._read_levels(directories, opened) == {"metadata.version": 25, "transaction.version": 2}
+    assert asked == [(directories, opened)]
+    del levels["transaction.version"]
+    assert spark_engine._read_levels(directories, opened) == {"metadata.version": 25}
 
 
 def test_the_lanes_of_a_report_are_the_same(session, logs):
@@ -358,6 +502,126 @@ def test_progress_counts_the_tasks_of_the_reading_stage():
             self.come.set()
 
     seen = Seen()
+    assert JobProgress(cast("Any", Tracker()), "another group", 4, 1000, seen)._finished() == 0
     with JobProgress(cast("Any", Tracker()), "kaudit-1", 4, 1000, seen):
         assert seen.come.wait(60)
     assert (seen.total, seen.steps) == (1000, [750, 250])
+
+
+@pytest.mark.parametrize(("counts", "most", "listed"), [
+    ([2, 0, 3], None, {0: 2, 2: 3}),
+    ([2, 0, 3], 0, {}),
+    ([2, 0, 3], 1, {0: 1}),
+    ([2, 0, 3], 2, {0: 2}),
+    ([2, 0, 3], 3, {0: 2, 2: 1}),
+    ([2, 0, 3], 5, {0: 2, 2: 3}),
+    ([2, 0, 3], 9, {0: 2, 2: 3}),
+    ([], None, {}),
+])  # fmt: skip
+def test_the_first_timelines_of_all_partitions_are_listed(counts, most, listed):
+    assert first_timelines(counts, most) == listed
+
+
+def named_rows(*rows: tuple[int, str, object]) -> list[tuple[int, str, object]]:
+    """What naming() makes of rows (job, table, what they hold): names, or transactional ids of producer ids 1 and 2."""
+    batches = []
+    for number, (job, table, held) in enumerate(rows):
+        data_ = pack(held) if table == spark_tables.NAMES else ids_piece(held)
+        row = {
+            "output_batch": 0,
+            "job_index": job,
+            "number": number,
+            "table": table,
+            "topic": "t",
+            "rows": 2,
+            "data": data_,
+        }
+        batches.append(pa.RecordBatch.from_pylist([row], spark_tables._PIECES))
+    found = []
+    for batch in spark_tables.naming()(iter(batches)):
+        (row,) = batch.to_pylist()
+        held = pa.ipc.open_stream(row["data"]).read_all()
+        assert held.schema == NAMELESS.schema
+        assert held["producer_id"].to_pylist() == [1, 2]
+        found.append((row["job_index"], row["table"], held["transactional_id"].to_pylist()))
+    return found
+
+
+NAMELESS = pa.table({"producer_id": pa.array([1, 2]), "transactional_id": pa.array([None, None], pa.string())})
+
+
+def ids_piece(names: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, NAMELESS.schema) as out:
+        out.write_table(NAMELESS.set_column(1, "transactional_id", pa.array(names, pa.string())))
+    piece: bytes = sink.getvalue().to_pybytes()
+    return piece
+
+
+def test_names_go_into_the_rows_of_their_own_job_alone():
+    assert named_rows(
+        (0, "names", {1: "a"}),
+        (0, "timelines", [None, None]),
+        (0, "findings", [None, None]),
+        (1, "producers", [None, "own"]),
+        (2, "names", {1: "b"}),
+        (2, "names", {2: "c"}),
+        (2, "producers", [None, "own"]),
+        (2, "timelines", ["x", None]),
+    ) == [
+        (0, "timelines", ["a", None]),
+        (0, "findings", [None, None]),
+        (1, "producers", [None, "own"]),
+        (2, "producers", ["b", "c"]),
+        (2, "timelines", ["b", "c"]),
+    ]
+
+
+class SavedState:
+    """A state that has something saved of each partition with an even number."""
+
+    def matched(self, job: Any, open_source: object, *, resumes: bool) -> Any:
+        number = job.directory.partition
+        return SimpleNamespace(saved=None if number % 2 else (number, resumes))
+
+    def planned(self, job: Any) -> Any:
+        return job
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5, 7])
+@pytest.mark.parametrize("resumes", [True, False])
+def test_what_is_saved_is_looked_for_in_tasks_a_few_partitions_each(session, tmp_path, monkeypatch, at_once, resumes):
+    for number in range(5):
+        log = Log()
+        log.append(data(7, 0, 0))
+        log.write(tmp_path / f"orders-{number}")
+    options = ScanOptions([str(tmp_path)])
+    jobs = plan_jobs(options, find_input(options), all_needs)
+    monkeypatch.setattr(spark_engine, "_MATCHED_AT_ONCE", at_once)
+    asked: list[int] = []
+
+    def ask_tasks(spark, what, questions, answer):
+        asked.extend(len(question) for question in questions)
+        return [answer(question) for question in questions]
+
+    monkeypatch.setattr(spark_engine, "ask_tasks", ask_tasks)
+    state: Any = SavedState()
+    found = spark_engine._matched(cast("Any", session), state, jobs, resumes=resumes)
+    assert [(job.directory.partition, job.saved) for job in found] == [
+        (number, None if number % 2 else (number, resumes)) for number in range(5)
+    ]
+    assert asked == {1: [1] * 5, 2: [2, 2, 1], 5: [5], 7: [5]}[at_once]
+
+
+def test_only_a_scan_goes_on_from_what_partitions_came_to(spark, session, logs, tmp_path, monkeypatch):
+    """A timeline needs the rows themselves."""
+    asked: list[bool] = []
+
+    def matched(started, state, jobs, *, resumes):
+        asked.append(resumes)
+        return [*jobs]
+
+    monkeypatch.setattr(spark_engine, "_matched", matched)
+    spark.scan(logs, state=str(tmp_path / "state"))
+    spark.timeline(logs, state=str(tmp_path / "state"))
+    assert asked == [True, False]

@@ -1,12 +1,15 @@
 """Findings of logs whose history is known: it is among those that explain them."""
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
 
 import kaudit
 from kaudit.cli.app import run
+from kaudit.histories import explain
 from kaudit.histories.causes import CAUSES
 from kaudit.histories.explain import EXPLAINED
 from kaudit.histories.trace import trace_of
@@ -216,3 +219,32 @@ def finding_with(epoch_before, last_sequence, epoch, first_sequence):
     offending = {"producer_id": 1, "producer_epoch": epoch, "base_sequence": first_sequence, "leader_epoch": 0}
     evidence = {"previous": previous, "offending": offending}
     return Finding("KA104", "sequence-gap", Severity.ERROR, Confidence.CERTAIN, "", evidence=evidence)
+
+
+def fewest(monkeypatch, faults, needed):
+    """The faults that are left of a schedule whose finding needs some of them."""
+    monkeypatch.setattr(explain, "with_tables", lambda document, faults: {**document, "faults": faults})
+    monkeypatch.setattr(
+        explain, "schedule_of", lambda document, name: SimpleNamespace(document=document, scenario=name)
+    )
+    monkeypatch.setattr(explain, "leaves", lambda schedule, _: {*needed} <= {*schedule.document["faults"]})
+    schedule: Any = SimpleNamespace(document={"faults": faults}, scenario=SimpleNamespace(name="history"))
+    wanted: Any = None
+    return explain._with_fewest_faults(schedule, wanted).document["faults"]
+
+
+@pytest.mark.parametrize("needed", ["", "b", "bd", "abcd"])
+def test_faults_that_a_finding_does_not_need_are_left_out(monkeypatch, needed):
+    assert fewest(monkeypatch, list("abcd"), needed) == list(needed)
+
+
+def test_a_schedule_without_faults_stays_as_it_is(monkeypatch):
+    assert fewest(monkeypatch, [], "") == []
+
+
+def test_a_schedule_that_cannot_be_played_without_a_fault_keeps_it(monkeypatch):
+    schedule: Any = SimpleNamespace(document={"faults": ["a", "b"]}, scenario=SimpleNamespace(name="history"))
+    wanted: Any = None
+    monkeypatch.setattr(explain, "with_tables", lambda document, faults: {**document, "faults": faults})
+    monkeypatch.setattr(explain, "schedule_of", lambda *_: None)
+    assert explain._with_fewest_faults(schedule, wanted) is schedule

@@ -5,8 +5,10 @@ import struct
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 from pyspark.sql.datasource import (
     EqualTo,
+    Filter,
     GreaterThan,
     GreaterThanOrEqual,
     In,
@@ -106,6 +108,24 @@ def test_filters_go_to_the_reader_where_they_are_asked_for(logs, pushdown):
     (source,) = (source for source in SOURCES if source.name() == "kaudit.batches")
     reader = source({"path": str(logs), "pushdown": str(pushdown)}).reader(StructType())
     assert isinstance(reader, PushdownReader) is pushdown
+
+
+def test_a_reader_takes_what_filters_say_of_segments_and_gives_all_of_them_back(logs):
+    (source,) = (source for source in SOURCES if source.name() == "kaudit.batches")
+    reader = source({"path": str(logs), "pushdown": "true"}).reader(StructType())
+    assert isinstance(reader, PushdownReader)
+    filters: list[Filter] = [
+        EqualTo(("topic",), "orders"),
+        GreaterThanOrEqual(("base_offset",), 12),
+        EqualTo(("crc",), 7),
+    ]
+    before = reader.options
+    assert list(reader.pushFilters(filters)) == filters
+    assert (reader.chosen, reader.options) == (chosen_of_filters(Chosen(), filters), before)
+    later: list[Filter] = [GreaterThanOrEqual(("max_timestamp",), NOON)]
+    assert list(reader.pushFilters(later)) == later
+    assert reader.chosen == chosen_of_filters(Chosen(), [*filters, *later])
+    assert reader.options == replace(before, since=NOON_MS)
 
 
 def test_times_choose_segments_by_their_time_indexes(logs):

@@ -58,7 +58,7 @@ def join_ranges(found: Iterable[Sequence[Outcome]], snapshot_offsets: Sequence[i
         if size >= MOST_ROW_BYTES:
             held = [join(held)]
             size = held[0].row_bytes()
-            if size > MOST_ROW_BYTES // 2:
+            if size > MOST_ROW_BYTES * 3 // 4:
                 yield JoinedRanges(ranges, held)
                 held, ranges, size = [], 0, 0
     if held:

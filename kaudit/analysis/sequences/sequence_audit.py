@@ -315,8 +315,8 @@ def _without_batches(state: ProducerAuditState, epoch: int, flags: int) -> Produ
 
 
 def audit_end(state: ProducerAuditState, producer_id: int) -> Sequence[Observation]:
-    """Report what only the end of the log decides: an abort that raised the epoch and was followed by nothing."""
-    if not state.flags & ABORT_BUMPED or state.flags & TV2:
+    """Report what only the end of the log decides, of an ABORT_BUMPED state: nothing followed the abort that raised the epoch."""
+    if state.flags & TV2:
         return ()
     marker = EndTxnMarker(
         offset=state.marker_offset,

@@ -91,7 +91,7 @@ def read_fingerprint(task: FingerprintTask, options: ScanOptions, open_source: O
     digests.add(leaves.rest())
     says_compacted = directory.topic in ALWAYS_COMPACTED or options.says_compacted(directory.topic)
     end = min(reader.end_offset, rows.end_offset)
-    first = directory.segments[0].base_offset if directory.segments else reader.end_offset
+    first = _first_offset(reader)
     start = min(max(start, first), end)
     fingerprint = PartitionFingerprint(
         topic=directory.topic,
@@ -108,6 +108,13 @@ def read_fingerprint(task: FingerprintTask, options: ScanOptions, open_source: O
         damaged=reader.damaged,
     )
     return ReadFingerprint(fingerprint, reader.unreadable, reader.removed)
+
+
+def _first_offset(reader: ReplicaReader) -> int:
+    """Return where the log begins: retention may have removed segments since they were listed."""
+    removed = {entry.path for entry in reader.removed}
+    begins = (segment.base_offset for segment in reader.directory.segments if segment.path not in removed)
+    return next(begins, reader.end_offset)
 
 
 class _Digests:

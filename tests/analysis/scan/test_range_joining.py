@@ -226,6 +226,21 @@ def test_rows_that_stay_many_are_sent_before_they_are_too_many(tmp_path):
     assert size < MOST_ROW_BYTES
 
 
+def test_producers_in_turn_are_joined_as_long_as_a_quarter_of_the_room_is_left(tmp_path):
+    """Each has ten boundary batches by the second third of the log: from there on joined rows do not grow."""
+    log = Log()
+    for number in range(40 * 32):
+        log.append(data(1000 + number % 40, 0, number // 40))
+    directory = log.write(tmp_path / "orders-0")
+    (most,) = joined_of(directory, 5000)
+    size = most.outcomes[0].row_bytes()
+    with patch(f"{MODULE}.MOST_ROW_BYTES", size * 3 // 2):
+        (one,) = joined_of(directory, 5000)
+    assert one.ranges == most.ranges > 10
+    with patch(f"{MODULE}.MOST_ROW_BYTES", size):
+        assert len(joined_of(directory, 5000)) > 1
+
+
 def test_joined_rows_are_sent_in_less(tmp_path):
     log = Log()
     for number in range(6000):

@@ -59,3 +59,17 @@ def test_a_client_that_counts_one_a_batch_and_one_that_skips_one():
         4
     ]
     assert step_mismatches(joints([(2, 1, True), (4, 1, True), (3, 1, True)])) == []
+
+
+def test_a_chain_keeps_to_the_one_pattern_that_all_of_it_follows():
+    """The second move leaves one of both patterns for good, though the third would follow it again."""
+    assert step_mismatches(joints([(2, 1, True), (3, 2, True), (2, 2, True)])) == []
+    assert step_mismatches(joints([(2, 1, True), (2, 2, True), (3, 2, True)])) == []
+
+
+def test_without_a_batch_before_it_nothing_shows_how_far_a_step_went():
+    batch = edge(10, 5, 1)
+    remembered: Any = SimpleNamespace(last=None)
+    for known in (None, remembered):
+        facts = [Observation(ObservationKind.GAP, 7, 0, batch, None, False, known) for _ in range(3)]
+        assert step_mismatches(facts) == []

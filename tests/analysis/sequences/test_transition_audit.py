@@ -87,6 +87,11 @@ HISTORIES = {
         marker(1, 0, coordinator_epoch=5),
     ],
     "without a sequence": [data(1, 0, 0), Batch(1, 0, -1), data(1, 0, 1), data(1, 0, 5), Batch(1, 0, -1)],
+    "a zombie that writes on and on": [
+        in_transaction(0),
+        marker(1, 1, commit=False),
+        *(in_transaction(sequence) for sequence in range(1, 10)),
+    ],
     "begins without a sequence": [Batch(1, 0, -1), Batch(1, 1, -1), data(1, 1, 0)],
 }
 """Each in a log that holds nothing else: whole chunks without transactions, or with nothing but markers."""

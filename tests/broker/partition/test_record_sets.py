@@ -4,6 +4,8 @@ A batch given by its bytes and the same batch given by its fields take different
 """
 
 import gzip
+import struct
+import zlib
 from dataclasses import replace
 
 import crc32c
@@ -229,3 +231,13 @@ def test_a_first_batch_that_cannot_be_read_is_corrupt_whatever_the_request_may_h
     magic_3[16] = 3
     assert sent(client, batch(), bytes(magic_3), api_version=api_version) == CORRUPT
     assert client.ask("describe")["high_watermark"] == 0
+
+
+@pytest.mark.parametrize(("magic", "api_version"), [(0, 0), (0, 2), (1, 2)])
+def test_a_message_of_old_is_one_record_and_takes_one_offset(magic, api_version):
+    """Produce version 2 and below sends messages (RecordVersion V0 and V1), which know neither counts nor producers."""
+    timestamp = struct.pack(">q", BASE_TIMESTAMP) if magic else b""
+    content = bytes((magic, 0)) + timestamp + struct.pack(">ii", -1, 5) + b"value"
+    message = struct.pack(">qiI", 0, 4 + len(content), zlib.crc32(content)) + content
+    client = PartitionClient("3.9.1")
+    assert [client.produce(0, records_hex=message.hex(), api_version=api_version) for _ in range(2)] == [0, 1]

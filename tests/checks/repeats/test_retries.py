@@ -9,15 +9,17 @@ from kaudit.model.repeats import ReorderedBatches, RepeatedBatch
 from tests.checks.facts import CONTEXT, plain, reported, summary
 
 
+def repeated(first, again):
+    return RepeatedBatch(first, again, timestamps=1)
+
+
 class TestRetries:
     """Copies right behind one another, with times alike, are one event."""
 
     def test_a_burst(self):
-        copies = [
-            RepeatedBatch(plain(number, 10 * number), plain(number + 5, 100 + 10 * number)) for number in (1, 3, 2)
-        ]
+        copies = [repeated(plain(number, 10 * number), plain(number + 5, 100 + 10 * number)) for number in (1, 3, 2)]
         in_a_row = [
-            RepeatedBatch(copy.first, plain(20 + number, 200 + 10 * number, 2 + number))
+            repeated(copy.first, plain(20 + number, 200 + 10 * number, 2 + number))
             for number, copy in enumerate(copies)
         ]
         (found,) = reported(retry_duplicate, *in_a_row)
@@ -30,7 +32,7 @@ class TestRetries:
         assert list(found.next) == ["kaudit inspect --records --around 200 /logs/orders-0"]
 
     def test_of_a_long_burst_the_first_hundred_copies_are_listed(self):
-        copies = [RepeatedBatch(plain(0, 0), plain(5 + number, 100 + 10 * number)) for number in range(120)]
+        copies = [repeated(plain(0, 0), plain(5 + number, 100 + 10 * number)) for number in range(120)]
         (found,) = reported(retry_duplicate, *copies)
         assert found.evidence["batches"] == 120
         assert found.evidence["copies"] == [[0, 100 + 10 * number] for number in range(100)]
@@ -44,16 +46,16 @@ class TestRetries:
     )
     def test_what_lies_between_parts_them(self, second, third):
         copies = [
-            RepeatedBatch(plain(0, 0), plain(*second)),
-            RepeatedBatch(plain(1, 10), plain(*third)),
+            repeated(plain(0, 0), plain(*second)),
+            repeated(plain(1, 10), plain(*third)),
         ]
         assert [found.offset for found in reported(retry_duplicate, *copies)] == [second[1], third[1]]
 
     def test_new_timestamps_are_another_event(self):
         copies = [
-            RepeatedBatch(plain(0, 0), plain(2, 40)),
-            RepeatedBatch(plain(1, 10), plain(3, 50, time=1300)),
-            RepeatedBatch(plain(5, 70), plain(6, 80, 1, time=1400)),
+            repeated(plain(0, 0), plain(2, 40)),
+            repeated(plain(1, 10), plain(3, 50, time=1300)),
+            repeated(plain(5, 70), plain(6, 80, 1, time=1400)),
         ]
         same, later, behind = reported(retry_duplicate, *copies)
         assert summary(same) == ("warning", "likely", 40, 41)
@@ -76,8 +78,7 @@ class TestRetries:
 
     def test_several_at_once_are_likely_under_new_timestamps_too(self):
         copies = [
-            RepeatedBatch(plain(number, 10 * number), plain(5 + number, 60 + 10 * number, time=1300))
-            for number in range(2)
+            repeated(plain(number, 10 * number), plain(5 + number, 60 + 10 * number, time=1300)) for number in range(2)
         ]
         (found,) = reported(retry_duplicate, *copies)
         assert summary(found) == ("warning", "likely", 60, 71)
