@@ -169,6 +169,17 @@ def test_a_producer_that_is_fenced_sends_nothing_more():
     assert [number for number, *_ in sent(simulation)] == [0, 1, 2, 3]
 
 
+def test_a_producer_that_is_fenced_within_a_transaction_hands_over_no_more_of_it():
+    """The refusal of its second record arrives four ms after that was sent; the third would follow after twenty."""
+    simulation = played(
+        "records = 40\nevery_ms = 20\ntransaction = { records = 30 }",
+        fault("error-response", request=2, error='"PRODUCER_FENCED"'),
+        config=TRANSACTIONAL,
+    )
+    assert transactions(simulation) == [(0, 29, "unknown")]
+    assert [number for number, *_ in sent(simulation)] == [0, 1]
+
+
 @pytest.mark.parametrize(("resend", "again"), [(0, 5), (2, 3), (99, 0)])
 def test_an_application_that_is_killed_goes_on_so_many_records_before(resend, again):
     """Records 0 to 4 were handed over by 145 ms; the process that follows is a producer of its own."""

@@ -75,3 +75,4 @@ def test_coordinator_records_are_read_back(flexible, partitions):
     assert (read.last_update_timestamp, read.start_timestamp) == (1000, 900)
     found = {(group.topic, number) for group in read.partitions or () for number in group.partitions}
     assert found == set(partitions)
+    assert read.client_transaction_version == (2 if flexible else None)

@@ -157,7 +157,10 @@ def test_odd_strings_and_dates_are_written_as_toml():
     document = {
         "a b": 'x"\\\n\x7f\x00é😀',
         "starts_at": tomllib.loads("a = 2026-01-31T08:00:00Z")["a"],
-        "t": {"k.v": [1, 2.5]},
+        "t": {"k.v": [1, 2.5], "none": [], "inner": {}, "list": [{"a": 1}, {}]},
+        "tables": [{"b": True}, {"c": []}],
+        "mixed": [{"b": 1}, 2],
+        "nothing": [],
     }
     assert tomllib.load(io.BytesIO(scenario_toml(document).encode())) == document
 

@@ -80,11 +80,11 @@ def _compressed(spec: ChunkSpec, read: _Read, cuts: Sequence[int], source: ByteS
     start, rest = spec.start, concatenate(batches)
     for part, following in _below(rest, cuts):
         position = int(following["position"][0])
-        own = [damage for damage in damages if damage.position < position]
+        own, damages = _parted(damages, position)
         rows = rows_of(spec, source, part, own, ChunkRange(spec.segment, start, position, position))
         rows.coverage_gaps = coverage_gaps
         yield rows
-        start, rest, damages = position, following, damages[len(own) :]
+        start, rest = position, following
     rows = rows_of(spec, source, rest, damages, ChunkRange(spec.segment, start, read_to, read.stop))
     rows.still_growing = any(piece.still_growing for piece in read.pieces)
     rows.coverage_gaps = coverage_gaps
@@ -92,13 +92,22 @@ def _compressed(spec: ChunkSpec, read: _Read, cuts: Sequence[int], source: ByteS
     yield rows
 
 
-def _below(batches: Batches, cuts: Sequence[int]) -> Iterator[tuple[Batches, Batches]]:
-    """Yield what of the batches, in offset order, lies below each cut, and what is left; both hold batches."""
+def _below(batches: Batches, cuts: Sequence[int], before: int | None = None) -> Iterator[tuple[Batches, Batches]]:
+    """Yield what of the batches, in offset order, lies below each cut, and what is left, which holds batches.
+
+    So does the part below, with the batch in front of these, whose base offset is `before`, if there is one.
+    """
     for offset in cuts:
         index = int(np.searchsorted(batches["base_offset"], offset))
-        if 0 < index < len(batches):
-            part, batches = batches[:index], batches[index:]
+        if index < len(batches) and (index > 0 or (before is not None and before < offset)):
+            part, batches, before = batches[:index], batches[index:], None
             yield part, batches
+
+
+def _parted(damages: list[LogDamage], position: int) -> tuple[list[LogDamage], list[LogDamage]]:
+    """Return the damages before a position, and those at it or behind."""
+    before = [damage for damage in damages if damage.position < position]
+    return before, [damage for damage in damages if damage.position >= position]
 
 
 def read_serially(specs: Sequence[ChunkSpec], open_source: OpenSource, cuts: Sequence[int] = ()) -> Iterator[ChunkRows]:
@@ -125,40 +134,48 @@ def _read_segment(
     damages: list[LogDamage] = []
     coverage_gaps: frozenset[CoverageGap] = frozenset()
     listed_aborts = NO_ABORTS
-    for piece in stream_batches(
-        source, ByteRange(spec.start, spec.stop, spec.end), expected_offset=_expected(spec), verify=spec.verify
-    ):
-        batches, disorder = order.feed(piece.batches)
-        damages.extend(piece.damages + disorder)
-        rest = batches
-        for part, following in _below(batches, cuts):
+    for piece, settled, found in _in_order(spec, source, order):
+        rest = settled
+        damages.extend(found)
+        if piece is not None:
+            read_to = piece.read_to
+            growing = growing or piece.still_growing
+            coverage_gaps |= piece.coverage_gaps
+            listed_aborts |= piece.listed_aborts
+        for part, following in _below(settled, cuts, int(held[-1]["base_offset"][-1]) if held else None):
             position = int(following["position"][0])
-            own = [damage for damage in damages if damage.position < position]
-            yield rows_of(
+            own, damages = _parted(damages, position)
+            rows = rows_of(
                 spec, source, concatenate([*held, part]), own, ChunkRange(spec.segment, start, position, position)
             )
+            rows.coverage_gaps = coverage_gaps
+            yield rows
             start, held, rest = position, [], following
-            damages = [damage for damage in damages if damage.position >= position]
-        held.append(rest)
-        read_to = piece.read_to
-        growing = growing or piece.still_growing
-        coverage_gaps |= piece.coverage_gaps
-        listed_aborts |= piece.listed_aborts
+        held += [rest] if len(rest) else []
         # a text has no positions of its own: it ends where it began, and its batches are counted
-        if read_to - start >= CHUNK_BYTES or sum(map(len, held)) >= CHUNK_BATCHES:
+        if piece is not None and (read_to - start >= CHUNK_BYTES or sum(map(len, held)) >= CHUNK_BATCHES):
             rows = rows_of(spec, source, concatenate(held), damages, ChunkRange(spec.segment, start, read_to, read_to))
             rows.coverage_gaps = coverage_gaps
             yield rows
             start, held, damages = read_to, [], []
-    # batches held back for the batches after them belong to this segment: settle them before the next one begins
-    batches, disorder = order.finish()
-    held.append(batches)
-    damages.extend(disorder)
     rows = rows_of(spec, source, concatenate(held), damages, ChunkRange(spec.segment, start, read_to, read_to))
     rows.still_growing = growing and last_segment
     rows.listed_aborts = listed_aborts
     rows.coverage_gaps = coverage_gaps
     yield rows
+
+
+def _in_order(
+    spec: ChunkSpec, source: ByteSource, order: OrderFilter
+) -> Iterator[tuple[Piece | None, Batches, list[LogDamage]]]:
+    """Yield each piece of a segment with the batches whose place it settled and all damage; the rest without a piece."""
+    for piece in stream_batches(
+        source, ByteRange(spec.start, spec.stop, spec.end), expected_offset=_expected(spec), verify=spec.verify
+    ):
+        batches, disorder = order.feed(piece.batches)
+        yield piece, batches, piece.damages + disorder
+    # batches held back for the batches after them belong to this segment: settle them before the next one begins
+    yield None, *order.finish()
 
 
 def rows_of(

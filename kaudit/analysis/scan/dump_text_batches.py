@@ -150,11 +150,15 @@ class _Text:
         self._last = None
 
     def _follow(self, position: int, size: int) -> None:
-        """Note bytes the text passes over: the tool prints batch after batch."""
+        """Take note of where a batch lies: the tool prints batch after batch."""
         if position > self._next:
-            detail = f"the text goes from byte {self._next} to byte {position}"
-            self._damages.append(LogDamage(DamageKind.LEFT_OUT, self._next, position, True, detail))
+            self._pass_over(self._next, position)
         self._next = position + size
+
+    def _pass_over(self, start: int, stop: int) -> None:
+        """Take note of bytes that the text leaves out."""
+        detail = f"the text goes from byte {start} to byte {stop}"
+        self._damages.append(LogDamage(DamageKind.LEFT_OUT, start, stop, True, detail))
 
     def _batch(self, row: DumpBatch) -> _Row:
         legacy = row.magic < CURRENT_MAGIC
@@ -205,8 +209,7 @@ class _Text:
         positions, ends = columns["position"], columns["position"] + columns["size"]
         before = np.concatenate(([self._next], ends[:-1]))
         for index in np.flatnonzero(positions > before).tolist():
-            self._next = int(before[index])
-            self._follow(int(positions[index]), 0)
+            self._pass_over(int(before[index]), int(positions[index]))
         self._next = int(ends[-1])
         self._flush()
         self._parts.append(batches_of(columns))

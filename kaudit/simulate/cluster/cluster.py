@@ -95,7 +95,7 @@ class Cluster:
             self._create_transaction_log(config)
 
     def _producer_id_manager(self, number: int, znode: Znode, controller: Controller) -> ProducerIdManager:
-        if self.profile.version.numbers[:2] < _FIRST_WITHOUT_ZOOKEEPER_IDS:
+        if self.profile.version.numbers < _FIRST_WITHOUT_ZOOKEEPER_IDS:
             return ZkProducerIdManager(number, znode, self.granted_blocks, self._context)
         return RPCProducerIdManager(number, controller, self.granted_blocks, self._context)
 

@@ -55,7 +55,7 @@ def write_log_directory(
     _checkpoint(directory / "cleaner-offset-checkpoint", [])
     (directory / "meta.properties").write_text(_meta_properties(broker.number, profile), encoding="ascii")
     if clean:
-        newer = profile.version.numbers[:2] >= _EPOCH_IN_SHUTDOWN_FILE_SINCE
+        newer = profile.version.numbers >= _EPOCH_IN_SHUTDOWN_FILE_SINCE
         text = json.dumps({"version": 0, "brokerEpoch": broker.incarnation + 1}, separators=(",", ":"))
         (directory / ".kafka_cleanshutdown").write_text(text if newer else "", encoding="ascii")
 
@@ -72,7 +72,7 @@ def _write_partition(directory: Path, partition: ReplicatedPartition, log: Repli
     for offset, entries in log.snapshots.items():
         (directory / f"{offset:020d}.snapshot").write_bytes(producer_snapshot(entries))
     (directory / LEADER_EPOCH_CHECKPOINT).write_text(leader_epoch_checkpoint(log.epochs), encoding="ascii")
-    if profile.version.numbers[:2] >= _TOPIC_IDS_SINCE:
+    if profile.version.numbers >= _TOPIC_IDS_SINCE:
         text = partition_metadata(PartitionMetadata(0, topic_id(partition.key[0])))
         (directory / "partition.metadata").write_text(text, encoding="ascii")
 
@@ -93,6 +93,6 @@ def _checkpoint(path: Path, rows: list[tuple[tuple[str, int], int]]) -> None:
 
 def _meta_properties(number: int, profile: Profile) -> str:
     directory_id = None
-    if profile.kraft and profile.version.numbers[:2] >= _LOG_DIRECTORY_IDS_SINCE:
+    if profile.kraft and profile.version.numbers >= _LOG_DIRECTORY_IDS_SINCE:
         directory_id = _uuid(f"directory {number}")
     return meta_properties(MetaProperties(int(profile.kraft), number, _uuid("cluster"), directory_id, ()))

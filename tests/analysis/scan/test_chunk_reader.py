@@ -2,9 +2,14 @@
 
 import pytest
 
+from kaudit.analysis.scan import batch_stream, chunk_reader
 from kaudit.analysis.scan.chunk_plan import ChunkSpec
-from kaudit.analysis.scan.chunk_reader import read_chunk, read_parts
-from kaudit.source.layout import SegmentFile
+from kaudit.analysis.scan.chunk_reader import read_chunk, read_parts, read_serially
+from kaudit.model.coverage_gap import CoverageGap
+from kaudit.source.bytes import LocalFile
+from kaudit.source.layout import SegmentFile, TextRange
+from kaudit.source.text import SegmentText
+from tests.analysis.scan.test_dump_text_batches import line
 from tests.logs import Log, data
 from tests.memory import Memory
 
@@ -101,3 +106,107 @@ def test_a_chunk_in_parts_that_end_where_batches_of_later_offsets_begin(cuts, pa
         for rows in found
     ] == parts
     assert [rows.read_to for rows in found] == [rows.stop for rows in found]
+
+
+def serially(contents, cuts=()):
+    """Read segments one after the other; of each part its segment, the offsets of its batches, its bytes and its damages."""
+    specs = []
+    for number, (base, content) in enumerate(contents.items()):
+        file = SegmentFile(f"/d/t-0/{base:020d}.log", f"{base:020d}.log", base, len(content), 0)
+        specs.append(ChunkSpec(number, file, 0, len(content), len(content), None, True, LATEST, contents=True))
+    found = read_serially(specs, lambda file: Memory(contents[file.base_offset]), cuts)
+    return [
+        (
+            rows.segment,
+            [] if rows.contents is None else rows.contents["offset"].tolist(),
+            (rows.start, rows.read_to, rows.stop),
+            [damage.position for damage in rows.damages],
+        )
+        for rows in found
+    ]
+
+
+def test_a_pair_that_was_exchanged_is_put_in_order_and_its_damage_belongs_to_the_part_where_it_lies():
+    """Batches of two records; in the file 4 lies before 2, and is what does not follow."""
+    batches = log_of(*[2] * 6).batches
+    size = len(batches[0].encode())
+    content = b"".join(batches[number].encode() for number in (0, 2, 1, 3, 4, 5))
+    assert serially({0: content}) == [(0, [0, 2, 4, 6, 8, 10], (0, 6 * size, 6 * size), [size])]
+    assert serially({0: content}, [4, 8]) == [
+        (0, [0, 2], (0, size, size), []),
+        (0, [4, 6], (size, 4 * size, 4 * size), [size]),
+        (0, [8, 10], (4 * size, 6 * size, 6 * size), []),
+    ]
+    assert serially({0: content}, [2]) == [
+        (0, [0], (0, 2 * size, 2 * size), [size]),
+        (0, [2, 4, 6, 8, 10], (2 * size, 6 * size, 6 * size), []),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cut", "parts"),
+    [
+        (0, [[0, 2, 4, 6, 8, 10]]),
+        (1, [[0], [2, 4, 6, 8, 10]]),
+        (6, [[0, 2, 4], [6, 8, 10]]),
+        (7, [[0, 2, 4, 6], [8, 10]]),
+        (8, [[0, 2, 4, 6], [8, 10]]),
+        (9, [[0, 2, 4, 6, 8], [10]]),
+        (10, [[0, 2, 4, 6, 8], [10]]),
+        (11, [[0, 2, 4, 6, 8, 10]]),
+    ],
+)
+def test_a_segment_is_cut_among_the_batches_that_wait_for_its_end_too(cut, parts):
+    """The place of the last two is known when the segment has ended."""
+    assert [offsets for _, offsets, _, _ in serially({0: log_of(*[2] * 6).encode()}, [cut])] == parts
+
+
+def test_a_batch_that_its_segment_cannot_hold_is_damage_of_the_segment():
+    """The last of the first segment has an offset of the next one; cuts go on in the next segment."""
+    batches = log_of(*[2] * 6).batches
+    size = len(batches[0].encode())
+    first = b"".join(batches[number].encode() for number in (0, 1, 4))
+    second = b"".join(batches[number].encode() for number in (3, 4, 5))
+    assert serially({0: first, 6: second}, [2, 8]) == [
+        (0, [0], (0, size, size), []),
+        (0, [2], (size, 3 * size, 3 * size), [2 * size]),
+        (1, [6], (0, size, size), []),
+        (1, [8, 10], (size, 3 * size, 3 * size), []),
+    ]
+
+
+@pytest.mark.parametrize("limit", ["CHUNK_BYTES", "CHUNK_BATCHES"])
+def test_a_segment_read_in_order_is_given_in_parts_of_bounded_size(monkeypatch, limit):
+    """Pieces are of four batches here; the place of the last two is only known when the next have come."""
+    batches = log_of(*[1] * 12).batches
+    size = len(batches[0].encode())
+    content = b"".join(batch.encode() for batch in batches)
+    original = batch_stream.stream_batches
+
+    def in_pieces(source, where, **more):
+        for start in range(0, 12 * size, 4 * size):
+            yield from original(
+                source, batch_stream.ByteRange(start, start + 4 * size, where.end), **more | {"expected_offset": None}
+            )
+
+    monkeypatch.setattr(chunk_reader, "stream_batches", in_pieces)
+    monkeypatch.setattr(chunk_reader, limit, 8 * size if limit == "CHUNK_BYTES" else 6)
+    assert serially({0: content}) == [
+        (0, [0, 1, 2, 3, 4, 5], (0, 8 * size, 8 * size), []),
+        (0, [6, 7, 8, 9, 10, 11], (8 * size, 12 * size, 12 * size), []),
+    ]
+
+
+@pytest.mark.parametrize("cuts", [(), (20,), (77, 79)])
+def test_each_part_of_a_text_says_what_the_text_leaves_out(tmp_path, cuts):
+    """Batches of two records, of which the last cut's lie among those that are held back until the segment ends."""
+    path = tmp_path / "dump.txt"
+    path.write_text("".join(line(number) for number in range(40)))
+    source = LocalFile(path)
+    text = TextRange(0, source.size())
+    file = SegmentFile(str(path), f"{0:020d}.log", 0, text.end, 0, text)
+    spec = ChunkSpec(0, file, 0, text.end, text.end, None, True, LATEST)
+    found = list(read_serially([spec], lambda _: SegmentText(source, text), cuts))
+    ends = {(): [79], (20,): [19, 79], (77, 79): [77, 79]}[cuts]
+    assert [rows.last_offset for rows in found] == ends
+    assert [rows.coverage_gaps for rows in found] == [frozenset({CoverageGap.RECORDS})] * len(ends)

@@ -5,11 +5,15 @@ from itertools import pairwise
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kaudit.analysis.scan import chunk_summary, planning, small_segments
 from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.chunk_plan import ChunkSpec
 from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
+from kaudit.analysis.scan.small_segments import apart, join_small
 from kaudit.engines.local import scan, timeline
+from kaudit.source.layout import FetchedRange, SegmentFile, TextRange
 from tests.crafted_sample import snapshot
 from tests.logs import Log, data, marker, record, sealed_records
 
@@ -231,3 +235,93 @@ def test_what_contradicts_old_snapshots_is_read_together(tmp_path, monkeypatch):
     assert len(read) < 20
     monkeypatch.setattr(small_segments, "SMALL_BYTES", -1)
     assert audited(directory) == together
+
+
+SMALL_BYTES, TOGETHER_BYTES = 64 << 10, 1 << 20
+TEXT, FETCHED = TextRange(0, 10), FetchedRange("localhost:9092", "t", 0, 0, 0, 10)
+
+
+def files(*sizes):
+    """Segments of so many bytes, named after ascending tens; of a pair the second is what replaces some fields."""
+    found = []
+    for number, each in enumerate(sizes):
+        size, more = each if isinstance(each, tuple) else (each, {})
+        name = f"{10 * number:020d}.log"
+        found.append(SegmentFile(f"/d/{name}", name, 10 * number, size, 0, **more))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sizes", "groups"),
+    [
+        ([], []),
+        ([100], [1]),
+        ([100, 100, 100], [3]),
+        ([SMALL_BYTES, SMALL_BYTES, SMALL_BYTES + 1, SMALL_BYTES], [2, 1, 1]),
+        ([SMALL_BYTES] * 17, [16, 1]),  # a mebibyte
+        ([*[SMALL_BYTES] * 15, SMALL_BYTES - 1, 1, 1], [17, 1]),
+        ([100, 0, 100, 100], [1, 1, 2]),  # an empty one
+        ([100, (100, {"text": TEXT}), 100, 100], [1, 1, 2]),
+        ([100, (100, {"fetched": FETCHED}), (100, {"fetched": FETCHED})], [1, 1, 1]),
+    ],
+)
+def test_files_that_are_read_together(sizes, groups):
+    segments = files(*sizes)
+    found = list(small_segments._groups(segments))
+    assert [len(group) for group in found] == groups
+    assert [file for group in found for file in group] == segments
+
+
+def specs(*sizes, **more):
+    found = []
+    for number, file in enumerate(files(*sizes)):
+        fields = {"start": 0, "stop": file.size, "log_start_offset": None, **more}
+        found.append(ChunkSpec(number, file, end=file.size, verify=True, latest_timestamp=5, **fields))
+    return found
+
+
+def joined(plan, most_bytes=TOGETHER_BYTES, snapshots=()):
+    """How many segments each range is of, after joining; what is joined is checked."""
+    found = list(join_small(plan, most_bytes, snapshots))
+    assert [one for spec in found for one in apart(spec)] == plan
+    for spec in found:
+        if spec.joined:
+            size = spec.file.size + sum(file.size for file in spec.joined)
+            assert (spec.start, spec.stop, spec.end) == (0, size, size)
+    return [1 + len(spec.joined) for spec in found]
+
+
+@pytest.mark.parametrize(
+    ("plan", "most_bytes", "snapshots", "groups"),
+    [
+        (specs(100), TOGETHER_BYTES, [], [1]),
+        (specs(100, 100, 100, 100), TOGETHER_BYTES, [], [3, 1]),  # the last one may grow
+        (specs(SMALL_BYTES, SMALL_BYTES, SMALL_BYTES + 1, SMALL_BYTES, 1), TOGETHER_BYTES, [], [2, 1, 1, 1]),
+        (specs(*[SMALL_BYTES] * 18), TOGETHER_BYTES, [], [16, 1, 1]),
+        (specs(*[SMALL_BYTES] * 18), 2 * TOGETHER_BYTES, [], [16, 1, 1]),
+        (specs(*[100] * 6), 300, [], [3, 2, 1]),
+        (specs(*[100] * 6), 299, [], [2, 2, 1, 1]),
+        # a state is compared where a segment begins, or within one
+        (specs(*[100] * 5), TOGETHER_BYTES, [10, 20], [4, 1]),
+        (specs(*[100] * 5), TOGETHER_BYTES, [11], [1, 1, 2, 1]),
+        (specs(*[100] * 5), TOGETHER_BYTES, [19], [1, 1, 2, 1]),
+        (specs(*[100] * 5), TOGETHER_BYTES, [0, 10, 29], [2, 1, 1, 1]),
+        (specs(*[100] * 5), TOGETHER_BYTES, [45], [4, 1]),
+        # retention may have left only a part of what lies below the log start offset
+        (specs(*[100] * 5, log_start_offset=0), TOGETHER_BYTES, [], [4, 1]),
+        (specs(*[100] * 5, log_start_offset=10), TOGETHER_BYTES, [], [1, 3, 1]),
+        (specs(*[100] * 5, log_start_offset=11), TOGETHER_BYTES, [], [1, 1, 2, 1]),
+        (specs(*[100] * 5, contents=True), TOGETHER_BYTES, [], [1] * 5),
+        (specs(100, (100, {"text": TEXT}), 100, 100, 100), TOGETHER_BYTES, [], [1, 1, 2, 1]),
+        (specs(100, (100, {"fetched": FETCHED}), 100, 100, 100), TOGETHER_BYTES, [], [1, 1, 2, 1]),
+        # one in front of the others has been read in part, one among them is not to be read
+        ([replace(specs(100, 100)[0], start=50), *specs(*[100] * 4)[1:]], TOGETHER_BYTES, [], [1, 2, 1]),
+        ([*specs(*[100] * 6)[:2], *specs(*[100] * 6)[3:]], TOGETHER_BYTES, [], [2, 2, 1]),
+    ],
+)
+def test_ranges_of_small_segments_that_follow_one_another_become_one(plan, most_bytes, snapshots, groups):
+    if plan[0].start:
+        found = list(join_small(plan, most_bytes, snapshots))
+        assert [1 + len(spec.joined) for spec in found] == groups
+    else:
+        assert joined(plan, most_bytes, snapshots) == groups

@@ -1,11 +1,13 @@
-"""The bounds of every number in a scenario: what lies on one is taken, what lies beyond is refused by its key."""
+"""Every field of a scenario: what it is where the scenario leaves it out, and the bounds of numbers, which are refused by their key."""
 
 import copy
 import re
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
+from kaudit.simulate.clock import BASE_TIMESTAMP
 from kaudit.simulate.scenario.reading import scenario_of
 from kaudit.simulate.scenario.tables import ScenarioError
 
@@ -127,3 +129,135 @@ def test_a_rate_is_a_share_of_all(name):
         with pytest.raises(ScenarioError) as refused:
             scenario_of(with_value(f"random.{name}", value), "t")
         assert refused.value.key == f"random.{name}"
+
+
+def left_out(value):
+    """The fields of a struct that has those without a default only."""
+    return {name: found for name, found in asdict(value).items() if name not in {"name", "config", "client", "topic"}}
+
+
+def test_what_a_scenario_is_that_leaves_everything_out():
+    scenario = scenario_of({"topics": [{"name": "orders"}], "producers": [{"name": "shop"}]}, "t")
+    fields = asdict(scenario)
+    cluster, (topic,), (producer,) = fields.pop("cluster"), fields.pop("topics"), fields.pop("producers")
+    network = fields.pop("network")
+    assert fields == {
+        "name": "t",
+        "title": "t",
+        "story": "-",
+        "seed": 0,
+        "starts_at": BASE_TIMESTAMP,
+        "duration_ms": 3_600_000,
+        "faults": (),
+        "random_faults": None,
+        "stop_at_end": True,
+    }
+    assert asdict(cluster) == {"version": "4.2.0", "brokers": 1, "detect_ms": 1000, "config": {}}
+    assert asdict(topic) == {"name": "orders", "replication_factor": 1, "partitions": 1, "config": {}}
+    assert asdict(network) == {"delay_ms": (1, 3)}
+    assert left_out(producer) == {
+        "refuse_invalid_config": True,
+        "application": "shop",
+        "records": 10,
+        "first_sequence": 0,
+        "start_ms": 0,
+        "every_ms": 10,
+        "burst": 1,
+        "record_bytes": 24,
+        "transaction": None,
+        "initializations": 1,
+        "sessions": 1,
+    }
+
+
+def test_what_a_producers_configuration_is_that_leaves_everything_out():
+    """What does not depend on the client. Source: ProducerConfig."""
+    config = scenario_of(BASE | {"faults": []}, "t").producers[0].config
+    assert config.batch_size == 16_384
+    assert config.request_timeout_ms == 30_000
+    assert config.max_request_size == 1_048_576
+    assert config.reconnect_backoff_ms == 50
+    assert config.transaction_timeout_ms == 60_000
+    transaction = scenario_of(BASE | {"faults": []}, "t").producers[0].transaction
+    assert transaction is not None
+    assert asdict(transaction) == {"records": 5, "outcomes": ("commit",), "pause_ms": 0}
+
+
+def test_what_random_faults_are_that_leave_everything_out():
+    found = scenario_of(BASE, "t").random_faults
+    assert found is not None
+    assert asdict(found) == {
+        **dict.fromkeys(RATES, 0),
+        **dict.fromkeys(
+            [
+                "kill_brokers", "stop_brokers", "pause_brokers", "kill_producers", "resend", "delete_records",
+                "disconnect_brokers", "slow_disks", "jump_clocks", "move_leaders", "use_producer_ids",
+            ],
+            (0, 0),
+        ),
+        "within_ms": (0, 1000),
+        "down_ms": (500, 3000),
+        "pause_ms": (100, 3000),
+        "disk_delay_ms": (50, 1000),
+        "jump_ms": (-60_000, 60_000),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "fields"),
+    [
+        (
+            {"kind": "lose-request", "request": 3},
+            {"producer": "shop", "api": "Produce", "times": 1, "request": 3, "silent": False, "behind": True},
+        ),
+        (
+            {"kind": "lose-response", "request": 3},
+            {"producer": "shop", "api": "Produce", "times": 1, "request": 3, "silent": False, "behind": True},
+        ),
+        (
+            {"kind": "error-response", "request": 3, "error": "NOT_COORDINATOR"},
+            {
+                "producer": "shop", "api": "Produce", "times": 1, "request": 3, "error": "NOT_COORDINATOR",
+                "partition": None, "after_append": False,
+            },
+        ),
+        (
+            {"kind": "lose-marker"},
+            {"partition": "orders-0", "marker": 1, "times": 1, "response": False, "silent": False},
+        ),
+        (
+            {"kind": "stop-broker", "broker": 1, "at_ms": 7},
+            {"at_ms": 7, "broker": 1, "leader_of": None, "restart_after_ms": None, "without_snapshots": False},
+        ),
+        (
+            {"kind": "start-broker", "leader_of": "orders-0", "at_ms": 7},
+            {"at_ms": 7, "broker": None, "leader_of": "orders-0", "without_snapshots": False},
+        ),
+        (
+            {"kind": "use-producer-ids", "broker": 1, "at_ms": 7},
+            {"at_ms": 7, "broker": 1, "leader_of": None, "count": 1000},
+        ),
+        (
+            {"kind": "slow-disk", "broker": 1, "at_ms": 7, "for_ms": 9},
+            {"at_ms": 7, "broker": 1, "leader_of": None, "for_ms": 9, "delay_ms": 500},
+        ),
+        (
+            {"kind": "jump-broker-clock", "broker": 1, "at_ms": 7, "by_ms": -9},
+            {"at_ms": 7, "broker": 1, "leader_of": None, "by_ms": -9, "for_ms": None},
+        ),
+        (
+            {"kind": "jump-producer-clock", "at_ms": 7, "by_ms": -9},
+            {"at_ms": 7, "by_ms": -9, "producer": "shop", "for_ms": None},
+        ),
+        ({"kind": "move-leader", "at_ms": 7}, {"at_ms": 7, "partition": "orders-0", "broker": None}),
+        (
+            {"kind": "kill-producer", "at_ms": 7},
+            {"at_ms": 7, "producer": "shop", "restart_after_ms": None, "resend": 0},
+        ),
+        ({"kind": "pause-producer", "at_ms": 7, "for_ms": 9}, {"at_ms": 7, "for_ms": 9, "producer": "shop"}),
+        ({"kind": "delete-records", "at_ms": 7}, {"at_ms": 7, "partition": "orders-0", "before_offset": -1}),
+    ],
+)  # fmt: skip
+def test_what_a_fault_is_that_leaves_out_what_it_may(table, fields):
+    (found,) = scenario_of(BASE | {"faults": [table]}, "t").faults
+    assert asdict(found) == fields
