@@ -275,6 +275,29 @@ def test_a_message_that_comes_in_pieces_is_put_together():
             processes._receive_parts(here, [1])
 
 
+def test_a_process_that_is_asked_for_no_more_stops_waiting():
+    """Whoever asks is gone: what has come is read, what has not never comes."""
+    here, there = socket.socketpair()
+    with here, there:
+        inbox = processes._Inbox(here)
+        there.sendall(processes._MESSAGE.pack(3, 4) + b"task" + processes._MESSAGE.pack(5, 0))
+        assert bytes(inbox.task(3)) == b"task"
+        assert bytes(inbox.task(5)) == b""
+        there.close()
+        ended: list[BaseException] = []
+
+        def wait() -> None:
+            try:
+                inbox.task(7)
+            except KeyError as error:
+                ended.append(error)
+
+        waiting = threading.Thread(target=wait, daemon=True)
+        waiting.start()
+        waiting.join(20)
+        assert len(ended) == 1
+
+
 @pytest.mark.parametrize("killed", [1, 2, 3])
 @pytest.mark.parametrize("task_bytes", [1, 4 << 20])
 def test_what_a_killed_process_was_to_read_is_read_by_another(log_directory, monkeypatch, killed, task_bytes):
