@@ -9,6 +9,7 @@ from kaudit.bugs.bug import HEADINGS, Program, parse_release
 from kaudit.bugs.registry import BUGS, discover, find, nearest, of_version
 from kaudit.bugs.tickets import looks_like_ticket
 from kaudit.checks.registry import CHECKS
+from kaudit.model.finding import Confidence
 from tests.bugs.recorded_bugs import RECORDED
 from tests.bugs.simulated_bugs import SIMULATED
 
@@ -60,6 +61,27 @@ def test_an_entry_is_whole(bug):
         assert bug.has_version(first)
         assert versions.last is None or first[:2] <= parse_release(versions.last)[:2]
     assert not any(bug.has_version(parse_release(fixed)) for fixed in bug.fixed_in)
+
+
+def test_how_sure_a_trace_is_of_its_bug():
+    """Certain where nothing else leaves it; possible where a log does not show which client wrote, or what its broker knew."""
+    certain = {"KAFKA-6683", "KAFKA-7467", "KAFKA-15552"}
+    likely = {
+        *(
+            "KAFKA-5431",
+            "KAFKA-5747",
+            "KAFKA-6361",
+            "KAFKA-7190",
+            "KAFKA-7415",
+            "KAFKA-7866",
+            "KAFKA-8351",
+            "KAFKA-9144",
+        ),
+        *("KAFKA-10778", "KAFKA-12671", "KAFKA-13727", "KAFKA-14402", "KAFKA-15591"),
+    }
+    assert {bug.id for bug in BUGS.values() if bug.confidence is Confidence.CERTAIN} == certain
+    assert {bug.id for bug in BUGS.values() if bug.confidence is Confidence.LIKELY} == likely
+    assert {bug.program for bug in BUGS.values() if bug.id in certain | likely} == {Program.BROKER}
 
 
 @pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS)

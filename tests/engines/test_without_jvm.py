@@ -37,6 +37,7 @@ from kaudit.engines.spark_progress import JobProgress
 from kaudit.engines.spark_session import SESSION_SETTINGS, SparkOptions
 from kaudit.engines.spark_tasks import PartitionHeader, replayer
 from kaudit.engines.spark_timelines import first_timelines
+from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.source.schemes import SegmentRemovedError, open_segment
 from tests.diff.replicas import history
 from tests.engines.arrow_session import ArrowSession
@@ -693,3 +694,49 @@ def test_neighbours_share_a_batch_where_there_are_more_than_may_be(items, most, 
     assert made.count == len(set(batches))
     assert [made.of(job) for job in range(max(items, 1))] == batches
     assert (spark_tables.OutputBatches(500).count, spark_tables.OutputBatches(150).count) == (200, 150)
+
+
+def test_pieces_of_a_topic_partition_are_its_findings_and_each_replicas_own():
+    """The findings go with the first replica; of six jobs three at a time."""
+    asked: list[object] = []
+
+    def found(replica: str | None) -> Finding:
+        place = {"topic": "t", "partition": 0, "replica": replica}
+        return Finding("KA104", "", Severity.ERROR, Confidence.CERTAIN, "", **place)  # type: ignore[arg-type]
+
+    findings = [found("b1"), found("b2"), found("b2")]
+    judged = SimpleNamespace(
+        job_index=2,
+        replicas=[SimpleNamespace(directory=SimpleNamespace(topic="t"))],
+        kept=[History(("t", 0, "b1")), History(("t", 0, "b2")), History(("t", 0, "b3"))],
+        findings=lambda across: [*findings, across],
+    )
+
+    def of_replica(history, own, newest):
+        asked.append((history.key, list(own), newest))
+        yield "timelines", ids_piece([history.key[2], None])
+
+    def of_findings(findings):
+        asked.append(findings)
+        return iter([("findings", ids_piece([None, None])), ("findings", ids_piece(["x", None]))])
+
+    writer: Any = SimpleNamespace(decide=lambda found: found[:-1], of_findings=of_findings, of_replica=of_replica)
+    judging_: Any = SimpleNamespace(topic_partitions=lambda rows: iter([judged]))
+    across: Any = "across"
+    newest: Any = "newest"
+    write = spark_tables.table_writing(judging_, across, writer, spark_tables.OutputBatches(6, 2), newest=newest)
+    rows = [row for batch in write(iter([])) for row in batch.to_pylist()]
+    assert [tuple(row.values()) for row in rows] == [
+        (0, 2, -1_000_000, "findings", "t", 2, ids_piece([None, None])),
+        (0, 2, -999_999, "findings", "t", 2, ids_piece(["x", None])),
+        (0, 2, 0, "timelines", "t", 2, ids_piece(["b1", None])),
+        (1, 3, 0, "timelines", "t", 2, ids_piece(["b2", None])),
+        (1, 4, 0, "timelines", "t", 2, ids_piece(["b3", None])),
+    ]
+    assert list(rows[0]) == ["output_batch", "job_index", "number", "table", "topic", "rows", "data"]
+    assert asked == [
+        findings,
+        (("t", 0, "b1"), findings[:1], newest),
+        (("t", 0, "b2"), findings[1:], newest),
+        (("t", 0, "b3"), [], newest),
+    ]

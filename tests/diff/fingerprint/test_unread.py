@@ -1,11 +1,15 @@
 """What a fingerprint says of segments that were listed and are not there when they are read."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from kaudit.analysis.scan.options import NothingToAuditError
 from kaudit.engines import fingerprints
 from kaudit.engines.replicas import layout_of as listed
+from kaudit.model.replicas import Replica
 from kaudit.model.result import NotAudited
 from tests.diff.fingerprint.sites import compared, fingerprint_of
 from tests.logs import Log, data
@@ -63,3 +67,20 @@ def test_what_cannot_be_read_leaves_the_fingerprint_and_what_is_held_against_it_
     assert (made.not_audited, made.incomplete) == (missing, True)
     found = compared(path, made)
     assert (found.not_audited, found.incomplete) == (missing, True)
+
+
+@pytest.mark.parametrize(("segments", "unreadable", "raises"), [
+    ([[], []], [], True),
+    ([], [], True),
+    ([[], ["a segment"]], [], False),
+    ([[]], ["why"], False),  # there may be some where nobody can look
+])  # fmt: skip
+def test_where_there_is_no_segment_there_is_nothing_to_read(monkeypatch, segments, unreadable, raises):
+    layout = SimpleNamespace(partitions=[SimpleNamespace(segments=own) for own in segments], unreadable=unreadable)
+    monkeypatch.setattr(fingerprints, "layout_of", lambda *_: layout)
+    options: Any = None
+    if not raises:
+        assert fingerprints._layout(Replica("here", "/logs"), options) is layout
+        return
+    with pytest.raises(NothingToAuditError, match=r"^nothing to read under /logs: no segment was found$"):
+        fingerprints._layout(Replica("here", "/logs"), options)
