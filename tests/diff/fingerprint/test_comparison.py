@@ -5,9 +5,12 @@ import hashlib
 import pytest
 
 from kaudit.diff.fingerprint.comparison import Block, Bounds, blocks, compare, joined, narrowed, without
+from kaudit.engines.fingerprints import compare_fingerprints
 from kaudit.model.digests import RangeDigests
 from kaudit.model.fingerprint import HeldBatch, ListedBatches, PartitionFingerprint
 from kaudit.model.replicas import OffsetRange, Relation
+from tests.diff.fingerprint.sites import compared, fingerprint_of
+from tests.logs import Log, data
 
 A, B, C = "a" * 64, "b" * 64, "c" * 64
 A_AND_B = hashlib.sha256(bytes.fromhex(A) + bytes.fromhex(B)).hexdigest()
@@ -238,3 +241,23 @@ def test_blocks_side_by_side_that_say_the_same_are_one():
 def test_offsets_that_no_block_says_anything_about(known, unknown):
     found = [Block(first, end, 1, same=True) for first, end in known]
     assert [(gap.first, gap.last) for gap in without(Bounds(10, 20), found)] == unknown
+
+
+def test_what_only_one_site_has_is_listed_by_site(tmp_path):
+    for name, partitions in (
+        ("a", ["orders-0", "orders-1", "payments-0"]),
+        ("b", ["orders-1", "refunds-3", "orders-2"]),
+    ):
+        for partition in partitions:
+            log = Log()
+            log.append(data(7, 0, 0))
+            log.write(tmp_path / name / partition)
+    one, other = (fingerprint_of(tmp_path / name) for name in "ab")
+    only = {"a": [("orders", 0), ("payments", 0)], "b": [("orders", 2), ("refunds", 3)]}
+    found = compare_fingerprints(("a", "b"), (one, other))
+    assert {name: sorted(keys) for name, keys in found.only_on.items()} == only
+    assert [(entry.topic, entry.partition) for entry in found.partitions] == [("orders", 1)]
+    assert list(found.names) == ["a", "b"]
+    assert list(found.inputs) == [str(tmp_path / "a"), str(tmp_path / "b")]
+    with_logs = compared(tmp_path / "a", other)
+    assert {name: sorted(keys) for name, keys in with_logs.only_on.items()} == {"here": only["a"], "there": only["b"]}

@@ -76,7 +76,7 @@ def test_what_cannot_be_read_leaves_the_fingerprint_and_what_is_held_against_it_
     ([[]], ["why"], False),  # there may be some where nobody can look
 ])  # fmt: skip
 def test_where_there_is_no_segment_there_is_nothing_to_read(monkeypatch, segments, unreadable, raises):
-    layout = SimpleNamespace(partitions=[SimpleNamespace(segments=own) for own in segments], unreadable=unreadable)
+    layout: Any = SimpleNamespace(partitions=[SimpleNamespace(segments=own) for own in segments], unreadable=unreadable)
     monkeypatch.setattr(fingerprints, "layout_of", lambda *_: layout)
     options: Any = None
     if not raises:
