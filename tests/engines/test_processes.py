@@ -238,10 +238,12 @@ def test_all_is_read_by_the_processes_and_nothing_here(tmp_path, log_directory, 
     monkeypatch.setattr(processes, "_APART_BYTES", apart)
     monkeypatch.setattr(processes, "_PARTS_AT_ONCE", 3)
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: SimpleNamespace(Process=ThreadedProcess))
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    handlers: list[object] = []
+    monkeypatch.setattr(signal, "signal", lambda *given: handlers.append(given))
     assert contents(read_in_processes(found(log_directory, 700), 2, "fork")) == here
     assert len(readers) == len(here)
     assert threading.current_thread() not in readers
+    assert handlers == [(signal.SIGINT, signal.SIG_IGN)] * 2
 
 
 def test_ranges_share_a_task_until_they_have_enough_bytes(log_directory, monkeypatch):
