@@ -35,6 +35,17 @@ CASES = {
     "into the next segment": (
         (10, 20), [(10, 11), (12, 20), (12, 19)], [10, 12], [(1, "its segment cannot hold these offsets", 7)],
     ),
+    "from before its segment into it": (
+        (10, 20), [(12, 13), (9, 10), (14, 15)], [12, 14], [(1, "its segment cannot hold these offsets", 7)],
+    ),
+    "from within into the next segment": (
+        (10, 20), [(10, 10), (12, 13), (11, 20), (14, 15)], [10, 12, 14],
+        [(2, "its segment cannot hold these offsets", 7)],
+    ),
+    "exchanged at the ends of its segment": (
+        (10, 20), [(12, 19), (10, 11)], [10, 12],
+        [(0, "it stands before the batch of offsets 10..11: the two are exchanged", None)],
+    ),
     "the last into the next segment": (
         (10, 20), [(10, 11), (18, 19), (19, 20)], [10, 18], [(2, "its segment cannot hold these offsets", 7)],
     ),
