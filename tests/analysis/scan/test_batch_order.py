@@ -26,6 +26,9 @@ CASES = {
     "too far": (SEGMENT, [(0, 1), (9, 9), (2, 3), (4, 5)], [0, 2, 4], [(1, "the next batch goes on at offset 2", 7)]),
     "the first too far": (SEGMENT, [(9, 9), (0, 1), (2, 3)], [0, 2], [(0, "the next batch goes on at offset 0", 7)]),
     "overlapping": (SEGMENT, [(0, 1), (4, 7), (2, 4)], [0, 2], [(1, "the next batch goes on at offset 2", 7)]),
+    "overlapping those before": (
+        SEGMENT, [(0, 5), (7, 8), (4, 6), (9, 9)], [0, 7, 9], [(2, "offset 8 had already been written", 7)],
+    ),
     "no room once exchanged": (
         SEGMENT, [(0, 1), (4, 6), (2, 3), (6, 7)], [0, 2, 6], [(1, "the next batch goes on at offset 2", 7)],
     ),
