@@ -1,11 +1,13 @@
 """What is asked of the C library, and which Java Spark is given."""
 
 import ctypes
+import gc
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyspark
 import pytest
 
 from kaudit.analysis.scan.options import UsageError
@@ -39,6 +41,17 @@ def test_other_systems_and_libraries_are_left_alone(asked, monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda _: pytest.fail("there is no glibc"))
     memory.keep_freed_memory()
     assert asked == []
+
+
+@pytest.mark.parametrize(("context", "frozen"), [(None, 0), ("a task", 1)])
+def test_in_a_worker_of_spark_what_is_imported_is_left_out_of_collections(asked, monkeypatch, context, frozen):
+    """And nowhere else: the driver's process is somebody else's."""
+    times: list[bool] = []
+    monkeypatch.setattr(pyspark.TaskContext, "get", lambda: context)
+    monkeypatch.setattr(gc, "freeze", lambda: times.append(True))
+    memory.prepare_worker.__wrapped__()
+    assert len(times) == frozen
+    assert dict(asked) == {M_MMAP_THRESHOLD: 32 << 20, M_TRIM_THRESHOLD: 1 << 30}
 
 
 def program(file, script):

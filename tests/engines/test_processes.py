@@ -148,6 +148,14 @@ def test_partitions_are_shared_out_where_that_pays(monkeypatch, sizes, jobs, pat
     assert progress.read == sum(sizes)
 
 
+def test_where_the_cores_cannot_be_counted_all_is_done_here(monkeypatch):
+    monkeypatch.setattr(partition_tasks, "PROCESSES_PAY_BYTES", 0)
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    work: Any = [SimpleNamespace(bytes=50, number=number) for number in range(3)]
+    done = list(partition_tasks.each_partition(work, who, ScanOptions(["/logs"]), SilentProgress()))
+    assert done == [(number, os.getpid()) for number in range(3)]
+
+
 PARENT = """
 import multiprocessing, sys, time
 from tests.engines.test_processes import found
@@ -265,6 +273,29 @@ def test_a_message_that_comes_in_pieces_is_put_together():
         sender.join()
         with pytest.raises(EOFError):
             processes._receive_parts(here, [1])
+
+
+def test_a_process_that_is_asked_for_no_more_stops_waiting():
+    """Whoever asks is gone: what has come is read, what has not never comes."""
+    here, there = socket.socketpair()
+    with here, there:
+        inbox = processes._Inbox(here)
+        there.sendall(processes._MESSAGE.pack(3, 4) + b"task" + processes._MESSAGE.pack(5, 0))
+        assert bytes(inbox.task(3)) == b"task"
+        assert bytes(inbox.task(5)) == b""
+        there.close()
+        ended: list[BaseException] = []
+
+        def wait() -> None:
+            try:
+                inbox.task(7)
+            except KeyError as error:
+                ended.append(error)
+
+        waiting = threading.Thread(target=wait, daemon=True)
+        waiting.start()
+        waiting.join(20)
+        assert len(ended) == 1
 
 
 @pytest.mark.parametrize("killed", [1, 2, 3])

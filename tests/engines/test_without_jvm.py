@@ -9,7 +9,7 @@ import tarfile
 import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -625,3 +625,71 @@ def test_only_a_scan_goes_on_from_what_partitions_came_to(spark, session, logs, 
     spark.scan(logs, state=str(tmp_path / "state"))
     spark.timeline(logs, state=str(tmp_path / "state"))
     assert asked == [True, False]
+
+
+def test_each_replica_of_the_metadata_topic_is_read_in_a_task(session, monkeypatch):
+    asked: list[object] = []
+
+    def metadata_of(open_source):
+        def read(directories):
+            asked.append((directories, open_source))
+            return [f"blocks of {directories[0]}"]
+
+        return read
+
+    def ask_tasks(spark, what, questions, answer):
+        assert (spark, what) == (session, "kaudit: read __cluster_metadata")
+        return [answer(question) for question in questions]
+
+    monkeypatch.setattr(spark_engine, "metadata_of", metadata_of)
+    monkeypatch.setattr(spark_engine, "ask_tasks", ask_tasks)
+    monkeypatch.setattr(spark_engine, "from_here", lambda: "opened")
+    directories: Any = ["b1", "b2"]
+    found: Any = spark_engine._metadata(cast("Any", session), directories)
+    assert found == ["blocks of b1", "blocks of b2"]
+    assert asked == [(["b1"], "opened"), (["b2"], "opened")]
+
+
+class History(NamedTuple):
+    """A partition's history, as far as pieces need it."""
+
+    key: tuple[str, int, str]
+
+
+def test_pieces_of_histories_say_whose_they_are_and_with_which_the_driver_takes_them():
+    """Of four partitions two at a time; findings go to the writer of their own."""
+    kept = [pack(History((topic, 0, "b1"))) for topic in "abcd"]
+    columns = {
+        "job_index": pa.array(range(4), pa.int32()),
+        "audit": pa.array([pack("audit")] * 4),
+        "kept": pa.array(kept),
+    }
+
+    def writer(history, own, newest):
+        yield "lanes", repr((history.key, own, newest)).encode()
+        yield "more", b""
+
+    newest: Any = "newest"
+    write = spark_tables.history_writing(
+        cast("Any", writer), {2: pack(["found"])}, spark_tables.OutputBatches(4, 2), newest=newest
+    )
+    rows = [row for batch in write(iter([pa.RecordBatch.from_pydict(columns)])) for row in batch.to_pylist()]
+    expected = []
+    for job, (topic, own) in enumerate([("a", ()), ("b", ()), ("c", ["found"]), ("d", ())]):
+        shared = {"output_batch": job // 2, "job_index": job, "topic": topic, "rows": None}
+        lanes_ = repr(((topic, 0, "b1"), own, "newest")).encode()
+        expected += [
+            {**shared, "number": 0, "table": "lanes", "data": lanes_},
+            {**shared, "number": 1, "table": "more", "data": b""},
+        ]
+    assert rows == expected
+
+
+@pytest.mark.parametrize(("items", "most", "batches"), [
+    (0, 5, [0]), (1, 5, [0]), (3, 5, [0, 1, 2]), (5, 5, [0, 1, 2, 3, 4]), (6, 3, [0, 0, 1, 1, 2, 2]), (5, 2, [0, 0, 0, 1, 1]),
+])  # fmt: skip
+def test_neighbours_share_a_batch_where_there_are_more_than_may_be(items, most, batches):
+    made = spark_tables.OutputBatches(items, most)
+    assert made.count == len(set(batches))
+    assert [made.of(job) for job in range(max(items, 1))] == batches
+    assert (spark_tables.OutputBatches(500).count, spark_tables.OutputBatches(150).count) == (200, 150)

@@ -3,6 +3,8 @@
 import os
 import struct
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -185,3 +187,64 @@ def test_options_as_people_write_them():
     assert (options.paths, options.topics, options.partitions) == (("/logs",), ("orders", "payments"), (3,))
     assert options.since == round(datetime(2026, 11, 22, tzinfo=UTC).timestamp() * 1000)
     assert read_options(options.to_text()) == options
+
+
+@pytest.mark.parametrize(("chosen", "kept"), [
+    ({}, [0, 10, 20]),
+    ({"segments": {f"{10:020d}.log"}}, [10]),
+    ({"segments": set()}, []),
+    ({"last_offset": 9}, [0]),
+    ({"last_offset": 10}, [0, 10]),
+    ({"last_offset": 20}, [0, 10, 20]),
+    ({"first_offset": 9}, [0, 10, 20]),
+    ({"first_offset": 10}, [10, 20]),
+    ({"first_offset": 19}, [10, 20]),
+    ({"first_offset": 20}, [20]),
+    ({"first_offset": 99}, [20]),  # nobody knows where the newest ends
+    ({"first_offset": 10, "last_offset": 19}, [10]),
+    ({"first_offset": 10, "segments": {f"{0:020d}.log"}}, []),
+])  # fmt: skip
+def test_segments_are_kept_where_their_offsets_may_be_wanted(logs, chosen, kept):
+    assert [base for partition, base in segments(logs, Chosen(**chosen)) if partition == 0] == kept
+
+
+@pytest.mark.parametrize("kind", ["fetched", "text"])
+def test_of_what_brokers_send_and_of_texts_names_tell_no_offsets(kind):
+    spec: Any = SimpleNamespace(
+        file=SimpleNamespace(**{"name": "a", "fetched": None, "text": None, "base_offset": 50, kind: "x"})
+    )
+    following: Any = SimpleNamespace(base_offset=60)
+    assert Chosen(first_offset=70, last_offset=10).has_segment(spec, following)
+    assert not Chosen(segments={"b"}).has_segment(spec, following)
+
+
+@pytest.mark.parametrize(("entries", "since", "before"), [
+    ([], 9, False),
+    ([(5, 0)], 6, True),
+    ([(5, 0)], 5, False),
+    ([(9, 0), (5, 1)], 6, True),  # the last one has the highest
+    ([(5, 0), (9, 1)], 6, False),
+    ([(0, 0)], 6, False),  # a part that was not written to
+    ([(-1, 0)], 6, False),
+])  # fmt: skip
+@pytest.mark.parametrize("cut", [b"", b"rest"])
+def test_a_segment_ends_before_a_time_by_the_last_entry_of_its_time_index(logs, entries, since, before, cut):
+    index = logs / "orders-0" / f"{0:020d}.timeindex"
+    index.write_bytes(b"".join(struct.pack(">qi", *entry) for entry in entries) + cut)
+    ((first, *_),) = segment_reads(read_options({"path": str(logs)}), Chosen(since=since))
+    assert first.time_index is not None
+    assert first.time_index.path == str(index)
+    assert first.ends_before(since) is before
+    index.unlink()
+    assert first.ends_before(since) is False
+
+
+def test_only_segments_that_are_full_have_a_time_index_to_ask_and_only_where_a_time_is(logs):
+    def indexes(chosen):
+        (group,) = segment_reads(read_options({"path": str(logs)}), chosen)
+        return [read.time_index is not None for read in group]
+
+    assert indexes(Chosen(since=0)) == [True, True, False] * 2
+    assert indexes(Chosen()) == [False] * 6
+    ((first, *_),) = segment_reads(read_options({"path": str(logs)}), Chosen())
+    assert not first.ends_before(2**62)
