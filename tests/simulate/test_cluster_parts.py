@@ -21,10 +21,12 @@ from kaudit.simulate.cluster.partition import PartitionConfig, ProduceCompletion
 from kaudit.simulate.cluster.producer_id_manager import GrantedBlocks, RPCProducerIdManager, ZkProducerIdManager
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
 from kaudit.simulate.network import Network
+from kaudit.simulate.payload import Payload
+from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.run_context import RunContext
 from kaudit.simulate.scenario.reading import parse_scenario
 from kaudit.simulate.simulation import Simulation
-from kaudit.simulate.trace import EventKind, Trace
+from kaudit.simulate.trace import Copy, EventKind, Trace
 from tests.simulate.test_sender import NoFaults
 
 PROFILE = profile_for("3.9.1")
@@ -321,6 +323,20 @@ def test_a_new_leader_lacks_what_was_not_fetched_and_the_old_one_cuts_it_off():
     assert (back.lost_from_offset, back.regained, back.old_leader) == (None, False, 2)
     assert not partition.elect(1, [1, 2, 3], unclean=False).moved
     assert not partition.elect(None, [1], unclean=False).moved
+
+
+def test_copies_of_a_batch_are_those_that_the_leader_has_still():
+    replicated = Replicated()
+    partition, payload = replicated.partition, Payload("app", 20, "app", 1)
+    batch, other = (ProducerBatch.created(("orders", 0), payload, 0) for _ in range(2))
+    for base, producer in enumerate(((7, 0), (7, 1), None, (8, 0))):
+        state = None if producer is None else DataBatch(*producer, 0, 0, base, base, 0, False)
+        partition.leader_log().memory.log_end += 1
+        partition.appended(StoredBatch(base, base, 0, 0, b"x", state, batch), UNKNOWN)
+    assert partition.copies_of(batch) == (Copy(0, 7, 0), Copy(1, 7, 1), Copy(2, -1, -1), Copy(3, 8, 0))
+    assert partition.copies_of(other) == ()
+    partition.leader_log().truncate(2, 0)
+    assert partition.copies_of(batch) == (Copy(0, 7, 0), Copy(1, 7, 1))
 
 
 def test_records_that_a_leader_lacked_come_back_with_an_older_replica():

@@ -138,7 +138,7 @@ class ReplicaLog:
         keep = self.position(end)
         del self.batches[keep:]
         self.epochs = [entry for entry in self.epochs if entry.start_offset < end]
-        self.segments = [base for base in self.segments if base <= end] or [0]
+        self.segments = [base for base in self.segments if base <= end]
         self.snapshots = {offset: entries for offset, entries in self.snapshots.items() if offset <= end}
         base = self.segments[-1]
         self._segment_size = sum(len(batch.data) for batch in self.batches[self.position(base) :])

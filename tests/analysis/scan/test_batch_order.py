@@ -26,6 +26,9 @@ CASES = {
     "too far": (SEGMENT, [(0, 1), (9, 9), (2, 3), (4, 5)], [0, 2, 4], [(1, "the next batch goes on at offset 2", 7)]),
     "the first too far": (SEGMENT, [(9, 9), (0, 1), (2, 3)], [0, 2], [(0, "the next batch goes on at offset 0", 7)]),
     "overlapping": (SEGMENT, [(0, 1), (4, 7), (2, 4)], [0, 2], [(1, "the next batch goes on at offset 2", 7)]),
+    "overlapping those before": (
+        SEGMENT, [(0, 5), (7, 8), (4, 6), (9, 9)], [0, 7, 9], [(2, "offset 8 had already been written", 7)],
+    ),
     "no room once exchanged": (
         SEGMENT, [(0, 1), (4, 6), (2, 3), (6, 7)], [0, 2, 6], [(1, "the next batch goes on at offset 2", 7)],
     ),
@@ -34,6 +37,17 @@ CASES = {
     ),
     "into the next segment": (
         (10, 20), [(10, 11), (12, 20), (12, 19)], [10, 12], [(1, "its segment cannot hold these offsets", 7)],
+    ),
+    "from before its segment into it": (
+        (10, 20), [(12, 13), (9, 10), (14, 15)], [12, 14], [(1, "its segment cannot hold these offsets", 7)],
+    ),
+    "from within into the next segment": (
+        (10, 20), [(10, 10), (12, 13), (11, 20), (14, 15)], [10, 12, 14],
+        [(2, "its segment cannot hold these offsets", 7)],
+    ),
+    "exchanged at the ends of its segment": (
+        (10, 20), [(12, 19), (10, 11)], [10, 12],
+        [(0, "it stands before the batch of offsets 10..11: the two are exchanged", None)],
     ),
     "the last into the next segment": (
         (10, 20), [(10, 11), (18, 19), (19, 20)], [10, 18], [(2, "its segment cannot hold these offsets", 7)],

@@ -210,3 +210,72 @@ def test_each_part_of_a_text_says_what_the_text_leaves_out(tmp_path, cuts):
     ends = {(): [79], (20,): [19, 79], (77, 79): [77, 79]}[cuts]
     assert [rows.last_offset for rows in found] == ends
     assert [rows.coverage_gaps for rows in found] == [frozenset({CoverageGap.RECORDS})] * len(ends)
+
+
+@pytest.mark.parametrize(("growing", "says"), [(0, [False, False]), (1, [False, True])])
+def test_only_the_last_segment_may_still_be_growing(growing, says):
+    """A segment was planned to half of a batch, and is longer by now: of the last one a broker was writing the rest."""
+    batches = [batch.encode() for batch in log_of(*[2] * 5).batches]
+    contents = {0: b"".join(batches[:2]), 4: b"".join(batches[2:4])}
+    sizes = {base: len(content) for base, content in contents.items()}
+    contents[4 * growing] += batches[4]
+    sizes[4 * growing] += 40
+    files = [SegmentFile(f"/d/{base:020d}.log", f"{base:020d}.log", base, size, 0) for base, size in sizes.items()]
+    plan = [ChunkSpec(number, file, 0, file.size, file.size, None, True, LATEST) for number, file in enumerate(files)]
+    found = list(read_serially(plan, lambda file: Memory(contents[file.base_offset])))
+    assert [rows.still_growing for rows in found] == says
+
+
+def test_what_any_piece_of_a_segment_says_holds_for_all_of_it(monkeypatch):
+    """That it may still be growing, what a text leaves out, which aborted transactions a broker listed."""
+    content = log_of(*[1] * 12).encode()
+    size = len(content) // 12
+    original = batch_stream.stream_batches
+
+    def in_pieces(source, where, **more):
+        for number in range(3):
+            start = 4 * size * number
+            for piece in original(source, batch_stream.ByteRange(start, start + 4 * size, where.end), **more):
+                piece.damages, piece.still_growing = [], number == 1
+                piece.listed_aborts = frozenset({(7, number)})
+                piece.coverage_gaps = frozenset({list(CoverageGap)[number]})
+                yield piece
+
+    monkeypatch.setattr(chunk_reader, "stream_batches", in_pieces)
+    (rows,) = read_serially([spec_of(content)], lambda _: Memory(content))
+    assert rows.still_growing
+    assert rows.listed_aborts == {(7, 0), (7, 1), (7, 2)}
+    assert rows.coverage_gaps == set(list(CoverageGap)[:3])
+
+
+@pytest.mark.parametrize(
+    ("damage", "most", "batches"),
+    [
+        *((False, most, 4) for most in (1, 3, 4)),
+        *((False, most, 8) for most in (5, 8)),
+        *((False, most, 12) for most in (9, 99)),
+        # the second piece has one batch less; where the first is enough the damage behind it is the chunk's
+        *((True, most, 5) for most in (1, 3, 4)),
+        *((True, most, 8) for most in (5, 7)),
+        *((True, most, 12) for most in (8, 99)),
+    ],
+)
+def test_a_chunk_of_so_many_batches_ends_with_the_piece_that_has_the_last_of_them(monkeypatch, damage, most, batches):
+    """Pieces are of four batches here; what is damaged behind a piece still belongs to the chunk, up to the next valid batch."""
+    log = log_of(*[1] * 12)
+    size = len(log.batches[0].encode())
+    content = flipped(log.encode(), 5 * size) if damage else log.encode()
+    original = batch_stream.stream_batches
+
+    def in_pieces(source, where, **more):
+        for start in range(where.start, where.stop, 4 * size):
+            stop = min(start + 4 * size, where.stop)
+            yield from original(
+                source, batch_stream.ByteRange(start, stop, where.end), **more | {"expected_offset": None}
+            )
+
+    monkeypatch.setattr(chunk_reader, "stream_batches", in_pieces)
+    rows = read_chunk(spec_of(content), Memory(content), most)
+    assert (rows.start, rows.read_to, rows.stop) == (0, batches * size, batches * size)
+    assert rows.counts.batches == batches - damage
+    assert [found.position for found in rows.damages] == [4 * size] * damage

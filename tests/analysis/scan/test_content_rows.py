@@ -4,7 +4,7 @@ import pytest
 
 from kaudit.analysis.scan.batch_content import data_batches
 from kaudit.analysis.scan.content_rows import batch_contents, read_batch, record_contents
-from tests.logs import Log, data, marker
+from tests.logs import Batch, Log, data, marker
 from tests.properties.test_law import decode
 
 
@@ -67,6 +67,17 @@ def test_batches_are_equal_that_have_the_same_records():
     identities = column(found, "identity")
     assert [identities.index(identity) for identity in identities] == [0, 1, 2, 3, 0, 5, 0]
     assert [identity == 0 for identity in identities] == [False, False, False, True, False, False, False]
+
+
+@pytest.mark.parametrize("by_record", [False, True])
+def test_the_first_producer_id_and_the_first_sequence_tell_a_batch_apart(by_record):
+    """Ids and sequences begin at 0; without either of them a broker cannot know a batch."""
+    sent = [(0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 0, 0), (0, 0, -1), (-1, -1, -1), (-1, 0, 0)]
+    log = log_of(*(Batch(*each) for each in sent))
+    found = record_contents(decode(log), 0, Bytes(log.encode()))[0] if by_record else batch_contents(decode(log), 0)
+    identities = column(found, "identity")
+    assert [identities.index(identity) for identity in identities] == [0, 1, 2, 3, 0, 5, 5, 5]
+    assert [identity == 0 for identity in identities] == [False] * 5 + [True] * 3
 
 
 def test_of_control_batches_alone_there_are_no_rows():
