@@ -1,4 +1,4 @@
-"""What Spark's tasks tell the driver of findings as numbers, and which the driver has them bring."""
+"""What Spark's tasks report of findings as numbers, and which findings the driver then asks for."""
 
 from typing import Any
 

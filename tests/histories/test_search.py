@@ -1,4 +1,4 @@
-"""The search for histories: how schedules are counted, ordered and told apart, with schedules that are but names."""
+"""The search for histories: how schedules are counted, grouped and ordered, with strings for schedules."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -132,5 +132,5 @@ KILL, LOSE = {"kind": "kill-broker"}, {"kind": "lose-response"}
         (cause_of("lose-response"), WITHOUT_SNAPSHOTS, UNCLEAN, SLOW_TRANSACTION, LOST),
     ),
 ])  # fmt: skip
-def test_what_happened_in_a_schedule_is_told_in_one_order(schedule, causes):
+def test_what_happened_in_a_schedule_is_listed_in_one_order(schedule, causes):
     assert causes_of(schedule) == causes

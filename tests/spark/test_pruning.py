@@ -209,7 +209,7 @@ def test_segments_are_kept_where_their_offsets_may_be_wanted(logs, chosen, kept)
 
 
 @pytest.mark.parametrize("kind", ["fetched", "text"])
-def test_of_what_brokers_send_and_of_texts_names_tell_no_offsets(kind):
+def test_of_what_brokers_send_and_of_texts_names_state_no_offsets(kind):
     spec: Any = SimpleNamespace(
         file=SimpleNamespace(**{"name": "a", "fetched": None, "text": None, "base_offset": 50, kind: "x"})
     )

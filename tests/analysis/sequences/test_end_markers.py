@@ -59,7 +59,7 @@ def test_a_marker_whose_record_compaction_removed_has_no_effect():
         assert list(observations) == []
 
 
-def test_of_a_producer_that_is_not_known_a_marker_tells_the_epochs_alone():
+def test_of_a_producer_that_is_not_known_a_marker_states_the_epochs_alone():
     after, observations = audit_marker(None, marker())
     assert list(observations) == []
     assert after is not None
