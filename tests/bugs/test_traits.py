@@ -262,3 +262,20 @@ def test_valid_batches_follow_what_is_no_whole_batch(first_missing, expected, re
 def test_a_transaction_does_not_include_the_partition(said, not_added):
     trait = trait_of("KAFKA-14402", "does not include")
     assert trait.seen(case(evidence={"coordinator_says": said})) is not_added
+
+
+def test_a_bug_lists_its_traits_with_those_of_logs_only_where_they_are_seen():
+    """Few audits are given the logs of brokers and clients; any other trait that is not seen is listed as one to look for."""
+    restart, behind, answered = (trait.text for trait in BUGS["KAFKA-8483"].traits)
+    without = BUGS["KAFKA-8483"].named_by(case("KA105", evidence={"times_go_back": True}))
+    assert without is not None
+    assert (tuple(without.traits), tuple(without.traits_seen)) == ((restart, behind), (restart, behind))
+    events = {"times_go_back": True, "log_events": [{"event": "unknown_producer_id"}]}
+    with_logs = BUGS["KAFKA-8483"].named_by(case("KA105", evidence=events))
+    assert with_logs is not None
+    assert tuple(with_logs.traits) == tuple(with_logs.traits_seen) == (restart, behind, answered)
+    assert BUGS["KAFKA-8483"].named_by(case("KA105")) is None
+    migrated, used = (trait.text for trait in BUGS["KAFKA-15552"].traits)
+    unused = BUGS["KAFKA-15552"].named_by(case("KA402", evidence={"class": "migration"}))
+    assert unused is not None
+    assert (tuple(unused.traits), tuple(unused.traits_seen)) == ((migrated, used), (migrated,))
