@@ -1,9 +1,12 @@
 """The producers that a finding may come from, by what it says of its own."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
-from kaudit.histories.setups import _producers
+from kaudit.histories.setups import _MOST_RECORDS, _has_such_a_producer, _producers
 from kaudit.model.finding import Confidence, Finding, Severity
 
 FINDING = Finding("KA104", "", Severity.ERROR, Confidence.CERTAIN, "", topic="t", partition=0)
@@ -62,3 +65,22 @@ def test_other_findings_are_of_no_transaction(evidence):
     producers = list(_producers(replace(FINDING, producer_id=7, evidence=evidence)))
     assert len(producers) == 4
     assert not any("transaction" in each for each in producers)
+
+
+def of_kind(kind, records=1, initializations=1):
+    config = SimpleNamespace(transactional_id="id" if kind == "transactional" else None, idempotent=kind != "plain")
+    return SimpleNamespace(config=config, records=records, initializations=initializations)
+
+
+@pytest.mark.parametrize(("producers", "has"), [
+    ([of_kind("idempotent")], True),
+    ([of_kind("plain"), of_kind("idempotent")], True),
+    ([of_kind("plain"), of_kind("transactional")], False),
+    ([of_kind("idempotent", records=_MOST_RECORDS)], True),
+    ([of_kind("idempotent"), of_kind("plain", records=_MOST_RECORDS + 1)], False),
+    ([of_kind("idempotent", initializations=2)], False),
+    ([], False),
+])  # fmt: skip
+def test_a_scenario_of_few_records_has_a_producer_of_the_findings_kind(producers, has):
+    scenario: Any = SimpleNamespace(producers=producers)
+    assert _has_such_a_producer(scenario, replace(FINDING, producer_id=7)) is has
