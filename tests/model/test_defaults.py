@@ -10,7 +10,6 @@ from msgspec import Struct
 OTHERS = {
     "Console.draws": True,  # a terminal can, unless its encoding cannot
     "ReplicaGap.may_be_compaction": True,  # benefit of the doubt
-    "RepeatedBatch.timestamps": 1,  # of a batch all records of which have one
     "RenderOptions.findings_of_check": 1000,  # docs/guide.md
     "_Module.machine": True,  # people's formats are the few
 }

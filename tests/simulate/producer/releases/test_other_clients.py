@@ -1,6 +1,6 @@
 """What librdkafka and franz-go do otherwise than the Java client, on both sides of each change.
 
-Source: CONFIGURATION.md and the CHANGELOG of librdkafka, rdkafka_request.c; pkg/kgo/config.go and the CHANGELOG of franz-go.
+Source: the configuration reference and the CHANGELOG of librdkafka, rdkafka_request.c; pkg/kgo/config.go and the CHANGELOG of franz-go.
 """
 
 from typing import Any
