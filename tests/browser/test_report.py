@@ -244,6 +244,20 @@ def test_help_lists_the_keys_and_light_and_dark_are_switched(open_page, syntheti
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
+def test_a_key_counts_as_soon_as_the_help_is_closed(open_page, synthetic_page):
+    """The focus leaves a closed dialog only when the page is drawn next: until then keys go to its button."""
+    page = shown(open_page(synthetic_page(300, 2), "view=partition").page)
+    pressed = """open => {
+        const dialog = document.querySelector("dialog");
+        if (open) dialog.showModal();
+        else dialog.close();
+        const target = dialog.querySelector("button");
+        target.dispatchEvent(new KeyboardEvent("keydown", { key: "d", bubbles: true, cancelable: true }));
+        return document.documentElement.dataset.theme ?? null;
+    }"""
+    assert [page.evaluate(pressed, is_open) for is_open in (True, False)] == [None, "dark"]
+
+
 def test_a_sample_shows_its_finding_on_the_lane_of_its_producer(open_page, written_page):
     page = shown(open_page(written_page("scan samples/zombie"), "view=partition").page)
     row = page.locator(".lane-name", has_text="900001 epoch 1").bounding_box()

@@ -35,7 +35,7 @@ export function listen(actions) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const { target } = event;
-    if (target instanceof Element && (target.closest("dialog") || (target.matches(TYPING) && event.key !== "Escape"))) return;
+    if (target instanceof Element && (target.closest("dialog[open]") || (target.matches(TYPING) && event.key !== "Escape"))) return;
     const action = actions[byKey.get(event.key === "=" ? "+" : event.key) ?? ""];
     if (!action) return;
     event.preventDefault();
