@@ -11,10 +11,10 @@ from random import Random
 import lz4.frame
 import zstandard
 
-from kaudit.analysis.scan.dump_text_batches import dump_text_batches
 from kaudit.formats.dump_text.text import read_dump, read_dump_columns
 from kaudit.formats.log.codecs import Codec, decompress
 from kaudit.formats.log.records import DEFAULT_LIMIT
+from kaudit.reading.dump_text import dump_text_batches
 from kaudit.source.layout import TextRange
 from kaudit.source.text import SegmentText
 from tests.memory import Memory

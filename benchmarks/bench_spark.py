@@ -29,7 +29,7 @@ from msgspec import Struct
 from benchmarks.partition_logs import SHAPES, gaps, logs
 from benchmarks.process_tree import PeakMemory, cpu_seconds
 from benchmarks.stage_metrics import StageMetrics, Stages
-from kaudit.analysis.scan.shuffle_codec import pack
+from kaudit.reading.shuffle_codec import pack
 
 EXCHANGE_LIMITS = {"large": 0.01, "small": 0.01, "short runs": 0.15, "200,000 ids": 0.15}
 """Shuffle write at most, as a share of the log."""
@@ -71,10 +71,11 @@ class Measured(Struct, frozen=True):
 
 def measure(master: str, paths: list[str]) -> list[Measured]:
     """Audit the paths one after the other in one session."""
-    from kaudit.analysis.scan.options import ScanOptions, SilentProgress  # noqa: PLC0415
     from kaudit.engines import local, spark  # noqa: PLC0415 - only in the measured process
+    from kaudit.engines.progress import SilentProgress  # noqa: PLC0415
     from kaudit.engines.spark_session import SparkOptions, session  # noqa: PLC0415
     from kaudit.model.result import ScanResult  # noqa: PLC0415
+    from kaudit.scan.options import ScanOptions  # noqa: PLC0415
 
     def audited(
         scan: Callable[[ScanOptions, SilentProgress], ScanResult], path: str, stages: Stages | None
@@ -136,10 +137,10 @@ def pieces(arguments: argparse.Namespace, directory: Path) -> bool:
 
 def in_pieces(path: Path, task_bytes: int) -> tuple[int, int, int]:
     """Read a log's first partition in tasks of so many bytes; return its bytes, those of the rows, and the number of their series."""
-    from kaudit.analysis.scan.options import ScanOptions  # noqa: PLC0415 - as above
-    from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs  # noqa: PLC0415
     from kaudit.engines import spark_plan  # noqa: PLC0415
     from kaudit.engines.spark_tasks import reading  # noqa: PLC0415
+    from kaudit.scan.options import ScanOptions  # noqa: PLC0415 - as above
+    from kaudit.scan.plan import all_needs, find_input, plan_jobs  # noqa: PLC0415
     from kaudit.source.schemes import open_segment  # noqa: PLC0415
 
     options = ScanOptions([str(path)])

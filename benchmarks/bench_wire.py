@@ -17,8 +17,9 @@ from kafka.net import KafkaConnectionManager, NetworkSelector
 from kafka.protocol.consumer import FetchRequest
 
 from benchmarks.generate import Shape, generate
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.options import ScanOptions
 from kaudit.source.kafka.fetched_segment import FETCH_BYTES
 from kaudit.source.kafka.options import ClusterOptions
 from tests.live_brokers.jars import jars_of

@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 from benchmarks.peers import crc
-from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
 from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.options import Depth, ScanOptions
 
 
 def cpu_seconds(work) -> float:

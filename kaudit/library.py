@@ -6,13 +6,15 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
-from kaudit.analysis.scan.options import Depth, NothingToAuditError, ScanOptions, SilentProgress, UsageError
+from kaudit.engines.progress import SilentProgress
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import ScanResult
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.report.selection import Selection, parse_codes
+from kaudit.scan.options import Depth, ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 
 __all__ = ["AnyPath", "Finding", "NothingToAuditError", "ScanResult", "Severity", "UsageError", "scan"]

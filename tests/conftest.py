@@ -52,10 +52,10 @@ class Evidence:
 
 _DIRECTORY = "EVIDENCE_OF_KAUDIT_TESTS"
 _WHOLE_RECORDINGS = {
-    "tests/analysis/producer_ids/test_recorded_producers.py",
-    "tests/analysis/scan/test_damage.py",
-    "tests/analysis/scan/test_long_texts.py",
-    "tests/analysis/scan/test_range_joining.py",
+    "tests/audits/producer_ids/test_recorded_producers.py",
+    "tests/scan/test_damage.py",
+    "tests/scan/test_long_texts.py",
+    "tests/reading/test_range_joining.py",
     "tests/inspect/test_text_and_binary.py",
     "tests/simulate/test_auditor_on_trial.py",
     "tests/simulate/test_scenario_pages.py",

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from kaudit.analysis.scan.options import Depth, NothingToAuditError, ScanOptions, SilentProgress
 from kaudit.cli.app import run
 from kaudit.engines import replicas
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
+from kaudit.errors import NothingToAuditError
+from kaudit.scan.options import Depth, ScanOptions
 from tests.conftest import ORACLE_VERSIONS
 from tests.engines.webhdfs_server import WebHdfs
 

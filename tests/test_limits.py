@@ -8,20 +8,21 @@ import crc32c
 import pytest
 from msgspec.structs import replace
 
-from kaudit.analysis.scan import batch_content
-from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
-from kaudit.analysis.sequences import transition_audit
-from kaudit.analysis.sidefiles import side_file_reader
+from kaudit.audits.sequences import transition_audit
+from kaudit.audits.sidefiles import side_file_reader
 from kaudit.cli import replay_output
 from kaudit.cli.app import run
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.model import limits
 from kaudit.model.finding import Status
+from kaudit.reading import batch_content
+from kaudit.reading.batch_stream import stream_batches
 from kaudit.replay import attempt_lines
 from kaudit.report import sarif
 from kaudit.report.most_severe import first_of_checks
 from kaudit.report.render_options import RenderOptions
+from kaudit.scan.options import Depth, ScanOptions
 from kaudit.source import documents, local, snapshots
 from tests import scan_results
 from tests.logs import Log, data
@@ -196,7 +197,7 @@ def test_snapshots_that_differ_take_one_reading_of_the_log(tmp_path, monkeypatch
         read.append(where)
         return stream_batches(*where, **how)
 
-    monkeypatch.setattr("kaudit.analysis.scan.small_segments.stream_batches", stream)
+    monkeypatch.setattr("kaudit.reading.small_segments.stream_batches", stream)
     findings = audited(directory).findings
     assert [found.offset for found in findings if found.producer_id == 7] == [*range(4, 40, 4)]
     assert len(read) == 1

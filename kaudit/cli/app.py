@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from kaudit.analysis.scan.options import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.cli.commands import COMMANDS
 from kaudit.cli.exits import ExitCode
+from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.report.console import visible
 
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)

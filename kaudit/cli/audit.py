@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.analysis.producer_ids.query import Query
-from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UnreadableInputError, UsageError
 from kaudit.checks.command_line import quote_text
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.pager import paged
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.step_summary import append_step_summary
 from kaudit.cli.targets import Target, console_of, write
+from kaudit.engines.progress import Progress
+from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
+from kaudit.listings.query import Query
 from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult, Replica
@@ -33,11 +34,12 @@ from kaudit.report.formatting import closing_line, state_lines
 from kaudit.report.output import Output, Tables
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.selection import Selection, count
+from kaudit.scan.options import ScanOptions
 
 if TYPE_CHECKING:  # numpy comes with them
-    from kaudit.analysis.producer_ids.producer_listing import ListedProducers
-    from kaudit.analysis.timelines.producer_histories import EngineTables, RecordedScan
     from kaudit.cli.engine import Engine, Record
+    from kaudit.listings.producer_histories import EngineTables, RecordedScan
+    from kaudit.listings.producer_listing import ListedProducers
 
 _Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import Depth, ScanOptions, UsageError
 from kaudit.cli import options
 from kaudit.cli.exits import FailOn
 from kaudit.cli.option_groups import OptionGroup
 from kaudit.cli.settings.settings import Settings
+from kaudit.errors import UsageError
+from kaudit.scan.options import Depth, ScanOptions
 from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND, ClusterOptions
 
 if TYPE_CHECKING:  # every format comes with it
@@ -115,7 +116,7 @@ class ApplicationLogOptions(OptionGroup, frozen=True, kw_only=True):
         """Read them; None if none are given. Raises UsageError for a file that is none, UnreadableInputError."""
         if not self.server_log and not self.client_log:
             return None
-        from kaudit.analysis.log_events.application_logs import read_application_logs
+        from kaudit.audits.log_events.application_logs import read_application_logs
 
         return read_application_logs(self.server_log or (), self.client_log or ())
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kaudit.analysis.scan.options import ScanOptions, UsageError
 from kaudit.cli.baseline_options import BaselineAuditOptions, NewEntryOptions
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.parsing import parse_broker_version, parse_selection
@@ -15,12 +14,14 @@ from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.rendering import read_scan
 from kaudit.cli.settings.settings import Settings
 from kaudit.cli.targets import output_file, parse_targets, write
+from kaudit.errors import UsageError
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import ScanResult
 from kaudit.policy.baseline import Baseline, parse_day
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
 from kaudit.report.formatting import plural
+from kaudit.scan.options import ScanOptions
 
 _SAVED_SUFFIX = ".json"
 

@@ -3,8 +3,6 @@
 import sys
 from collections.abc import Iterator, Sequence
 
-from kaudit.analysis.duplicates.listing import DuplicateListing
-from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions
 from kaudit.cli.audit import nothing_audited
 from kaudit.cli.audit_options import DisplayOptions
 from kaudit.cli.exits import ExitCode
@@ -12,9 +10,12 @@ from kaudit.cli.inspection import PARQUET, RowTarget, console_of, show
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.stdout import refused
 from kaudit.engines import local
+from kaudit.errors import NothingToAuditError
+from kaudit.listings.duplicates import DuplicateListing
 from kaudit.report.console import visible
 from kaudit.report.duplicates import document, duplicate_rows, jsonl, not_compared, summary_text
 from kaudit.report.inspect_table import table
+from kaudit.scan.options import ScanOptions
 from kaudit.source.schemes import open_segment
 
 

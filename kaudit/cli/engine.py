@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaudit.analysis.producer_ids.query import Query
-from kaudit.analysis.scan.options import Progress, ScanOptions, UsageError
 from kaudit.cli.options import EngineChoice
+from kaudit.engines.progress import Progress
+from kaudit.errors import UsageError
 from kaudit.installation import install_command
+from kaudit.listings.query import Query
 from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.scan.options import ScanOptions
 
 if TYPE_CHECKING:  # numpy comes with them
-    from kaudit.analysis.producer_ids.producer_listing import ListedProducers
-    from kaudit.analysis.timelines.producer_histories import RecordedScan
     from kaudit.engines.partition_tasks import EachPartition
+    from kaudit.listings.producer_histories import RecordedScan
+    from kaudit.listings.producer_listing import ListedProducers
 
 
 Record = Callable[[ScanOptions, Progress], "AbstractContextManager[RecordedScan]"]

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import ScanOptions, UsageError
 from kaudit.checks.command_line import quote_text
 from kaudit.cli.audit_options import DiffOptions, DisplayOptions
 from kaudit.cli.exits import ExitCode
@@ -23,6 +22,7 @@ from kaudit.diff.fingerprint.document import (
 )
 from kaudit.engines import fingerprints
 from kaudit.engines.replicas import name_replicas
+from kaudit.errors import UsageError
 from kaudit.model.finding import Severity
 from kaudit.model.fingerprint import Fingerprint, FingerprintDiff
 from kaudit.model.replicas import Relation
@@ -30,6 +30,7 @@ from kaudit.model.result import NotAudited
 from kaudit.report.console import visible
 from kaudit.report.fingerprints import document, render
 from kaudit.report.saved import SCHEMA as SAVED_SCAN
+from kaudit.scan.options import ScanOptions
 from kaudit.source.documents import read_document
 
 _FORMATS = ("table", "json")

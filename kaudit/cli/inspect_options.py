@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
 from kaudit.cli.audit_options import Filter, LogFacts, OutputOptions
 from kaudit.cli.option_groups import OptionGroup
+from kaudit.errors import UsageError
 
 if TYPE_CHECKING:  # the decoder of records comes with it
     from kaudit.inspect.bytes_text import BytesFormatter

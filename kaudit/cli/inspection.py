@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import NothingToAuditError, UsageError
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import TerminalOptions
 from kaudit.cli.pager import paged
@@ -17,6 +16,7 @@ from kaudit.cli.parsing import parse_int64
 from kaudit.cli.stdout import refused, stdout_console
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_directory, output_file, split_formats
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.near_names import suggestion
 from kaudit.report import inspect_json
 from kaudit.report.console import ColorChoice, Console, visible

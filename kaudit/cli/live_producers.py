@@ -4,12 +4,12 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kaudit.analysis.producer_ids.query import Query
-from kaudit.analysis.scan.options import UnreadableInputError, UsageError
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import console_of
+from kaudit.errors import UnreadableInputError, UsageError
+from kaudit.listings.query import Query
 from kaudit.source.schemes import KAFKA
 from kaudit.source.uri import Uri, UrlError
 
@@ -56,7 +56,7 @@ def run_live_producers(request: "AuditRequest", engine: "Engine") -> int:
 
 def _compare(request: "AuditRequest", engine: "Engine", servers: str) -> "list[ComparedPartition]":
     """Ask the leaders, read the log, and ask again: what moved meanwhile is no difference."""
-    from kaudit.analysis.producer_ids import live_states
+    from kaudit.listings import live_states
     from kaudit.source.kafka.answers import TopicPartition
     from kaudit.source.kafka.client import KafkaClient
     from kaudit.source.kafka.command_config import load_settings

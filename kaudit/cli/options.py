@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from kaudit.analysis.scan.options import Depth
 from kaudit.cli.exits import FailOn
 from kaudit.cli.option_groups import OptionGroup
 from kaudit.cli.settings.configure import configure
 from kaudit.report.console import ColorChoice
 from kaudit.report.formats import FORMATS
+from kaudit.scan.options import Depth
 
 
 def _show_version(value: bool) -> None:

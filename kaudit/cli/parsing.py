@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.checks.check import Check
 from kaudit.checks.registry import matching, nearest
+from kaudit.errors import UsageError
 from kaudit.model.near_names import suggestion
 from kaudit.report.selection import Selection, parse_codes
 

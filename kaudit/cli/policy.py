@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.settings.settings import Settings
+from kaudit.errors import UsageError
 from kaudit.model.finding import Severity
 from kaudit.model.near_names import suggestion
 from kaudit.policy.baseline import read_baseline

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaudit.analysis.producer_ids.query import Query, SortKey
 from kaudit.cli.audit_options import ProducerFilter
 from kaudit.cli.option_groups import OptionGroup
+from kaudit.listings.query import Query, SortKey
 
 if TYPE_CHECKING:  # every check comes with it
     from kaudit.report.selection import Selection

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kaudit.analysis.scan.options import Progress, SilentProgress
+from kaudit.engines.progress import Progress, SilentProgress
 from kaudit.report.console import visible
 from kaudit.report.formatting import size
 

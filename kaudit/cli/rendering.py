@@ -2,9 +2,9 @@
 
 import sys
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.audit import AuditRequest, show
 from kaudit.cli.exits import ExitCode, exit_code
+from kaudit.errors import UsageError
 from kaudit.policy.comparison import Scope
 from kaudit.report.formats import in_pieces
 from kaudit.report.formatting import closing_line

@@ -89,12 +89,12 @@ def explain_finding(options: SearchOptions, *, seed: int, form: str, file: str, 
 
     Raises UsageError for a file that is no saved scan, a fingerprint that it lacks, and checks that cannot be explained.
     """
-    from kaudit.analysis.scan.options import UsageError
     from kaudit.cli import history_output
     from kaudit.cli.interruption import ends_on_signals
     from kaudit.cli.stdout import stdout_console
     from kaudit.cli.streams import write_pieces
     from kaudit.cli.targets import output_file
+    from kaudit.errors import UsageError
     from kaudit.histories.explain import DEFAULT_TRIES, EXPLAINED, explain
     from kaudit.report.console import ColorChoice
 
@@ -121,7 +121,7 @@ def _saved_finding(named: str) -> "tuple[Finding, ScanResult]":
     """Return the finding that SAVED.json#FINGERPRINT names, and the scan it is of."""
     from pathlib import Path
 
-    from kaudit.analysis.scan.options import UsageError
+    from kaudit.errors import UsageError
     from kaudit.report.saved import SavedScanError, read_saved
 
     path, mark, fingerprint = named.rpartition("#")

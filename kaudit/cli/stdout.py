@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kaudit.analysis.scan.options import UsageError
+from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice, Console, draws_lines, wanted_width, wants_color
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.stdout import refused, stdout_console
 from kaudit.cli.streams import write_pieces
+from kaudit.errors import UsageError
 from kaudit.installation import install_command
 from kaudit.model.near_names import suggestion
 from kaudit.report.console import ColorChoice, Console, visible

@@ -4,19 +4,20 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from kaudit.analysis.digests.tree import widened
-from kaudit.analysis.scan.options import Depth, ScanOptions, UsageError
 from kaudit.cli.audit_options import DiffOptions, DisplayOptions
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.inspection import RowTarget, console_of, show
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.engines.verification import verify_report
+from kaudit.errors import UsageError
 from kaudit.model.digests import ALGORITHM, PartitionDigest
 from kaudit.model.finding import Severity
 from kaudit.model.verification import Verdict
+from kaudit.reading.digest_tree import widened
 from kaudit.report.console import visible
 from kaudit.report.saved import SavedScanError, read_saved
 from kaudit.report.verification import document, render
+from kaudit.scan.options import Depth, ScanOptions
 
 _FAILS = frozenset((Verdict.DIFFERS, Verdict.MISSING))
 

@@ -5,14 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.replicas.moments import broker_moments
-from kaudit.analysis.scan.chunk_plan import OpenSource, whole_segments
-from kaudit.analysis.scan.chunk_reader import read_serially
-from kaudit.analysis.scan.continuity import Continuity
-from kaudit.analysis.scan.options import Depth, ScanOptions
-from kaudit.analysis.scan.partition_context import partition_context
-from kaudit.analysis.scan.summaries import segment_rows, total
-from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
+from kaudit.audits.replicas.moments import broker_moments
+from kaudit.audits.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
@@ -34,6 +28,12 @@ from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.replicas import DiffResult, Moments, PartitionComparison, Relation, Replica, ReplicaEvidence
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary
+from kaudit.partition.continuity import Continuity
+from kaudit.reading.chunk_plan import OpenSource, whole_segments
+from kaudit.reading.chunk_reader import read_serially
+from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scan.partition_context import partition_context
+from kaudit.scan.summaries import segment_rows, total
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 

@@ -6,14 +6,14 @@ from contextlib import closing
 
 from msgspec.structs import replace
 
-from kaudit.analysis.replicas.log_tail import batches_from, producers_records
-from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.audits.replicas.log_tail import batches_from, producers_records
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.model.replicas import ReplicaGap
+from kaudit.reading.chunk_plan import OpenSource
 from kaudit.source.discover import CLEANER_CHECKPOINT
 from kaudit.source.layout import PartitionDirectory
 

@@ -7,13 +7,13 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.analysis.replicas.log_tail import batches_from, producers_records
-from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.audits.replicas.log_tail import batches_from, producers_records
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records_crc import records_crcs
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.replicas import MissingRecords, MomentChange, PartitionComparison, Relation
+from kaudit.reading.chunk_plan import OpenSource
 from kaudit.source.layout import PartitionDirectory
 
 _NEVER = 2**63 - 1

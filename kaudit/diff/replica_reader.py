@@ -4,16 +4,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kaudit.analysis.digests.judged import log_end
-from kaudit.analysis.scan.batch_order import OrderFilter
-from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
-from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.unread_segments import Failure, UnreadSegments, failure, require_whole
 from kaudit.diff.columns import COLUMNS, Columns, no_rows
 from kaudit.diff.gaps import ReplicaGaps
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind
 from kaudit.model.epoch_entry import EpochEntry
+from kaudit.partition.digests import log_end
+from kaudit.reading.batch_order import OrderFilter
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.segment import ByteRange
+from kaudit.reading.unread_segments import Failure, UnreadSegments, failure, require_whole
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
 MAX_EPOCHS = 10_000

@@ -5,7 +5,6 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions
 from kaudit.diff.fingerprint.comparison import compare, narrowed
 from kaudit.diff.fingerprint.reading import (
     FingerprintTask,
@@ -15,11 +14,14 @@ from kaudit.diff.fingerprint.reading import (
     rows_of,
 )
 from kaudit.engines.partition_tasks import EachPartition, each_partition
+from kaudit.engines.progress import Progress
 from kaudit.engines.replicas import layout_of
+from kaudit.errors import NothingToAuditError
 from kaudit.model.digests import ranges_each
 from kaudit.model.fingerprint import Fingerprint, FingerprintDiff, PartitionFingerprint
 from kaudit.model.replicas import Replica
 from kaudit.model.result import NotAudited
+from kaudit.scan.options import ScanOptions
 from kaudit.source.layout import Layout, PartitionDirectory
 
 Key = tuple[str, int]

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from kaudit.analysis.scan.options import UsageError
+from kaudit.errors import UsageError
 from kaudit.installation import install_command
 
 MINIMUM = 17

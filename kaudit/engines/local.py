@@ -7,32 +7,35 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from kaudit.analysis.producer_ids.block_histories import metadata_of, read_blocks
-from kaudit.analysis.producer_ids.query import Query
-from kaudit.analysis.scan.audit import Audit
-from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.chunk_size import ChunkSize, RecentSizes, fixed_size
-from kaudit.analysis.scan.options import Depth, Progress, ScanOptions, UsageError
-from kaudit.analysis.scan.partition_assembler import PartitionAssembler
-from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
-from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs, share_rate
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
+from kaudit.engines.progress import Progress
 from kaudit.engines.ranges import PROCESSES_PAY_BYTES, RangeRead, ranges, read_here, with_rest
+from kaudit.errors import UsageError
+from kaudit.listings.query import Query
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.partition.assembler import PartitionAssembler
+from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.job import Job
+from kaudit.partition.replay import KeptRows, RowSink
+from kaudit.reading.chunk_rows import ChunkRows
+from kaudit.reading.chunk_size import ChunkSize, RecentSizes, fixed_size
+from kaudit.scan.audit import Audit
+from kaudit.scan.block_histories import metadata_of, read_blocks
+from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scan.plan import all_needs, audit_needs, find_input, plan_jobs, share_rate
 from kaudit.source.layout import INTERNAL_TOPICS, Layout
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
-    from kaudit.analysis.duplicates.listing import DuplicateListing
-    from kaudit.analysis.duplicates.suspects import PartitionDuplicates
-    from kaudit.analysis.producer_ids.producer_listing import ListedProducers
-    from kaudit.analysis.saved_state.opened_state import OpenedState
-    from kaudit.analysis.scan.batch_export import BatchWriter
-    from kaudit.analysis.timelines.producer_histories import HistoryRows, HistoryWriter, Piece, RecordedScan
+    from kaudit.audits.repeats.suspects import PartitionDuplicates
+    from kaudit.listings.duplicates import DuplicateListing
+    from kaudit.listings.producer_histories import HistoryRows, HistoryWriter, Piece, RecordedScan
+    from kaudit.listings.producer_listing import ListedProducers
+    from kaudit.partition.batch_export import BatchWriter
+    from kaudit.scan.opened_state import OpenedState
 
 _Keeper = TypeVar("_Keeper", bound=RowSink | None)
 _RECORD_PIECE_BYTES = 4 << 20
@@ -58,7 +61,7 @@ def timeline(options: ScanOptions, progress: Progress) -> TimelineResult:
 
     Raises as `scan` does.
     """
-    from kaudit.analysis.timelines.timeline import build_timelines  # noqa: PLC0415 - a scan needs no histories
+    from kaudit.listings.timeline import build_timelines  # noqa: PLC0415 - a scan needs no histories
 
     keep_freed_memory()
     chosen = frozenset(options.producer_ids) or None
@@ -72,8 +75,8 @@ def producers(options: ScanOptions, progress: Progress, query: Query) -> Produce
 
     Raises as `scan` does.
     """
-    from kaudit.analysis.producer_ids.activity import ActivityRows  # noqa: PLC0415 - a scan lists no producers
-    from kaudit.analysis.producer_ids.producer_listing import list_producers  # noqa: PLC0415
+    from kaudit.listings.activity import ActivityRows  # noqa: PLC0415 - a scan lists no producers
+    from kaudit.listings.producer_listing import list_producers  # noqa: PLC0415
 
     keep_freed_memory_small()
     kept: list[ActivityRows] = []
@@ -87,7 +90,7 @@ def listed_producers(options: ScanOptions, progress: Progress, query: Query) -> 
 
     Raises as `scan` does.
     """
-    from kaudit.analysis.producer_ids.producer_listing import ListedProducers  # noqa: PLC0415 - as above
+    from kaudit.listings.producer_listing import ListedProducers  # noqa: PLC0415 - as above
 
     yield ListedProducers(producers(options, progress, query))
 
@@ -97,8 +100,8 @@ def duplicates(options: ScanOptions, progress: Progress) -> "DuplicateListing":
 
     Raises as `scan` does.
     """
-    from kaudit.analysis.duplicates.listing import DuplicateListing, partition_duplicates  # noqa: PLC0415
-    from kaudit.analysis.duplicates.suspects import Room, SuspectRows  # noqa: PLC0415
+    from kaudit.audits.repeats.suspects import Room, SuspectRows  # noqa: PLC0415
+    from kaudit.listings.duplicates import DuplicateListing, partition_duplicates  # noqa: PLC0415
 
     keep_freed_memory()
     room = Room()
@@ -124,11 +127,11 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
     import tempfile  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415
 
-    from kaudit.analysis.scan.batch_export import segment_tasks, write_segment  # noqa: PLC0415
-    from kaudit.analysis.scan.broker_versions import newest_profile  # noqa: PLC0415
-    from kaudit.analysis.scan.shuffle_codec import pack, unpack  # noqa: PLC0415
-    from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan  # noqa: PLC0415
-    from kaudit.analysis.timelines.timeline import by_replica  # noqa: PLC0415
+    from kaudit.listings.producer_histories import HistoryRows, PartitionHistory, RecordedScan  # noqa: PLC0415
+    from kaudit.listings.timeline import by_replica  # noqa: PLC0415
+    from kaudit.partition.batch_export import segment_tasks, write_segment  # noqa: PLC0415
+    from kaudit.reading.shuffle_codec import pack, unpack  # noqa: PLC0415
+    from kaudit.scan.versions import newest_profile  # noqa: PLC0415
 
     keep_freed_memory()
     try:
@@ -231,7 +234,7 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
 def _state(options: ScanOptions, layout: Layout) -> "OpenedState | None":
     if options.state is None:
         return None
-    from kaudit.analysis.saved_state.opened_state import open_state  # noqa: PLC0415 - few audits have one
+    from kaudit.scan.opened_state import open_state  # noqa: PLC0415 - few audits have one
 
     return open_state(options.state, options, layout)
 

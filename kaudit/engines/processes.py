@@ -17,9 +17,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from kaudit.analysis.scan.chunk_plan import ChunkSpec
-from kaudit.analysis.scan.chunk_rows import Outcome
 from kaudit.engines.ranges import Range, RangeRead, read_most, reads
+from kaudit.reading.chunk_plan import ChunkSpec
+from kaudit.reading.chunk_rows import Outcome
 
 _TASK_BYTES = 4 << 20
 """Small segments share a task until they have this many bytes."""

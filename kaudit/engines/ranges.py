@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut_first
-from kaudit.analysis.scan.chunk_rows import ChunkRows, Outcome
-from kaudit.analysis.scan.chunk_size import ChunkSize
-from kaudit.analysis.scan.partition_assembler import read_planned, read_range
-from kaudit.analysis.scan.planning import Job
-from kaudit.analysis.scan.small_segments import apart
+from kaudit.partition.assembler import read_planned, read_range
+from kaudit.partition.job import Job
+from kaudit.reading.chunk_plan import ChunkSpec, cut_first
+from kaudit.reading.chunk_rows import ChunkRows, Outcome
+from kaudit.reading.chunk_size import ChunkSize
+from kaudit.reading.small_segments import apart
 
 _MOST_BATCHES = 1 << 19
 """Of a range, where batches become small behind large ones: some 100 bytes each are held."""

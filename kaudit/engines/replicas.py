@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UsageError
 from kaudit.diff.audit import Task, broker_copies, compare_task, diff_result, tasks
 from kaudit.engines.partition_tasks import EachPartition, each_partition
+from kaudit.engines.progress import Progress
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.replicas import DiffResult, Replica
+from kaudit.scan.options import ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import Layout
 from kaudit.source.schemes import open_segment

@@ -16,26 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
-from kaudit.analysis.producer_ids.block_histories import BlockHistories, metadata_of, read_blocks
-from kaudit.analysis.producer_ids.producer_listing import ListedProducers
-from kaudit.analysis.producer_ids.query import Query
-from kaudit.analysis.saved_state.opened_state import OpenedState, open_state
-from kaudit.analysis.saved_state.saved_partition import SavedPartition
-from kaudit.analysis.scan.audit import Audit, Found, Together, coordinator_of, names_of
-from kaudit.analysis.scan.broker_versions import newest_profile
-from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
-from kaudit.analysis.scan.judging import JudgedPartition
-from kaudit.analysis.scan.options import Progress, ScanOptions
-from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
-from kaudit.analysis.scan.planning import Job, audit_needs, find_input, plan_jobs, share_rate
-from kaudit.analysis.scan.shuffle_codec import pack, unpack
-from kaudit.analysis.sequences.rescan import Questions, Seen, rescan
-from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan
-from kaudit.analysis.timelines.timeline import with_names
+from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
+from kaudit.audits.sequences.rescan import Questions, Seen, rescan
 from kaudit.checks.incident_groups import marked_with, partition_incidents
+from kaudit.engines.progress import Progress
 from kaudit.engines.spark_jobs import (
     SparkFailedError,
     ask_tasks,
@@ -68,19 +52,37 @@ from kaudit.engines.spark_timelines import (
     first_timelines,
     making_timelines,
 )
+from kaudit.listings.producer_histories import HistoryRows, PartitionHistory, RecordedScan
+from kaudit.listings.producer_listing import ListedProducers
+from kaudit.listings.query import Query
+from kaudit.listings.timeline import with_names
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.limits import TIMELINES
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 from kaudit.model.state_use import StateUse
+from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.job import Job
+from kaudit.partition.replay import KeptRows, RowSink
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.saved_partition import SavedPartition
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.scan.audit import Audit, Found, Together, coordinator_of, names_of
+from kaudit.scan.block_histories import BlockHistories, metadata_of, read_blocks
+from kaudit.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
+from kaudit.scan.findings import JudgedPartition
+from kaudit.scan.opened_state import OpenedState, open_state
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.plan import audit_needs, find_input, plan_jobs, share_rate
+from kaudit.scan.versions import newest_profile
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kaudit.analysis.producer_ids.block_sources import BlockSource
+    from kaudit.audits.producer_ids.block_sources import BlockSource
 
 __all__ = ["SparkFailedError", "listed_producers", "producers", "record", "scan", "timeline"]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.options import UnreadableInputError
-from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.engines.spark_metrics import logged_job
 from kaudit.engines.spark_tasks import ANSWER_SCHEMA, answering, why_not_opened
+from kaudit.errors import UnreadableInputError
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.source.layout import SegmentFile
 from kaudit.source.schemes import open_segment
 

@@ -9,10 +9,6 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.judging import FromOthers, JudgedPartition, Surroundings, judge
-from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.checks.incident_groups import (
     Group,
     PartitionIncidents,
@@ -26,6 +22,10 @@ from kaudit.model.finding import Finding, Severity
 from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.other_copies import HeldRecords
 from kaudit.model.result import UnlistedFindings
+from kaudit.partition.audit import PartitionAudit
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.scan.findings import FromOthers, JudgedPartition, Surroundings, judge
 
 JUDGED_SCHEMA = "job_index int, judged binary"
 _JUDGED = pa.schema([("job_index", pa.int32()), ("judged", pa.binary())])

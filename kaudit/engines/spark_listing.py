@@ -8,15 +8,6 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.analysis.producer_ids.client_patterns import Creator, top_creators
-from kaudit.analysis.producer_ids.histograms import TimeSteps
-from kaudit.analysis.producer_ids.partition_join import join, replica_places
-from kaudit.analysis.producer_ids.producer_listing import Ids, Listing, producers_result
-from kaudit.analysis.producer_ids.query import Query
-from kaudit.analysis.producer_ids.statistics import IdFigures
-from kaudit.analysis.scan.audit import Audit
-from kaudit.analysis.scan.shuffle_codec import pack, unpack
-from kaudit.analysis.timelines.producer_histories import Piece, TableWriter
 from kaudit.engines.spark_jobs import errors_in_one_line, from_here, named_job
 from kaudit.engines.spark_judging import Judging
 from kaudit.engines.spark_producers import (
@@ -41,10 +32,19 @@ from kaudit.engines.spark_producers import (
 )
 from kaudit.engines.spark_tables import PIECES_SCHEMA, SORTED_BY, OutputBatches
 from kaudit.engines.spark_tasks import ArrowMap
+from kaudit.listings.client_patterns import Creator, top_creators
+from kaudit.listings.histograms import TimeSteps
+from kaudit.listings.partition_join import join, replica_places
+from kaudit.listings.producer_histories import Piece, TableWriter
+from kaudit.listings.producer_listing import Ids, Listing, producers_result
+from kaudit.listings.query import Query
+from kaudit.listings.statistics import IdFigures
 from kaudit.model.finding import Finding
 from kaudit.model.limits import PRODUCER_REPLICAS, PRODUCERS
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.result import ScanResult
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.scan.audit import Audit
 from kaudit.source.layout import PartitionDirectory
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaudit.analysis.scan.chunk_rows import ChunkRows, Outcome
+from kaudit.reading.chunk_rows import ChunkRows, Outcome
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext

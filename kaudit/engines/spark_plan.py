@@ -8,10 +8,10 @@ from itertools import zip_longest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.judging import replicas_of
-from kaudit.analysis.scan.planning import Job
 from kaudit.engines.spark_tasks import ByteRangeTask, PartitionHeader, ReadTask
 from kaudit.engines.task_size import TASKS_PER_CORE, block_bytes, task_bytes
+from kaudit.partition.job import Job
+from kaudit.scan.findings import replicas_of
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.snapshots import list_snapshots
 

@@ -14,19 +14,20 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.analysis.producer_ids.client_patterns import Creator, creators, top_creators
-from kaudit.analysis.producer_ids.histograms import TimeSteps
-from kaudit.analysis.producer_ids.partition_join import ReplicaPlace, ReplicaRows, join
-from kaudit.analysis.producer_ids.producer_listing import Chosen, Ids, Listing, about_producers, by_producer
-from kaudit.analysis.producer_ids.query import Query
-from kaudit.analysis.scan.audit import names_of
-from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.shuffle_codec import pack, unpack
-from kaudit.analysis.timelines.producer_histories import TableWriter
 from kaudit.engines.spark_judging import Judging, replicas
 from kaudit.engines.spark_tables import KEY, PLACE, OutputBatches, names_piece, spark_schema
 from kaudit.engines.spark_tasks import ArrowMap, Batches
+from kaudit.listings.client_patterns import Creator, creators, top_creators
+from kaudit.listings.histograms import TimeSteps
+from kaudit.listings.partition_join import ReplicaPlace, ReplicaRows, join
+from kaudit.listings.producer_histories import TableWriter
+from kaudit.listings.producer_listing import Chosen, Ids, Listing
+from kaudit.listings.producer_partition import about_producers, by_producer
+from kaudit.listings.query import Query
 from kaudit.model.producer_listing import Producer
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.scan.audit import names_of
 from kaudit.source.layout import PartitionDirectory
 
 SHARES_SCHEMA = "share int, kind int, number long, data binary"

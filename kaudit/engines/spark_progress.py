@@ -4,7 +4,7 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from kaudit.analysis.scan.options import Progress
+from kaudit.engines.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.engines.java import java_home
+from kaudit.errors import UsageError
 from kaudit.installation import install_command
 from kaudit.source.filesystem import CONNECT_VARIABLE, connect_seconds
 from kaudit.source.uri import UrlError

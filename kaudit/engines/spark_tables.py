@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 from msgspec import Struct
 
-from kaudit.analysis.scan.batch_export import BatchWriter, SegmentTask, segment_tasks, write_segment
-from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.planning import Job
-from kaudit.analysis.scan.shuffle_codec import pack, unpack
-from kaudit.analysis.timelines.producer_histories import HistoryWriter, PartitionHistory, Piece, TableWriter
-from kaudit.analysis.timelines.timeline import by_replica
 from kaudit.broker.releases.profile import Profile
 from kaudit.engines.spark_jobs import SparkFailedError, errors_in_one_line, from_here, named_job
 from kaudit.engines.spark_judging import Judging, replicas
 from kaudit.engines.spark_tasks import ArrowMap, Batches
+from kaudit.listings.producer_histories import HistoryWriter, PartitionHistory, Piece, TableWriter
+from kaudit.listings.timeline import by_replica
 from kaudit.model.finding import Finding
+from kaudit.partition.batch_export import BatchWriter, SegmentTask, segment_tasks, write_segment
+from kaudit.partition.job import Job
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.shuffle_codec import pack, unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

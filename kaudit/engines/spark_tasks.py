@@ -10,17 +10,17 @@ import pyarrow as pa
 from msgspec import Struct
 
 from kaudit import __version__
-from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, cut
-from kaudit.analysis.scan.chunk_rows import Outcome
-from kaudit.analysis.scan.find_repeats import find_repeats
-from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_planned
-from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.partition_replay import RowSink
-from kaudit.analysis.scan.planning import Job
-from kaudit.analysis.scan.range_joining import join_ranges
-from kaudit.analysis.scan.shuffle_codec import pack, unpack
-from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.engines.memory import prepare_worker
+from kaudit.partition.assembler import PartitionAssembler, read_planned
+from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.find_repeats import find_repeats
+from kaudit.partition.job import Job
+from kaudit.partition.replay import RowSink
+from kaudit.reading.chunk_plan import ChunkSpec, OpenSource, cut
+from kaudit.reading.chunk_rows import Outcome
+from kaudit.reading.range_joining import join_ranges
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.reading.unread_segments import Failure
 from kaudit.source.layout import SegmentFile
 
 ROWS_SCHEMA = "shuffle_partition int, job_index int, number long, ranges int, rows binary"

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kaudit.analysis.scan.shuffle_codec import pack
-from kaudit.analysis.timelines.timeline import by_replica, partition_timelines, producer_ids_of
 from kaudit.engines.spark_judging import Judging, replicas
 from kaudit.engines.spark_tasks import ArrowMap, Batches
+from kaudit.listings.timeline import by_replica, partition_timelines, producer_ids_of
+from kaudit.reading.shuffle_codec import pack
 
 if TYPE_CHECKING:
-    from kaudit.analysis.log_events.comparison import ComparedLogs
+    from kaudit.scan.log_comparison import ComparedLogs
 
 COUNTS_SCHEMA = "job_index int, timelines long"
 TIMELINES_SCHEMA = "job_index int, number long, timeline binary"

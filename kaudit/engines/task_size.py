@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES
-from kaudit.analysis.scan.planning import Job
+from kaudit.partition.job import Job
+from kaudit.reading.chunk_reader import CHUNK_BYTES
 from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
 
@@ -14,7 +14,7 @@ USUAL_BLOCK_BYTES = 128 << 20
 _TASKS = 10_000
 """Of a log for which this is too few, tasks read more."""
 _PIECES = 2_000
-"""Of one partition, which one task puts together: the rows of a piece are joined (kaudit/analysis/scan/range_joining.py)."""
+"""Of one partition, which one task puts together: the rows of a piece are joined (kaudit/reading/range_joining.py)."""
 _LARGEST_TASK = 1 << 30
 """A task lost with its executor is read again: this much at most. 100 TB make 100,000 tasks, which Spark bears."""
 

@@ -4,13 +4,15 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UsageError
 from kaudit.diff.fingerprint.reading import FingerprintTask, ReadFingerprint, read_fingerprint
 from kaudit.diff.fingerprint.verification import rows_of_judged, verify
 from kaudit.engines.partition_tasks import EachPartition, each_partition
+from kaudit.engines.progress import Progress
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.digests import PartitionDigest
 from kaudit.model.result import NotAudited
 from kaudit.model.verification import PartitionVerification, Verdict, Verification
+from kaudit.scan.options import ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.uri import UrlError

@@ -8,14 +8,16 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
+from kaudit.errors import NothingToAuditError
 from kaudit.histories.causes import LOST, ORDINARY, SLOW_TRANSACTION, UNCLEAN, WITHOUT_SNAPSHOTS, Cause, cause_of
 from kaudit.histories.setups import setups
 from kaudit.histories.trace import Trace, trace_of
 from kaudit.model.finding import Finding
 from kaudit.model.result import BrokerVersions
+from kaudit.scan.options import ScanOptions
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.transaction_state_manager import TRANSACTION_TOPIC
 from kaudit.simulate.output.log_directory import write_log_directory

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import NothingToAuditError
+from kaudit.errors import NothingToAuditError
 from kaudit.inspect.file_kinds import FileKind, LogFile
 from kaudit.inspect.rows import Row
 from kaudit.source.discover import discover

@@ -6,7 +6,6 @@ from typing import Self
 
 import numpy as np
 
-from kaudit.analysis.scan.batch_stream import ByteRange, Piece, stream_batches
 from kaudit.broker.partition.log_loading import loading_verdict
 from kaudit.broker.releases.version import Version
 from kaudit.formats.log.batch_header import HEADER_SIZE
@@ -17,6 +16,8 @@ from kaudit.inspect.row_filter import RowFilter
 from kaudit.inspect.rows import Row
 from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.segment import ByteRange, Piece
 from kaudit.source.bytes import ByteSource
 from kaudit.source.names import segment_base_offset
 from kaudit.source.schemes import filesystem

@@ -6,8 +6,8 @@ from itertools import groupby
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import NothingToAuditError, UsageError
 from kaudit.broker.releases.version import Version
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.formats.log.records import DEFAULT_LIMIT
 from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.dump_text import dump_rows

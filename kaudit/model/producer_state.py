@@ -1,7 +1,7 @@
 """What the audit remembers of a producer id in a partition. This is its only definition.
 
 A new field is added here, with its type and default, and used in the rule that needs it; the columns of
-analysis/sequences/producer_table.py follow.
+audits/sequences/producer_table.py follow.
 """
 
 from typing import Annotated, NamedTuple

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit import __version__
-from kaudit.analysis.scan.options import UsageError
+from kaudit.errors import UsageError
 from kaudit.model.finding import Finding
 from kaudit.model.result import Expected
 from kaudit.source.documents import read_document

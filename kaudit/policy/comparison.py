@@ -6,10 +6,10 @@ from datetime import date
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import Depth, ScanOptions
 from kaudit.model.finding import Finding, Status
 from kaudit.model.result import BaselineComparison, ScanResult, UnlistedFindings
 from kaudit.policy.baseline import Baseline, Entry
+from kaudit.scan.options import Depth, ScanOptions
 
 _CRC_CODES = ("KA001",)
 _RECORD_CODES = ("KA701",)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import structs
 
 from kaudit import __version__
-from kaudit.analysis.duplicates.last_units import WINDOW
-from kaudit.analysis.duplicates.listing import DuplicateListing, PartitionTotal
+from kaudit.audits.repeats.last_units import WINDOW
+from kaudit.listings.duplicates import DuplicateListing, PartitionTotal
 from kaudit.model.duplicates import RECURRING_COPY, DuplicateCounts, Relation
 from kaudit.model.result import NotAudited
 from kaudit.report.console import Console, Style, visible

@@ -10,7 +10,7 @@ from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.report.console import Console
 
 if TYPE_CHECKING:  # numpy comes with it
-    from kaudit.analysis.timelines.producer_histories import EngineTables, RecordedScan
+    from kaudit.listings.producer_histories import EngineTables, RecordedScan
 
 
 Decide = Callable[[Sequence[Finding]], Sequence[Finding]]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.checks.registry import CHECKS, find, nearest
+from kaudit.errors import UsageError
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult

@@ -9,16 +9,15 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.batch_export import SegmentTask
-from kaudit.analysis.scan.summaries import partition_summary, segment_rows
-from kaudit.analysis.timelines.producer_histories import EngineTables, PartitionHistory, Piece
 from kaudit.broker.releases.profile import Profile
 from kaudit.formats.log.codecs import Codec
+from kaudit.listings.producer_histories import EngineTables, PartitionHistory, Piece
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.partition.batch_export import SegmentTask
 from kaudit.report.output import Row, Tables
 from kaudit.report.parquet import arrow_schema, columns_to_ipc, to_ipc
 from kaudit.report.render_options import Decide, RenderOptions
@@ -32,6 +31,7 @@ from kaudit.report.tables import (
     scan_tables,
     timeline_rows,
 )
+from kaudit.scan.summaries import partition_summary, segment_rows
 
 _PIECE_ROWS = 20_000
 """Rows made at once: some MB as Python objects."""

@@ -12,9 +12,9 @@ from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
 from kaudit.simulate.producer.network_client import NetworkClient
-from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER
 from kaudit.simulate.producer.txn_request_handler import TransactionManagerState
+from kaudit.simulate.producer_batch import ProducerBatch
 from kaudit.simulate.requests import InitProducerIdRequest
 from kaudit.simulate.scenario.model import ProducerSpec, TopicSpec
 
@@ -81,7 +81,7 @@ class Application:
         share = -(-spec.records // spec.sessions)
         self._session_end = min(share * session, spec.records) if session < spec.sessions else spec.records
         self._payload = Payload(spec.application, spec.record_bytes, spec.name, session)
-        client = NetworkClient(spec, self._versions, self._cluster, self._network, self._random)
+        client = NetworkClient(spec.name, spec.config, self._versions, self._cluster, self._network, self._random)
         producer = KafkaProducer(
             client,
             self._partitions[0],

@@ -13,7 +13,7 @@ from kaudit.simulate.cluster.cluster import Cluster
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.transaction_state_manager import TRANSACTION_TOPIC
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
-from kaudit.simulate.producer.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import ProducerBatch
 from kaudit.simulate.run_state import (
     BatchState,
     ClientPartitionState,

@@ -9,7 +9,7 @@ from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.response import TopicPartition
 from kaudit.model.sequence import add as add_sequence
-from kaudit.simulate.producer.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import ProducerBatch
 from kaudit.simulate.trace import BrokerAnswer
 
 

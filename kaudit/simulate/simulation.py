@@ -10,10 +10,10 @@ from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.attempt_recorder import AttemptRecorder
 from kaudit.simulate.cluster.cluster import Cluster
 from kaudit.simulate.cluster.partition import ReplicatedPartition
+from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.network import Network
 from kaudit.simulate.observe import Observer
 from kaudit.simulate.random_faults import ScenarioFaults, draw_faults
-from kaudit.simulate.run_context import RunContext
 from kaudit.simulate.scenario.model import (
     BrokerEnd,
     BrokerFault,

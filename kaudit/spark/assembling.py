@@ -7,17 +7,18 @@ from itertools import chain, groupby
 import pyarrow as pa
 from msgspec import Struct
 
-from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
-from kaudit.analysis.scan.chunk_codec import unpack_chunk
-from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut
-from kaudit.analysis.scan.chunk_rows import ChunkRows, Outcome
-from kaudit.analysis.scan.find_repeats import find_repeats
-from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_range
-from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.partition_replay import RowSink
-from kaudit.analysis.scan.planning import Job
-from kaudit.analysis.scan.shuffle_codec import unpack
-from kaudit.analysis.scan.unread_segments import Failure
+from kaudit.partition.assembler import PartitionAssembler, read_range
+from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.find_repeats import find_repeats
+from kaudit.partition.job import Job
+from kaudit.partition.replay import RowSink
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.chunk_codec import unpack_chunk
+from kaudit.reading.chunk_plan import ChunkSpec, cut
+from kaudit.reading.chunk_rows import ChunkRows, Outcome
+from kaudit.reading.segment import ByteRange
+from kaudit.reading.shuffle_codec import unpack
+from kaudit.reading.unread_segments import Failure
 from kaudit.source.schemes import open_segment
 
 JOB, JUDGED, CHUNK = 0, 1, 2

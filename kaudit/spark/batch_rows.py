@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.batch_export import SegmentTask
 from kaudit.model.batch import BATCH_NAMES, Batches, batches_of
 from kaudit.model.batch_fields import NO_CONTROL_TYPE, NO_COORDINATOR_EPOCH
+from kaudit.partition.batch_export import SegmentTask
 from kaudit.report.streamed_tables import batch_columns
 from kaudit.spark.schemas import milliseconds, to_batch
 

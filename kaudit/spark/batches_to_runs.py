@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.batch_export import SegmentTask
-from kaudit.analysis.scan.chunk_plan import ChunkSpec
-from kaudit.analysis.scan.chunk_reader import CHUNK_BATCHES, rows_of
-from kaudit.analysis.scan.chunk_rows import ChunkRange
 from kaudit.model.batch import Batches, concatenate
+from kaudit.partition.batch_export import SegmentTask
+from kaudit.reading.chunk_plan import ChunkSpec
+from kaudit.reading.chunk_reader import CHUNK_BATCHES, rows_of
+from kaudit.reading.chunk_rows import ChunkRange
 from kaudit.source.layout import SegmentFile
 from kaudit.spark.batch_rows import NEEDED, batches_of_rows
 from kaudit.spark.run_rows import run_rows

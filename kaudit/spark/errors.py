@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 
-from kaudit.analysis.scan.options import NothingToAuditError, UnreadableInputError, UsageError
+from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 
 _OURS = {error.__name__: error for error in (UsageError, NothingToAuditError, UnreadableInputError)}
 _LINE = re.compile(rf"kaudit\.analysis\.scan\.options\.({'|'.join(_OURS)}): (.*)")

@@ -6,17 +6,18 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.producer_ids.block_histories import metadata_of, read_blocks
-from kaudit.analysis.scan.audit import Audit
-from kaudit.analysis.scan.broker_versions import newest_profile
-from kaudit.analysis.scan.options import ScanOptions, UnreadableInputError
-from kaudit.analysis.scan.planning import find_input
-from kaudit.analysis.scan.shuffle_codec import pack, unpack
-from kaudit.analysis.timelines.timeline import by_replica
 from kaudit.broker.releases.profile import Profile
+from kaudit.errors import UnreadableInputError
+from kaudit.listings.timeline import by_replica
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
+from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.report.tables import finding_row
+from kaudit.scan.audit import Audit
+from kaudit.scan.block_histories import metadata_of, read_blocks
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.plan import find_input
+from kaudit.scan.versions import newest_profile
 from kaudit.source.schemes import open_segment
 from kaudit.spark.assembling import JUDGED, KEY, Assembled, Intervals
 from kaudit.spark.schemas import to_batches

@@ -8,8 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaudit.analysis.scan.options import Depth, ScanOptions, UsageError
+from kaudit.errors import UsageError
 from kaudit.model.near_names import suggestion
+from kaudit.scan.options import Depth, ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.uri import Uri, UrlError
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from kaudit.analysis.scan.shuffle_codec import pack, unpack
-from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory
 from kaudit.broker.releases.profile import Profile
+from kaudit.listings.producer_histories import HistoryRows, PartitionHistory
 from kaudit.model.finding import Finding
+from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.report.streamed_tables import producer_table_rows, timeline_table_rows
 from kaudit.spark.assembling import JOB, KEY, Part, assemble, parts
 from kaudit.spark.judging import Judged, row

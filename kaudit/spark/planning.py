@@ -6,11 +6,12 @@ from contextlib import closing, suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.batch_export import SegmentTask
-from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut
-from kaudit.analysis.scan.planning import Job, all_needs, find_input, plan_jobs
 from kaudit.engines.task_size import block_bytes, task_bytes
 from kaudit.formats.sidefiles.indexes import TIME_ENTRY
+from kaudit.partition.batch_export import SegmentTask
+from kaudit.partition.job import Job
+from kaudit.reading.chunk_plan import ChunkSpec, cut
+from kaudit.scan.plan import all_needs, find_input, plan_jobs
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from kaudit.source.schemes import open_segment
 from kaudit.spark.options import ReadOptions

@@ -6,10 +6,11 @@ from contextlib import closing
 import numpy as np
 import pyarrow as pa
 
-from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
-from kaudit.analysis.scan.partition_assembler import read_range
-from kaudit.analysis.scan.unread_segments import require_whole
 from kaudit.model.batch import Batches, concatenate, first_timestamps, last_offsets
+from kaudit.partition.assembler import read_range
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.segment import ByteRange
+from kaudit.reading.unread_segments import require_whole
 from kaudit.source.bytes import ByteSource
 from kaudit.source.schemes import open_segment
 from kaudit.spark.batch_rows import batch_rows

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from kaudit.analysis.scan.batch_export import SegmentTask
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.legacy import parse_message, read_legacy_records
@@ -13,6 +12,7 @@ from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import CONTROL_FLAG, LOG_APPEND_TIME_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.columns import Row
 from kaudit.model.limits import BATCH_BYTES, UNPACKED_BYTES
+from kaudit.partition.batch_export import SegmentTask
 from kaudit.source.bytes import ByteSource
 from kaudit.spark.options import ReadOptions
 from kaudit.spark.schemas import to_batches

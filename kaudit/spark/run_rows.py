@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kaudit.analysis.scan.batch_export import SegmentTask
-from kaudit.analysis.scan.chunk_codec import pack_chunk
-from kaudit.analysis.scan.chunk_rows import ChunkRows, Outcome
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns, joined
+from kaudit.partition.batch_export import SegmentTask
+from kaudit.reading.chunk_codec import pack_chunk
+from kaudit.reading.chunk_rows import ChunkRows, Outcome
 from kaudit.spark.schemas import to_batch
 
 CHUNK, RUN, MARKER = "chunk", "run", "marker"

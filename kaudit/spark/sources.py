@@ -20,15 +20,15 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from kaudit.analysis.scan.options import SilentProgress
-from kaudit.analysis.scan.planning import find_input
-from kaudit.analysis.scan.shuffle_codec import pack, unpack
-from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
 from kaudit.broker.releases.profile import Profile
 from kaudit.engines import local
 from kaudit.engines.memory import prepare_worker
+from kaudit.engines.progress import SilentProgress
+from kaudit.listings.producer_histories import PartitionHistory, Piece
 from kaudit.model.finding import Finding
+from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.report.tables import finding_row
+from kaudit.scan.plan import find_input
 from kaudit.spark.assembling import JOB
 from kaudit.spark.judging import FINDINGS_AT_ONCE, require_complete, row
 from kaudit.spark.options import ReadOptions, read_options, time_ms

@@ -5,18 +5,18 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
-from kaudit.analysis.producer_ids.block_histories import BlockHistories, metadata_of, read_blocks
-from kaudit.analysis.scan.audit import Audit
-from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.find_repeats import find_repeats
-from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.checks.check import Withdrawal
 from kaudit.checks.registry import CHECKS
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
+from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.find_repeats import find_repeats
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.scan.audit import Audit
+from kaudit.scan.block_histories import BlockHistories, metadata_of, read_blocks
+from kaudit.scan.options import ScanOptions
 from kaudit.source.layout import Layout, PartitionDirectory
 
 COORDINATOR_SHARE = BLOCKS_SHARE = 0.1

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, UsageError
-from kaudit.analysis.scan.planning import find_input
+from kaudit.errors import NothingToAuditError, UsageError
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.plan import find_input
 from kaudit.source.kafka.answers import TopicPartition
 from kaudit.source.kafka.readers import client_of, try_again
 from kaudit.source.layout import FetchedRange, Layout, PartitionDirectory, SegmentFile

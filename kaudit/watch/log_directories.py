@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, UsageError
-from kaudit.analysis.scan.planning import find_input
+from kaudit.errors import NothingToAuditError, UsageError
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.plan import find_input
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri

@@ -12,16 +12,16 @@ from contextlib import closing
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource
-from kaudit.analysis.scan.chunk_reader import CHUNK_BATCHES, CHUNK_BYTES, read_chunk, read_parts, read_serially
-from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.partition_audit import PartitionAudit, close_partition
-from kaudit.analysis.scan.partition_replay import PartitionReplay
-from kaudit.analysis.scan.planning import Job
-from kaudit.analysis.scan.run_batches import RunFetcher
-from kaudit.analysis.scan.unread_segments import Failure, UnreadSegments, failure
 from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.damage import DamageKind
+from kaudit.partition.audit import PartitionAudit, close_partition
+from kaudit.partition.job import Job
+from kaudit.partition.replay import PartitionReplay
+from kaudit.reading.chunk_plan import ChunkSpec, OpenSource
+from kaudit.reading.chunk_reader import CHUNK_BATCHES, CHUNK_BYTES, read_chunk, read_parts, read_serially
+from kaudit.reading.chunk_rows import ChunkRows
+from kaudit.reading.run_batches import RunFetcher
+from kaudit.reading.unread_segments import Failure, UnreadSegments, failure
 from kaudit.source.bytes import ByteSource
 from kaudit.source.kafka.fetched_segment import RemovedByRetentionError
 from kaudit.source.layout import PartitionDirectory, SegmentFile

@@ -7,14 +7,15 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.audit import latest_modification
-from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.planning import Job, audit_needs, plan_jobs
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
+from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.job import Job
+from kaudit.reading.chunk_plan import OpenSource
 from kaudit.report.selection import count
+from kaudit.scan.audit import latest_modification
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.plan import audit_needs, plan_jobs
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.watch.judgement import Due, Judge
 from kaudit.watch.memory import Memory, place_of

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.broker.releases.version import Version
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
@@ -15,10 +14,12 @@ from kaudit.bugs.bug import Program, logged
 from kaudit.bugs.matching import with_known_bugs
 from kaudit.bugs.registry import BUGS
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.engines.replicas import diff
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.model.log_event import LogEventKind
 from kaudit.model.replicas import Replica
+from kaudit.scan.options import ScanOptions
 from tests.bugs.recorded_bugs import RECORDED, unpack
 from tests.bugs.simulated_bugs import SIMULATED, diverged, first_batch_overtaken
 from tests.conftest import DATA

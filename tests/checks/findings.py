@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.checks.check import Check
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.options import ScanOptions
 from tests.logs import Log
 
 

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Finding
+from kaudit.scan.options import ScanOptions
 from tests.logs import Batch, Log, data, marker
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Finding
+from kaudit.scan.options import ScanOptions
 from tests.formats.segment_rows import batch_rows
 
 SAMPLES = Path(__file__).parents[2] / "samples"

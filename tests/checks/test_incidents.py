@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import kaudit
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.incidents import REQUEST_TIMEOUT_MS, RULES, TRANSACTION_TIMEOUT_MS, rule_of
 from kaudit.checks.registry import CHECKS
 from kaudit.engines import replicas
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.scan.options import ScanOptions
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 AT = 1_700_000_000_000

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from kaudit.analysis.timelines.producer_histories import RecordedScan
 from kaudit.cli.app import run
 from kaudit.engines import local
+from kaudit.listings.producer_histories import RecordedScan
 from tests import scan_results as results
 
 

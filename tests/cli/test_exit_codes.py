@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from kaudit.analysis.scan.options import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.cli import app
+from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.finding import Status
 from kaudit.report.formats import FORMATS
 from tests import scan_results as results

@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.command_help import commands_of
 from kaudit.cli.command_tree import command_tree
 from kaudit.cli.exits import MEANINGS, ExitCode, FailOn, exit_code
@@ -17,6 +16,7 @@ from kaudit.cli.parsing import (
     parse_time,
     parse_window,
 )
+from kaudit.errors import UsageError
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import NotAudited
 from tests.scan_results import old_duplicate, scan_result

@@ -66,15 +66,15 @@ def test_a_scan_of_a_log_imports_only_what_it_needs():
     standard = {"tomllib", "pydantic", "rich"}
     other_commands = {"kaudit.cli.commands.timeline", "kaudit.cli.commands.simulate", "kaudit.cli.producer_options"}
     texts = {
-        "kaudit.analysis.scan.dump_text_batches",
+        "kaudit.reading.dump_text",
         "kaudit.source.text_partitions",
         "kaudit.formats.dump_text.rows",
         "kaudit.formats.dump_text.record_content",
     }
     formats = {"kaudit.report.tables", "kaudit.report.parquet", "kaudit.report.table"}
     blocks = {
-        "kaudit.analysis.producer_ids.block_sources",
-        "kaudit.analysis.producer_ids.block_audit",
+        "kaudit.audits.producer_ids.block_sources",
+        "kaudit.scan.block_audit",
         "kaudit.broker.producer_ids.allocation_rules",
     }
     assert not {*standard, *other_commands, *texts, *formats, *blocks} & loaded

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from kaudit.analysis.producer_ids.query import SortKey
-from kaudit.analysis.scan.options import NothingToAuditError
 from kaudit.cli.exits import ExitCode
+from kaudit.errors import NothingToAuditError
+from kaudit.listings.query import SortKey
 from tests.checks.transactions.coordinator_log import (
     COMPLETE_COMMIT,
     EMPTY,

@@ -2,8 +2,8 @@
 
 import logging
 
-from kaudit.analysis.scan.options import SilentProgress
 from kaudit.cli.progress import ProgressLines, progress_on_stderr
+from kaudit.engines.progress import SilentProgress
 
 
 def test_a_line_every_half_minute(capsys):

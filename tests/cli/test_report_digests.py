@@ -3,9 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.cli.verification import _is_consistent
 from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.options import ScanOptions
 from tests.logs import Log, data
 
 

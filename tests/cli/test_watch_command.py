@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.app import run
 from kaudit.cli.watch.metrics import Metrics, served
 from kaudit.cli.watch.state_file import load_state, save_state
+from kaudit.errors import UsageError
 from kaudit.watch.memory import Memory, Reported
 from tests.cli.conftest import Terminal
 from tests.logs import Log, data

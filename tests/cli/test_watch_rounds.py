@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.watch import watching
 from kaudit.cli.watch.watching import _Times, _times
+from kaudit.errors import UsageError
 from kaudit.model.finding import Confidence, Finding, Severity, Status
 from kaudit.watch.watcher import Round
 

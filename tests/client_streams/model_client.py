@@ -17,8 +17,8 @@ from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
 from kaudit.simulate.producer.network_client import NetworkClient
-from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.producer.txn_request_handler import TransactionManagerState
+from kaudit.simulate.producer_batch import ProducerBatch
 from kaudit.simulate.requests import (
     AddPartitionsToTxnRequest,
     CoordinatorResponse,
@@ -203,7 +203,7 @@ class ModelPlayer:
         spec = _spec(version, scenario)
         new = Version.parse(version) >= _FIRST_OF_NEW_BROKERS and scenario.transaction_version > 1
         versions = negotiate_versions(spec.config.client, _NEW_BROKER if new else _OLD_BROKER)
-        client = NetworkClient(spec, versions, self._cluster, self._network, random.Random(0))
+        client = NetworkClient(spec.name, spec.config, versions, self._cluster, self._network, random.Random(0))
         self._payload = Payload(spec.name, scenario.record_bytes, spec.name, 1)
         self._is_transactional = spec.config.transactional_id is not None
         self._sent: set[int] = set()

@@ -8,9 +8,10 @@ import time
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.report.incidents import incidents_of
+from kaudit.scan.options import ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 from tests.cluster.brokers import WITH_EITHER
 from tests.cluster.conftest import kaudit, wait_for

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Severity
 from kaudit.model.result import ScanResult
+from kaudit.scan.options import ScanOptions
 from tests.conformance import captures_page
 
 # capture, directory in it, findings at error or warning level as (code, topic, partition, offset), why
@@ -67,7 +68,7 @@ RETRIES = {
     }
 }
 """Where clients without idempotence sent again: hundreds of warnings, held against truth.json one by one in
-tests/analysis/repeats/test_non_idempotent_repeats.py."""
+tests/audits/repeats/test_non_idempotent_repeats.py."""
 
 
 def run(path: Path, **options: object) -> ScanResult:

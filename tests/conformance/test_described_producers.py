@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from kaudit.analysis.producer_ids.query import Query
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
+from kaudit.listings.query import Query
+from kaudit.scan.options import ScanOptions
 
 
 @pytest.mark.parametrize(("version", "scenarios"), [("2.8.2", 88), ("3.9.1", 89), ("4.2.0", 92)])

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
 from kaudit.formats.dump_text.rows import DumpBatch, DumpFile, DumpRecord
 from kaudit.formats.dump_text.text import read_dump
 from kaudit.model.finding import Severity
+from kaudit.scan.options import ScanOptions
 from tests.formats.archives import CAPTURES, ORACLES
 from tests.formats.segment_rows import batch_rows
 

@@ -7,11 +7,12 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
-from kaudit.analysis.producer_ids.metadata_log import read_metadata_log
-from kaudit.analysis.scan.feature_levels import feature_levels
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
+from kaudit.audits.producer_ids.metadata_log import read_metadata_log
 from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.feature_levels import feature_levels
+from kaudit.scan.options import ScanOptions
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
 from tests.formats.archives import ORACLES

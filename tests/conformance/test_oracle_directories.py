@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.options import ScanOptions
 from tests.conftest import ORACLE_VERSIONS
 from tests.formats.segment_rows import batch_rows
 from tests.properties.audit_reference import DAY_MS, Placed, Reference, Written

@@ -7,9 +7,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.engines.progress import SilentProgress
 from kaudit.engines.replicas import diff, name_replicas
 from kaudit.model.replicas import DiffResult, Relation
+from kaudit.scan.options import ScanOptions
 from tests.diff.replicas import Copy
 
 

@@ -9,20 +9,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.diff.fingerprint.reading import FingerprintTask, Rows, read_fingerprint
 from kaudit.engines import local as local_engine
 from kaudit.engines import spark as spark_engine
 from kaudit.engines.fingerprints import fingerprint
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.digests import ALGORITHM, LEAF_OFFSETS, MOST_RANGES, ranges_each
 from kaudit.model.replicas import Replica
+from kaudit.scan.options import ScanOptions
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
-from tests.analysis.test_digests import Held, expected
 from tests.engines.arrow_session import ArrowSession
 from tests.engines.conftest import ON_SPARK, Engine
 from tests.engines.test_recorded_logs import CAPTURES, ORACLES, SAMPLES
 from tests.logs import Batch, Log
+from tests.partition.test_digests import Held, expected
 
 ROOT = Path(__file__).parents[2]
 

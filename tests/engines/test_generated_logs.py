@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.engines.spark_plan import share
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.plan import all_needs, find_input, plan_jobs
 from tests.engines.faulty_logs import FAULTS, healthy
 from tests.logs import WRAP
 from tests.properties.histories import PRODUCERS, STEPS, build

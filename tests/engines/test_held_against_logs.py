@@ -2,12 +2,14 @@
 
 import pytest
 
-from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.engines.replicas import diff, layout_of, name_replicas
 from kaudit.engines.verification import verify_report
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.replicas import Replica
 from kaudit.model.verification import Verdict
+from kaudit.scan.options import ScanOptions
 from tests.logs import Log, data
 
 

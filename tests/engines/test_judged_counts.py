@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kaudit.analysis.scan.judging import JudgedPartition
-from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.checks.incident_groups import partition_incidents
 from kaudit.engines import spark_judging
 from kaudit.engines.spark_judging import AllCounts, JudgedCounts, first_of_each, replicas
 from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.reading.shuffle_codec import pack
+from kaudit.scan.findings import JudgedPartition
 
 GAP, OLD = ("KA104", Severity.ERROR), ("KA104", Severity.WARNING)
 BUMP = ("KA201", Severity.NOTE)

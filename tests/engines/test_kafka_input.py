@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from kafka.protocol.consumer import FetchRequest
 
-from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
 from kaudit.engines.local import scan, timeline
+from kaudit.engines.progress import SilentProgress
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.result import ScanResult
+from kaudit.scan.options import ScanOptions
 from kaudit.source.discover import discover
 from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED
 from kaudit.source.kafka.fetched_segment import Throttle

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local, processes
+from kaudit.engines.progress import SilentProgress
 from kaudit.engines.ranges import read_here
+from kaudit.scan.options import ScanOptions
 from tests.engines.faulty_logs import gap, healthy
 
 

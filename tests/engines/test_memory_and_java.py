@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pyspark
 import pytest
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.engines import java, memory
+from kaudit.errors import UsageError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 

@@ -17,15 +17,16 @@ from typing import Any
 import pytest
 
 from benchmarks.generate import Shape, generate
-from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.chunk_size import fixed_size
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
-from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.engines import local as engine
 from kaudit.engines import partition_tasks, processes
 from kaudit.engines import ranges as reading
 from kaudit.engines.processes import read_in_processes
+from kaudit.engines.progress import SilentProgress
 from kaudit.engines.ranges import RangeRead, ranges, read_here, with_rest
+from kaudit.reading.chunk_rows import ChunkRows
+from kaudit.reading.chunk_size import fixed_size
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.plan import all_needs, find_input, plan_jobs
 from tests.engines.faulty_logs import FAULTS
 
 

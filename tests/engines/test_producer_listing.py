@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from kaudit.analysis.scan.audit import Audit
 from kaudit.cli.app import run
 from kaudit.engines import spark_listing
+from kaudit.scan.audit import Audit
 from tests.checks.transactions.coordinator_log import EMPTY, state, tombstone, write_partition, write_states
 from tests.engines.faulty_logs import FAULTS, gap, healthy
 from tests.report.test_json_schemas import DOCUMENT, validator

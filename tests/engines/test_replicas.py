@@ -2,8 +2,10 @@
 
 import pytest
 
-from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
+from kaudit.engines.progress import SilentProgress
 from kaudit.engines.replicas import diff, name_replicas
+from kaudit.errors import NothingToAuditError, UsageError
+from kaudit.scan.options import ScanOptions
 from tests.diff.replicas import TOPIC, history
 
 

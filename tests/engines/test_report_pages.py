@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.engines.progress import SilentProgress
 from kaudit.report.html.report_page import render_scan
 from kaudit.report.render_options import RenderOptions
+from kaudit.scan.options import ScanOptions
 from tests.engines.conftest import ON_SPARK
 from tests.engines.faulty_logs import FAULTS
 from tests.html.page_reader import Page

@@ -5,9 +5,9 @@ import shutil
 import pytest
 from msgspec.structs import replace
 
-from kaudit.analysis.saved_state.saved_partition import SavedPartition, SavedPiece, SavedRows, Settings
 from kaudit.engines.spark_plan import share
 from kaudit.model.state_use import StateUse
+from kaudit.reading.saved_partition import SavedPartition, SavedPiece, SavedRows, Settings
 from kaudit.report.json_documents import scan_document
 from kaudit.report.render_options import RenderOptions
 from tests.engines.faulty_logs import FAULTS
@@ -105,7 +105,7 @@ def test_a_damaged_state_costs_reading(local, spark, logs, tmp_path):
 @pytest.mark.xdist_group("spark")
 def test_spark_goes_on_from_a_checkpoint(local, spark, logs, tmp_path, monkeypatch):
     state = tmp_path / "state"
-    monkeypatch.setattr("kaudit.analysis.saved_state.range_saver.is_less_to_load", lambda checkpoint, rows: True)
+    monkeypatch.setattr("kaudit.partition.range_saver.is_less_to_load", lambda checkpoint, rows: True)
     local.scan(logs, state=str(state))
     checkpoints = sorted(state.glob("partitions/*/checkpoint-*"))
     assert len(checkpoints) > len(FAULTS) // 2

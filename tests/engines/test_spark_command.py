@@ -12,12 +12,12 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 
 from kaudit import spark_submit
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import engine as engines
 from kaudit.cli.app import run
 from kaudit.engines import java
 from kaudit.engines.spark_jobs import SparkFailedError, ask_tasks, errors_in_one_line
 from kaudit.engines.spark_session import SparkOptions, session
+from kaudit.errors import UsageError
 from kaudit.installation import install_command
 from kaudit.spark_submit import on_spark
 from tests.engines.faulty_logs import gap
@@ -123,7 +123,7 @@ def test_the_bundle_runs_alone(bundled, tmp_path):
         tar.extractall(tmp_path / "env", filter="data")
     python = tmp_path / "env" / "bin" / "python"
     # -S: nothing of this environment's site-packages
-    code = "import kaudit.analysis.scan.planning, pyarrow, pandas, hdfs_native; print(kaudit.__file__)"
+    code = "import kaudit.scan.plan, pyarrow, pandas, hdfs_native; print(kaudit.__file__)"
     done = subprocess.run(
         [python, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
         env={**os.environ, "KAUDIT_PYTHON": sys.executable},

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.engines.ranges import read_most
 from kaudit.engines.spark_metrics import ReadMetrics, logged_job
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.plan import all_needs, find_input, plan_jobs
 from tests.engines.arrow_session import ArrowSession
 from tests.logs import Log, data
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.engines import spark_plan
 from kaudit.engines.spark_plan import share
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.plan import all_needs, find_input, plan_jobs
 from tests.crafted_sample import snapshot
 from tests.engines.faulty_logs import healthy
 

@@ -8,9 +8,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.engines import spark_session
 from kaudit.engines.spark_session import FORWARDED, SparkOptions, session
+from kaudit.errors import UsageError
 from kaudit.source.filesystem import CONNECT_VARIABLE
 
 OWN = {

@@ -8,12 +8,13 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.cli.app import run
 from kaudit.engines import spark
+from kaudit.engines.progress import SilentProgress
 from kaudit.engines.spark_jobs import SparkFailedError
 from kaudit.model.table_columns import SCAN_TABLES
 from kaudit.report import parquet
+from kaudit.scan.options import ScanOptions
 from tests.engines.faulty_logs import FAULTS, duplicates, gap
 from tests.logs import Log, data, marker
 

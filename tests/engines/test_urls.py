@@ -5,7 +5,7 @@ import shutil
 import pytest
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.errors import NothingToAuditError, UsageError
 from tests.engines.faulty_logs import duplicates, gap, healthy
 from tests.engines.webhdfs_server import WebHdfs
 

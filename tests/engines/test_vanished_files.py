@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.analysis.scan.options import UnreadableInputError
 from kaudit.cli.exits import FailOn, exit_code
 from kaudit.engines import spark_jobs
+from kaudit.errors import UnreadableInputError
 from tests.logs import Log, data
 
 STARTS = (0, 10, 20)

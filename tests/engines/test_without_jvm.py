@@ -16,10 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from kaudit.analysis.scan import judging
-from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress, UnreadableInputError
-from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
-from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.cli.app import run
 from kaudit.engines import local as local_engine
 from kaudit.engines import spark as spark_engine
@@ -32,12 +28,18 @@ from kaudit.engines import (
     spark_tables,
     spark_tasks,
 )
+from kaudit.engines.progress import SilentProgress
 from kaudit.engines.spark_jobs import SparkFailedError, retries
 from kaudit.engines.spark_progress import JobProgress
 from kaudit.engines.spark_session import SESSION_SETTINGS, SparkOptions
 from kaudit.engines.spark_tasks import PartitionHeader, replayer
 from kaudit.engines.spark_timelines import first_timelines
+from kaudit.errors import UnreadableInputError
 from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.scan import findings
+from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scan.plan import all_needs, find_input, plan_jobs
 from kaudit.source.schemes import SegmentRemovedError, open_segment
 from tests.diff.replicas import history
 from tests.engines.arrow_session import ArrowSession
@@ -95,7 +97,7 @@ def test_only_partitions_with_findings_that_are_listed_are_judged_again(spark, s
 
     def judge(parts, *rest):
         judged.append(parts[0].directory.partition)
-        return judging.judge(parts, *rest)
+        return findings.judge(parts, *rest)
 
     monkeypatch.setattr(spark_judging, "judge", judge)
     assert len(spark.scan(tmp_path).findings) == 2

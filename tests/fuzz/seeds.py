@@ -8,12 +8,12 @@ from pathlib import Path
 
 import zstandard
 
-from kaudit.analysis.scan.chunk_codec import pack_chunk
-from kaudit.analysis.scan.chunk_plan import ChunkSpec
-from kaudit.analysis.scan.chunk_reader import read_chunk
-from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
+from kaudit.reading.chunk_codec import pack_chunk
+from kaudit.reading.chunk_plan import ChunkSpec
+from kaudit.reading.chunk_reader import read_chunk
+from kaudit.reading.chunk_rows import ChunkRows
+from kaudit.reading.unread_segments import Failure
 from kaudit.report.json_documents import pretty, scan_document
 from kaudit.report.render_options import RenderOptions
 from kaudit.source.layout import SegmentFile

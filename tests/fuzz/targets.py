@@ -17,13 +17,10 @@ import crc32c
 import numpy as np
 import zstandard
 
-from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
-from kaudit.analysis.scan.chunk_codec import unpack_chunk
-from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
-from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.diff.fingerprint.document import FingerprintError, read_fingerprint_document
 from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.formats.application_log.counts import LogCounts
 from kaudit.formats.application_log.patterns import PROGRAMS
 from kaudit.formats.application_log.reader import read_events
@@ -57,8 +54,14 @@ from kaudit.formats.zookeeper.znode import scan_log
 from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.policy.baseline import parse_baseline
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.chunk_codec import unpack_chunk
+from kaudit.reading.chunk_rows import ChunkRows
+from kaudit.reading.segment import ByteRange
+from kaudit.reading.unread_segments import Failure
 from kaudit.replay.attempt_lines import AttemptError, read_attempts
 from kaudit.report.saved import SavedScanError, read_saved
+from kaudit.scan.options import ScanOptions
 from kaudit.source.kafka.fetched_segment import NO_ABORTS, FetchedSegment
 from kaudit.source.kafka.properties import parse_properties
 from kaudit.source.layout import FetchedRange

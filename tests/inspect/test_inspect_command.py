@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.inspection import parse_offsets
+from kaudit.errors import UsageError
 from kaudit.model.table_columns import INSPECT_TABLES
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures
 from tests.logs import Log, data, marker

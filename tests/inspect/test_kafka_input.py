@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.inspect import fetched
 from kaudit.inspect.row_filter import RowFilter
 from kaudit.inspect.walk import InspectOptions, inspect_rows

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.inspect.row_filter import RowFilter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures

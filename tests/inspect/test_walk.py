@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.inspect import walk
 from kaudit.inspect.row_filter import RowFilter
 from kaudit.inspect.walk import InspectOptions, inspect_rows

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.analysis.scan.rows import BOUNDARY_BATCH
 from kaudit.model.columns import Columns, joined, no_rows
+from kaudit.reading.rows import BOUNDARY_BATCH
 
 COUNT = 40
 INDEXES = st.lists(st.integers(-COUNT, COUNT - 1), max_size=60)

@@ -16,12 +16,12 @@ from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, Judge, Result, Tri
 
 ROOMS = {
     "broker rules": ["kaudit/broker"],
-    "sequences": ["kaudit/analysis/sequences"],
-    "transactions": ["kaudit/analysis/transactions", "kaudit/analysis/coordinator"],
+    "sequences": ["kaudit/audits/sequences"],
+    "transactions": ["kaudit/audits/transactions", "kaudit/audits/coordinator"],
     "checks": ["kaudit/checks"],
     "formats": ["kaudit/formats"],
-    "scanning": ["kaudit/analysis/scan"],
-    "analysis": ["kaudit/analysis"],
+    "scanning": ["kaudit/reading", "kaudit/partition", "kaudit/scan"],
+    "audits": ["kaudit/audits", "kaudit/listings"],
     "simulate": ["kaudit/simulate"],
     "diff": ["kaudit/diff"],
     "inspect": ["kaudit/inspect"],

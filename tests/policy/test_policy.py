@@ -3,7 +3,6 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import ScanOptions
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import UnlistedFindings
 from kaudit.policy.baseline import Baseline, Entry
@@ -13,6 +12,7 @@ from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.policy.severities import Severities
 from kaudit.policy.topics import Accepted, TopicRule
 from kaudit.report.selection import Selection
+from kaudit.scan.options import ScanOptions
 from tests import scan_results as results
 
 SCOPE = Scope(lambda code: True)

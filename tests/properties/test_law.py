@@ -8,10 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.analysis.scan.chunk_rows import ChunkRange
-from kaudit.analysis.scan.chunk_summary import compress
-from kaudit.analysis.scan.producer_grouping import merge, with_records
-from kaudit.analysis.sequences.transition_audit import TransitionAudit
+from kaudit.audits.sequences.transition_audit import TransitionAudit
 from kaudit.formats.log.record_batch import decode_headers
 from kaudit.model.batch import Batches
 from kaudit.model.columns import Row
@@ -27,6 +24,9 @@ from kaudit.model.producer_state import (
     TV2,
     ProducerAuditState,
 )
+from kaudit.reading.chunk_rows import ChunkRange
+from kaudit.reading.chunk_summary import compress
+from kaudit.reading.producer_grouping import merge, with_records
 from tests.logs import CONTROL, Log
 from tests.properties.audit_reference import Observed, Placed, Reference, State
 from tests.properties.histories import build, starts, steps
@@ -205,6 +205,6 @@ def test_judging_a_chunk_in_parts_changes_nothing(actions, first, draw):
     batches = decode(build(actions, first))
     cuts = draw.draw(st.lists(st.integers(0, len(batches)), max_size=3))
     whole = replay_rows(batches, cuts, holes_are_normal=False)
-    with patch("kaudit.analysis.sequences.transition_audit._PART_ROWS", 1):
+    with patch("kaudit.audits.sequences.transition_audit._PART_ROWS", 1):
         parts = replay_rows(batches, cuts, holes_are_normal=False)
     assert (parts.observations, parts.runs, states_of(parts)) == (whole.observations, whole.runs, states_of(whole))

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kaudit.analysis.sequences.transition_audit import TransitionAudit
+from kaudit.audits.sequences.transition_audit import TransitionAudit
 from tests.logs import BASE_TIMESTAMP, WRAP, Batch, Log, data, marker
 from tests.properties.audit_reference import DAY_MS, Reference
 from tests.properties.test_law import assert_observed, decode, replay_rows

@@ -13,7 +13,7 @@ from tests.release.interpreters import REQUIRED, ROOT, interpreters
 pytestmark = pytest.mark.release
 FOUND = interpreters()
 TESTS = (
-    "tests/analysis/sequences", "tests/formats/log", "tests/formats/sidefiles", "tests/policy",
+    "tests/audits/sequences", "tests/formats/log", "tests/formats/sidefiles", "tests/policy",
     "tests/report/test_golden.py", "tests/report/html/test_report_page.py", "tests/cli/test_completion.py",
     "tests/cli/test_explain_and_checks.py", "tests/cli/test_scan_command.py",
 )  # fmt: skip

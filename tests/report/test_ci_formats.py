@@ -13,15 +13,16 @@ import pytest
 from msgspec.structs import replace
 from sarif.loader import load_sarif_file
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.checks.registry import CHECKS
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.installation import information_uri
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import BaselineComparison, Expected, NotAudited
 from kaudit.report import github, gitlab, junit, markdown_report, sarif
 from kaudit.report.locations import shown_path
 from kaudit.report.render_options import RenderOptions
+from kaudit.scan.options import ScanOptions
 from tests import scan_results as results
 from tests.rendered import scan_text
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from kaudit.analysis.duplicates.listing import DuplicateListing, PartitionTotal
+from kaudit.listings.duplicates import DuplicateListing, PartitionTotal
 from kaudit.model.duplicates import DuplicateCounts
 from kaudit.model.result import NotAudited
 from kaudit.report.console import Console

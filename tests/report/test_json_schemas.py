@@ -87,9 +87,10 @@ def test_a_producer_s_field_that_is_missing_is_noticed():
 
 
 def test_real_producers(evidence):
-    from kaudit.analysis.producer_ids.query import Query
-    from kaudit.analysis.scan.options import ScanOptions, SilentProgress
     from kaudit.engines import local
+    from kaudit.engines.progress import SilentProgress
+    from kaudit.listings.query import Query
+    from kaudit.scan.options import ScanOptions
 
     capture = evidence.capture("zk-pid-blocks")
     result = local.producers(ScanOptions([str(capture)], jobs=1), SilentProgress(), Query())
@@ -100,8 +101,9 @@ def test_real_producers(evidence):
 
 @pytest.mark.parametrize("command", ["scan", "timeline"])
 def test_real_logs(evidence, command):
-    from kaudit.analysis.scan.options import ScanOptions, SilentProgress
     from kaudit.engines import local
+    from kaudit.engines.progress import SilentProgress
+    from kaudit.scan.options import ScanOptions
 
     for logs in (evidence.oracle("2.0.1", "logdir"), evidence.capture("txn-mix-2.8.2") / "logdirs"):
         result = getattr(local, command)(ScanOptions([str(logs)], jobs=1), SilentProgress())

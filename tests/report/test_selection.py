@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import UsageError
+from kaudit.errors import UsageError
 from kaudit.model.finding import Severity, Status
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import UnlistedFindings

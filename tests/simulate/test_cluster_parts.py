@@ -20,10 +20,10 @@ from kaudit.simulate.cluster.attempt_recorder import AttemptRecorder
 from kaudit.simulate.cluster.partition import PartitionConfig, ProduceCompletion, ReplicatedPartition, common_end
 from kaudit.simulate.cluster.producer_id_manager import GrantedBlocks, RPCProducerIdManager, ZkProducerIdManager
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
+from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.network import Network
 from kaudit.simulate.payload import Payload
-from kaudit.simulate.producer.producer_batch import ProducerBatch
-from kaudit.simulate.run_context import RunContext
+from kaudit.simulate.producer_batch import ProducerBatch
 from kaudit.simulate.scenario.reading import parse_scenario
 from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.trace import Copy, EventKind, Trace

@@ -414,7 +414,7 @@ def client_of_three() -> tuple[ThreeBrokers, NetworkClient, Trace]:
     network = Network(clock, (DELAY, DELAY), Random(1), NoFaults(), trace)
     cluster = ThreeBrokers()
     versions = negotiate_versions(client_for("java 3.9.1"), client_for("java 3.9.1").version)
-    return cluster, NetworkClient(spec, versions, cluster, network, Random(1)), trace
+    return cluster, NetworkClient(spec.name, spec.config, versions, cluster, network, Random(1)), trace
 
 
 def ask(client: NetworkClient, broker: int) -> None:

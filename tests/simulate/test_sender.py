@@ -21,9 +21,9 @@ from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
 from kaudit.simulate.producer.metadata import Metadata
 from kaudit.simulate.producer.network_client import NetworkClient
-from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.producer.releases.profile import client_for
 from kaudit.simulate.producer.txn_request_handler import TransactionManagerState as State
+from kaudit.simulate.producer_batch import ProducerBatch
 from kaudit.simulate.requests import (
     AddPartitionsToTxnRequest,
     ConnectionClosed,
@@ -145,7 +145,10 @@ class Played:
         versions = negotiate_versions(client_for(client), Version.parse(broker))
         self.done: list[ProducerBatch] = []
         self.producer = KafkaProducer(
-            NetworkClient(spec, versions, self.cluster, network, Random(1)), ("t", 0), count(1), self.done.append
+            NetworkClient(spec.name, spec.config, versions, self.cluster, network, Random(1)),
+            ("t", 0),
+            count(1),
+            self.done.append,
         )
         self._transactions = self.producer.transactions
 

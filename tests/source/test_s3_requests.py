@@ -4,8 +4,9 @@ import struct
 from collections import Counter
 from random import Random
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.options import ScanOptions
 from kaudit.source.discover import discover
 from tests.logs import Log, data
 

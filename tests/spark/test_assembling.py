@@ -3,10 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
-from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.engines.ranges import read_most
+from kaudit.reading.unread_segments import Failure
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.plan import all_needs, find_input, plan_jobs
 from kaudit.spark.assembling import _covers, _distinct, _has_batches
 from tests.logs import Log, data
 

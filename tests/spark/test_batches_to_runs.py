@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from kaudit.analysis.scan.chunk_codec import unpack_chunk
-from kaudit.analysis.scan.chunk_rows import ChunkRows
+from kaudit.reading.chunk_codec import unpack_chunk
+from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.spark import batches_to_runs as module
 from kaudit.spark.batches_to_runs import batches_to_runs
 from tests.logs import Log, data

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import kaudit.spark as ks
-from kaudit.analysis.scan.options import Depth, UsageError
+from kaudit.errors import UsageError
+from kaudit.scan.options import Depth
 from kaudit.spark import frames
 from kaudit.spark.batch_rows import NEEDED
 from kaudit.spark.frames import _asked, _options_of, _read_options

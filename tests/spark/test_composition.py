@@ -10,22 +10,24 @@ import pytest
 from pyspark.sql.types import StructType
 
 from kaudit import __version__
-from kaudit.analysis.scan.chunk_codec import pack_chunk, unpack_chunk
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress, UnreadableInputError, UsageError
-from kaudit.analysis.scan.partition_assembler import read_planned
-from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
-from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
+from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.model.table_columns import DATAFRAME_TABLES
+from kaudit.partition.assembler import read_planned
+from kaudit.reading.chunk_codec import pack_chunk, unpack_chunk
+from kaudit.reading.shuffle_codec import pack
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.plan import all_needs, find_input, plan_jobs
 from kaudit.spark.batches_to_runs import batches_to_runs
 from kaudit.spark.judging import Judge
 from kaudit.spark.options import read_options
 from kaudit.spark.partition_tables import assembled_rows
 from kaudit.spark.schemas import arrow_schema, milliseconds, to_batch, to_batches
 from kaudit.spark.sources import RunSource
-from tests.analysis.scan.test_range_joining import plain
 from tests.engines.faulty_logs import FAULTS, duplicates, healthy
 from tests.logs import Log, data
+from tests.reading.test_range_joining import plain
 from tests.spark.in_process import chunk_rows, findings, histories, load, runs_of, scanned, sorted_rows
 
 SAMPLES = ["compacted", "coordinator", "crafted", "duplicates", "hanging-transaction", "malformed", "open-transaction",

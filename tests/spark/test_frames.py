@@ -8,10 +8,11 @@ import pytest
 
 import kaudit
 import kaudit.spark as ks
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES
 from kaudit.report.tables import finding_row
+from kaudit.scan.options import ScanOptions
 from tests.engines.faulty_logs import FAULTS
 from tests.spark.conftest import ON_SPARK
 from tests.spark.in_process import histories, load

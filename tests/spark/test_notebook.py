@@ -8,9 +8,10 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local
 from kaudit.engines.java import java_home
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.options import ScanOptions
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs" / "spark.ipynb"

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from kaudit.analysis.scan.options import UsageError
+from kaudit.errors import UsageError
 from kaudit.spark.options import read_options, time_ms
 
 

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from kaudit.analysis.scan.options import UsageError
+from kaudit.errors import UsageError
 from kaudit.spark.options import read_options
 from kaudit.spark.planning import Chosen, segment_reads
 from kaudit.spark.sources import SOURCES, PushdownReader, chosen_of_filters

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.segment import ByteRange
 from kaudit.source.schemes import open_segment
 from kaudit.spark import record_rows as module
 from kaudit.spark.options import ReadOptions

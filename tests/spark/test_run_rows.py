@@ -1,11 +1,11 @@
 """Rows of the DataFrame `runs`: what a chunk is reduced to, and what is said of one that could not be read."""
 
-from kaudit.analysis.scan.batch_export import SegmentTask
-from kaudit.analysis.scan.chunk_codec import unpack_chunk
-from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
-from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.engines.ranges import read_most
+from kaudit.partition.batch_export import SegmentTask
+from kaudit.reading.chunk_codec import unpack_chunk
+from kaudit.reading.unread_segments import Failure
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.plan import all_needs, find_input, plan_jobs
 from kaudit.spark.run_rows import run_rows
 from tests.logs import Log, data, marker
 

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.errors import PySparkException
 
-from kaudit.analysis.scan.options import NothingToAuditError, UnreadableInputError, UsageError
+from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES, NEVER_NULL
 from kaudit.spark.errors import errors_of_tasks
 from kaudit.spark.schemas import spark_schema
@@ -31,7 +31,7 @@ def test_types_are_those_of_spark():
     assert (types["offset"], types["producer_epoch"], types["key"]) == ("bigint", "smallint", "binary")
 
 
-OURS = "kaudit.analysis.scan.options"
+OURS = "kaudit.scan.options"
 
 
 @pytest.mark.parametrize(("name", "kind"), [

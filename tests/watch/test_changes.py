@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from kaudit.analysis.transactions import transaction_spans
+from kaudit.audits.transactions import transaction_spans
 from kaudit.watch import watcher
 from kaudit.watch.partition_follower import PartitionFollower
 from tests.logs import Log, data, marker

@@ -46,15 +46,16 @@ def attempts(  # noqa: PLR0913 - typer reads the options off the signature
     """
     import msgspec
 
-    from kaudit.analysis.scan.options import ScanOptions, UsageError
-    from kaudit.analysis.scan.planning import find_input
     from kaudit.broker.releases.profile import UnknownVersionError, profile_for
     from kaudit.cli.parsing import parse_broker_version
     from kaudit.cli.streams import write_pieces
     from kaudit.cli.targets import output_file
+    from kaudit.errors import UsageError
     from kaudit.replay.reconstruction.broker_logs import BrokerSettings
     from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction, chosen_replicas
     from kaudit.replay.reconstruction.reconstruct import coordinator_partitions as coordinators
+    from kaudit.scan.options import ScanOptions
+    from kaudit.scan.plan import find_input
     from kaudit.source.kafka.options import ClusterOptions
     from kaudit.source.layout import INTERNAL_TOPICS
     from kaudit.source.schemes import open_segment
@@ -95,8 +96,8 @@ def _events(server_logs: list[str], client_logs: list[str], settings: "BrokerSet
     """Read every log once for its events, server logs also for what they say of the broker."""
     from itertools import islice
 
-    from kaudit.analysis.log_events.log_files import log_events, log_files, log_lines
-    from kaudit.analysis.scan.options import UsageError
+    from kaudit.audits.log_events.log_files import log_events, log_files, log_lines
+    from kaudit.errors import UsageError
     from kaudit.formats.application_log.counts import LogCounts
     from kaudit.replay.reconstruction.broker_logs import kept
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.bugs.bug import Program
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
+from kaudit.errors import UsageError
 
 app = typer.Typer()
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaudit.analysis.scan.options import UnreadableInputError, UsageError
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
+from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND
 
 if TYPE_CHECKING:

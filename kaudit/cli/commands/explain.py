@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
+from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice, Console
 
 app = typer.Typer()
@@ -73,8 +73,8 @@ def _bug_page(ticket: str, console: Console | None) -> str:
 def _explain_version(text: str) -> None:
     from kaudit.broker.releases.profile import UnknownVersionError
     from kaudit.cli.stdout import stdout_console, write_stdout
+    from kaudit.report.answers import fold
     from kaudit.report.replay.broker_rules import what_changed
-    from kaudit.report.replay.render import fold
 
     width = stdout_console(ColorChoice.NEVER).width
     try:

@@ -44,9 +44,9 @@ def inspect(  # noqa: PLR0913 - its groups of options
     version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """Decode batches, records and side files into rows. Damage is shown, never a stop."""
-    from kaudit.analysis.scan.options import UsageError
     from kaudit.cli.inspection import parse_row_targets, run_inspect
     from kaudit.cli.parsing import parse_broker_version
+    from kaudit.errors import UsageError
 
     if rows.at is not None and (content.records or rows.around is not None):
         raise UsageError("--at shows one header: it goes with neither --records nor --around")

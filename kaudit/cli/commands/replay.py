@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
 from kaudit.cli.audit_options import OutputOptions
 from kaudit.cli.option_groups import OptionGroup, with_option_groups
+from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice
 
 if TYPE_CHECKING:

@@ -43,8 +43,9 @@ def scan(  # noqa: PLR0913 - its groups of options
     """
     from msgspec.structs import replace
 
-    from kaudit.analysis.scan.options import Depth, UsageError
     from kaudit.cli.audit import run_scan
+    from kaudit.errors import UsageError
+    from kaudit.scan.options import Depth
 
     request = audit.request(settings_of(context), paths, display)
     if output.digests and request.options.depth is Depth.HEADERS:

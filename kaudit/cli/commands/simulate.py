@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.schedule_search import SearchOptions, explain_finding, find_schedule
+from kaudit.errors import UsageError
 
 if TYPE_CHECKING:
     from kaudit.report.console import Console

@@ -20,10 +20,10 @@ def spark_bundle(
 
     Workers need a Python of the same minor version, nothing else. stdout is that command, ready to be completed.
     """
-    from kaudit.analysis.scan.options import UsageError
     from kaudit.cli.stdout import refused, write_stdout
     from kaudit.cli.targets import output_file
     from kaudit.engines.spark_bundle import ENTRY, write_bundle
+    from kaudit.errors import UsageError
 
     output_file(str(output), ())
     if output.exists() and not output.is_file():

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kaudit.analysis.scan.options import UsageError
+from kaudit.errors import UsageError
 
 NAME = "kaudit.toml"
 _SHARED = "pyproject.toml"

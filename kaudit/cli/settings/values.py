@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 from typer.core import TyperOption
 
-from kaudit.analysis.scan.options import UsageError
+from kaudit.errors import UsageError
 
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 _PATHS = ("baseline", "blocks", "zookeeper")

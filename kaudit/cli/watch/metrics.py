@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.streams import write_pieces
+from kaudit.errors import UsageError
 from kaudit.report.watch.metrics import CONTENT_TYPE
 
 _CLIENT_SECONDS = 5

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, BinaryIO, Self
 
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.audit import AuditRequest, repository_root, run_facts
 from kaudit.cli.stdout import refused, write_stdout
 from kaudit.cli.targets import Target, console_of
+from kaudit.errors import UsageError
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import ScanResult
 from kaudit.model.watch_status import WatchStatus

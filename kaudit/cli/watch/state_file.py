@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from kaudit import __version__
-from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.streams import whole_file
+from kaudit.errors import UsageError
 from kaudit.watch.memory import Memory
 
 SCHEMA = "kaudit.watch-state/1"

@@ -4,13 +4,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 
-from kaudit.analysis.scan.broker_versions import newest_profile
-from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.transactions.open_at_end import last_stable_offset, remembered
 from kaudit.model.finding import Status
 from kaudit.model.result import ScanResult
 from kaudit.model.transactions import OpenTransaction
 from kaudit.model.watch_status import ReportedAt, WatchedPartition, WatchStatus
+from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.open_at_end import last_stable_offset, remembered
+from kaudit.scan.versions import newest_profile
 from kaudit.watch.watcher import Round, Watcher
 
 _NEWEST = 50

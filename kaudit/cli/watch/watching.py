@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, UsageError
 from kaudit.cli.audit import AuditRequest
 from kaudit.cli.audit_options import WatchOutput, WatchRun
 from kaudit.cli.exits import ExitCode
@@ -22,9 +21,11 @@ from kaudit.cli.watch.metrics import Metrics, served
 from kaudit.cli.watch.outputs import Outputs
 from kaudit.cli.watch.state_file import load_state, save_state
 from kaudit.cli.watch.status import StatusKeeper
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import ScanResult
 from kaudit.report.watch.metrics import render_metrics
+from kaudit.scan.options import ScanOptions
 from kaudit.source.kafka.topic_url import TopicUrl
 from kaudit.source.schemes import KAFKA
 from kaudit.source.uri import Uri, UrlError

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kaudit.analysis.digests.tree import widened
 from kaudit.diff.fingerprint.reading import Rows
 from kaudit.model.digests import LEAF_OFFSETS, MOST_RANGES, RangeDigests
 from kaudit.model.fingerprint import (
@@ -14,6 +13,7 @@ from kaudit.model.fingerprint import (
     PartitionFingerprint,
 )
 from kaudit.model.replicas import OffsetRange, Relation
+from kaudit.reading.digest_tree import widened
 
 
 class Block(NamedTuple):

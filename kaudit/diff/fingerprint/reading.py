@@ -5,14 +5,14 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from msgspec import Struct
 
-from kaudit.analysis.digests.leaves import Leaves, range_leaves
-from kaudit.analysis.digests.tree import Leaf, RowOfRanges, Tree, WholeLog, hexadecimal
-from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.options import Depth, ScanOptions
 from kaudit.diff.columns import Columns
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.model.digests import LEAF_OFFSETS, MOST_RANGES, RangeDigests
 from kaudit.model.fingerprint import HeldBatch, ListedBatches, PartitionFingerprint
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.digest_leaves import Leaves, range_leaves
+from kaudit.reading.digest_tree import Leaf, RowOfRanges, Tree, WholeLog, hexadecimal
+from kaudit.scan.options import Depth, ScanOptions
 from kaudit.source.layout import ALWAYS_COMPACTED, PartitionDirectory, Unreadable
 
 _NO_END = 1 << 63

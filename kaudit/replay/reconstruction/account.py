@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
-from kaudit.analysis.log_events.placement import Certainty
+from kaudit.audits.log_events.placement import Certainty
 from kaudit.model.log_event import LogEventKind
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.analysis.log_events.clock import Anchor, ClockOffset, estimate_clock
-from kaudit.analysis.log_events.placement import EventSource, by_directory
+from kaudit.audits.log_events.clock import Anchor, ClockOffset, estimate_clock
+from kaudit.audits.log_events.placement import EventSource, by_directory
 from kaudit.broker.partition.topic_config import READ_OF_BROKERS, READ_OF_TOPICS
 from kaudit.model.log_event import LogEvent, LogEventKind
 from kaudit.replay.reconstruction.refusals import REFUSALS

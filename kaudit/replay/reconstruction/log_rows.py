@@ -5,9 +5,7 @@ from contextlib import closing
 
 from msgspec import Struct
 
-from kaudit.analysis.log_events.placement import LoggedBatch
-from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
-from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.audits.log_events.placement import LoggedBatch
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.model.batch_fields import (
     ABORT_MARKER,
@@ -20,6 +18,9 @@ from kaudit.model.batch_fields import (
     TRANSACTIONAL_FLAG,
 )
 from kaudit.model.sequence import add as add_sequence
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.segment import ByteRange
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from kaudit.source.text import SegmentText
 

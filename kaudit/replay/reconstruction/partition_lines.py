@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kaudit.analysis.log_events.placement import Certainty, EventPlacer, Placement
+from kaudit.audits.log_events.placement import Certainty, EventPlacer, Placement
 from kaudit.broker.attempts import Attempt, Describe, Wait
 from kaudit.broker.broker import Broker
 from kaudit.broker.producer_state.producer_append_info import validate_append, validate_end_txn_marker

@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
-from kaudit.analysis.log_events.anchors import PartitionAnchors, coordinator_anchors
-from kaudit.analysis.log_events.clock import Anchor
-from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
+from kaudit.audits.log_events.anchors import PartitionAnchors, coordinator_anchors
+from kaudit.audits.log_events.clock import Anchor
 from kaudit.broker.attempts import ConfigureTopic, StartBroker
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import profile_for
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.log_event import LogEvent
+from kaudit.reading.chunk_plan import OpenSource
 from kaudit.replay.reconstruction.account import Account
 from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, broker_logs
 from kaudit.replay.reconstruction.log_rows import LogRows

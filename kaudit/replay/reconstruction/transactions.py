@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
+from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.broker.attempts import Attempt
 from kaudit.broker.broker import Broker
 from kaudit.model.log_event import LogEvent, LogEventKind

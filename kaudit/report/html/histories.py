@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.shuffle_codec import unpack
 from kaudit.model.finding import Finding
 from kaudit.model.result import PartitionSummary, ScanResult
+from kaudit.reading.shuffle_codec import unpack
 from kaudit.report.html.partition_columns import Key, PageWriter, PartitionPage
 from kaudit.report.render_options import RenderOptions
 

@@ -4,7 +4,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.analysis.timelines.merged_runs import NO_MARKER
+from kaudit.listings.merged_runs import NO_MARKER
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns
 from kaudit.report.html.columns import OUTCOMES, TRANSACTIONAL, Column

@@ -5,18 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from msgspec import Struct, field
 
-from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.partition_replay import KeptRows
-from kaudit.analysis.scan.rows import MARKER, Rows
-from kaudit.analysis.scan.shuffle_codec import pack
-from kaudit.analysis.timelines.activity_over_time import ActivityOverTime, activity_over_time
-from kaudit.analysis.timelines.merged_runs import MERGED_RUN
-from kaudit.analysis.timelines.missing_entries import missing_cause
-from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
-from kaudit.analysis.timelines.timeline import in_order
 from kaudit.broker.releases.profile import Profile
+from kaudit.listings.activity_over_time import ActivityOverTime, activity_over_time
+from kaudit.listings.merged_runs import MERGED_RUN
+from kaudit.listings.missing_entries import missing_cause
+from kaudit.listings.producer_histories import PartitionHistory, Piece
+from kaudit.listings.timeline import in_order
 from kaudit.model.columns import Columns, no_rows
 from kaudit.model.finding import Finding
+from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.replay import KeptRows
+from kaudit.reading.rows import MARKER, Rows
+from kaudit.reading.shuffle_codec import pack
 from kaudit.report.html.coarser import fitted
 from kaudit.report.html.columns import Column, Origins
 from kaudit.report.html.lanes import Lanes, lanes_of

@@ -14,8 +14,8 @@ from kaudit.broker.releases.version import Version
 from kaudit.broker.response import Answer
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.session import Session
+from kaudit.report.answers import printable
 from kaudit.report.replay.broker_rules import release_span
-from kaudit.report.replay.render import printable
 
 if TYPE_CHECKING:
     from kaudit.broker.recorded_log import RecordedLog

@@ -11,7 +11,7 @@ from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer
 from kaudit.checks.command_line import quote, quote_text
 from kaudit.replay.session import Session
-from kaudit.report.replay.render import DOCUMENT_BEGIN, DOCUMENT_END, TABLE_HEADER, as_json, as_json_with_state, as_row
+from kaudit.report.answers import DOCUMENT_BEGIN, DOCUMENT_END, TABLE_HEADER, as_json, as_json_with_state, as_row
 
 FORMATS = ("table", "jsonl", "json", "html")
 _PIECE = 256

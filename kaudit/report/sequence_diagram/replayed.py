@@ -28,7 +28,7 @@ from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Ruling
-from kaudit.report.replay.render import answer_text, request_text
+from kaudit.report.answers import answer_text, request_text
 from kaudit.report.sequence_diagram.batch_history import BatchHistory
 from kaudit.report.sequence_diagram.decisions import REFUSALS, Interned, decision, short_reason, window
 from kaudit.report.sequence_diagram.page_model import (

@@ -17,6 +17,7 @@ from kaudit.model.sequence import add as add_sequence
 from kaudit.simulate.cluster.partition import BrokerStatus, ProduceCompletion, ProduceRefusal, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import ProducerIdManager
 from kaudit.simulate.cluster.replica_log import StoredBatch
+from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.cluster.transaction_state_manager import TransactionStateManager
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER
 from kaudit.simulate.requests import (
@@ -32,7 +33,6 @@ from kaudit.simulate.requests import (
     ProduceResponse,
     Respond,
 )
-from kaudit.simulate.run_context import RunContext
 from kaudit.simulate.trace import BrokerAnswer
 
 _ACKS_ALL = -1

@@ -26,9 +26,9 @@ from kaudit.simulate.cluster.producer_id_manager import (
     ZkProducerIdManager,
 )
 from kaudit.simulate.cluster.replica_log import LogConfig
+from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.cluster.transaction_marker_channel_manager import TransactionMarkerChannelManager
 from kaudit.simulate.cluster.transaction_state_manager import TRANSACTION_TOPIC, TransactionStateManager
-from kaudit.simulate.run_context import RunContext
 from kaudit.simulate.scenario.model import ClusterSpec, TopicSpec
 
 _DEFAULT_LAG_MS = 30_000

@@ -16,9 +16,9 @@ from kaudit.broker.producer_state.producer_state_entry import MarkerBatch, Produ
 from kaudit.broker.producer_state.verdict import Outcome, Verdict
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
+from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.encode import record_batch
-from kaudit.simulate.producer.producer_batch import ProducerBatch
-from kaudit.simulate.run_context import RunContext
+from kaudit.simulate.producer_batch import ProducerBatch
 from kaudit.simulate.trace import Copy, EventKind, TraceEvent
 
 _FETCH_MAX_BATCHES = 512

@@ -13,7 +13,7 @@ from kaudit.broker.producer_ids.blocks import BLOCK_SIZE
 from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
 from kaudit.broker.producer_ids.zookeeper_allocator import Exchange, Fate, Grant, Znode, acquire
 from kaudit.simulate.clock import Clock
-from kaudit.simulate.run_context import RunContext
+from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.trace import EventKind, TraceEvent
 
 _RETRY_MS = 50

@@ -13,7 +13,7 @@ from kaudit.broker.producer_state.rebuild import snapshot_entry
 from kaudit.broker.releases.profile import Profile
 from kaudit.model.epoch_entry import EpochEntry
 from kaudit.model.producer_snapshot import SnapshotEntry
-from kaudit.simulate.producer.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import ProducerBatch
 
 NO_LEADER_EPOCH = -1
 

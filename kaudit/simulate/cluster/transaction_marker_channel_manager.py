@@ -17,7 +17,7 @@ from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
 from kaudit.broker.producer_state.verdict import Outcome, Verdict
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.cluster.partition import BrokerStatus, ReplicatedPartition
-from kaudit.simulate.run_context import RunContext
+from kaudit.simulate.cluster.run_context import RunContext
 
 _RETRY_MS = 100
 _REQUEST_TIMEOUT_MS = 30_000

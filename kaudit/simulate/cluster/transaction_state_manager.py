@@ -25,6 +25,7 @@ from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.transaction_state import TransactionStatus
 from kaudit.simulate.cluster.partition import BrokerStatus, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import OnProducerId
+from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.cluster.transaction_marker_channel_manager import TransactionMarkerChannelManager
 from kaudit.simulate.encode import record_batch, transaction_state
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER
@@ -34,7 +35,6 @@ from kaudit.simulate.requests import (
     EndTxnRequest,
     InitProducerIdRequest,
 )
-from kaudit.simulate.run_context import RunContext
 
 TRANSACTION_TOPIC = "__transaction_state"
 _RETRY_MS = 100

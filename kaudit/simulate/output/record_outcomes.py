@@ -10,7 +10,7 @@ from kaudit.broker.response import TopicPartition
 from kaudit.simulate.application import Application
 from kaudit.simulate.cluster.partition import Election, ReplicatedPartition
 from kaudit.simulate.cluster.replica_log import ReplicaLog, StoredBatch
-from kaudit.simulate.producer.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import ProducerBatch
 from kaudit.simulate.simulation import Simulation
 
 

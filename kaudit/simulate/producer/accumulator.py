@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.config import ProducerConfig
-from kaudit.simulate.producer.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import ProducerBatch
 
 _JITTER = 0.2
 """RETRY_BACKOFF_JITTER of CommonClientConfigs."""

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from kaudit.simulate.network import BrokerEndpoint, Connection, Network
-from kaudit.simulate.producer.config import ApiVersions
+from kaudit.simulate.producer.config import ApiVersions, ProducerConfig
 from kaudit.simulate.producer.metadata import ClusterMetadata, Metadata
 from kaudit.simulate.producer.process import ClientProcess
-from kaudit.simulate.scenario.model import ProducerSpec
 
 
 class BootstrapCluster(ClusterMetadata, Protocol):
@@ -26,16 +25,17 @@ class NetworkClient:
     `source` gives the jitter of backoffs, and where the search for the least loaded broker begins.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - independent parts of a client
         self,
-        spec: ProducerSpec,
+        name: str,
+        config: ProducerConfig,
         versions: ApiVersions,
         cluster: BootstrapCluster,
         network: Network,
         source: random.Random,
     ) -> None:
-        self.name = spec.name
-        self.config = spec.config
+        self.name = name
+        self.config = config
         self.versions = versions
         self.clock = network.clock
         self.process = ClientProcess()

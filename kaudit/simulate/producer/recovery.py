@@ -1,7 +1,6 @@
 """What an idempotent producer does when its sequences break: the decisions of two generations of the Java client, and others'."""
 
 from kaudit.broker.errors import KafkaError
-from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.producer.releases.switches import (
     BUMP_EPOCH,
     FRANZ_GO,
@@ -10,6 +9,7 @@ from kaudit.simulate.producer.releases.switches import (
     ClientSwitches,
 )
 from kaudit.simulate.producer.transaction_manager import TransactionManager
+from kaudit.simulate.producer_batch import ProducerBatch
 
 MAX_EPOCH = 2**15 - 1
 RETRIABLE = frozenset(

@@ -8,10 +8,10 @@ from kaudit.broker.errors import KafkaError
 from kaudit.simulate.network import Connection
 from kaudit.simulate.producer.accumulator import RecordAccumulator
 from kaudit.simulate.producer.network_client import NetworkClient
-from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.producer.recovery import RETRIABLE, Recovery
 from kaudit.simulate.producer.transaction_manager import TransactionManager
 from kaudit.simulate.producer.txn_request_handler import TxnRequestHandler
+from kaudit.simulate.producer_batch import ProducerBatch
 from kaudit.simulate.requests import (
     KafkaResponse,
     PartitionProduceData,

@@ -5,7 +5,7 @@ from bisect import insort
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
-from kaudit.simulate.producer.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import ProducerBatch
 
 NO_PRODUCER = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 _NOTHING_ACKNOWLEDGED = -1

@@ -5,13 +5,14 @@ import re
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.broker.partition.log_loading import file_verdict, loading_verdict, truncates
 from kaudit.broker.releases.version import Version
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.model.impact import Impact
 from kaudit.model.total_impact import total_impact
+from kaudit.scan.options import ScanOptions
 
 LOG_DAMAGE = (
     "batch-removed",

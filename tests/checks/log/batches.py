@@ -4,8 +4,9 @@ import struct
 
 import crc32c
 
-from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.options import Depth, ScanOptions
 from tests.logs import Log, data
 
 NAME = "00000000000000000000.log"

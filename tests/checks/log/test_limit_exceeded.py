@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from kaudit.analysis.scan.options import Depth
+from kaudit.scan.options import Depth
 from tests.checks.log.batches import edited, found, written
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.impact import Impact
+from kaudit.scan.options import ScanOptions
 from tests.checks.stories import Again, Later, Missing, commit, findings, log_of, plain, position, shown, transactional
 from tests.logs import WRAP, Batch
 

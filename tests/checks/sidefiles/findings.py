@@ -2,8 +2,9 @@
 
 import struct
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.options import ScanOptions
 from tests.logs import Log, data
 
 CODES = ("KA305", "KA501", "KA503", "KA504", "KA505", "KA506")

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
-from kaudit.analysis.sidefiles.snapshot_states import read_snapshot
+from kaudit.audits.sidefiles.snapshot_states import read_snapshot
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.options import ScanOptions
 from tests.crafted_sample import DAY_MS, snapshot
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
 
@@ -156,7 +157,7 @@ def test_a_snapshot_deleted_while_it_is_compared_lacks_nobody(tmp_path, monkeypa
         read.append(file.name)
         return read_snapshot(file) if len(read) == 1 else None
 
-    monkeypatch.setattr("kaudit.analysis.sidefiles.snapshot_check.read_snapshot", deleted_after_one_reading)
+    monkeypatch.setattr("kaudit.audits.sidefiles.snapshot_check.read_snapshot", deleted_after_one_reading)
     assert disagreements(tmp_path, [ONE, OPEN]) == []
     assert read == ["00000000000000000009.snapshot"] * 2
 
@@ -167,7 +168,7 @@ def test_many_producers_that_expired_are_not_read_again(tmp_path, monkeypatch):
         written.append(data(producer_id, 0, 0))
     written.clock = BASE_TIMESTAMP
     written.append(data(5000, 0, 0))
-    monkeypatch.setattr("kaudit.analysis.sidefiles.snapshot_check.replica_states", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr("kaudit.audits.sidefiles.snapshot_check.replica_states", lambda *_: pytest.fail("read again"))
     kept = [(5000, 0, 0, 2000, 0, BASE_TIMESTAMP + 1, -1, -1)]
     assert disagreements(tmp_path, kept, offset=2001, written=written) == []
 

@@ -2,11 +2,12 @@
 
 import struct
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.checks.transactions.coordinator_disagrees import coordinator_disagrees
 from kaudit.checks.transactions.illegal_state_transition import illegal_state_transition
 from kaudit.checks.transactions.torn_transaction import torn_transaction
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.options import ScanOptions
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records, varint
 
 EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(6)

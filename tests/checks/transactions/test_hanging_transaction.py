@@ -1,8 +1,9 @@
 """Transactions that no coordinator will end."""
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.checks.transactions.hanging_transaction import hanging_transaction
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.options import ScanOptions
 
 
 def test_choosing_a_topic_does_not_hide_its_coordinator():

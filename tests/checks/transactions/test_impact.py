@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.impact import Impact
+from kaudit.scan.options import ScanOptions
 from tests.conftest import ORACLE_VERSIONS
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
 

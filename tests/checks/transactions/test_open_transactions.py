@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.coordinator import CoordinatorEntry, CoordinatorView, TransactionStanding
 from kaudit.model.impact import Impact
 from kaudit.model.transaction_state import TopicPartitions, TransactionStatus, TransactionValue
+from kaudit.scan.options import ScanOptions
 from tests.checks.stories import abort, commit, findings, log_of, plain, position, transactional
 from tests.checks.transactions.coordinator_log import (
     COMPLETE_COMMIT,

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.diff.fingerprint.document import read_fingerprint_document, write_fingerprint
 from kaudit.engines.fingerprints import compare_with_logs, fingerprint
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.fingerprint import Fingerprint, FingerprintComparison, FingerprintDiff
 from kaudit.model.replicas import Replica
+from kaudit.scan.options import ScanOptions
 
 _MOST_ROUNDS = 16
 

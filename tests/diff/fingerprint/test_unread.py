@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kaudit.analysis.scan.options import NothingToAuditError
 from kaudit.engines import fingerprints
 from kaudit.engines.replicas import layout_of as listed
+from kaudit.errors import NothingToAuditError
 from kaudit.model.replicas import Replica
 from kaudit.model.result import NotAudited
 from tests.diff.fingerprint.sites import compared, fingerprint_of

@@ -6,8 +6,9 @@ from contextlib import closing
 import pytest
 from crc32c import crc32c
 
-from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.formats.log.records_crc import records_crcs
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.segment import ByteRange
 from kaudit.source.bytes import LocalFile
 from tests.logs import Batch
 

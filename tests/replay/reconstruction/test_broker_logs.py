@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from kaudit.model.log_event import LogEventKind
 from kaudit.replay.reconstruction.broker_logs import BrokerSettings, broker_logs, kept
-from tests.analysis.log_events.made import event
+from tests.audits.log_events.made import event
 
 
 def settings(text):

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kaudit.analysis.log_events.placement import LoggedBatch
-from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.planning import find_input
+from kaudit.audits.log_events.placement import LoggedBatch
 from kaudit.replay.reconstruction.log_rows import LogRow, LogRows
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.plan import find_input
 from kaudit.source.schemes import open_segment
 from tests.logs import BASE_TIMESTAMP, Batch, data, marker
 

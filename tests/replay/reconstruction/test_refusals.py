@@ -3,7 +3,7 @@
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, BatchMetadata, ProducerStateEntry
 from kaudit.model.log_event import LogEventKind
 from kaudit.replay.reconstruction.refusals import agrees, candidates, possible_producer, says_forgotten
-from tests.analysis.log_events.made import event
+from tests.audits.log_events.made import event
 
 FENCED = LogEventKind.FENCED_PRODUCER
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kaudit.analysis.log_events.placement import Certainty
+from kaudit.audits.log_events.placement import Certainty
 from kaudit.replay.reconstruction.account import Account
 from kaudit.replay.reconstruction.partition_lines import PartitionLines
 

@@ -3,12 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Explanation
 from kaudit.model.result import NotAudited
 from kaudit.report.html.report_page import render_diff, render_producers, render_scan, render_timeline
 from kaudit.report.render_options import RenderOptions
+from kaudit.scan.options import ScanOptions
 from tests import scan_results as results
 from tests.html.page_reader import Page
 from tests.logs import Log, data, marker

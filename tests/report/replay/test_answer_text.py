@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kaudit.broker.attempts import Attempt
-from kaudit.report.replay.render import TABLE_HEADER, answer_text, as_row, request_text
+from kaudit.report.answers import TABLE_HEADER, answer_text, as_row, request_text
 
 FETCHED = {"high_watermark": 9, "log_start_offset": 2, "last_stable_offset": 7, "aborted": [{}, {}]}
 

@@ -1,1 +1,0 @@
-"""From chunks of bytes to observations and findings, for every engine."""

@@ -1,1 +1,0 @@
-"""Records that a consumer is given twice, and by what it could recognise them."""

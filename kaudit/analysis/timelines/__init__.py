@@ -1,1 +1,0 @@
-"""Producers' histories in offset order."""

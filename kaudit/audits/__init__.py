@@ -1,0 +1,1 @@
+"""What the rows of a partition show, one package each."""

@@ -1,0 +1,104 @@
+"""Events of logs as entries of producers' timelines, in order with the batches."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from kaudit.audits.log_events.placement import Certainty, states_log_end
+from kaudit.model.log_event import LogEvent, LogEventKind
+
+Entry = dict[str, Any]
+MAX_SHARED = 100
+"""Events of the partition are on every timeline where there are no more timelines than this."""
+_OF_PARTITION = frozenset(
+    {
+        LogEventKind.UNCLEAN_LEADER_ELECTED,
+        LogEventKind.BECAME_LEADER,
+        LogEventKind.TRUNCATED,
+        LogEventKind.LOG_START_OFFSET_MOVED,
+        LogEventKind.CORRUPTION,
+        LogEventKind.RECOVERY,
+    }
+)
+"""What concerns every producer of a partition."""
+_FIELDS = (
+    "base_sequence",
+    "expected_sequence",
+    "expected_epoch",
+    "transactional_id",
+    "leader_epoch",
+    "error",
+    "client",
+)
+
+
+class TimelineEvents:
+    """The events that stand on timelines of one partition. `batch_time` gives an event's time by the batches' clock."""
+
+    def __init__(
+        self,
+        events: Iterable[LogEvent],
+        topic: str,
+        partition: int,
+        batch_time: Callable[[LogEvent], int | None],
+    ) -> None:
+        self._batch_time = batch_time
+        self._of_producer: dict[int, list[LogEvent]] = defaultdict(list)
+        self._shared: list[LogEvent] = []
+        for event in events:
+            here = (event.topic, event.partition) == (topic, partition)
+            if event.producer_id is not None and (here or event.topic is None):
+                self._of_producer[event.producer_id].append(event)
+            elif here and event.event in _OF_PARTITION:
+                self._shared.append(event)
+
+    def entries(self, producer_id: int, entries: Sequence[Mapping[str, Any]], *, shared: bool) -> list[Entry]:
+        """Return the events of one producer id, those of the partition too if `shared`; `entries` are its runs and markers."""
+        placed = [entry for entry in entries if entry["kind"] in ("run", "marker")]
+        return [
+            self._entry(event, placed)
+            for event in (*self._of_producer.get(producer_id, ()), *(self._shared if shared else ()))
+        ]
+
+    def _entry(self, event: LogEvent, placed: Sequence[Mapping[str, Any]]) -> Entry:
+        time = self._batch_time(event)
+        offset, certainty = _place(event, time, placed)
+        entry: Entry = {
+            "kind": "event",
+            "offset": offset,
+            "placed_by": certainty.value,
+            "timestamp": time,
+            "event": event.event.value,
+            "origin": event.origin,
+            "producer_epoch": event.producer_epoch,
+            "path": event.path,
+            "line": event.line,
+            "text": event.text.partition("\n")[0],
+        }
+        return entry | {name: getattr(event, name) for name in _FIELDS if getattr(event, name) is not None}
+
+
+def _place(event: LogEvent, time: int | None, placed: Sequence[Mapping[str, Any]]) -> tuple[int | None, Certainty]:
+    """Return the offset of the log's end when it happened, None where nothing says it, and what says it.
+
+    By its time alone an event stands behind the producer's last entry that began before it.
+    """
+    if states_log_end(event):
+        return event.offset, Certainty.OFFSET
+    if event.last_sequence is not None:
+        for entry in placed:
+            if entry["kind"] == "run" and entry["first_sequence"] <= event.last_sequence <= entry["last_sequence"]:
+                return int(entry["last_offset"]) + 1, Certainty.SEQUENCE
+    if time is None:
+        return None, Certainty.ORDER
+    times = [int(entry.get("max_timestamp", entry.get("timestamp"))) for entry in placed]
+    behind = bisect_left(times, time)
+    if behind == 0:
+        return (int(_first(placed[0])) if placed else None), Certainty.TIME
+    last = placed[behind - 1]
+    return int(last.get("last_offset", last.get("offset"))) + 1, Certainty.TIME
+
+
+def _first(entry: Mapping[str, Any]) -> int:
+    return int(entry["first_offset"] if entry["kind"] == "run" else entry["offset"])

@@ -1,0 +1,198 @@
+"""The sources of blocks of producer ids - ZooKeeper's files, saved lines, a metadata log - and what they say together."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from kaudit.audits.producer_ids.metadata_log import read_metadata_log
+from kaudit.broker.producer_ids.allocation_rules import Step, is_complete, next_block, replay
+from kaudit.broker.producer_ids.block_history import BlockHistory, combine
+from kaudit.broker.producer_ids.block_source import from_lines, from_znode
+from kaudit.broker.producer_ids.coverage import Coverage
+from kaudit.errors import UsageError
+from kaudit.formats.zookeeper.cluster_id import CLUSTER_ID_ZNODE, parse_cluster_id
+from kaudit.formats.zookeeper.pid_block import PRODUCER_ID_BLOCK_ZNODE
+from kaudit.formats.zookeeper.pid_block_lines import parse_pid_block_lines
+from kaudit.model.limits import METADATA_GRANTS, METADATA_PROBLEMS
+from kaudit.model.result import NotAudited
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.source.cluster_metadata import CLUSTER_METADATA
+from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.source.layout import PartitionDirectory
+from kaudit.source.znode import ZnodeEvidence, read_znode
+from kaudit.source.zookeeper import SeveralDataDirectoriesError, ZooKeeperFiles, find_zookeeper_files
+
+_COMPRESSED = (".gz", ".snappy")
+_MAX_BAD_LINES = 20
+
+
+class BlockSource(Struct):
+    """What one source says. `cluster` is the id of its cluster, empty where unknown; `extent` as in MetadataLog."""
+
+    origin: str
+    history: BlockHistory = field(default_factory=BlockHistory)
+    cluster: str = ""
+    extent: tuple[int, int] | None = None
+    notes: list[NotAudited] = field(default_factory=list)
+
+
+class ClusterBlocks(Struct, frozen=True):
+    """One cluster's blocks. `origin` names the sources; `following` is the block the next broker will get."""
+
+    origin: str
+    history: BlockHistory
+    steps: list[Step]
+    coverage: Coverage
+    complete: bool
+    following: tuple[int, int] | None
+
+
+def combined_blocks(sources: Sequence[BlockSource]) -> ClusterBlocks | None:
+    """Return what these sources say together, None if none of them has a block."""
+    history = combine([source.history for source in sources])
+    if not history.entries:
+        return None
+    steps = replay(history)
+    origin = ", ".join(dict.fromkeys(source.origin for source in sources if source.history.entries))
+    return ClusterBlocks(origin, history, steps, Coverage(steps), is_complete(steps), next_block(history))
+
+
+def read_named_zookeeper(directory: str) -> list[BlockSource]:
+    """Read the data directory a user named.
+
+    Raises:
+        UsageError: it does not exist, holds no log or snapshot, or several ensembles or clusters.
+
+    """
+    place = Path(directory)
+    if not place.is_dir():
+        raise UsageError(f"--zookeeper {directory}: no such directory")
+    try:
+        files = find_zookeeper_files(place)
+    except SeveralDataDirectoriesError as error:
+        raise UsageError(f"--zookeeper {directory}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"--zookeeper {directory}: {error.strerror}") from error
+    if not files.logs and not files.snapshots:
+        raise UsageError(
+            f"--zookeeper {directory}: no ZooKeeper log or snapshot there; name the data directory (dataDir) or its version-2"
+        )
+    sources = read_zookeeper(files)
+    if len([source for source in sources if source.history.entries]) > 1:
+        paths = ", ".join(source.origin for source in sources)
+        raise UsageError(
+            f"--zookeeper {directory}: several clusters use this ensemble, kaudit cannot know which: {paths}"
+        )
+    return sources
+
+
+def read_zookeeper(files: ZooKeeperFiles) -> list[BlockSource]:
+    """Read the block history of every cluster that uses the ensemble: one, unless several have a chroot each."""
+    evidence = read_znode(files, PRODUCER_ID_BLOCK_ZNODE)
+    clusters = {
+        path.removesuffix(CLUSTER_ID_ZNODE): parse_cluster_id(sightings[-1].change.data)
+        for path, sightings in read_znode(files, CLUSTER_ID_ZNODE).sightings.items()
+    }
+    notes = _notes(files, evidence)
+    sources: list[BlockSource] = []
+    for path, sightings in evidence.sightings.items():
+        changes = ((sighting.change, str(sighting.file)) for sighting in sightings)
+        folder = (files.logs or files.snapshots)[0].parent
+        sources.append(
+            BlockSource(
+                f"{folder}{path}",
+                from_znode(changes, evidence.observed_until_ms),
+                clusters.get(path.removesuffix(PRODUCER_ID_BLOCK_ZNODE)) or "",
+                notes=notes,
+            )
+        )
+        notes = []
+    if not sources:
+        folder = (files.logs or files.snapshots)[0].parent
+        reason = f"no znode {PRODUCER_ID_BLOCK_ZNODE} in it: producer ids are not compared with their blocks"
+        sources.append(BlockSource(str(folder), notes=[*notes, NotAudited(str(folder), reason)]))
+    return sources
+
+
+def _notes(files: ZooKeeperFiles, evidence: ZnodeEvidence) -> list[NotAudited]:
+    notes = [NotAudited(str(path), words, unreadable=True) for path, words in evidence.unreadable]
+    notes += [
+        NotAudited(str(found.file), f"byte {found.damage.position}: {found.damage.detail}")
+        for found in evidence.damages
+    ]
+    notes += [
+        NotAudited(
+            str(other.file),
+            f"byte {other.change.position}: contradicts {used.file.name} on transaction {used.change.zxid:#x}",
+        )
+        for used, other in evidence.conflicts
+    ]
+    notes += [
+        NotAudited(str(files.logs[0].parent), f"transactions between {last:#x} and {following:#x} are in no log")
+        for last, following in evidence.gaps
+    ]
+    if not files.logs:
+        reason = "no transaction log: only the block current at each snapshot is known"
+        notes.append(NotAudited(str(files.snapshots[0].parent), reason))
+    notes += [
+        NotAudited(str(path), "a compressed snapshot, not read")
+        for path in files.unknown
+        if path.name.startswith("snapshot.") and path.name.endswith(_COMPRESSED)
+    ]
+    return notes
+
+
+def read_lines(file: str) -> BlockSource:
+    """Read values or answers saved by hand, one JSON object a line.
+
+    Raises:
+        UsageError: the file cannot be read, or no line of it names a block.
+
+    """
+    try:
+        with Path(file).open(encoding="utf-8", errors="replace") as lines:
+            history, bad = from_lines(parse_pid_block_lines(lines), file)
+    except OSError as error:
+        raise UsageError(f"--blocks {file}: {error.strerror}") from error
+    if not history.entries:
+        why = f"line {bad[0].number}: {bad[0].reason}" if bad else "the file is empty"
+        raise UsageError(f"--blocks {file}: no line names a block of producer ids ({why})")
+    notes = [NotAudited(f"{file}:{line.number}", line.reason) for line in bad[:_MAX_BAD_LINES]]
+    if len(bad) > _MAX_BAD_LINES:
+        notes.append(NotAudited(file, f"{len(bad) - _MAX_BAD_LINES} more lines name no block"))
+    return BlockSource(file, history, notes=notes)
+
+
+def named_metadata(directory: str) -> Sequence[PartitionDirectory]:
+    """Return the metadata logs under a directory a user named: replicas of one cluster's.
+
+    Raises:
+        UsageError: it does not exist or holds no segment of __cluster_metadata.
+
+    """
+    try:
+        layout = discover([directory])
+    except PathNotFoundError as error:
+        raise UsageError(f"--metadata {directory}: no such directory") from error
+    found = [part for part in layout.partitions if part.topic == CLUSTER_METADATA and part.segments]
+    if not found:
+        raise UsageError(f"--metadata {directory}: no segment of {CLUSTER_METADATA}-0 there")
+    return found
+
+
+def read_metadata(directory: PartitionDirectory, open_source: OpenSource) -> BlockSource:
+    """Read one replica of the metadata log."""
+    log = read_metadata_log(directory, open_source)
+    notes = [NotAudited(path, words, unreadable=True) for path, words in log.unreadable]
+    notes += [NotAudited(path, f"producer id blocks: {words}") for path, words in log.problems[:METADATA_PROBLEMS]]
+    if (more := len(log.problems) - METADATA_PROBLEMS) > 0:
+        notes.append(NotAudited(directory.directory, f"producer id blocks: {more:,} more damaged places"))
+    if log.older_grants:
+        notes.append(
+            NotAudited(
+                directory.directory,
+                f"producer id blocks: the newest {METADATA_GRANTS:,} are used, {log.older_grants:,} older ones are not",
+            )
+        )
+    return BlockSource(directory.directory, log.history, extent=log.extent, notes=notes)

@@ -1,0 +1,182 @@
+"""Suspects read again and compared: what a consumer is given twice, and by what it could have recognised it.
+
+Of equal batches, or records, only the first is read for each suspect that follows it: what it says is kept as a digest.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import closing
+from functools import lru_cache
+
+from msgspec import Struct
+
+from kaudit.audits.repeats.suspects import PartitionDuplicates
+from kaudit.formats.errors import WireError
+from kaudit.model.duplicates import Duplicate, DuplicateCounts, Relation
+from kaudit.model.log_rows import Content
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.content_rows import read_batch
+from kaudit.reading.stored_batch import Keys, StoredBatch, Unit
+
+MAX_CHAINS = 100_000
+"""Distinct batches, or records, whose copies are counted on; with more, those that were not repeated for longest begin again."""
+_BATCHES_HELD = 64
+_HIDDEN = frozenset({"aborted", "open"})
+"""What became of transactions that read_committed consumers are given nothing of."""
+
+
+class _Original(Struct, frozen=True):
+    """What was first, and what became of its transaction."""
+
+    unit: Unit
+    outcome: str | None
+
+
+class _Chain(Struct):
+    """Equal batches, or records: the first of them, the first that is not hidden from read_committed, how many there are."""
+
+    first: _Original
+    committed: _Original | None
+    keys: Keys
+    length: int = 1
+
+
+class DuplicateReader:
+    """Reads the suspects of a partition again. `counts` and `unread`, suspects that cannot be read again, grow meanwhile."""
+
+    def __init__(self, partition: PartitionDuplicates, open_source: OpenSource) -> None:
+        self.counts = DuplicateCounts()
+        self.unread = 0
+        self._partition = partition
+        self._open = open_source
+        self._batch = lru_cache(maxsize=_BATCHES_HELD)(self._read)
+        self._chains: dict[int, _Chain] = {}
+
+    def duplicates(self, *, read_committed: bool) -> Iterator[Duplicate]:
+        """Yield the suspects that are duplicates, in offset order; with `read_committed` those that such consumers are given."""
+        pairs = self._partition.pairs
+        found = zip(
+            map(Content._make, pairs.again.tolist()),
+            pairs.outcomes,
+            map(Content._make, pairs.earlier.tolist()),
+            pairs.earlier_outcomes,
+            pairs.same_content.tolist(),
+            pairs.known_sequence.tolist(),
+            strict=True,
+        )
+        for again, outcome, earlier, earlier_outcome, same_content, known_sequence in found:
+            try:
+                unit = self._unit(again)
+                chain = self._chain(again, unit, earlier, earlier_outcome, same_content=same_content)
+                original = (
+                    _Original(self._unit(earlier), earlier_outcome) if chain is None else _original(chain, outcome)
+                )
+                keys = self._keys(again) if chain is None else chain.keys
+            except (OSError, ValueError, KeyError, WireError):
+                self.unread += 1
+                continue
+            if chain is not None:
+                self._prolong(chain, again.offset, earlier.offset, _Original(unit, outcome))
+            elif same_content:
+                continue  # the CRCs of two batches are the same by chance
+            duplicate = self._duplicate(again, _Original(unit, outcome), original, chain, keys, known=known_sequence)
+            if duplicate.read_committed or not read_committed:
+                self.counts.add(duplicate)
+                yield duplicate
+
+    def _chain(
+        self, again: Content, unit: Unit, earlier: Content, outcome: str | None, *, same_content: bool
+    ) -> _Chain | None:
+        """Return what `unit` repeats, None if it says something else."""
+        chain = self._chains.get(earlier.offset)
+        before = self._unit(earlier) if chain is None else chain.first.unit
+        if unit.digest != before.digest and (same_content or self._contents(again) != self._contents(earlier)):
+            return None
+        if chain is not None:
+            return chain
+        first = _Original(before, outcome)
+        return _Chain(first, None if outcome in _HIDDEN else first, self._keys(earlier))
+
+    def _prolong(self, chain: _Chain, offset: int, earlier: int, last: _Original) -> None:
+        """Add the last of a chain, by which the next one finds it."""
+        chain.length += 1
+        if chain.committed is None and last.outcome not in _HIDDEN:
+            chain.committed = last
+        self._chains.pop(earlier, None)
+        self._chains[offset] = chain
+        if len(self._chains) > MAX_CHAINS:
+            del self._chains[next(iter(self._chains))]
+
+    def _duplicate(  # noqa: PLR0913 - independent facts
+        self,
+        again: Content,
+        last: _Original,
+        original: _Original,
+        chain: _Chain | None,
+        keys: Keys,
+        *,
+        known: bool,
+    ) -> Duplicate:
+        unit, first = last.unit, original.unit
+        segment = self._partition.directory.segments[again.segment]
+        return Duplicate(
+            offset=unit.offset,
+            last_offset=unit.last_offset,
+            record_count=unit.record_count,
+            segment=segment.name if segment.fetched is None else None,
+            position=again.position if segment.fetched is None else None,
+            timestamp=unit.timestamp,
+            producer_id=unit.producer_id,
+            producer_epoch=unit.producer_epoch,
+            sequence=unit.sequence,
+            transaction_outcome=last.outcome,
+            original_offset=first.offset,
+            original_last_offset=first.last_offset,
+            original_timestamp=first.timestamp,
+            original_producer_id=first.producer_id,
+            original_producer_epoch=first.producer_epoch,
+            original_sequence=first.sequence,
+            original_transaction_outcome=original.outcome,
+            relation=Relation.SEQUENCE_REUSED if chain is None else _relation(unit, first),
+            repeats=chain is not None,
+            copy=None if chain is None else chain.length,
+            dropped_by_key=None if chain is None else keys.everywhere,
+            dropped_by_sequence=known,
+            read_committed=not {last.outcome, original.outcome} & _HIDDEN,
+            key_hash=None if keys.common is None else hashlib.sha256(keys.common).hexdigest(),
+        )
+
+    def _unit(self, content: Content) -> Unit:
+        return self._stored(content).unit(self._record(content))
+
+    def _contents(self, content: Content) -> list[int]:
+        return self._stored(content).contents(self._record(content))
+
+    def _keys(self, content: Content) -> Keys:
+        return self._stored(content).keys(self._record(content))
+
+    def _record(self, content: Content) -> int | None:
+        """The offset of the record that it is, None if it is a batch."""
+        return content.offset if self._partition.records_compared else None
+
+    def _stored(self, content: Content) -> StoredBatch:
+        return self._batch(content.segment, content.position, content.size)
+
+    def _read(self, segment: int, position: int, size: int) -> StoredBatch:
+        with closing(self._open(self._partition.directory.segments[segment])) as source:
+            return StoredBatch(read_batch(source, position, size))
+
+
+def _original(chain: _Chain, outcome: str | None) -> _Original:
+    """What a consumer was given first: for one that is not hidden from read_committed, the first that is not, if any is."""
+    return chain.first if outcome in _HIDDEN or chain.committed is None else chain.committed
+
+
+def _relation(unit: Unit, first: Unit) -> Relation:
+    if unit.producer_id is None or first.producer_id is None:
+        return Relation.NO_PRODUCER_ID
+    if unit.producer_id != first.producer_id:
+        return Relation.OTHER_PRODUCER_ID
+    if unit.producer_epoch != first.producer_epoch:
+        return Relation.OTHER_EPOCH
+    return Relation.SAME_SEQUENCE if unit.sequence == first.sequence else Relation.OTHER_SEQUENCE

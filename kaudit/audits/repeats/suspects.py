@@ -1,0 +1,153 @@
+"""Pairs of equal batches or records, found while a partition is read."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from kaudit.audits.repeats.last_units import LastUnits, Matches
+from kaudit.audits.sequences.producer_table import ProducerTable
+from kaudit.audits.transactions.transaction_spans import TransactionSpans
+from kaudit.model.columns import Columns, joined, no_rows
+from kaudit.reading.chunk_rows import ChunkRows
+from kaudit.reading.content_rows import CONTENT, NO_KEY
+from kaudit.reading.producer_grouping import Merged
+from kaudit.source.layout import PartitionDirectory
+
+MAX_LISTED = 1_000_000
+"""Suspects kept of all partitions together, about 120 bytes each; the rest is counted."""
+
+Flags = NDArray[np.bool_]
+
+
+class Pairs(Struct, frozen=True):
+    """Suspects in offset order: `again` repeats `earlier`, row by row, both of dtype CONTENT; outcomes as of TransactionSpans.
+
+    `same_content`: what they say; else only producer id, epoch and sequence. `known_sequence`: an earlier batch, or
+    record, has the same producer id, epoch and sequence.
+    """
+
+    again: Columns
+    earlier: Columns
+    same_content: Flags
+    known_sequence: Flags
+    outcomes: Sequence[str | None]
+    earlier_outcomes: Sequence[str | None]
+
+
+class PartitionDuplicates(Struct):
+    """The suspects of a partition, and what was counted of it; `records_compared`: each record by itself, else batches.
+
+    `records` were compared; `more` are those of suspects that were not kept, `undecoded` the batches that cannot be decoded;
+    `known_keys` and `without_key` as in SuspectRows.
+    """
+
+    directory: PartitionDirectory
+    pairs: Pairs
+    records_compared: bool
+    records: int
+    more: int
+    undecoded: int
+    known_keys: int | None
+    without_key: int | None
+    compacted: bool
+
+
+class Room:
+    """How many more suspects are kept."""
+
+    def __init__(self, most: int = MAX_LISTED) -> None:
+        self.left = most
+
+    def take(self, wanted: int) -> int:
+        """Return how many of those wanted are granted."""
+        granted = min(wanted, self.left)
+        self.left -= granted
+        return granted
+
+
+class SuspectRows:
+    """Takes a partition's rows in order, and keeps the suspects among its batches, or records if those were decoded."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin again: the partition is read once more."""
+        self.records = 0
+        self.records_compared = False
+        self.undecoded = 0
+        self.more = 0
+        """Records of suspects that are not kept."""
+        self.known_keys: int | None = None
+        """Records with a key that an earlier one has, which says something else; None where keys were not read."""
+        self.without_key: int | None = None
+        self._units: LastUnits | None = None
+        self._spans = TransactionSpans()
+        self._kept: list[tuple[Columns, Columns, Flags, Flags]] = []
+
+    def add(self, chunk: ChunkRows, merged: Merged, table: ProducerTable) -> None:  # noqa: ARG002 - rows name their ids
+        """Take a chunk's rows."""
+        self._spans.feed(merged)
+        self.undecoded += chunk.undecoded
+        units = chunk.contents
+        if units is None or not len(units):
+            return
+        self.records_compared = chunk.decoded
+        if self._units is None:
+            self._units = LastUnits(("content", "identity", "key") if chunk.decoded else ("content", "identity"))
+        self.records += int(units["records"].sum(dtype=np.int64))
+        matches = self._units.feed(units)
+        if chunk.decoded:
+            self._count_keys(units, matches["key"], matches["content"])
+        self._keep(units, matches["content"], matches["identity"])
+
+    def _count_keys(self, units: Columns, keys: Matches, contents: Matches) -> None:
+        new = np.setdiff1d(keys.found, contents.found, assume_unique=True)
+        self.known_keys = (self.known_keys or 0) + len(new)
+        self.without_key = (self.without_key or 0) + int(np.count_nonzero(units["key"] == NO_KEY))
+
+    def _keep(self, units: Columns, contents: Matches, identities: Matches) -> None:
+        known = np.zeros(len(units), dtype=np.bool_)
+        known[identities.found] = True
+        reused = identities.earlier["content"] != units["content"].take(identities.found)
+        found = np.concatenate((contents.found, identities.found.compress(reused)))
+        if not len(found):
+            return
+        same = np.arange(len(found)) < len(contents.found)
+        earlier = joined((contents.earlier, identities.earlier[reused]))
+        order = np.argsort(found, kind="stable")
+        kept = order[: self._room.take(len(found))]
+        self.more += int(units["records"].take(found.take(order[len(kept) :])).sum(dtype=np.int64))
+        chosen = found.take(kept)
+        self._kept.append((units[chosen].settled(), earlier[kept].settled(), same.take(kept), known.take(chosen)))
+
+    def of(self, directory: PartitionDirectory, *, compacted: bool) -> PartitionDuplicates:
+        """Return what was found in the partition, which has been read."""
+        return PartitionDuplicates(
+            directory,
+            self._pairs(),
+            self.records_compared,
+            self.records,
+            self.more,
+            self.undecoded,
+            self.known_keys,
+            self.without_key,
+            compacted,
+        )
+
+    def _pairs(self) -> Pairs:
+        again = joined([kept[0] for kept in self._kept]) if self._kept else no_rows(CONTENT)
+        earlier = joined([kept[1] for kept in self._kept]) if self._kept else no_rows(CONTENT)
+        same_content = _flags([kept[2] for kept in self._kept])
+        known_sequence = _flags([kept[3] for kept in self._kept])
+        return Pairs(again, earlier, same_content, known_sequence, self._outcomes(again), self._outcomes(earlier))
+
+    def _outcomes(self, units: Columns) -> list[str | None]:
+        return self._spans.outcomes(units["transaction_of"], units["offset"])
+
+
+def _flags(parts: Sequence[Flags]) -> Flags:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)

@@ -1,0 +1,69 @@
+"""The end of one partition's log, from an offset on."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.formats.log.batch_header import PREFIX_SIZE, base_offset_of
+from kaudit.model.batch import Batches, last_offsets
+from kaudit.model.batch_fields import CONTROL_FLAG
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.chunk_plan import OpenSource, boundary_from
+from kaudit.reading.segment import ByteRange
+from kaudit.source.bytes import ByteSource
+from kaudit.source.layout import PartitionDirectory
+
+_NEAR_BYTES = 4 << 20
+
+
+def batches_from(directory: PartitionDirectory, open_source: OpenSource, first: int) -> Iterator[Batches]:
+    """Yield the valid batches that end at or after offset `first`, as the segments hold them, some at a time.
+
+    Raises:
+        OSError: a segment cannot be read.
+
+    """
+    segments = directory.segments
+    begin = max((index for index, segment in enumerate(segments) if segment.base_offset <= first), default=0)
+    for number, segment in enumerate(segments[begin:]):
+        with closing(open_source(segment)) as source:
+            start = 0 if number else _before(first, source, segment.size)
+            tail = ByteRange(start, segment.size, segment.size)
+            for piece in stream_batches(source, tail, expected_offset=segment.base_offset):
+                found = piece.batches[last_offsets(piece.batches) >= first]
+                if len(found):
+                    yield found
+
+
+def _before(offset: int, source: ByteSource, size: int) -> int:
+    """Return where a batch begins that is at or before `offset`, not far from the batch that holds it."""
+    low, high = 0, size
+    while high - low > _NEAR_BYTES:
+        middle = (low + high) // 2
+        at = boundary_from(source, middle, high)
+        if at < high and _base_offset(source, at) <= offset:
+            low = at
+        else:
+            high = middle
+    return low
+
+
+def _base_offset(source: ByteSource, position: int) -> int:
+    head = bytearray(PREFIX_SIZE)
+    source.read_into(position, memoryview(head))
+    return base_offset_of(head)
+
+
+def producers_records(batches: Batches) -> NDArray[np.int64]:
+    """Return how many records of producers each batch holds, shape (n,): a control batch has none.
+
+    A compressed set of magic 0 or 1 does not say: it holds those between the batch before it and its own offset.
+    """
+    control = batches["attributes"] & CONTROL_FLAG != 0
+    counts = np.where(control, 0, batches["record_count"]).astype(np.int64)
+    if (unknown := counts < 0).any():
+        lasts = last_offsets(batches)
+        counts[unknown] = np.diff(lasts, prepend=lasts[:1] - 1)[unknown]
+    return counts

@@ -1,0 +1,98 @@
+"""What is remembered of every producer id of a partition, as columns: a million ids are rows, not objects."""
+
+from collections.abc import Mapping
+from pickle import PickleBuffer
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.model.dtypes import default_rows, dtype_of, load, store
+from kaudit.model.producer_state import OpenRun, ProducerAuditState, RetainedBatch
+from kaudit.model.schema import Bool, Int64
+from kaudit.reading.rows import Rows
+
+
+class _Key(NamedTuple):
+    """Whose row it is, and whether there is a state in it."""
+
+    producer_id: Int64
+    known: Bool = False
+
+
+_COLUMNS = (_Key, ProducerAuditState, OpenRun)
+ROW = dtype_of(*_COLUMNS)
+RETAINED_BATCH = dtype_of(RetainedBatch)
+_UNKNOWN = default_rows(*_COLUMNS)
+
+_SPARE_ROWS = 1 << 13
+"""The most rows made ahead of need: 3 MB, which most partitions' few ids would leave untouched but zeroed."""
+
+
+class ProducerTable:
+    """Rows of ProducerAuditState by producer id, in order of first appearance."""
+
+    def __init__(self) -> None:
+        self._rows: Rows = np.empty(0, dtype=ROW)
+        self._count = 0
+        self._sorted_ids: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._slots: NDArray[np.int32] = np.empty(0, dtype=np.int32)
+
+    def __getstate__(self) -> PickleBuffer:
+        # ROW is the same wherever this is read; a pickle of it is longer than the rows of a few producers
+        return PickleBuffer(np.ascontiguousarray(self.rows).view(np.uint8).data)
+
+    def __setstate__(self, rows: bytearray) -> None:
+        # with memory of its own, as it grows in place; bytes are copied at once, not field by field
+        self._rows = np.empty(len(rows) // ROW.itemsize, dtype=ROW)
+        self._rows.view(np.uint8)[:] = np.frombuffer(rows, dtype=np.uint8)
+        self._count = len(self._rows)
+        order = np.argsort(self._rows["producer_id"], kind="stable")
+        self._slots = order.astype(np.int32)
+        self._sorted_ids = self._rows["producer_id"][order]
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def rows(self) -> Rows:
+        """All rows; a view, writable."""
+        return self._rows[: self._count]
+
+    def find(self, producer_ids: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """Return row numbers for these ids, and which of the ids they are of; there must be rows."""
+        at = np.minimum(np.searchsorted(self._sorted_ids, producer_ids), len(self._sorted_ids) - 1)
+        return self._slots.take(at), self._sorted_ids.take(at) == producer_ids
+
+    def slots(self, producer_ids: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Row numbers of these ids (ascending, unique), rows being made for those not seen before."""
+        at = np.searchsorted(self._sorted_ids, producer_ids)
+        inside = np.minimum(at, max(len(self._sorted_ids) - 1, 0))
+        new = self._sorted_ids[inside] != producer_ids if len(self._sorted_ids) else np.ones(len(producer_ids), bool)
+        if new.any():
+            self._add(producer_ids[new], at[new])
+            at = np.searchsorted(self._sorted_ids, producer_ids)
+        return self._slots[at]
+
+    def _add(self, producer_ids: NDArray[np.int64], at: NDArray[np.int64]) -> None:
+        first, count = self._count, self._count + len(producer_ids)
+        if count > len(self._rows):
+            # realloc moves large blocks by remapping pages: no second copy of a million rows, and no need to grow by much
+            self._rows.resize(count + min(count, _SPARE_ROWS), refcheck=False)
+        whole = np.dtype((np.void, ROW.itemsize))  # copied at once, not field by field
+        self._rows[first:count].view(whole)[:] = _UNKNOWN.view(whole)
+        self._rows["producer_id"][first:count] = producer_ids
+        self._count = count
+        self._slots = np.insert(self._slots, at, np.arange(first, count, dtype=np.int32))
+        self._sorted_ids = np.insert(self._sorted_ids, at, producer_ids)
+
+    def load(self, slot: int) -> ProducerAuditState | None:
+        """Return the state in a row, or None for a producer without one."""
+        row = self._rows[slot]
+        return load(ProducerAuditState, row) if row["known"] else None
+
+    def store(self, states: Mapping[int, ProducerAuditState]) -> None:
+        """Write states into their rows."""
+        if states:
+            self._rows["known"][[*states]] = True
+            store(self._rows, [*states], [*states.values()])

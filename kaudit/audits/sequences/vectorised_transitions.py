@@ -1,0 +1,149 @@
+"""Which of many producers are healthy: all their batches and markers in a part of a chunk pass every rule.
+
+The rules are those the scalar audit asks (sequence_audit.py), here of whole columns. They may err on one side only: a
+producer that is not healthy by these goes to the scalar audit, which decides.
+"""
+
+import numpy as np
+
+from kaudit.audits.sequences.transition_columns import Mask, Numbers, TransitionColumns
+from kaudit.broker.producer_state.rules import (
+    SHORTEST_EXPIRY_MS,
+    explains,
+    in_sequence,
+    is_ahead,
+    is_coordinator_fenced,
+    is_expired,
+    is_fenced,
+    is_nearly_exhausted,
+    is_new_epoch,
+    is_outside_transaction,
+    offsets_missing,
+    sequences_missing,
+    starts_above_zero,
+)
+from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE
+from kaudit.model.producer_state import EXHAUSTION_REPORTED, TV2
+
+
+def healthy_producers(columns: TransitionColumns, *, sequences_count: bool, holes_are_normal: bool) -> Mask:
+    """Return a mask of the groups that are healthy.
+
+    `sequences_count`: sequences mean something in this topic. `holes_are_normal`: what missing offsets explain is healthy.
+    """
+    merged = columns.merged
+    healthy = np.ones(len(merged.starts), dtype=np.bool_)
+    if len(merged.runs):
+        valid = (
+            _valid_sequences(columns, holes_are_normal=holes_are_normal) if sequences_count else _valid_epochs(columns)
+        )
+        _clear_outside_transactions(columns, valid)
+        _clear_nearly_exhausted(columns, valid)
+        healthy[merged.groups_of_runs(np.flatnonzero(~valid))] = False
+    if len(merged.markers):
+        healthy[merged.groups_of_markers(np.flatnonzero(~_valid_markers(columns)))] = False
+    return healthy
+
+
+def _valid_sequences(columns: TransitionColumns, *, holes_are_normal: bool) -> Mask:
+    """As checkProducerEpoch and checkSequence: the next sequence of the current epoch, or the first of a new one."""
+    merged, before = columns.merged, columns.before
+    first, epoch = merged.runs["first_sequence"], merged.runs["producer_epoch"]
+    previous = columns.previous_epoch.take(merged.run_rows) if len(merged.markers) else columns.previous_epoch
+    last = merged.before_runs(merged.runs["last_sequence"], before["last_sequence"])
+    if len(merged.markers):
+        # a marker raised the epoch: nothing is remembered of the new one
+        last[merged.before_runs(epoch, before["epoch"]) != previous] = NO_SEQUENCE
+    valid: Mask = (epoch == previous) & (in_sequence(last, first) | (first < 0))
+    unknown = columns.first_unknown_runs()
+    valid[unknown] = ~starts_above_zero(first.take(unknown))
+    others = np.flatnonzero(~valid)
+    if len(others):
+        valid[others] = _is_version_2_epoch(columns, others) & ~starts_above_zero(first.take(others))
+        if holes_are_normal:
+            valid[others] |= _is_explained(columns, others)
+    _clear_after_silence(columns, valid)
+    return valid
+
+
+def _valid_epochs(columns: TransitionColumns) -> Mask:
+    """As `_valid_sequences`, where sequences mean nothing."""
+    merged = columns.merged
+    valid: Mask = (merged.epochs == columns.previous_epoch).take(merged.run_rows)
+    others = np.flatnonzero(~valid)
+    unknown = ~columns.known_at(merged.run_rows.take(others), merged.groups_of_runs(others))
+    valid[others] = _is_version_2_epoch(columns, others) | unknown
+    return valid
+
+
+def _is_version_2_epoch(columns: TransitionColumns, runs: Numbers) -> Mask:
+    """Return for each of these runs whether its epoch is new where commits raise epochs: no event then (KIP-890)."""
+    merged, commits = columns.merged, columns.version_2_commits
+    groups, rows = merged.groups_of_runs(runs), merged.run_rows.take(runs)
+    version_2 = commits.take(rows - runs) > commits.take(merged.marker_starts.take(groups))
+    version_2 |= columns.before["flags"].take(groups) & TV2 != 0
+    is_new = is_new_epoch(merged.epochs.take(rows), columns.previous_epoch.take(rows))
+    raised: Mask = version_2 & columns.known_at(rows, groups) & is_new
+    return raised
+
+
+def _is_explained(columns: TransitionColumns, runs: Numbers) -> Mask:
+    """Return for each of these runs whether missing offsets explain the sequences missing in front of it."""
+    merged, last = columns.merged, columns.before["last"]
+    groups, rows = merged.groups_of_runs(runs), merged.run_rows.take(runs)
+    remembered, first = columns.remembered_at(runs, groups), merged.runs["first_sequence"].take(runs).astype(np.int64)
+    missing = sequences_missing(remembered, first)
+    gap = (remembered != NO_SEQUENCE) & is_ahead(missing) & starts_above_zero(first)
+    gap &= merged.epochs.take(rows) == columns.previous_epoch.take(rows)
+    in_chunk, earlier = runs > merged.run_starts.take(groups), np.maximum(runs - 1, 0)
+    newest = columns.boundary["base_offset"].take(columns.newest_batches(earlier))
+    base = np.where(in_chunk, newest, last["base_offset"].take(groups))
+    present = np.where(in_chunk, merged.runs["present_before_last"].take(earlier), last["present_before"].take(groups))
+    offsets = offsets_missing(
+        merged.runs["first_offset"].take(runs), merged.runs["present_before_first"].take(runs), base, present
+    )
+    explained: Mask = gap & explains(offsets, missing)
+    return explained
+
+
+def _clear_after_silence(columns: TransitionColumns, valid: Mask) -> None:
+    """Clear the runs before which brokers may have forgotten their producer."""
+    merged, known = columns.merged, columns.before["has_last"]
+    newest, last = merged.runs["last_max_timestamp"], columns.before["last"]["max_timestamp"]
+    begin = columns.boundary["max_timestamp"].take(merged.runs["boundary_start"])
+    earliest = min(int(newest.min()), int(last.min(where=known, initial=int(newest[0]))))
+    if not is_expired(earliest, int(begin.max()), SHORTEST_EXPIRY_MS):
+        return
+    late = np.flatnonzero(is_expired(merged.before_runs(newest, last), begin, SHORTEST_EXPIRY_MS))
+    groups = merged.groups_of_runs(late)
+    valid[late.compress((late > merged.run_starts.take(groups)) | known.take(groups))] = False
+
+
+def _clear_outside_transactions(columns: TransitionColumns, valid: Mask) -> None:
+    """Clear the runs outside of the transaction that is open in front of them."""
+    merged, transactional = columns.merged, columns.merged.runs["is_transactional"]
+    waiting = columns.before["txn_first_offset"] != NO_OFFSET
+    if transactional.all() or not (transactional.any() or waiting.any()):
+        return
+    in_transaction = merged.before_rows(merged.interleaved(transactional, 0), waiting).take(merged.run_rows)
+    valid &= ~is_outside_transaction(in_transaction, transactional)
+
+
+def _clear_nearly_exhausted(columns: TransitionColumns, valid: Mask) -> None:
+    """Clear the runs whose epoch is nearly exhausted, until that was reported."""
+    epoch = columns.merged.runs["producer_epoch"]
+    if not is_nearly_exhausted(int(epoch.max())):
+        return
+    high = np.flatnonzero(is_nearly_exhausted(epoch))
+    reported = columns.before["flags"].take(columns.merged.groups_of_runs(high)) & EXHAUSTION_REPORTED != 0
+    valid[high.compress(~reported)] = False
+
+
+def _valid_markers(columns: TransitionColumns) -> Mask:
+    """As checkCoordinatorEpoch and checkProducerEpoch."""
+    merged, coordinator = columns.merged, columns.merged.markers["coordinator_epoch"]
+    current = merged.before_markers(coordinator, columns.before["coordinator_epoch"])
+    valid: Mask = ~is_coordinator_fenced(coordinator, current)
+    valid &= ~is_fenced(merged.markers["producer_epoch"], columns.previous_epoch.take(merged.marker_rows))
+    valid[columns.first_unknown_markers()] = True
+    return valid

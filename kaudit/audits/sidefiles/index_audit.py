@@ -1,0 +1,182 @@
+"""Offset and time indexes compared with the segments they belong to."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from kaudit.audits.sidefiles.log_facts import LogFacts
+from kaudit.audits.sidefiles.side_file_reader import SideFileReader
+from kaudit.formats.sidefiles.indexes import OffsetIndex, TimeIndex, parse_offset_index, parse_time_index
+from kaudit.model.continuity import MissingCause
+from kaudit.model.side_files import IndexFault, IndexKind, MissingIndexes
+from kaudit.reading.batch_starts import is_kept
+from kaudit.source.layout import SegmentFile
+
+MAX_SEGMENT_OFFSETS = 2**31
+"""Rows hold offsets relative to the segment's in 32 bits: LogSegment.canConvertToRelativeOffset."""
+_ROW_BYTES = {IndexKind.OFFSET: 8, IndexKind.TIME: 12}
+_BASE_DIGITS = 20
+
+_WrongRow = tuple[int, str]
+"""A row's number and what is wrong with it."""
+
+
+class IndexedSegment(Struct, frozen=True):
+    """What an index is compared with. `end_offset` is exclusive, None where damage in the log hides it.
+
+    `size` bytes of the `.log`, None if positions in it prove nothing.
+    """
+
+    number: int
+    base_offset: int
+    end_offset: int | None
+    size: int | None
+
+
+class Probe(Struct, frozen=True):
+    """What lies at the position of one row: the base offset of the batch that starts there, None if none does."""
+
+    row: int
+    base_offset: int | None
+
+
+def compare_indexes(
+    files: SideFileReader, log: LogFacts, names: Mapping[str, SegmentFile]
+) -> Iterator[IndexFault | MissingIndexes]:
+    """Yield the first fault of each index, and the indexes that are missing, of one partition."""
+    absent: dict[IndexKind, list[tuple[str, int]]] = {kind: [] for kind in IndexKind}
+    for number, segment in enumerate(log.directory.segments):
+        for kind in () if segment.deleted else IndexKind:
+            name = f"{segment.base_offset:0{_BASE_DIGITS}d}.{kind.value}"
+            if name not in names:
+                if segment.size:  # made with the first append
+                    absent[kind].append((name, number))
+                continue
+            data = files.read(names[name])
+            if data is None:
+                continue
+            fault = _first_fault(files, log, number, kind, data)
+            if fault is not None:
+                detail, row, position = fault
+                yield IndexFault(kind, name, number, position, detail, row)
+    for kind, missing in absent.items():
+        if missing:
+            yield MissingIndexes(kind, missing)
+
+
+def _first_fault(
+    files: SideFileReader, log: LogFacts, number: int, kind: IndexKind, data: bytes
+) -> tuple[str, int | None, int] | None:
+    """Return detail, row (None: the file ends inside one) and position; None if the index fits its segment."""
+    segment = _indexed(log, number)
+    if kind is IndexKind.OFFSET:
+        offsets = parse_offset_index(data)
+        current = _current(files, log, segment, offsets)
+        damage, wrong = offsets.damage, wrong_offset_rows(offsets, current, _probed(log, segment, offsets))
+    else:
+        times = parse_time_index(data)
+        damage, wrong = times.damage, wrong_time_rows(times, segment)
+    if damage:
+        return damage[0].detail, None, damage[0].position
+    found = next(wrong, None)
+    return None if found is None else (found[1], found[0], found[0] * _ROW_BYTES[kind])
+
+
+def wrong_offset_rows(index: OffsetIndex, segment: IndexedSegment, probes: Sequence[Probe]) -> Iterator[_WrongRow]:
+    """Yield the first row that breaks each rule of an offset index, rule by rule."""
+    relative, positions = index.relative_offsets, index.positions
+    yield from _negative(relative)
+    yield from _not_rising(relative, segment, np.diff(relative) <= 0)
+    for row in _first((np.diff(positions) < 0) | (positions[1:] < 0), 1):
+        yield row, f"position {positions[row]} follows {positions[row - 1]}"
+    if segment.size is not None:
+        for row in _first(positions >= segment.size):
+            yield row, f"position {positions[row]} lies beyond the {segment.size} bytes of the segment"
+    yield from _beyond_end(relative, segment)
+    for probe in probes:
+        offset = segment.base_offset + int(relative[probe.row])
+        if probe.base_offset is None:
+            yield probe.row, f"no batch starts at position {positions[probe.row]}"
+        elif probe.base_offset > offset:
+            there = f"where the batch of offset {probe.base_offset} starts"
+            yield probe.row, f"offset {offset} at position {positions[probe.row]}, {there}"
+
+
+def wrong_time_rows(index: TimeIndex, segment: IndexedSegment) -> Iterator[_WrongRow]:
+    """Yield the first row that breaks each rule of a time index, rule by rule."""
+    times, relative = index.timestamps, index.relative_offsets
+    yield from _negative(relative)
+    for row in _first(times[1:] <= times[:-1], 1):
+        yield row, f"timestamp {times[row]} follows {times[row - 1]}"
+    yield from _not_rising(relative, segment, np.diff(relative) < 0)
+    yield from _beyond_end(relative, segment)
+
+
+def _negative(relative: NDArray[np.int64]) -> Iterator[_WrongRow]:
+    for row in _first(relative < 0):
+        yield row, f"offset {relative[row]} relative to the base"
+
+
+def _not_rising(relative: NDArray[np.int64], segment: IndexedSegment, falls: NDArray[np.bool_]) -> Iterator[_WrongRow]:
+    for row in _first(falls, 1):
+        offset, before = (segment.base_offset + int(relative[number]) for number in (row, row - 1))
+        yield row, f"offset {offset} follows {before}"
+
+
+def _beyond_end(relative: NDArray[np.int64], segment: IndexedSegment) -> Iterator[_WrongRow]:
+    if segment.end_offset is not None:
+        for row in _first(relative + segment.base_offset >= segment.end_offset):
+            offset = segment.base_offset + int(relative[row])
+            yield row, f"offset {offset}, the segment ends before {segment.end_offset}"
+
+
+def _first(wrong: NDArray[np.bool_], first_row: int = 0) -> Iterator[int]:
+    """Yield the row of the first True, if there is one; `first_row` is the row of `wrong[0]`."""
+    if wrong.any():
+        yield int(wrong.argmax()) + first_row
+
+
+def _indexed(log: LogFacts, number: int) -> IndexedSegment:
+    """A segment as its indexes should see it; where its log is damaged or lacks offsets they cannot be compared with it."""
+    segments = log.directory.segments
+    segment = segments[number]
+    hurt = {damage.segment for damage in log.damages} | {gap.segment for gap in log.missing}
+    hurt |= {gap.segment - 1 for gap in log.missing if gap.cause is not MissingCause.UNKNOWN or gap.position == 0}
+    if log.unread or (number in hurt and not log.compacted):
+        return IndexedSegment(number, segment.base_offset, None, None)
+    end = segments[number + 1].base_offset if number + 1 < len(segments) else None
+    return IndexedSegment(number, segment.base_offset, end, segment.size)
+
+
+def _current(files: SideFileReader, log: LogFacts, segment: IndexedSegment, index: OffsetIndex) -> IndexedSegment:
+    """The segment as it is now: a live log grows, and its index with it, after its size was noted."""
+    if segment.size is None or not (index.positions >= segment.size).any():
+        return segment
+    try:
+        with closing(files.open_source(log.directory.segments[segment.number])) as source:
+            return replace(segment, size=max(segment.size, source.size()))
+    except OSError:
+        return segment  # reported when the segment itself was read
+
+
+def _probed(log: LogFacts, segment: IndexedSegment, index: OffsetIndex) -> list[Probe]:
+    """What lies where rows point to, of those positions that are kept of the log."""
+    last, stop = log.read_to
+    if segment.size is None or segment.number > last or any(damage.segment == segment.number for damage in log.damages):
+        return []
+    stop = stop if segment.number == last else segment.size
+    rows = np.flatnonzero((index.positions >= 0) & (index.positions < stop))
+    rows = rows[is_kept(index.positions[rows])]
+    if not len(rows):
+        return []
+    first, behind = np.searchsorted(log.batch_starts["segment"], (segment.number, segment.number + 1))
+    starts = log.batch_starts[first:behind]
+    known = dict(zip(starts["position"].tolist(), starts["base_offset"].tolist(), strict=True))
+    return [
+        Probe(row, known.get(position))
+        for row, position in zip(rows.tolist(), index.positions[rows].tolist(), strict=True)
+    ]

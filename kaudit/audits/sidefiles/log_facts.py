@@ -1,0 +1,44 @@
+"""What side files are compared with: a partition as it was read."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct, field
+
+from kaudit.model.continuity import MissingCause, MissingOffsets, PlacedDamage
+from kaudit.reading.batch_starts import BATCH_START
+from kaudit.reading.rows import Rows
+from kaudit.source.kafka.fetched_segment import Aborted
+from kaudit.source.layout import PartitionDirectory
+
+
+class LogFacts(Struct, frozen=True):
+    """A partition as it was read. Offsets named `end` are exclusive.
+
+    `ended` are its markers (analysis.transactions.transaction_spans.ENDED), None if not all could be kept; `epoch_steps`
+    the first batch of every run of one leader epoch, in offset order; `unread`: a segment could not be read; `listed_aborts`: what brokers
+    list as aborted, where they sent the log. `batch_starts`: of those positions that is_kept keeps, segment by segment in the
+    order of the log; `read_to`: the segment of the last valid batch, and the position behind it.
+    """
+
+    directory: PartitionDirectory
+    damages: Sequence[PlacedDamage]
+    missing: Sequence[MissingOffsets]
+    compacted: bool
+    first_offset: int | None
+    log_end_offset: int | None
+    has_legacy: bool
+    epoch_regressions: bool
+    epoch_steps: Rows
+    ended: Rows | None
+    unread: bool
+    listed_aborts: Aborted = frozenset()
+    batch_starts: Rows = field(default_factory=lambda: np.empty(0, dtype=BATCH_START))
+    read_to: tuple[int, int] = (0, 0)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing but what retention deleted is missing."""
+        return not (self.damages or self.compacted or self.unread) and all(
+            gap.cause is MissingCause.LOG_START for gap in self.missing
+        )

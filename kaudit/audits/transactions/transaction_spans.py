@@ -1,0 +1,197 @@
+"""Transactions of one partition as the log shows them: where each began and what ended it.
+
+Fed with runs and markers chunk by chunk: a run ends at every marker with records of its producer id, so a transaction
+begins with the first transactional run behind a marker.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from msgspec import Struct, field
+from numpy.typing import NDArray
+
+from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET
+from kaudit.model.columns import Columns
+from kaudit.model.dtypes import dtype_of
+from kaudit.model.schema import Int8, Int16, Int32, Int64
+from kaudit.reading.producer_grouping import Merged, group, merge
+from kaudit.reading.rows import Rows, pick
+
+
+class EndedTransaction(NamedTuple):
+    """A marker with records, and the transaction it ended."""
+
+    producer_id: Int64
+    producer_epoch: Int16
+    coordinator_epoch: Int32
+    type: Int8
+    first_offset: Int64
+    """-1: no data before the marker."""
+    marker_offset: Int64
+    stable_offset: Int64
+    """Of an abort: first offset of the oldest other transaction open at the marker, -1 without one."""
+    timestamp: Int64
+    position: Int64
+    segment: Int32
+
+
+ENDED_TRANSACTION = dtype_of(EndedTransaction)
+_OPEN = np.dtype([("producer_id", np.int64), ("offset", np.int64)])
+_MOST_PARTS = 256
+"""Parts that rows are kept in: of a log that is watched every look makes one."""
+_NEVER = np.iinfo(np.int64).max
+MAX_ABORTS = 1_000_000
+"""Abort markers kept of one partition (58 MB); with more, no marker is kept and none compared."""
+MAX_COMMITS = 200_000
+"""Commit markers kept of one partition; with more, outcomes are not compared with their coordinator's decisions."""
+
+
+class TransactionSpans(Struct):
+    """Follows the transactions of a partition."""
+
+    _open: Rows = field(default_factory=lambda: np.empty(0, dtype=_OPEN))
+    _ended: list[Rows] = field(default_factory=list)
+    _aborts: int = 0
+    _commits: int = 0
+
+    def feed(self, merged: Merged) -> None:
+        """Take a chunk's runs and its markers that have records, chunks in offset order."""
+        spans = _spans(merged, self._open)
+        if spans is None:
+            return
+        self._open = spans.still_open
+        is_abort = spans.markers["type"] == ABORT_MARKER
+        aborts = int(np.count_nonzero(is_abort))
+        self._aborts += aborts
+        self._commits += len(is_abort) - aborts
+        if not self.has_all_aborts:
+            self._ended.clear()
+        elif self.has_all_commits:
+            self._keep(spans, np.arange(len(is_abort)))
+        else:
+            self._ended = [_only_aborts(rows) for rows in self._ended]
+            self._keep(spans, np.flatnonzero(is_abort))
+
+    def _keep(self, spans: "_Spans", chosen: NDArray[np.intp]) -> None:
+        markers = spans.markers if len(chosen) == len(spans.markers) else spans.markers[chosen]
+        rows = np.empty(len(chosen), dtype=ENDED_TRANSACTION)
+        for name in ("producer_id", "producer_epoch", "coordinator_epoch", "type", "timestamp", "position", "segment"):
+            rows[name] = markers[name]
+        rows["marker_offset"] = markers["offset"]
+        rows["first_offset"] = spans.begun.take(chosen)
+        rows["stable_offset"] = NO_OFFSET
+        aborted = np.flatnonzero(markers["type"] == ABORT_MARKER)
+        if len(aborted):
+            rows["stable_offset"][aborted] = _oldest_open(*spans.all(), markers["offset"].take(aborted))
+        self._ended.append(rows)
+        if len(self._ended) > _MOST_PARTS:
+            self._ended = [np.concatenate(self._ended)]
+
+    @property
+    def has_all_aborts(self) -> bool:
+        """Whether every abort marker was kept."""
+        return self._aborts <= MAX_ABORTS
+
+    @property
+    def has_all_commits(self) -> bool:
+        """Whether every commit marker was kept."""
+        return self._commits <= MAX_COMMITS
+
+    def outcomes(self, producer_ids: NDArray[np.int64], offsets: NDArray[np.int64]) -> list[str | None]:
+        """Return what became of the transactions that hold these offsets: committed, aborted, open; None for an id of -1."""
+        aborts = self.ended()
+        aborts = pick(aborts, aborts["type"] == ABORT_MARKER)
+        aborts = pick(aborts, np.lexsort((aborts["marker_offset"], aborts["producer_id"])))
+        result: list[str | None] = [None if producer_id < 0 else "committed" for producer_id in producer_ids.tolist()]
+        for index in np.flatnonzero(producer_ids >= 0).tolist():
+            own = slice(*np.searchsorted(aborts["producer_id"], [producer_ids[index], producer_ids[index] + 1]))
+            at = own.start + int(np.searchsorted(aborts["marker_offset"][own], offsets[index]))
+            if at < own.stop and NO_OFFSET != aborts["first_offset"][at] <= offsets[index]:
+                result[index] = "aborted"
+            at = int(np.searchsorted(self._open["producer_id"], producer_ids[index]))
+            known = at < len(self._open) and self._open["producer_id"][at] == producer_ids[index]
+            if known and offsets[index] >= self._open["offset"][at]:
+                result[index] = "open"
+        return result
+
+    def ended(self) -> Rows:
+        """All markers kept, by offset; commits only if all of them were kept."""
+        rows = np.concatenate(self._ended) if self._ended else np.empty(0, dtype=ENDED_TRANSACTION)
+        return pick(rows, group(rows["marker_offset"].copy()).order)
+
+
+def _only_aborts(rows: Rows) -> Rows:
+    return pick(rows, rows["type"] == ABORT_MARKER)
+
+
+class _Spans(Struct, frozen=True):
+    """A chunk's markers with the offset where the transaction each ends began (-1: none), and what is open behind it."""
+
+    markers: Columns
+    begun: NDArray[np.int64]
+    still_open: Rows
+
+    def all(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First offset and marker offset of every transaction; the latter beyond all offsets for an open one."""
+        has_begun = self.begun != NO_OFFSET
+        first = np.concatenate((self.begun.compress(has_begun), self.still_open["offset"]))
+        ends = self.markers["offset"].compress(has_begun)
+        return first, np.concatenate((ends, np.full(len(self.still_open), _NEVER)))
+
+
+def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
+    """Find where the transactions of a chunk begin and end; `waiting` are those open before it, by producer id."""
+    kind = merged.markers["type"]
+    ends = (kind == ABORT_MARKER) | (kind == COMMIT_MARKER)
+    if not ends.all():
+        merged = merge(merged.runs, merged.markers[ends])
+    if not len(merged.markers) and not merged.runs["is_transactional"].any():
+        return None
+    offsets = merged.runs["first_offset"]
+    # of each marker: the first transactional run behind the marker before it
+    stops = merged.runs_before_markers
+    begun = _offsets(offsets, merged.first_transactional(merged.before_markers(stops, merged.run_starts)), stops)
+    open_at_end = _offsets(offsets, merged.opening_runs, merged.run_stops)
+    elsewhere = _continue_open(merged, waiting, begun, open_at_end) if len(waiting) else waiting
+    opened = np.flatnonzero(open_at_end != NO_OFFSET)
+    still_open = np.empty(len(opened), dtype=_OPEN)
+    still_open["producer_id"], still_open["offset"] = merged.producer_ids.take(opened), open_at_end.take(opened)
+    if len(elsewhere):
+        still_open = np.concatenate((still_open, elsewhere))
+        still_open = pick(still_open, np.argsort(still_open["producer_id"], kind="stable"))
+    return _Spans(merged.markers, begun, still_open)
+
+
+def _continue_open(merged: Merged, waiting: Rows, begun: NDArray[np.int64], open_at_end: NDArray[np.int64]) -> Rows:
+    """Write where transactions that were open already began: each goes on to its producer id's first marker or the end.
+
+    `begun` has an offset for each marker, `open_at_end` one for each producer id. Returns those of other producer ids.
+    """
+    at = np.minimum(np.searchsorted(waiting["producer_id"].copy(), merged.producer_ids), len(waiting) - 1)
+    known = waiting["producer_id"].take(at) == merged.producer_ids
+    ended, held = np.flatnonzero(known & merged.has_marker), np.flatnonzero(known & ~merged.has_marker)
+    begun[merged.marker_starts.take(ended)] = waiting["offset"].take(at.take(ended))
+    open_at_end[held] = waiting["offset"].take(at.take(held))
+    elsewhere = np.ones(len(waiting), dtype=np.bool_)
+    elsewhere[at.compress(known)] = False
+    return pick(waiting, elsewhere)
+
+
+def _offsets(offsets: NDArray[np.int64], runs: NDArray[np.intp], stops: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return the offsets of these runs, -1 for a run number that is not below its stop."""
+    if not len(offsets):
+        return np.full(len(runs), NO_OFFSET, dtype=np.int64)
+    return np.where(runs < stops, offsets.take(runs, mode="clip"), NO_OFFSET)
+
+
+def _oldest_open(first: NDArray[np.int64], end: NDArray[np.int64], markers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """First offset of the oldest transaction open at each marker other than the one it ends, -1 without one."""
+    order = group(first).order
+    first, reach = first.take(order), np.maximum.accumulate(end.take(order)) if len(order) else end
+    # the first transaction in offset order that ends behind the marker is the oldest one still open there
+    at = np.searchsorted(reach, markers, side="right")
+    found = at < len(first)
+    result = np.full(len(markers), NO_OFFSET, dtype=np.int64)
+    candidates = first.take(at.compress(found))
+    result[found] = np.where(candidates < markers.compress(found), candidates, NO_OFFSET)
+    return result

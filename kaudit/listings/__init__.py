@@ -1,0 +1,1 @@
+"""What kaudit lists rather than judges: timelines, producer ids, duplicates."""

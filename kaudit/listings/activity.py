@@ -1,0 +1,159 @@
+"""What every producer id of a partition did, as columns, and the state a broker would rebuild from it.
+
+Kept beside the audit's own state, which leaves bad batches out: a broker that loads a log or replicates it adopts all of
+it (origin REPLICATION), so this is what its DescribeProducers would answer after a restart.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.audits.sequences.producer_table import ProducerTable
+from kaudit.broker.producer_state.rules import begins_transaction
+from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
+from kaudit.model.dtypes import default_rows, dtype_of
+from kaudit.model.schema import Bool, Int16, Int32, Int64
+from kaudit.reading.chunk_rows import ChunkRows
+from kaudit.reading.producer_grouping import Merged, of
+from kaudit.reading.rows import Rows
+
+_NO_EPOCH = -2
+"""Below any epoch a log can hold: a real producer may carry -1."""
+
+
+class ProducerActivity(NamedTuple):
+    """What a producer id did in a partition. Offsets and timestamps (ms) cover batches and markers."""
+
+    first_offset: Int64 = NO_OFFSET
+    last_offset: Int64 = NO_OFFSET
+    first_timestamp: Int64 = NO_TIMESTAMP
+    last_timestamp: Int64 = NO_TIMESTAMP
+    batches: Int64 = 0
+    records: Int64 = 0
+    first_epoch: Int16 = _NO_EPOCH
+    highest_epoch: Int16 = _NO_EPOCH
+    epochs: Int32 = 0
+    """How often a new highest epoch came, the first one included."""
+    is_transactional: Bool = False
+    state_epoch: Int16 = _NO_EPOCH
+    state_sequence: Int32 = NO_SEQUENCE
+    state_offset: Int64 = NO_OFFSET
+    state_data_timestamp: Int64 = NO_TIMESTAMP
+    """Of the newest batch; which of the two a broker remembers depends on its version."""
+    state_timestamp: Int64 = NO_TIMESTAMP
+    """Of the newest batch or marker."""
+    state_coordinator_epoch: Int32 = NO_COORDINATOR_EPOCH
+    state_txn_offset: Int64 = NO_OFFSET
+
+
+PRODUCER_ACTIVITY = dtype_of(ProducerActivity)
+_UNKNOWN = default_rows(ProducerActivity)
+_SPARE_ROWS = 1 << 13
+_PART_ROWS = 1 << 14
+"""Rows taken at a time: enough for numpy, and the columns made on the way stay small."""
+
+
+class ActivityRows:
+    """Rows of PRODUCER_ACTIVITY in the order of a ProducerTable's rows: the ids and how to find them are kept there once.
+
+    Takes the rows of chunks in offset order; `clear` begins again.
+    """
+
+    def __init__(self) -> None:
+        self._rows: Rows = np.empty(0, dtype=PRODUCER_ACTIVITY)
+        self._count = 0
+
+    @property
+    def rows(self) -> Rows:
+        """One row for each of the table's; a view."""
+        return self._rows[: self._count]
+
+    def clear(self) -> None:
+        """Forget everything: the partition is read again."""
+        self._rows = np.empty(0, dtype=PRODUCER_ACTIVITY)
+        self._count = 0
+
+    def add(self, chunk: ChunkRows, merged: Merged, table: ProducerTable) -> None:  # noqa: ARG002 - `merged` has its rows
+        """Take one chunk's rows; `table` knows their producer ids. Markers that compaction emptied do nothing."""
+        for part, _ in merged.parts(_PART_ROWS):
+            slots = table.slots(part.producer_ids)
+            self._grow(len(table))
+            own = self._rows[slots]
+            _count(part, own)
+            _rebuild(part, own)
+            self._rows[slots] = own
+
+    def _grow(self, count: int) -> None:
+        if count > len(self._rows):
+            # realloc moves large blocks by remapping pages: no second copy of a million rows
+            self._rows.resize(count + _SPARE_ROWS, refcheck=False)
+        self._rows[self._count : count] = _UNKNOWN
+        self._count = count
+
+
+def _count(merged: Merged, own: Rows) -> None:
+    """Add what these rows say of activity; `own` are the producers' rows before."""
+    runs, markers, starts = merged.runs, merged.markers, merged.starts
+    fresh = own["first_offset"] == NO_OFFSET
+    first = merged.interleaved(runs["first_offset"], markers["offset"])
+    own["first_offset"] = np.where(fresh, first.take(starts), own["first_offset"])
+    last = merged.interleaved(runs["last_offset"], markers["offset"])
+    own["last_offset"] = np.maximum(own["last_offset"], np.maximum.reduceat(last, starts))
+    _count_times(merged, own)
+    own["batches"] += np.add.reduceat(merged.interleaved(runs["batches"], 0), starts)
+    own["records"] += np.add.reduceat(merged.interleaved(runs["records"], 0), starts)
+    transactional = merged.interleaved(runs["is_transactional"], 1)  # so is what ends in a marker
+    own["is_transactional"] |= np.logical_or.reduceat(transactional, starts)
+    own["first_epoch"] = np.where(fresh, merged.epochs.take(starts), own["first_epoch"])
+    own["epochs"] += _rises(merged, own["highest_epoch"].astype(np.int64))
+    own["highest_epoch"] = np.maximum(own["highest_epoch"], np.maximum.reduceat(merged.epochs, starts))
+
+
+def _count_times(merged: Merged, own: Rows) -> None:
+    never, times = np.iinfo(np.int64).max, merged.markers["timestamp"]
+    low = merged.interleaved(merged.runs["min_timestamp"], times)
+    least = np.minimum.reduceat(np.where(low >= 0, low, never), merged.starts)
+    least = np.minimum(least, np.where(own["first_timestamp"] >= 0, own["first_timestamp"], never))
+    own["first_timestamp"] = np.where(least == never, NO_TIMESTAMP, least)
+    high = np.maximum.reduceat(merged.interleaved(merged.runs["max_timestamp"], times), merged.starts)
+    own["last_timestamp"] = np.maximum(own["last_timestamp"], high)
+
+
+def _rises(merged: Merged, highest: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count for each producer how often its highest epoch rises."""
+    # one running maximum over all producers: each one's epochs lie above those of the one before
+    counts = merged.ends - merged.starts + 1
+    base = np.arange(len(counts)) * (1 << 17)
+    value = np.maximum(merged.epochs, np.repeat(highest, counts)) + np.repeat(base, counts)
+    reached = np.maximum.accumulate(value)
+    before = merged.before_rows(reached, highest + base)
+    return np.add.reduceat((reached > before).astype(np.int64), merged.starts)
+
+
+def _rebuild(merged: Merged, own: Rows) -> None:
+    """Move each producer's state to the end of these rows the way a broker loading the log does: it adopts all of it."""
+    runs, markers, epochs, has_run = merged.runs, merged.markers, merged.epochs, merged.has_run
+    changes = np.flatnonzero(epochs != merged.before_rows(epochs, own["state_epoch"]))
+    last_change = np.append(-1, changes).take(np.searchsorted(changes, merged.ends, side="right"))
+    # another epoch empties the memory; data after it fills it again
+    remembers = has_run & (of(merged.run_rows, merged.last_run) >= last_change)
+    keeps = ~has_run & (last_change < merged.starts)
+    for name, column, none in (
+        ("state_sequence", "last_sequence", NO_SEQUENCE),
+        ("state_offset", "last_offset", NO_OFFSET),
+    ):
+        own[name] = np.where(remembers, of(runs[column], merged.last_run), np.where(keeps, own[name], none))
+    times = of(runs["last_max_timestamp"], merged.last_run)
+    own["state_data_timestamp"] = np.where(has_run, times, own["state_data_timestamp"])
+    own["state_timestamp"] = np.where(
+        merged.is_run.take(merged.ends), times, of(markers["timestamp"], merged.last_marker)
+    )
+    coordinator = of(markers["coordinator_epoch"], merged.last_marker)
+    own["state_coordinator_epoch"] = np.where(merged.has_marker, coordinator, own["state_coordinator_epoch"])
+    own["state_epoch"] = epochs.take(merged.ends)
+    # an open transaction began with the first transactional batch after the last marker
+    held = np.where(merged.has_marker, NO_OFFSET, own["state_txn_offset"])
+    begun = of(runs["first_offset"], np.minimum(merged.opening_runs, max(len(runs) - 1, 0)))
+    begins = begins_transaction(held != NO_OFFSET, merged.opening_runs < merged.run_stops)
+    own["state_txn_offset"] = np.where(begins, begun, held)

@@ -1,0 +1,68 @@
+"""The duplicates of all partitions, read again as they are asked for, and what they come to."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct, field
+
+from kaudit.audits.repeats.duplicates import DuplicateReader
+from kaudit.audits.repeats.suspects import PartitionDuplicates, SuspectRows
+from kaudit.model.duplicates import Duplicate, DuplicateCounts
+from kaudit.model.result import ScanResult
+from kaudit.partition.audit import PartitionAudit
+from kaudit.reading.chunk_plan import OpenSource
+
+
+class PartitionTotal(Struct, frozen=True):
+    """What a consumer of one partition is given twice. Counts of records, but `unread` and `undecoded`, which count batches."""
+
+    topic: str
+    partition: int
+    replica: str
+    records: int
+    compacted: bool
+    counts: DuplicateCounts
+    more: int
+    unread: int
+    undecoded: int
+    known_keys: int | None
+    without_key: int | None
+
+
+class DuplicateListing(Struct):
+    """The suspects of an audit. `totals` are of the partitions whose duplicates have been listed."""
+
+    scan: ScanResult
+    partitions: Sequence[PartitionDuplicates]
+    open_source: OpenSource
+    totals: list[PartitionTotal] = field(default_factory=list)
+
+    def duplicates(self, *, read_committed: bool) -> Iterator[tuple[PartitionDuplicates, Duplicate]]:
+        """Yield the duplicates partition by partition, in offset order; with `read_committed` those that such consumers are given."""
+        self.totals = []
+        for partition in self.partitions:
+            reader = DuplicateReader(partition, self.open_source)
+            for duplicate in reader.duplicates(read_committed=read_committed):
+                yield partition, duplicate
+            self.totals.append(_total(partition, reader))
+
+
+def partition_duplicates(partition: PartitionAudit, kept: SuspectRows) -> PartitionDuplicates:
+    """Return the suspects of a partition that was read."""
+    return kept.of(partition.directory, compacted=partition.compacted)
+
+
+def _total(partition: PartitionDuplicates, reader: DuplicateReader) -> PartitionTotal:
+    directory = partition.directory
+    return PartitionTotal(
+        directory.topic,
+        directory.partition,
+        directory.replica,
+        partition.records,
+        partition.compacted,
+        reader.counts,
+        partition.more,
+        reader.unread,
+        partition.undecoded,
+        partition.known_keys,
+        partition.without_key,
+    )

@@ -1,0 +1,183 @@
+"""Figures over all producer ids: how many an hour, how many alive, how fast the blocks go."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from kaudit.audits.producer_ids.block_sources import ClusterBlocks
+from kaudit.broker.producer_ids.blocks import MAX_PRODUCER_ID
+from kaudit.broker.producer_ids.consumption_rate import measure_burn
+from kaudit.listings.histograms import (
+    COUNTS,
+    IDLE_TIMES_MS,
+    LIFETIMES_MS,
+    TimeSteps,
+    counts_between,
+    histogram,
+)
+from kaudit.listings.partition_join import Joined
+from kaudit.model.producer_ids import EntryKind
+
+_HOUR_MS = 3_600_000
+_DAY_MS = 86_400_000
+ALIVE_DAYS = (1, 7)
+"""The default expiry of producer ids: a day from 3.4 on, seven days before."""
+_HISTOGRAMS = (("batches", COUNTS), ("epochs", COUNTS), ("lifetime_ms", LIFETIMES_MS), ("idle_ms", IDLE_TIMES_MS))
+
+
+class Tally(Struct, frozen=True):
+    """How often each value occurs: the values ascending, with their counts."""
+
+    values: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: NDArray[np.int64]) -> "Tally":
+        """Count values."""
+        return cls(*np.unique(values, return_counts=True))
+
+    @classmethod
+    def together(cls, tallies: "Sequence[Tally]") -> "Tally":
+        """Add tallies up."""
+        values, number = np.unique(np.concatenate([one.values for one in tallies]), return_inverse=True)
+        counts = np.zeros(len(values), dtype=np.int64)
+        np.add.at(counts, number.ravel(), np.concatenate([one.counts for one in tallies]))
+        return cls(values, counts)
+
+    @property
+    def median(self) -> float:
+        """The middle value, of an even number of them the mean of both."""
+        reached, total = np.cumsum(self.counts), int(self.counts.sum())
+        middle = self.values[np.searchsorted(reached, [(total - 1) // 2, total // 2], side="right")]
+        return float(middle.mean())
+
+
+class IdFigures(Struct, frozen=True):
+    """The figures of some of the producer ids, which add up: those of all are `together` of those of disjoint shares.
+
+    `first` and `last` are the oldest and the newest time, ms, `newest` that of the last id to appear, None where no time is
+    known. `sums`: ids found and chosen, transactional ids, batches, records, ids with a time, and those alive for each of
+    ALIVE_DAYS. `histograms` in the order of _HISTOGRAMS. `batches` has a value for each number of batches an id wrote: at most
+    the square root of twice their sum; `hours` one for each hour in which an id was seen first.
+    """
+
+    sums: NDArray[np.int64]
+    histograms: Sequence[NDArray[np.int64]]
+    first: int | None
+    last: int | None
+    newest: int | None
+    batches: Tally
+    hours: Tally
+
+    @classmethod
+    def of(cls, joined: Joined, chosen: NDArray[np.int64], now_ms: int) -> "IdFigures":
+        """Count the chosen ids; `now_ms` is the directory's clock."""
+        first, last = joined.first_timestamp[chosen], joined.last_timestamp[chosen]
+        batches, known = joined.batches[chosen], first >= 0
+        alive = [int((now_ms - last < days * _DAY_MS).sum()) for days in ALIVE_DAYS]
+        transactional, records = joined.is_transactional[chosen].sum(), joined.records[chosen].sum()
+        sums = [len(joined.ids), len(chosen), transactional, batches.sum(), records, known.sum(), *alive]
+        values: tuple[NDArray[np.integer], ...] = (
+            batches,
+            joined.epochs[chosen],
+            (last - first)[known],
+            np.maximum(now_ms - last, 0)[last >= 0],
+        )
+        return cls(
+            np.array(sums, dtype=np.int64),
+            [counts_between(own, bounds) for own, (_, bounds) in zip(values, _HISTOGRAMS, strict=True)],
+            int(first[known].min()) if known.any() else None,
+            int(last.max()) if known.any() else None,
+            int(first[known].max()) if known.any() else None,
+            Tally.of(batches),
+            Tally.of(first[known] // _HOUR_MS),
+        )
+
+    @classmethod
+    def together(cls, shares: "Sequence[IdFigures]") -> "IdFigures":
+        """Add up the figures of disjoint shares of the ids; there is one at least."""
+        return cls(
+            np.sum([share.sums for share in shares], axis=0),
+            [np.sum(counts, axis=0) for counts in zip(*(share.histograms for share in shares), strict=True)],
+            min((share.first for share in shares if share.first is not None), default=None),
+            max((share.last for share in shares if share.last is not None), default=None),
+            max((share.newest for share in shares if share.newest is not None), default=None),
+            Tally.together([share.batches for share in shares]),
+            Tally.together([share.hours for share in shares]),
+        )
+
+    @property
+    def found(self) -> int:
+        """How many ids the logs hold."""
+        return int(self.sums[0])
+
+    @property
+    def chosen(self) -> int:
+        """How many of them were chosen."""
+        return int(self.sums[1])
+
+    @property
+    def steps(self) -> TimeSteps | None:
+        """The steps of time in which first appearances are counted, None where no time is known."""
+        if self.first is None or self.newest is None:
+            return None
+        return TimeSteps.between(self.first, self.newest)
+
+    def summary(self, steps: TimeSteps | None, first_seen: NDArray[np.int64]) -> dict[str, object]:
+        """Return the figures for people and programs; `first_seen` are the first appearances counted in `steps`."""
+        found, chosen, transactional, batches, records, known, *alive = self.sums.tolist()
+        summary: dict[str, object] = {
+            "found": found,
+            "chosen": chosen,
+            "transactional": transactional,
+            "batches": batches,
+            "records": records,
+            "first_timestamp": self.first,
+            "last_timestamp": self.last,
+            "per_hour": None,
+            "busiest_hour": None,
+            "batches_per_id": None,
+            "alive": {f"{days}d": count for days, count in zip(ALIVE_DAYS, alive, strict=True)},
+            "histograms": {
+                **{
+                    name: histogram(own, bounds)
+                    for own, (name, bounds) in zip(self.histograms, _HISTOGRAMS, strict=True)
+                },
+                "first_seen": [] if steps is None else steps.rows(first_seen),
+            },
+        }
+        if self.first is not None and self.last is not None:
+            span = max(self.last - self.first, _HOUR_MS)
+            summary["per_hour"] = round(known * _HOUR_MS / span, 2)
+            peak = int(np.argmax(self.hours.counts))
+            hour = int(self.hours.values[peak]) * _HOUR_MS
+            summary["busiest_hour"] = {"start_timestamp": hour, "ids": int(self.hours.counts[peak])}
+        if chosen:
+            summary["batches_per_id"] = {
+                "least": int(self.batches.values[0]),
+                "median": self.batches.median,
+                "mean": round(batches / chosen, 2),
+                "most": int(self.batches.values[-1]),
+            }
+        return summary
+
+
+def block_summary(blocks: ClusterBlocks) -> dict[str, object]:
+    """Return the figures of one cluster's blocks: granted, how fast, and how long the ids last."""
+    granted = [entry for entry in blocks.history.entries if entry.kind is EntryKind.GRANTED]
+    burn = measure_burn(blocks.steps)
+    bounds = blocks.coverage.bounds
+    left = max(MAX_PRODUCER_ID - bounds[1], 0) if bounds is not None else None
+    return {
+        "source": blocks.origin,
+        "granted": len(granted),
+        "complete": blocks.complete,
+        "next": {"start": blocks.following[0], "end": blocks.following[1]} if blocks.following else None,
+        "ids_left": burn.ids_left if burn is not None else left,
+        "per_day": round(burn.blocks_per_day, 3) if burn is not None else None,
+        "days_left": burn.days_left if burn is not None else None,
+        "first_timestamp": burn.since_ms if burn is not None else None,
+        "last_timestamp": burn.until_ms if burn is not None else None,
+    }

@@ -1,0 +1,1 @@
+"""One partition: its ranges put together, replayed and audited."""

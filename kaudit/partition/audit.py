@@ -1,0 +1,246 @@
+"""What is kept of a partition once it has been read: what the findings need of it, and no rows."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from kaudit.audits.repeats.restarts import Restart
+from kaudit.audits.repeats.sessions import Handover
+from kaudit.audits.sequences.expired_producers import idle_longest
+from kaudit.audits.sequences.leader_changes import leader_changes
+from kaudit.audits.sidefiles.log_facts import LogFacts
+from kaudit.audits.sidefiles.partition_files import compare_side_files
+from kaudit.audits.sidefiles.side_file_reader import SideFileReader
+from kaudit.audits.sidefiles.snapshot_states import Suspects
+from kaudit.audits.transactions.marker_outcomes import Markers
+from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, PlacedDamage
+from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.damage import DamageKind
+from kaudit.model.digests import PartitionDigest
+from kaudit.model.forgotten_producers import IdleProducer
+from kaudit.model.leader_change import LeaderChange
+from kaudit.model.malformed import MalformedBatch
+from kaudit.model.observation import Observation
+from kaudit.model.producer_state import TV2
+from kaudit.model.repeats import RepeatedEpoch, RepeatedSession, Repeats
+from kaudit.model.sequence_patterns import SharedProducerId
+from kaudit.model.state_use import StateUse
+from kaudit.model.transactions import EmptyMarker, OpenTransaction
+from kaudit.partition.digests import JudgedLog, partition_digest
+from kaudit.partition.open_at_end import open_transactions
+from kaudit.partition.replay import PartitionReplay
+from kaudit.reading.batch_starts import BATCH_START
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.chunk_rows import Counts
+from kaudit.reading.rows import LEADER_EPOCH_START, Rows
+from kaudit.reading.unread_segments import UnreadSegments
+from kaudit.source.layout import PartitionDirectory, Unreadable
+from kaudit.source.snapshots import count_older_snapshots
+
+
+class PartitionAudit(Struct):
+    """What is kept of a partition once it has been read: no rows, only what may be reported."""
+
+    directory: PartitionDirectory
+    counts: Counts
+    observations: Sequence[Observation]
+    dropped_observations: int
+    missing: Sequence[MissingOffsets]
+    damages: Sequence[PlacedDamage]
+    unlisted: int
+    regressions: Sequence[LeaderEpochRegression]
+    opened: Sequence[OpenTransaction]
+    compacted: bool
+    log_end_offset: int | None
+    producers: int
+    runs: int
+    has_tv2: bool
+    still_growing: bool
+    suspects: Sequence[Suspects] = ()
+    snapshots_not_compared: int = 0
+    idle: Sequence[IdleProducer] = ()
+    empty_marker: EmptyMarker | None = None
+    unreadable: Sequence[Unreadable] = ()
+    removed: Sequence[Unreadable] = ()
+    """Segments that retention removed while the log was read."""
+    malformed: Sequence[MalformedBatch] = ()
+    producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    side_facts: Sequence[object] = ()
+    """What is wrong with the files beside the segments: the types of model.side_files."""
+    coverage_gaps: frozenset[CoverageGap] = frozenset()
+    side_files_unread: Sequence[Unreadable] = ()
+    repeats: Repeats = field(default_factory=Repeats)
+    sessions: Sequence[Handover] = ()
+    """Where one producer id's session follows on others: only when records were decoded."""
+    restarts: Sequence[Restart] = ()
+    """Where a producer begins behind the end of others, unless records were decoded."""
+    restarts_compared: int = 0
+    restarts_not_compared: int = 0
+    repeated_sessions: Sequence[RepeatedSession] = ()
+    leader_epochs: Rows = field(default_factory=lambda: np.empty(0, dtype=LEADER_EPOCH_START))
+    """The first batch of every range with one leader epoch, in offset order."""
+    repeated_epochs: Sequence[RepeatedEpoch] = ()
+    bumps_not_compared: int = 0
+    """Epoch bumps after which no repeated records were looked for, as there are too many."""
+    leader_changes: Sequence[LeaderChange] = ()
+    shared: Sequence[SharedProducerId] = ()
+    """Producer ids with which two writers wrote."""
+    last_states: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """The last epoch and sequence of the producer ids that logs of brokers name; the sequence -1 where none is of that epoch."""
+    markers: Markers | None = None
+    """For comparison with the coordinator's decisions, where those are among the inputs."""
+    digest: PartitionDigest | None = None
+    """Which batches were judged, where that is asked for; none of a text, nor where something could not be read."""
+    state: StateUse | None = None
+    """What was taken from a saved state, where there is one."""
+
+    def outline(self) -> "PartitionAudit":
+        """Return what judging all partitions together needs of this one: no list that grows with what is wrong in it."""
+        last = len(self.directory.segments) - 1
+        at_end = [placed for placed in self.damages if placed.segment == last][:1]
+        left_out = [placed for placed in self.damages if placed.damage.kind is DamageKind.LEFT_OUT]
+        return replace(
+            self,
+            # whoever planned the reading has the list of segments
+            directory=replace(self.directory, segments=(), side_files=()),
+            **dict.fromkeys(_DETAILS, ()),
+            damages=list({id(placed): placed for placed in (*left_out, *at_end)}.values()),
+            regressions=self.regressions[:1],
+            repeats=Repeats(),
+            leader_epochs=self.leader_epochs[:0],
+            shared=[replace(found, observations=()) for found in self.shared],
+        )
+
+
+_DETAILS = (
+    "observations",
+    "missing",
+    "suspects",
+    "idle",
+    "malformed",
+    "side_facts",
+    "sessions",
+    "restarts",
+    "repeated_sessions",
+    "repeated_epochs",
+    "leader_changes",
+)
+"""What is looked at by nobody but the checks of the partition itself."""
+
+
+class Needs(Struct, frozen=True):
+    """What judging all partitions together needs of each beyond its observations: columns that grow with its ids and markers."""
+
+    producer_ids: bool = True
+    markers: bool = True
+    states_of: Sequence[int] = ()
+    """Producer ids whose last epoch and sequence are asked for."""
+    digest_ranges: int = 0
+    """Most ranges of offsets that digests of the batches are asked for, 0: none are."""
+
+
+def close_partition(
+    replay: PartitionReplay,
+    open_source: OpenSource,
+    *,
+    compacted: bool,
+    needs: Needs,
+    unread: UnreadSegments,
+) -> PartitionAudit:
+    """Take from a finished replay what the findings need, its side files included. `compacted`: the user says so."""
+    rows = replay.transitions.table.rows
+    compacted = compacted or replay.compacted
+    log = _log_facts(replay, compacted=compacted, unread=bool(unread))
+    files = SideFileReader(open_source)
+    side_facts = compare_side_files(files, log)
+    observations = replay.transitions.observations
+    markers = None
+    known = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.coverage_gaps
+    if needs.markers and log.ended is not None and len(log.ended) and known and not log.damages:
+        markers = Markers(replay.directory, log.ended)
+    restarts, more_restarts = replay.starts.restarts(rows)
+    return PartitionAudit(
+        directory=replay.directory,
+        counts=replay.counts,
+        observations=observations,
+        dropped_observations=replay.transitions.dropped_observations,
+        missing=replay.continuity.missing,
+        damages=replay.continuity.damages,
+        unlisted=replay.continuity.unlisted
+        + replay.more_malformed
+        + replay.repeats.unlisted
+        + replay.sessions.unlisted,
+        regressions=replay.continuity.epoch_regressions(),
+        opened=open_transactions(replay, whole=not unread),
+        compacted=compacted,
+        log_end_offset=replay.log_end_offset,
+        producers=len(rows),
+        runs=replay.transitions.runs,
+        # without the markers' types, an epoch raised by an abort looks the same
+        has_tv2=bool((rows["flags"] & TV2 != 0).any()) and CoverageGap.MARKERS not in replay.coverage_gaps,
+        still_growing=replay.still_growing,
+        suspects=replay.snapshots.suspects,
+        snapshots_not_compared=count_older_snapshots(replay.directory),
+        idle=idle_longest(rows),
+        empty_marker=replay.empty_marker,
+        unreadable=unread.unreadable,
+        removed=unread.removed,
+        malformed=replay.malformed,
+        coverage_gaps=replay.coverage_gaps,
+        producer_ids=rows["producer_id"].copy() if needs.producer_ids else np.empty(0, dtype=np.int64),
+        side_facts=side_facts,
+        side_files_unread=files.unreadable,
+        leader_epochs=log.epoch_steps,
+        last_states=_last_states(rows, needs.states_of),
+        markers=markers,
+        digest=_digest(replay, needs.digest_ranges, unread, compacted=compacted),
+        repeats=replay.repeats.result(),
+        sessions=replay.sessions.handovers(),
+        restarts=restarts,
+        restarts_not_compared=more_restarts,
+        leader_changes=leader_changes(
+            observations, log.epoch_steps, replay.transitions.leader_changes, compacted=compacted
+        ),
+    )
+
+
+def _digest(
+    replay: PartitionReplay, most_ranges: int, unread: UnreadSegments, *, compacted: bool
+) -> PartitionDigest | None:
+    directory, continuity = replay.directory, replay.continuity
+    is_text = any(segment.text is not None for segment in directory.segments)
+    if not most_ranges or is_text or unread.unreadable:
+        return None
+    begins_at = continuity.first_offset if unread else None
+    damaged = bool(continuity.damages)
+    log = JudgedLog(directory, replay.log_end_offset, begins_at, compacted=compacted, damaged=damaged)
+    return partition_digest(log, replay.judged, most_ranges)
+
+
+def _last_states(rows: Rows, wanted: Sequence[int]) -> Mapping[int, tuple[int, int]]:
+    own = rows[np.isin(rows["producer_id"], np.array(wanted, dtype=np.int64))] if wanted else rows[:0]
+    names = ("producer_id", "epoch", "last_sequence")
+    return {int(row[names[0]]): (int(row[names[1]]), int(row[names[2]])) for row in own}
+
+
+def _log_facts(replay: PartitionReplay, *, compacted: bool, unread: bool) -> LogFacts:
+    continuity = replay.continuity
+    return LogFacts(
+        directory=replay.directory,
+        damages=continuity.damages,
+        missing=continuity.missing,
+        compacted=compacted,
+        first_offset=continuity.first_offset,
+        log_end_offset=replay.log_end_offset,
+        has_legacy=bool(replay.counts.legacy_batches),
+        epoch_regressions=bool(continuity.epoch_regressions()),
+        epoch_steps=continuity.epoch_steps(),
+        ended=replay.spans.ended() if replay.spans.has_all_aborts else None,
+        unread=unread,
+        listed_aborts=replay.listed_aborts,
+        batch_starts=np.concatenate([np.empty(0, dtype=BATCH_START), *replay.batch_starts]),
+        read_to=replay.read_to,
+    )

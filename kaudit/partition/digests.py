@@ -1,0 +1,76 @@
+"""Which batches of a partition were judged: their digests, kept up as the rows of its ranges are put together."""
+
+import copy
+
+from msgspec import Struct, field
+
+from kaudit.model.digests import PartitionDigest
+from kaudit.reading.digest_leaves import Leaves, RangeLeaves
+from kaudit.reading.digest_tree import WholeLog, hexadecimal
+from kaudit.source.layout import PartitionDirectory
+
+
+class JudgedBatches(Struct):
+    """Takes what digests need of ranges in order."""
+
+    batches: int = 0
+    _leaves: Leaves = field(default_factory=Leaves)
+    _whole: WholeLog = field(default_factory=WholeLog)
+
+    def add(self, part: RangeLeaves) -> None:
+        """Take the next range's."""
+        self.batches += part.batches
+        for leaf in self._leaves.feed(part):
+            self._whole.add(leaf)
+
+    def at_end(self) -> WholeLog:
+        """Return all digests if the log ends here; this may be given more of a log that grows."""
+        whole = copy.deepcopy(self._whole)
+        for leaf in self._leaves.rest():
+            whole.add(leaf)
+        return whole
+
+
+class JudgedLog(Struct, frozen=True):
+    """What was read of a partition's log.
+
+    `next_offset` is that after its last batch, None without one; `begins_at` where its batches begin if what lay before them was
+    removed while it was read, None if nothing was. `compacted` and `damaged` as in PartitionDigest.
+    """
+
+    directory: PartitionDirectory
+    next_offset: int | None
+    begins_at: int | None
+    compacted: bool
+    damaged: bool
+
+
+def log_end(directory: PartitionDirectory, next_offset: int | None, log_start: int) -> int:
+    """Return the offset after the last valid batch; for a log without one, or whose last segment is empty, where it begins."""
+    segments = directory.segments
+    empty = segments[-1].base_offset if segments and not segments[-1].size else 0
+    if next_offset is not None:
+        return max(next_offset, empty)
+    return max(empty, log_start, segments[0].base_offset if segments else 0)
+
+
+def partition_digest(log: JudgedLog, judged: JudgedBatches | None, most_ranges: int) -> PartitionDigest:
+    """Name the batches that were judged, in at most `most_ranges` ranges of their offsets; none were where `judged` is None."""
+    directory = log.directory
+    log_start = directory.log_start_offset or 0
+    end = log_end(directory, log.next_offset, log_start)
+    first = directory.segments[0].base_offset if directory.segments else end
+    start = min(max(log_start, first, log.begins_at or 0), end)
+    whole = (judged or JudgedBatches()).at_end()
+    return PartitionDigest(
+        topic=directory.topic,
+        partition=directory.partition,
+        replica=directory.replica,
+        start_offset=start,
+        end_offset=end,
+        batches=0 if judged is None else judged.batches,
+        digest=hexadecimal(whole.digest()),
+        ranges=whole.narrowed(most_ranges).ranges(start, end),
+        compacted=log.compacted,
+        damaged=log.damaged,
+    )

@@ -1,0 +1,93 @@
+"""The transactions that are open at the end of a partition's log, those too that only a producer snapshot still shows."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec.structs import replace
+
+from kaudit.broker.releases.profile import Profile
+from kaudit.model.batch_fields import NO_OFFSET, NO_TIMESTAMP
+from kaudit.model.producer_snapshot import SnapshotEntry
+from kaudit.model.producer_state import AFTER_MARKER, NO_SEGMENT
+from kaudit.model.transactions import OpenTransaction
+
+if TYPE_CHECKING:
+    from kaudit.partition.replay import PartitionReplay
+
+
+def open_transactions(replay: "PartitionReplay", *, whole: bool) -> list[OpenTransaction]:
+    """Return them, in no particular order. `whole`: all segments were read.
+
+    The newest snapshot counts where the log behind it is whole and holds no marker of the producer. A transaction that began before
+    the log start offset keeps the last stable offset there. Source: UnifiedLog.maybeIncrementFirstUnstableOffset.
+    """
+    rows = replay.transitions.table.rows
+    opened = rows[np.flatnonzero(rows["txn_first_offset"] != NO_OFFSET)]
+    found = {int(row["producer_id"]): _of_row(row) for row in opened}
+    newest, start = replay.snapshots.newest, replay.directory.start_offset
+    if (
+        newest is None
+        or newest.file.offset < start
+        or not whole
+        or not replay.continuity.is_whole_from(newest.file.offset)
+    ):
+        return list(found.values())  # what is missing may have been a marker
+    ended = rows[rows["marker_offset"] != NO_OFFSET]["producer_id"]
+    for entry, position in newest.begun_before(start, ended):
+        left = found.get(entry.producer_id) or _without_batches(entry, position)
+        found[entry.producer_id] = replace(
+            left,
+            first_offset=entry.current_txn_first_offset,
+            first_timestamp=NO_TIMESTAMP,
+            stable_offset=start,
+            snapshot=newest.file.name,
+        )
+    return list(found.values())
+
+
+def remembered(transactions: Sequence[OpenTransaction], newest: Profile) -> list[OpenTransaction]:
+    """Return those that a broker with these rules, or an older one, has not forgotten with their batches."""
+    forgets = newest.forgets_on_log_start_advance
+    return [transaction for transaction in transactions if transaction.in_log or not forgets]
+
+
+def last_stable_offset(transactions: Sequence[OpenTransaction], log_end_offset: int | None) -> int | None:
+    """Return where read_committed consumers stop: an upper bound, as the high watermark is unknown."""
+    return min((transaction.stable_offset for transaction in transactions), default=log_end_offset)
+
+
+def _of_row(row: np.void) -> OpenTransaction:
+    return OpenTransaction(
+        producer_id=int(row["producer_id"]),
+        producer_epoch=int(row["epoch"]),
+        first_offset=int(row["txn_first_offset"]),
+        stable_offset=int(row["txn_first_offset"]),
+        first_timestamp=int(row["txn_first_timestamp"]),
+        last_timestamp=int(row["last_timestamp"]),
+        records=int(row["txn_records"]),
+        position=int(row["txn_position"]),
+        segment=int(row["txn_segment"]),
+        coordinator_epoch=int(row["coordinator_epoch"]),
+        began_after_marker=bool(row["flags"] & AFTER_MARKER),
+        marker_offset=int(row["marker_offset"]),
+        marker_timestamp=int(row["marker_timestamp"]),
+    )
+
+
+def _without_batches(entry: SnapshotEntry, position: int) -> OpenTransaction:
+    return OpenTransaction(
+        producer_id=entry.producer_id,
+        producer_epoch=entry.producer_epoch,
+        first_offset=NO_OFFSET,
+        stable_offset=NO_OFFSET,
+        first_timestamp=NO_TIMESTAMP,
+        last_timestamp=entry.timestamp,
+        records=0,
+        position=position,
+        segment=NO_SEGMENT,
+        coordinator_epoch=entry.coordinator_epoch,
+        began_after_marker=False,
+        marker_offset=NO_OFFSET,
+        marker_timestamp=NO_TIMESTAMP,
+    )

@@ -1,0 +1,250 @@
+"""Saving what reading a partition gave, as the partition is put together."""
+
+import copy
+import secrets
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from io import BytesIO
+from typing import BinaryIO, cast
+
+import crc32c
+from msgspec.structs import replace
+
+from kaudit.partition.replay import PartitionReplay
+from kaudit.partition.replay_checkpoint import pack_replay, unpack_replay
+from kaudit.reading.chunk_codec import pack_chunk
+from kaudit.reading.chunk_plan import ChunkSpec
+from kaudit.reading.chunk_rows import ChunkRows
+from kaudit.reading.partition_index import (
+    Checkpoint,
+    PartitionIndex,
+    SavedRange,
+    SavedSegment,
+    encode_index,
+)
+from kaudit.reading.run_batches import RunFetcher
+from kaudit.reading.saved_partition import FileIdentity, SavedPartition
+from kaudit.reading.state_files import INDEX, planned_index, ranges_of, read_packed
+from kaudit.source.layout import PartitionDirectory
+from kaudit.source.schemes import filesystem, writable_filesystem
+from kaudit.source.snapshots import list_snapshots
+from kaudit.source.uri import Uri
+
+MOST_FILES = 16
+"""With more files of rows than this, all rows that are still needed go into one."""
+_HELD_BYTES = 8 << 20
+_RANGE_BYTES = 64 << 10
+"""However few its rows are, loading a range and putting them together takes as long as so many bytes more of them: 1 ms."""
+_CHECKPOINT_BYTES = 3 * _RANGE_BYTES
+"""Putting together fewer bytes of packed rows costs no more than a checkpoint."""
+_ABANDONED_MS = 86_400_000
+_NEW = -1
+"""In place of a file's index: the file that is being written."""
+
+
+class RangeSaver:
+    """Takes the ranges of one partition in order, before they are put together, and saves them once all are.
+
+    What cannot be held or written is an OSError; a DamagedStateError says that the state is not what it was when reading
+    was planned.
+    """
+
+    def __init__(self, directory: PartitionDirectory, plan: Sequence[ChunkSpec], saved: SavedPartition) -> None:
+        self._directory = directory
+        self._saved = saved
+        self._last = plan[-1] if plan else None
+        self._ranges: list[SavedRange] = []
+        self._rows: BinaryIO | None = None
+        self._checkpoint: Checkpoint | None = None
+
+    def resume(self, fetch_run: RunFetcher) -> PartitionReplay:
+        """Return what the first pieces came to, as it was saved, and take their ranges."""
+        assert self._saved.rows is not None
+        index = planned_index(self._saved.rows).index
+        checkpoint = index.checkpoint
+        assert checkpoint is not None
+        place = Uri.parse(self._saved.directory) / checkpoint.file
+        with closing(filesystem(place).open(place)) as source:
+            data = read_packed(source, 0, checkpoint.length, checkpoint.crc)
+        replay = unpack_replay(data, self._directory, fetch_run, len(checkpoint.snapshots))
+        self._ranges = list(index.ranges[: checkpoint.ranges])
+        self._checkpoint = checkpoint
+        return replay
+
+    def add(self, rows: ChunkRows) -> None:
+        """Take a range's rows; those that come from the state stay where they are."""
+        if rows.is_saved:
+            assert self._saved.rows is not None
+            base_offset = self._directory.segments[rows.segment].base_offset
+            self._ranges += [
+                replace(entry, segment=rows.segment)
+                for entry in ranges_of(self._saved.rows, base_offset, rows.start, rows.stop)
+            ]
+            return
+        settled = self._settled(rows)
+        if settled is None:
+            return
+        if self._rows is None:
+            self._rows = _spool()
+        packed = pack_chunk([settled])
+        entry = SavedRange.of(
+            settled,
+            self._directory.log_start_offset,
+            at=self._rows.tell(),
+            length=len(packed),
+            crc=crc32c.crc32c(packed),
+        )
+        self._ranges.append(replace(entry, file=_NEW))
+        self._rows.write(packed)
+
+    def _settled(self, rows: ChunkRows) -> ChunkRows | None:
+        """Return what of a range no longer depends on what is appended: at the end of the last segment the valid batches."""
+        last = self._last
+        if last is None or rows.segment != last.segment or rows.stop != last.stop:
+            return rows
+        if rows.last_batch is None:
+            return None
+        settled = copy.copy(rows)
+        settled.stop = settled.read_to = rows.last_batch.end
+        count = sum(damage.position < settled.stop for damage in rows.damages)
+        settled.damages, settled.expected_offsets = rows.damages[:count], rows.expected_offsets[:count]
+        settled.still_growing = False
+        return settled
+
+    def close(self) -> None:
+        """Let go of what was not saved."""
+        if self._rows is not None:
+            self._rows.close()
+
+    def save(self, replay: PartitionReplay) -> None:
+        """All ranges have been taken: write what is new of them, then the index; then remove what that does not name.
+
+        `replay` was fed all of them. What it came to is saved where that is less than the rows that it was made of.
+        """
+        former = None if self._saved.rows is None else planned_index(self._saved.rows).index
+        used = {entry.file for entry in self._ranges}
+        names = [] if former is None else [name for number, name in enumerate(former.files) if number in used]
+        if len(names) > MOST_FILES:
+            self._take_over(former)
+            names = []
+        if self._rows is not None:
+            names.append(f"rows-{secrets.token_hex(8)}")
+        index = PartitionIndex(
+            self._saved.settings,
+            self._directory.directory.encode(errors="surrogateescape"),
+            self._segments(),
+            [replace(entry, file=self._number(entry, names, former)) for entry in self._ranges],
+            names,
+            self._checkpoint,
+        )
+        packed = self._next_checkpoint(replay)
+        if packed is not None:
+            index = replace(index, checkpoint=self._describe(packed, replay))
+        unchanged = former is not None and packed is None and replace(former, checkpoint=self._checkpoint) == index
+        if not unchanged and (index.ranges or former is not None):
+            self._write(index, former, packed)
+
+    def _next_checkpoint(self, replay: PartitionReplay) -> bytes | None:
+        """Return a checkpoint of all ranges where loading the rows since the last one would cost more than making it."""
+        last, lengths = self._checkpoint, [entry.length + _RANGE_BYTES for entry in self._ranges]
+        covered, length = (0, 0) if last is None else (last.ranges, last.length)
+        if not lengths or replay.log_end_offset is None or not is_less_to_load(length, sum(lengths[covered:])):
+            return None
+        packed = pack_replay(replay, self._ranges[-1].segment, self._ranges[-1].stop)
+        return packed if packed is not None and is_less_to_load(len(packed), sum(lengths)) else None
+
+    def _describe(self, packed: bytes, replay: PartitionReplay) -> Checkpoint:
+        assert replay.log_end_offset is not None
+        snapshots = snapshots_of(self._directory, self._saved.snapshots)
+        compared = len(snapshots) - len(replay.snapshots.files)
+        return Checkpoint(
+            len(self._ranges),
+            f"checkpoint-{secrets.token_hex(8)}",
+            len(packed),
+            crc32c.crc32c(packed),
+            replay.log_end_offset,
+            self._directory.log_start_offset,
+            self._directory.first_dirty_offset is not None,
+            snapshots[:compared],
+        )
+
+    def _segments(self) -> list[SavedSegment]:
+        return [
+            SavedSegment(segment.name, segment.base_offset, segment.size, segment.modified_ms, file)
+            for segment, file in zip(self._directory.segments, self._saved.files, strict=True)
+        ]
+
+    @staticmethod
+    def _number(entry: SavedRange, names: Sequence[str], former: PartitionIndex | None) -> int:
+        if entry.file == _NEW:
+            return len(names) - 1
+        assert former is not None
+        return names.index(former.files[entry.file])
+
+    def _take_over(self, former: PartitionIndex | None) -> None:
+        """Copy the rows that lie in former files."""
+        assert former is not None
+        copied: BinaryIO = _spool()
+        for number, entry in enumerate(self._ranges):
+            if entry.file == _NEW:
+                assert self._rows is not None
+                self._rows.seek(entry.at)
+                packed = self._rows.read(entry.length)
+            else:
+                place = Uri.parse(self._saved.directory) / former.files[entry.file]
+                with closing(filesystem(place).open(place)) as source:
+                    packed = read_packed(source, entry.at, entry.length, entry.crc)
+            self._ranges[number] = replace(entry, file=_NEW, at=copied.tell())
+            copied.write(packed)
+        if self._rows is not None:
+            self._rows.close()
+        self._rows = copied
+
+    def _write(self, index: PartitionIndex, former: PartitionIndex | None, checkpoint: bytes | None) -> None:
+        directory = Uri.parse(self._saved.directory)
+        store = writable_filesystem(directory)
+        store.make_directory(directory)
+        if self._rows is not None:
+            self._rows.seek(0)
+            store.put(directory / index.files[-1], self._rows)
+        if checkpoint is not None and index.checkpoint is not None:
+            store.put(directory / index.checkpoint.file, BytesIO(checkpoint))
+        store.put(directory / INDEX, BytesIO(encode_index(index)))
+        self._remove_others(directory, index, former)
+
+    @staticmethod
+    def _remove_others(directory: Uri, index: PartitionIndex, former: PartitionIndex | None) -> None:
+        """Remove files that no index names: those of the former one now, those of a run that was killed a day later.
+
+        Another run, or a speculative copy of this task, may have written one whose index is still to come.
+        """
+        store = writable_filesystem(directory)
+        own = {INDEX, *index.names}
+        known = () if former is None else former.names
+        now = store.status(directory / INDEX).modified_ms or 0
+        for entry in store.entries(directory):
+            place = directory / entry.name
+            if entry.name in own:
+                continue
+            if entry.name in known or (store.status(place).modified_ms or now) < now - _ABANDONED_MS:
+                store.remove(place)
+
+
+def is_less_to_load(checkpoint_bytes: int, rows_bytes: int) -> bool:
+    """Return whether a checkpoint of so many bytes spares more than it costs: rows of so many would have to be loaded."""
+    return rows_bytes >= max(checkpoint_bytes, _CHECKPOINT_BYTES)
+
+
+def _spool() -> BinaryIO:
+    """Return a file that is in memory as long as it is small."""
+    return cast("BinaryIO", tempfile.SpooledTemporaryFile(_HELD_BYTES))
+
+
+def snapshots_of(directory: PartitionDirectory, identities: Sequence[FileIdentity]) -> list[SavedSegment]:
+    """Return what a partition's snapshots are by, in their order."""
+    sizes = {file.name: file.size for file in directory.side_files}
+    return [
+        SavedSegment(file.name, file.offset, sizes[file.name], file.modified_ms, identity)
+        for file, identity in zip(list_snapshots(directory), identities, strict=True)
+    ]

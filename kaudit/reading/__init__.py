@@ -1,0 +1,1 @@
+"""From bytes of segments to rows: runs, boundary batches, markers and counts of a range."""

@@ -1,0 +1,306 @@
+"""Batches of producers to runs, their boundary batches and markers: a chunk with its consecutive batches summed up."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.formats.log.batch_header import CURRENT_MAGIC
+from kaudit.model.batch import Batches, last_sequences
+from kaudit.model.batch_fields import (
+    ABORT_MARKER,
+    COMMIT_MARKER,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    TRANSACTIONAL_FLAG,
+    UNREPORTED_CONTROL,
+)
+from kaudit.model.columns import Column, Columns, no_rows
+from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
+from kaudit.model.sequence import MAX_SEQUENCE
+from kaudit.reading.producer_grouping import group, merge
+from kaudit.reading.rows import BOUNDARY_BATCH, MARKER, RUN, SILENCE_MS
+
+_KEY = np.dtype([("sequence", np.int32), ("epoch", np.int16), ("flags", np.int16)])
+"""A batch among those of its producer id; eight bytes, compared as one number."""
+_NOTHING_FOLLOWS = -1
+"""Flags no batch has."""
+
+Indexes = NDArray[np.intp]
+
+
+class ChunkBatches(NamedTuple):
+    """The batches of a chunk in file order, and columns computed of them (int64, shape (n,) each)."""
+
+    batches: Batches
+    last_offsets: NDArray[np.int64]
+    present_before: NDArray[np.int64]
+    """How many offsets of the chunk earlier batches cover."""
+    segment: NDArray[np.int32] | int
+    """Index of the chunk's segment in the partition; of each batch's, shape (n,), where the chunk has several."""
+
+    def gathered(self, dtype: np.dtype[Any], chosen: Indexes, computed: dict[str, NDArray[Any]]) -> Columns:
+        """Return rows of `dtype`, one for each chosen batch: its columns are those `computed`, else the batches' own."""
+        columns: dict[str, Column] = {"segment": self.segments(chosen)}
+        for name in dtype.names or ():
+            if name not in columns:
+                columns[name] = (computed[name] if name in computed else self.batches[name]).take(chosen)
+        return Columns(dtype, len(chosen), columns)
+
+    def segments(self, chosen: Indexes) -> NDArray[np.int32] | int:
+        """Return the segment of each chosen batch, or the number of all."""
+        return self.segment if isinstance(self.segment, int) else self.segment.take(chosen)
+
+
+class ProducerRows(NamedTuple):
+    """The rows of a chunk's producers, each table by producer id and then in the order of the log."""
+
+    runs: Columns
+    boundary_batches: Columns
+    markers: Columns
+
+
+def producer_rows(chunk: ChunkBatches) -> ProducerRows:
+    """Return runs, their boundary batches, and markers."""
+    batches = chunk.batches
+    # Brokers take any producer id below 0 as none, whatever epoch and sequence come with it.
+    mine = np.flatnonzero((batches["producer_id"] >= 0) & (batches["magic"] == CURRENT_MAGIC))
+    if not len(mine):
+        return ProducerRows(no_rows(RUN), no_rows(BOUNDARY_BATCH), no_rows(MARKER))
+    all_of_them = len(mine) == len(batches)
+    order, ids = group(batches["producer_id"] if all_of_them else batches["producer_id"][mine])
+    if not all_of_them:
+        order = mine[order]
+    sequences = last_sequences(batches)
+    control = batches["attributes"] & CONTROL_FLAG != 0
+    starts = _run_starts(batches, sequences, order)
+    starts[1:] |= ids[1:] != ids[:-1]
+    if not isinstance(chunk.segment, int):  # a run is read again in one segment
+        starts[1:] |= chunk.segment.take(order[1:]) != chunk.segment.take(order[:-1])
+    if not control.any():
+        return ProducerRows(*_runs_of(chunk, sequences, RunIndexes.of(order, starts)), no_rows(MARKER))
+    is_control = control[order]
+    data = ~is_control
+    runs, boundary_batches = _runs_of(chunk, sequences, RunIndexes.of(order[data], starts[data]))
+    return ProducerRows(runs, boundary_batches, _markers(chunk, order[is_control]))
+
+
+def _run_starts(batches: Batches, sequences: NDArray[np.int64], order: Indexes) -> NDArray[np.bool_]:
+    """Return for each batch in `order` whether it starts a run, unless its producer id alone says so.
+
+    A batch goes on with the one before it if its own key - first sequence, epoch, flags - is the next key of that one:
+    two columns to gather and compare instead of four. Nothing follows a control batch or a batch without a sequence, nor
+    the highest sequence: a batch at 0 starts a run, so that its CRC is kept (`start_crc` of the producer's state).
+    """
+    own = np.empty(len(sequences), dtype=_KEY)
+    own["sequence"] = batches["base_sequence"]
+    own["epoch"] = batches["producer_epoch"]
+    own["flags"] = batches["attributes"] & (TRANSACTIONAL_FLAG | CONTROL_FLAG)
+    following = own.copy()
+    following["sequence"] = (sequences + 1) & MAX_SEQUENCE
+    nothing_follows = (sequences < 0) | (sequences == MAX_SEQUENCE) | (own["flags"] & CONTROL_FLAG != 0)
+    following["flags"][nothing_follows] = _NOTHING_FOLLOWS
+    own, following = own.view(np.int64), following.view(np.int64)
+    starts = np.ones(len(order), dtype=bool)
+    np.not_equal(own.take(order[1:]), following.take(order[:-1]), out=starts[1:])
+    times = batches["max_timestamp"]
+    if int(times.max()) - int(times.min()) >= SILENCE_MS:
+        times = times[order]
+        starts[1:] |= times[1:] - times[:-1] >= SILENCE_MS
+    return starts
+
+
+def _markers(chunk: ChunkBatches, control: Indexes) -> Columns:
+    batches = chunk.batches
+    kind, count = batches["control_type"].take(control), batches["record_count"].take(control)
+    # other control types are not the transaction logic's: it would raise on them
+    ends = (kind == ABORT_MARKER) | (kind == COMMIT_MARKER) | (kind == UNREPORTED_CONTROL) | (count == 0)
+    computed = {
+        "offset": batches["base_offset"],
+        "type": batches["control_type"],
+        "timestamp": batches["max_timestamp"],
+        "present_before": chunk.present_before,
+    }
+    return chunk.gathered(MARKER, control if ends.all() else control.compress(ends), computed)
+
+
+class RunIndexes(NamedTuple):
+    """Which batches make up runs; int64 arrays, shape (runs,) unless said otherwise."""
+
+    data: Indexes
+    """Indexes of the data batches by producer id, shape (batches,)."""
+    starts: Indexes
+    """Where in `data` each run begins."""
+    lengths: Indexes
+    boundary_counts: Indexes
+    boundary_stops: Indexes
+    """Where among all boundary batches each run's end."""
+
+    @classmethod
+    def of(cls, data: Indexes, starts_run: NDArray[np.bool_]) -> "RunIndexes":
+        """Make them from the data batches and from which of them starts a run."""
+        starts = np.flatnonzero(starts_run)
+        lengths = np.append(starts[1:], len(data))[: len(starts)] - starts
+        counts = np.minimum(lengths, 2 * NUM_BATCHES_TO_RETAIN)
+        return cls(data, starts, lengths, counts, np.cumsum(counts))
+
+    @property
+    def boundary_starts(self) -> Indexes:
+        """Where among all boundary batches each run's begin."""
+        return self.boundary_stops - self.boundary_counts
+
+    def boundary_batches(self) -> Indexes:
+        """Return the indexes of each run's first and last NUM_BATCHES_TO_RETAIN batches, of all if there are no more."""
+        if len(self.data) == int(self.boundary_stops[-1]):
+            return self.data
+        counts = self.boundary_counts
+        rank = np.arange(int(self.boundary_stops[-1])) - np.repeat(self.boundary_starts, counts)
+        skipped = np.repeat(self.lengths - counts, counts)
+        return self.data.take(
+            np.repeat(self.starts, counts) + rank + np.where(rank < NUM_BATCHES_TO_RETAIN, 0, skipped)
+        )
+
+    def sums(self, values: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sum of these values, one a batch of the chunk, over each run."""
+        least = int(values.min())
+        if least == int(values.max()):  # nothing to gather: batches of one record, no partial ones
+            return self.lengths * least
+        own = values.take(self.data)
+        if len(self.starts) == len(own):
+            return own.astype(np.int64, copy=False)
+        sums: NDArray[np.int64] = np.add.reduceat(own, self.starts, dtype=np.int64)
+        return sums
+
+    def earliest(self, batches: Batches) -> NDArray[np.int64]:
+        """Return the least timestamp of each run in ms."""
+        times = batches["base_timestamp"]
+        has_horizon = batches["attributes"] & DELETE_HORIZON_FLAG != 0
+        if has_horizon.any():  # base_timestamp holds the delete horizon where that flag is set
+            times = np.where(has_horizon, batches["max_timestamp"], times)
+        if _ascends(times):
+            return times.take(self.data.take(self.starts))
+        least: NDArray[np.int64] = np.minimum.reduceat(times.take(self.data), self.starts)
+        return least
+
+
+def _runs_of(chunk: ChunkBatches, sequences: NDArray[np.int64], indexes: RunIndexes) -> tuple[Columns, Columns]:
+    """Return runs and their boundary batches; `sequences` are the last ones of the chunk's batches."""
+    if not len(indexes.starts):
+        return no_rows(RUN), no_rows(BOUNDARY_BATCH)
+    computed = {
+        "last_offset": chunk.last_offsets,
+        "first_sequence": chunk.batches["base_sequence"],
+        "last_sequence": sequences,
+        "present_before": chunk.present_before,
+    }
+    boundary = chunk.gathered(BOUNDARY_BATCH, indexes.boundary_batches(), computed)
+    return _run_columns(chunk, indexes, boundary), boundary
+
+
+def _run_columns(chunk: ChunkBatches, indexes: RunIndexes, boundary: Columns) -> Columns:
+    batches = chunk.batches
+    heads = indexes.data if len(indexes.starts) == len(boundary) else indexes.data.take(indexes.starts)
+    columns: dict[str, Column] = {
+        "producer_id": batches["producer_id"].take(heads),
+        "producer_epoch": batches["producer_epoch"].take(heads),
+        "is_transactional": batches["attributes"].take(heads) & TRANSACTIONAL_FLAG != 0,
+        "batches": indexes.lengths,
+        "records": indexes.sums(batches["record_count"]),
+    }
+    known = columns_of_boundaries(boundary, indexes.lengths)
+    return Columns(
+        RUN, len(heads), columns | known | _columns_of_histories(batches, indexes, known["last_max_timestamp"])
+    )
+
+
+def columns_of_boundaries(boundary: Columns, lengths: NDArray[np.int64]) -> "dict[str, NDArray[Any]]":
+    """Return the columns of runs that the first and the last of their boundary batches say.
+
+    `boundary` are those of all runs in order, `lengths` the number of batches of each run, shape (runs,).
+    """
+    counts = np.minimum(lengths, 2 * NUM_BATCHES_TO_RETAIN)
+    stops = np.cumsum(counts)
+    starts, lasts = stops - counts, stops - 1
+    # runs of one batch each are their boundary batches: nothing to gather
+    single = len(lengths) == len(boundary)
+    columns: dict[str, NDArray[Any]] = {
+        name: boundary[source] if single else boundary[source].take(lasts if name in _OF_LAST else starts)
+        for name, source in _OF_BOUNDARIES.items()
+    }
+    heads = np.minimum(lengths, NUM_BATCHES_TO_RETAIN)
+    return columns | {"boundary_start": starts, "boundary_count": counts, "head_count": heads}
+
+
+def goes_on(runs: Columns, boundary: Columns, markers: Columns) -> NDArray[np.bool_]:
+    """Return for each run but the first whether it goes on with the run before it, by the rule of `compress`.
+
+    All three are by producer id and then in the order of the log.
+    """
+    follows: NDArray[np.bool_] = runs["producer_id"][1:] == runs["producer_id"][:-1]
+    follows &= runs["producer_epoch"][1:] == runs["producer_epoch"][:-1]
+    follows &= runs["is_transactional"][1:] == runs["is_transactional"][:-1]
+    sequences = runs["last_sequence"][:-1].astype(np.int64)
+    first = runs["first_sequence"][1:]
+    follows &= (sequences >= 0) & (first > 0) & (first == (sequences + 1) & MAX_SEQUENCE)
+    times = boundary["max_timestamp"].take(runs["boundary_start"][1:])
+    follows &= times - runs["last_max_timestamp"][:-1] < SILENCE_MS
+    if len(markers):
+        follows &= np.diff(merge(runs, markers).run_rows) == 1
+    return follows
+
+
+_OF_LAST = ("last_sequence", "last_offset", "last_max_timestamp", "last_leader_epoch", "present_before_last")
+_OF_BOUNDARIES = {
+    "first_sequence": "first_sequence",
+    "last_sequence": "last_sequence",
+    "first_offset": "base_offset",
+    "last_offset": "last_offset",
+    "first_position": "position",
+    "last_max_timestamp": "max_timestamp",
+    "first_leader_epoch": "leader_epoch",
+    "last_leader_epoch": "leader_epoch",
+    "present_before_first": "present_before",
+    "present_before_last": "present_before",
+    "segment": "segment",
+}
+"""Columns of runs, and what they are called of a boundary batch."""
+
+
+def _columns_of_histories(
+    batches: Batches, indexes: RunIndexes, last_timestamps: NDArray[np.int64]
+) -> dict[str, Column]:
+    """Return the columns of runs that only histories ask for, made when they do."""
+    # the columns themselves, so that the chunk's others need not stay in memory
+    kept = Columns(
+        np.dtype([(name, batches.dtype[name]) for name in _HISTORY_COLUMNS]),
+        len(batches),
+        {name: batches[name] for name in _HISTORY_COLUMNS},
+    )
+
+    def newest() -> NDArray[np.int64]:
+        times = kept["max_timestamp"]
+        return last_timestamps if _ascends(times) else np.maximum.reduceat(times.take(indexes.data), indexes.starts)
+
+    return {
+        "bytes": lambda: indexes.sums(kept["size"]),
+        "min_timestamp": lambda: indexes.earliest(kept),
+        "max_timestamp": newest,
+        "partial_batches": lambda: indexes.sums(
+            (kept["record_count"] - kept["last_offset_delta"] < 1).astype(np.int32)
+        ),
+    }
+
+
+_HISTORY_COLUMNS = (
+    "size",
+    "base_timestamp",
+    "max_timestamp",
+    "attributes",
+    "record_count",
+    "last_offset_delta",
+)
+
+
+def _ascends(values: NDArray[np.int64]) -> bool:
+    """Return whether the least of some of these values, in the order of the log, is always the first of them."""
+    return bool((values[1:] >= values[:-1]).all())

@@ -1,0 +1,355 @@
+"""From what was read of every partition to findings: the part of a scan that needs to see all of them."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from kaudit.audits.coordinator.expired_ids import ExpiredIds
+from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
+from kaudit.audits.replicas.moments import BrokerMoments, broker_moments, same_time
+from kaudit.audits.sequences.rescan import Rescan, rescan_here
+from kaudit.audits.sidefiles.side_file_reader import SideFileReader
+from kaudit.broker.releases.profile import VersionRange
+from kaudit.checks.check import Evidence
+from kaudit.checks.context import Context
+from kaudit.checks.incident_groups import with_incidents
+from kaudit.checks.registry import run_checks
+from kaudit.errors import NothingToAuditError
+from kaudit.formats.sidefiles.checkpoints import HIGH_WATERMARK_CHECKPOINT
+from kaudit.model.coordinator import CoordinatorView
+from kaudit.model.finding import Finding
+from kaudit.model.other_copies import HeldRecords
+from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, UnlistedFindings
+from kaudit.model.side_files import CheckpointBeyondLogEnd
+from kaudit.model.state_use import StateUse
+from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.find_repeats import find_repeats
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.scan.allocation_evidence import allocation_evidence
+from kaudit.scan.asked_for import missing_from_inputs, missing_producers
+from kaudit.scan.block_histories import BlockHistories
+from kaudit.scan.checkpoint_audit import CheckpointAudit
+from kaudit.scan.command_line import asked_for
+from kaudit.scan.feature_levels import feature_levels
+from kaudit.scan.findings import FromOthers, Surroundings, complete_findings, judge, replicas_of
+from kaudit.scan.not_covered import anomalies_not_listed, partitions_not_audited, without_digest
+from kaudit.scan.options import ScanOptions
+from kaudit.scan.partition_evidence import transaction_evidence
+from kaudit.scan.suggestions import suggestions
+from kaudit.scan.summaries import digests_of, partition_summary, segment_rows, total
+from kaudit.scan.versions import AUTO, ReadLevels, given_version, inferred_versions
+from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
+
+if TYPE_CHECKING:
+    from kaudit.scan.log_comparison import ComparedLogs
+
+
+class _Moment(Struct, frozen=True):
+    """Partitions copied together (their numbers in the scan), what their coordinator says of them, and their clock, ms."""
+
+    numbers: Sequence[int]
+    reader: CoordinatorReader
+    coordinator: CoordinatorView
+    now_ms: int
+
+
+class Together(Struct, frozen=True):
+    """What only all partitions show: of each (`others`), of the whole scan (`findings`), and what a result says of it."""
+
+    surroundings: Surroundings
+    others: Sequence[FromOthers]
+    findings: Sequence[Finding]
+    moments: Sequence[_Moment]
+    copies: Sequence[BrokerMoments]
+    stated: BrokerVersions
+    unlisted: Sequence[NotAudited]
+
+
+class Found(Struct, frozen=True):
+    """What judging found: the findings with their incidents, and the producer ids they are about.
+
+    `held` are records that only other copies of a partition hold, `unlisted` findings that are counted only.
+    """
+
+    findings: Sequence[Finding]
+    held: Sequence[tuple[str, HeldRecords]] = ()
+    producer_ids: Collection[int] = ()
+    unlisted: Sequence[UnlistedFindings] = ()
+
+
+ReadCoordinator = Callable[[Sequence[PartitionDirectory], Collection[int]], tuple[CoordinatorReader, CoordinatorView]]
+"""Returns what partitions of __transaction_state say of these producer ids, and who read it."""
+
+
+ReadNames = Callable[[Sequence[PartitionDirectory], NDArray[np.int64] | None], Mapping[int, str]]
+"""Returns the transactional ids that partitions of __transaction_state name of these producer ids, of all if None."""
+
+
+def names_of(open_source: OpenSource) -> ReadNames:
+    """Return what reads transactional ids whenever it is asked."""
+
+    def read(directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
+        chosen = None if wanted is None else frozenset(wanted.tolist())
+        return CoordinatorReader(open_source).names(directories, lambda own: chosen is None or own in chosen)
+
+    return read
+
+
+def coordinator_of(open_source: OpenSource) -> ReadCoordinator:
+    """Return what reads __transaction_state whenever it is asked."""
+
+    def read(
+        directories: Sequence[PartitionDirectory], wanted: Collection[int]
+    ) -> tuple[CoordinatorReader, CoordinatorView]:
+        reader = CoordinatorReader(open_source)
+        return reader, reader.view(directories, wanted)
+
+    return read
+
+
+class Audit:
+    """Collects partitions and turns them into one result.
+
+    What an engine has judged in its tasks it does not add with all details: `together`, then `result_of` what was found.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - independent inputs
+        self,
+        options: ScanOptions,
+        layout: Layout,
+        open_source: OpenSource,
+        histories: BlockHistories,
+        read_coordinator: ReadCoordinator | None = None,
+        rescan: Rescan | None = None,
+        read_names: ReadNames | None = None,
+        read_levels: ReadLevels | None = None,
+    ) -> None:
+        self.options = options
+        self._read_coordinator = read_coordinator or coordinator_of(open_source)
+        self._rescan = rescan or rescan_here(open_source)
+        self._read_names = read_names or names_of(open_source)
+        self._read_levels = read_levels or partial(feature_levels, open_source=open_source)
+        self.layout = layout
+        self.open_source = open_source
+        self.histories = histories
+        self.idle_ms = 0
+        """For how long nothing has been appended, as far as the directory's own clock does not show it."""
+        self.partitions: list[PartitionAudit] = []
+        self._beyond: list[list[CheckpointBeyondLogEnd]] = []
+        self.not_asked: list[str] = []
+        """Why brokers could not be asked for the state of transactions."""
+        self.expired = ExpiredIds()
+        """The transactional ids that have, as `together` finds in __transaction_state."""
+        self.state: StateUse | None = None
+        """What was taken from a saved state, before that of the partitions is added."""
+        self._logs: ComparedLogs | None = None
+        self.checkpoints = CheckpointAudit(SideFileReader(open_source))
+
+    def add(self, partition: PartitionAudit) -> None:
+        """Add a partition that was read."""
+        find_repeats(partition, self.open_source)
+        self.add_compared(partition)
+
+    def add_compared(self, partition: PartitionAudit) -> None:
+        """Add a partition whose repeats were looked for; compare it with its log directory's checkpoints."""
+        if self.state is not None and partition.state is not None:
+            self.state.add(partition.state)
+        self._beyond.append(list(self.checkpoints.compare(partition)))
+        self.partitions.append(partition)
+
+    def result(self) -> ScanResult:
+        """Run the checks over everything that was read."""
+        together = self.together()
+        judged = [
+            judge(
+                [self.partitions[number] for number in replicas],
+                [together.others[number] for number in replicas],
+                together.surroundings,
+                self.open_source,
+            )
+            for replicas in replicas_of([part.directory for part in self.partitions])
+        ]
+        findings = [*together.findings, *(finding for partition in judged for finding in partition.findings)]
+        return self.result_of(
+            together,
+            Found(
+                with_incidents(findings),
+                [held for partition in judged for held in partition.held],
+                {finding.producer_id for finding in findings if finding.producer_id is not None},
+            ),
+        )
+
+    def together(self) -> Together:
+        """Return what only all partitions show; their outlines are enough for that."""
+        parts = self.partitions
+        copies = broker_moments(self.layout.everything, self.open_source)
+        moments = self._moments(copies)
+        versions, stated = self._versions(moments)
+        asked = asked_for(self.options, self.layout)
+        scan_wide = Context(versions=versions, coordinator=CoordinatorView(), now_ms=self.now(), asked=asked)
+        allocation = allocation_evidence(parts, self.histories, self._rescan)
+        others: list[FromOthers] = [FromOthers(0)] * len(parts)
+        for index, moment in enumerate(moments):
+            transactions = transaction_evidence([parts[number] for number in moment.numbers], moment.reader.history)
+            for number, ended in zip(moment.numbers, transactions, strict=True):
+                found = [*ended, *allocation.partitions[number], *self._beyond[number]]
+                others[number] = FromOthers(index, found, allocation.grants[number])
+        logs = self.compared_logs()
+        surroundings = Surroundings(
+            self.options,
+            scan_wide,
+            [replace(scan_wide, coordinator=moment.coordinator, now_ms=moment.now_ms) for moment in moments],
+            None if logs is None else logs.events,
+        )
+        evidence = Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
+        findings = complete_findings(run_checks(scan_wide, evidence), surroundings, frozenset())
+        return Together(surroundings, others, findings, moments, copies, stated, allocation.unlisted)
+
+    def result_of(self, together: Together, found: Found) -> ScanResult:
+        """Return the result with what was found, the findings of `together` among it."""
+        parts, logs = self.partitions, self.compared_logs()
+        not_audited = [
+            *self._missing(found.producer_ids),
+            *self._not_audited(together.moments),
+            *self.histories.notes,
+            *together.unlisted,
+            *(without_digest(parts) if self.options.digests else ()),
+            *(() if logs is None else logs.not_audited),
+        ]
+        newest, start = together.surroundings.scan_wide.versions.newest, self.options.log_start_offset
+        partitions = [partition_summary(part, newest, log_start_offset=start) for part in parts]
+        return ScanResult(
+            inputs=tuple(self.options.paths),
+            broker_version=together.stated,
+            partitions=partitions,
+            findings=found.findings,
+            not_audited=not_audited,
+            summary=total(partitions, found.findings, found.unlisted),
+            incomplete=any(note.unreadable for note in not_audited),
+            segments=[row for part in parts for row in segment_rows(part.directory, [*part.unreadable, *part.removed])],
+            suggestions=list(suggestions(self.options, self.layout.partitions, together.copies, found.held)),
+            log_events=None if logs is None else logs.summary,
+            unlisted=found.unlisted,
+            digests=digests_of(parts) if self.options.digests else None,
+            state=self.state,
+        )
+
+    def _not_audited(self, moments: Sequence[_Moment]) -> Iterator[NotAudited]:
+        """Yield what was there and could not be checked."""
+        named = {entry.path for entry in self.layout.empty_inputs}
+        for entry in self._unreadable():
+            yield NotAudited(entry.path, entry.reason, unreadable=True)
+        for entry in self.layout.skipped:
+            if entry.path not in named:
+                yield NotAudited(entry.path, entry.reason)
+        alone = [moment for moment in moments if moment.numbers and not moment.coordinator.present]
+        yield from partitions_not_audited(
+            self.partitions,
+            log_start_given=self.options.log_start_offset is not None,
+            without_coordinator=[[self.partitions[number] for number in moment.numbers] for moment in alone],
+            other_coordinators=len(alone) < len(moments),
+        )
+        for text in self.not_asked:
+            yield NotAudited("open transactions", f"their state could not be asked for: {text}")
+        for moment in moments:
+            for text in moment.reader.unreadable:
+                yield NotAudited(TRANSACTION_STATE, text)
+        yield from anomalies_not_listed(self.partitions)
+
+    def compared_logs(self) -> "ComparedLogs | None":
+        """Return what the logs of brokers and clients say of the partitions, None without any. Called once all are read."""
+        if self.options.logs is not None and self._logs is None:
+            from kaudit.scan.log_comparison import compare_logs  # noqa: PLC0415 - few audits have logs
+
+            self._logs = compare_logs(self.options.logs, self.partitions, self.open_source)
+        return self._logs
+
+    def _missing(self, known: Collection[int]) -> list[NotAudited]:
+        """Return what was asked for and is not there; there are findings about the `known` producer ids.
+
+        Raises NothingToAuditError where that is every producer id asked for.
+        """
+        producers = list(missing_producers(self.options, [part.producer_ids for part in self.partitions], known))
+        if producers and len(producers) == len(set(self.options.producer_ids)):
+            raise NothingToAuditError("; ".join(f"{entry.path}: {entry.reason}" for entry in producers))
+        return [*missing_from_inputs(self.options, self.layout), *producers]
+
+    def transactional_ids(self, wanted: Collection[int] | None) -> Mapping[int, str]:
+        """Return the transactional id of each wanted producer id that __transaction_state names; of all if None."""
+        return self._read_names(self.coordinator_logs, None if wanted is None else np.fromiter(wanted, dtype=np.int64))
+
+    @property
+    def coordinator_logs(self) -> Sequence[PartitionDirectory]:
+        """The partitions of __transaction_state among the inputs."""
+        return [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
+
+    def high_watermarks(self) -> Mapping[tuple[str, int, str], int]:
+        """Return what replication-offset-checkpoint says, by topic, partition and replica."""
+        return self.checkpoints.offsets((part.directory for part in self.partitions), HIGH_WATERMARK_CHECKPOINT)
+
+    def now(self) -> int:
+        """The directory's own clock: never the wall clock, so that recorded logs give the same answer for ever."""
+        if self.options.now_ms is not None:
+            return self.options.now_ms
+        return self._clock(self.partitions)
+
+    def _clock(self, parts: Iterable[PartitionAudit]) -> int:
+        newest = max((part.counts.max_timestamp for part in parts), default=-1)
+        return (newest if newest >= 0 else latest_modification(self.layout)) + self.idle_ms
+
+    def _moments(self, copies: Sequence[BrokerMoments]) -> list[_Moment]:
+        """Group the partitions by when they were copied: a coordinator's log of another time says nothing about them."""
+        together = same_time(self.layout.everything, copies, self.open_source)
+        return [self._moment(log_dirs) for log_dirs in together]
+
+    def _moment(self, log_dirs: Collection[str]) -> _Moment:
+        numbers = [number for number, part in enumerate(self.partitions) if part.directory.log_dir in log_dirs]
+        parts = [self.partitions[number] for number in numbers]
+        directories = [
+            entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE and entry.log_dir in log_dirs
+        ]
+        wanted = {transaction.producer_id for part in parts for transaction in part.opened}
+        if directories:
+            reader, coordinator = self._read_coordinator(directories, wanted)
+            self.expired.add(reader.expired)
+        else:
+            reader, coordinator = CoordinatorReader(self.open_source), self._live_view(parts)
+        now = self.options.now_ms if self.options.now_ms is not None else self._clock(parts)
+        return _Moment(numbers, reader, coordinator, now)
+
+    def _live_view(self, parts: Sequence[PartitionAudit]) -> CoordinatorView:
+        """Return what live brokers say of the open transactions of partitions that they sent."""
+        fetched = [part for part in parts if part.directory.is_fetched]
+        if not any(part.opened for part in fetched):
+            return CoordinatorView()
+        from kaudit.scan.live_coordinator import ask_coordinators  # noqa: PLC0415 - an extra
+
+        return ask_coordinators(fetched, self.not_asked)
+
+    def _versions(self, moments: Sequence[_Moment]) -> tuple[VersionRange, BrokerVersions]:
+        if self.options.broker_version != AUTO:
+            return given_version(self.options.broker_version)
+        return inferred_versions(
+            self.layout,
+            self.partitions,
+            self._read_levels,
+            flexible_transaction_value=any(moment.reader.has_flexible_value for moment in moments),
+        )
+
+    def _unreadable(self) -> list[Unreadable]:
+        return [
+            *self.layout.unreadable,
+            *(entry for partition in self.partitions for entry in partition.unreadable),
+            *(entry for partition in self.partitions for entry in partition.side_files_unread),
+            *self.checkpoints.files.unreadable,
+        ]
+
+
+def latest_modification(layout: Layout) -> int:
+    """Newest modification time of any segment, ms since the epoch; 0 without one."""
+    return max((segment.modified_ms for part in layout.partitions for segment in part.segments), default=0)

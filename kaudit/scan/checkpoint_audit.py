@@ -1,0 +1,60 @@
+"""The offset checkpoints of log directories compared with the ends of their partitions."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from kaudit.audits.sidefiles.side_file_reader import SideFileReader
+from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
+from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
+from kaudit.partition.audit import PartitionAudit
+from kaudit.source.layout import PartitionDirectory, SegmentFile
+
+PlaceKey = tuple[str, int, str]
+"""Topic, partition and replica."""
+
+_Offsets = Mapping[tuple[str, int], Sequence[int]]
+"""The offsets a checkpoint has for each topic and partition."""
+
+
+class CheckpointAudit(Struct):
+    """Reads each checkpoint once. `unparsable` are files of a log directory; complete once all partitions were compared."""
+
+    files: SideFileReader
+    unparsable: list[UnparsableCheckpoint] = field(default_factory=list)
+    _checkpoints: dict[str, _Offsets] = field(default_factory=dict)
+
+    def compare(self, part: PartitionAudit) -> Iterator[CheckpointBeyondLogEnd]:
+        """Yield the rows of one partition that lie beyond its log's end."""
+        directory, end = part.directory, part.log_end_offset
+        ends_in_damage = any(damage.segment == len(directory.segments) - 1 for damage in part.damages)
+        for file in directory.checkpoints:
+            checkpoint = self._read(file, directory.log_dir)
+            if end is None or ends_in_damage or part.unreadable:
+                continue
+            for offset in checkpoint.get((directory.topic, directory.partition), ()):
+                if offset > end:
+                    yield CheckpointBeyondLogEnd(file.name, offset, end)
+
+    def offsets(self, directories: Iterable[PartitionDirectory], name: str) -> dict[PlaceKey, int]:
+        """Return what the checkpoint of this name says of each partition replica, where it says anything."""
+        found: dict[PlaceKey, int] = {}
+        for directory in directories:
+            for file in directory.checkpoints:
+                own = (directory.topic, directory.partition)
+                if file.name == name and (stated := self._read(file, directory.log_dir).get(own)):
+                    found[directory.topic, directory.partition, directory.replica] = stated[-1]
+        return found
+
+    def _read(self, file: SegmentFile, log_dir: str) -> _Offsets:
+        if file.path not in self._checkpoints:
+            data = self.files.read(file)
+            checkpoint = None if data is None else parse_offset_checkpoint(data)
+            offsets: dict[tuple[str, int], list[int]] = {}
+            for row in () if checkpoint is None else checkpoint.rows:
+                offsets.setdefault((row.topic, row.partition), []).append(row.offset)
+            self._checkpoints[file.path] = offsets
+            if checkpoint is not None and checkpoint.damage:
+                damage = checkpoint.damage[0]
+                self.unparsable.append(UnparsableCheckpoint(log_dir, file.name, damage.position, damage.detail))
+        return self._checkpoints[file.path]

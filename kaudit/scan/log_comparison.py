@@ -1,0 +1,49 @@
+"""The logs of brokers and clients held against audited partitions: what they say of findings, and what was refused."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kaudit.audits.log_events.batch_times import clocks, log_clock
+from kaudit.audits.log_events.finding_evidence import EventsOfLogs
+from kaudit.audits.log_events.refused import refused_batches
+from kaudit.audits.log_events.timeline_entries import TimelineEvents
+from kaudit.model.application_logs import ApplicationLogs, LogEventSummary
+from kaudit.model.result import NotAudited
+from kaudit.partition.audit import PartitionAudit
+from kaudit.reading.chunk_plan import OpenSource
+
+
+class ComparedLogs(Struct, frozen=True):
+    """The events, and what they came to."""
+
+    logs: ApplicationLogs
+    events: EventsOfLogs
+    summary: LogEventSummary
+    not_audited: Sequence[NotAudited]
+
+    def of_partition(self, topic: str, partition: int) -> TimelineEvents:
+        """Return the events that stand on timelines of a partition."""
+        return TimelineEvents(self.logs.kept, topic, partition, self.events.batch_time)
+
+
+def compare_logs(logs: ApplicationLogs, partitions: Sequence[PartitionAudit], open_source: OpenSource) -> ComparedLogs:
+    """Estimate the logs' clocks, and find out what became of what was refused."""
+    found = clocks(logs.kept, [partition.directory for partition in partitions], open_source)
+    states: dict[tuple[str, int], dict[int, tuple[int, int]]] = {}
+    for partition in partitions:
+        own = states.setdefault((partition.directory.topic, partition.directory.partition), {})
+        for producer_id, state in partition.last_states.items():
+            own[producer_id] = max(own.get(producer_id, state), state)  # of several replicas the one that got further
+    refused, more = refused_batches(logs.kept, states)
+    summary = LogEventSummary(
+        files=logs.files,
+        events=logs.events,
+        clocks=[log_clock(home, clock) for home, clock in sorted(found.items())],
+        refused=refused,
+        refused_not_listed=more,
+    )
+    notes = []
+    if logs.not_kept:
+        notes.append(NotAudited("logs of brokers and clients", f"{logs.not_kept:,} more events are only counted"))
+    return ComparedLogs(logs, EventsOfLogs(logs.kept, found), summary, notes)

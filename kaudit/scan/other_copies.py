@@ -1,0 +1,110 @@
+"""Where the leader changed, and which other copy of the partition holds records the new leader began without."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kaudit.audits.replicas.log_tail import batches_from, producers_records
+from kaudit.model.batch import last_offsets
+from kaudit.model.other_copies import HeldRecords, OtherCopies
+from kaudit.partition.audit import PartitionAudit
+from kaudit.reading.chunk_plan import OpenSource
+
+MAX_CHANGES = 1000
+"""Leader changes compared in one log, the newest."""
+MAX_READ = 100
+"""Ends of other copies read for one log; more are not compared, so that logs of nothing in common cost no hours."""
+
+
+def other_copies(parts: Sequence[PartitionAudit], open_source: OpenSource) -> list[list[OtherCopies]]:
+    """Return for each of `parts` its leader changes, in offset order; none for a log whose leader epochs descend.
+
+    A leader epoch that the log begins with is no change. Other copies are read only from a change on, and only where
+    their own leader epochs show that they went on under an older one. One that cannot be read is not compared.
+    """
+    copies: dict[tuple[str, int], list[PartitionAudit]] = {}
+    for part in parts:
+        if _comparable(part):
+            copies.setdefault((part.directory.topic, part.directory.partition), []).append(part)
+    found: list[list[OtherCopies]] = []
+    for part in parts:
+        same = copies.get((part.directory.topic, part.directory.partition), ())
+        others = [other for other in same if other is not part and _one_topic(part, other)]
+        found.append(_changes(part, others, open_source) if _comparable(part) else [])
+    return found
+
+
+def _comparable(part: PartitionAudit) -> bool:
+    # leader epochs that descend are damage, and a text has no CRCs
+    return not part.regressions and not part.unreadable and not any(segment.text for segment in part.directory.segments)
+
+
+def _one_topic(part: PartitionAudit, other: PartitionAudit) -> bool:
+    """Whether these may be one topic: not one that was deleted and created again, or another cluster's of that name."""
+    directories = part.directory, other.directory
+    topics = {directory.topic_id for directory in directories}
+    clusters = {directory.identity.cluster_id if directory.identity else None for directory in directories}
+    return all(None in ids or len(ids) == 1 for ids in (topics, clusters))
+
+
+def _changes(part: PartitionAudit, others: Sequence[PartitionAudit], open_source: OpenSource) -> list[OtherCopies]:
+    changes: list[OtherCopies] = []
+    read = 0
+    for step in part.leader_epochs[1:][-MAX_CHANGES:]:
+        epoch, offset = int(step["leader_epoch"]), int(step["base_offset"])
+        compared: list[str] = []
+        held: list[HeldRecords] = []
+        for other in others:
+            end = _older_until(other, epoch)
+            if end > offset:
+                read += 1
+                if read > MAX_READ:
+                    continue
+            try:
+                records = _held(part, other, epoch, range(offset, end), open_source)
+            except OSError:
+                continue
+            compared.append(other.directory.replica)
+            held += [] if records is None else [records]
+        changes.append(OtherCopies(epoch, offset, tuple(compared), tuple(held)))
+    return changes
+
+
+def _older_until(other: PartitionAudit, epoch: int) -> int:
+    """The offset at which a copy's first leader epoch from `epoch` on begins, else its log's end."""
+    newer = other.leader_epochs[other.leader_epochs["leader_epoch"] >= epoch]
+    return int(newer["base_offset"][0]) if len(newer) else other.log_end_offset or 0
+
+
+def _held(
+    part: PartitionAudit, other: PartitionAudit, epoch: int, offsets: range, open_source: OpenSource
+) -> HeldRecords | None:
+    """What `other` holds at `offsets` under leader epochs below `epoch`; None where it is nothing, or the same records."""
+    if not offsets:
+        return None
+    count, timestamp, newest = 0, -1, -1
+    first: int | None = None
+    last = offsets.start
+    for batches in batches_from(other.directory, open_source, offsets.start):
+        older = batches[(batches["base_offset"] < offsets.stop) & (batches["leader_epoch"] < epoch)]
+        if not len(older):
+            break
+        if first is None:
+            first = int(older["base_offset"][0])
+            if _same_batch(part, first, int(older["crc"][0]), open_source):
+                return None
+        count += int(producers_records(older).sum())
+        timestamp = max(timestamp, int(older["max_timestamp"].max()))
+        newest = max(newest, int(older["leader_epoch"].max()))
+        last = int(last_offsets(older)[-1])
+    if first is None or not count:
+        return None
+    return HeldRecords(other.directory.replica, other.directory.directory, first, last, count, newest, timestamp)
+
+
+def _same_batch(part: PartitionAudit, offset: int, crc: int, open_source: OpenSource) -> bool:
+    """Whether `part` holds a batch of this base offset and CRC, which does not cover the leader epoch."""
+    for batches in batches_from(part.directory, open_source, offset):
+        if len(batches):
+            return bool(np.any((batches["base_offset"] == offset) & (batches["crc"] == crc)))
+    return False

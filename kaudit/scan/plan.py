@@ -1,0 +1,138 @@
+"""What every engine does alike: choose and plan the input, read a range, and put a partition together again."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE
+from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
+from kaudit.model.digests import ranges_each
+from kaudit.partition.audit import Needs
+from kaudit.partition.job import Job
+from kaudit.reading.chunk_plan import ChunkSpec, whole_segments
+from kaudit.reading.chunk_reader import CHUNK_BYTES
+from kaudit.scan.asked_for import inputs_without_choice, missing_from_inputs, missing_partitions
+from kaudit.scan.audit import latest_modification
+from kaudit.scan.block_histories import BlockHistories
+from kaudit.scan.options import Depth, ScanOptions
+from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
+from kaudit.source.pattern import LayoutPattern, PatternError
+from kaudit.source.uri import UrlError
+
+_DAY_MS = 86_400_000
+
+
+def find_input(options: ScanOptions) -> Layout:
+    """List the input once and leave the partitions asked for.
+
+    Raises:
+        UsageError: a path does not exist, a URL cannot be read from, or the layout pattern is wrong.
+        NothingToAuditError: no segment was found, or not all that --require-all requires.
+        UnreadableInputError: what was given cannot be read.
+
+    """
+    try:
+        pattern = LayoutPattern.parse(options.layout) if options.layout is not None else None
+        layout = discover(options.paths, pattern, options.cluster)
+    except PathNotFoundError as error:
+        raise UsageError(f"no such file or directory: {error}") from error
+    except (UrlError, PatternError) as error:
+        raise UsageError(str(error)) from error
+    layout = replace(layout, partitions=[_named(directory, options) for directory in layout.partitions])
+    chosen: list[PartitionDirectory] = []
+    unchosen: list[PartitionDirectory] = []
+    for directory in layout.partitions:
+        asked_for = (not options.topics or directory.topic in options.topics) and (
+            not options.partitions or directory.partition in options.partitions
+        )
+        (chosen if asked_for else unchosen).append(directory)
+    if options.log_start_offset is not None:
+        chosen = [replace(directory, log_start_offset=options.log_start_offset) for directory in chosen]
+    if not any(directory.segments for directory in chosen):
+        failure = UnreadableInputError if layout.unreadable else NothingToAuditError
+        raise failure(f"nothing to audit under {', '.join(options.paths)}: {_instead(options, layout)}")
+    if options.require_all:
+        for missing in (*missing_from_inputs(options, layout), *inputs_without_choice(options, chosen, unchosen)):
+            raise NothingToAuditError(f"--require-all: {missing.path}: {missing.reason}")
+    return replace(layout, partitions=chosen, unchosen=unchosen)
+
+
+def _named(directory: PartitionDirectory, options: ScanOptions) -> PartitionDirectory:
+    """Give batches that no name places the topic and partition asked for, if it is one."""
+    if directory.named:
+        return directory
+    return replace(
+        directory,
+        topic=options.topics[0] if len(options.topics) == 1 else directory.topic,
+        partition=options.partitions[0] if len(options.partitions) == 1 else directory.partition,
+    )
+
+
+def _instead(options: ScanOptions, layout: Layout) -> str:
+    """Return what the inputs hold where that is nothing to audit."""
+    if layout.unreadable:
+        return f"{layout.unreadable[0].path}: {layout.unreadable[0].reason}"
+    if layout.leftover_files:
+        return f"only {layout.leftover_files[0].relative} ({layout.leftover_files[0].kind})"
+    for missing in missing_partitions(options, layout.partitions):
+        return f"{missing.path}: {missing.reason}"
+    if layout.skipped:
+        return f"{layout.skipped[0].path}: {layout.skipped[0].reason}"
+    return "no segment (a file such as 00000000000000000000.log) was found"
+
+
+def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs]) -> list[Job]:
+    """Plan the reading of every partition of `layout`, in its order."""
+    latest = latest_modification(layout) + _DAY_MS
+    decode = options.depth is Depth.RECORDS
+    jobs: list[Job] = []
+    for directory in layout.partitions:
+        plan = whole_segments(
+            directory,
+            log_start_offset=directory.log_start_offset,
+            verify=options.depth is not Depth.HEADERS,
+            latest_timestamp=latest,
+        )
+        contents = options.contents and directory.topic not in INTERNAL_TOPICS
+        if decode or contents:
+            plan = [replace(spec, decode=decode, contents=contents and spec.file.text is None) for spec in plan]
+        needed = needs(directory)
+        if options.digests:
+            plan = [replace(spec, digests=spec.file.text is None) for spec in plan]
+            needed = replace(needed, digest_ranges=ranges_each(len(layout.partitions)))
+        compacted = options.says_compacted(directory.topic)
+        jobs.append(Job(directory, plan, options.chunk_bytes or CHUNK_BYTES, compacted, needed))
+    return jobs
+
+
+def share_rate(jobs: Sequence[Job], readers: int) -> list[Job]:
+    """Let each of so many readers take its share of the bytes a second that are asked of a cluster."""
+    return [replace(job, plan=[_with_share(spec, readers) for spec in job.plan]) for job in jobs]
+
+
+def _with_share(spec: ChunkSpec, readers: int) -> ChunkSpec:
+    fetched = spec.file.fetched
+    if fetched is None or fetched.max_bytes_per_second is None:
+        return spec
+    rate = max(fetched.max_bytes_per_second // readers, 1)
+    return replace(spec, file=replace(spec.file, fetched=replace(fetched, max_bytes_per_second=rate)))
+
+
+def audit_needs(
+    options: ScanOptions, layout: Layout, histories: BlockHistories
+) -> Callable[[PartitionDirectory], Needs]:
+    """Return what an audit needs of a partition: its ids where they are looked up, its markers where decisions are."""
+    decided = any(entry.topic == TRANSACTION_STATE for entry in layout.everything)
+    named = () if options.logs is None else options.logs.producer_ids
+
+    def needs(directory: PartitionDirectory) -> Needs:
+        looked_up = bool(options.producer_ids) or histories.of(directory.log_dir) is not None
+        return Needs(producer_ids=looked_up, markers=decided, states_of=named)
+
+    return needs
+
+
+def all_needs(directory: PartitionDirectory) -> Needs:  # noqa: ARG001 - the same of every partition
+    """Return that everything is needed, as for a list of producer ids."""
+    return Needs()

@@ -1,0 +1,78 @@
+"""Which broker versions a scan goes by: the one the user gives, else what the logs and the files beside them show."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kaudit.broker.releases.profile import Profile, UnknownVersionError, VersionRange, all_releases, profile_for
+from kaudit.broker.releases.version import Version
+from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
+from kaudit.errors import UsageError
+from kaudit.model.result import BrokerVersions
+from kaudit.partition.audit import PartitionAudit
+from kaudit.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION
+from kaudit.source.cluster_metadata import CLUSTER_METADATA
+from kaudit.source.layout import Layout, PartitionDirectory
+
+AUTO = "auto"
+ReadLevels = Callable[[Sequence[PartitionDirectory]], Mapping[str, int]]
+"""Returns the levels of features that replicas of __cluster_metadata name."""
+
+
+def given_version(requested: str) -> tuple[VersionRange, BrokerVersions]:
+    """Return the range of the one version the user gave.
+
+    Raises:
+        UsageError: no profile has it.
+
+    """
+    try:
+        version = profile_for(requested).version
+    except UnknownVersionError as error:
+        raise UsageError(str(error)) from error
+    name = str(version)
+    return VersionRange(version, version), BrokerVersions(requested, name, name, name, ("given with --broker-version",))
+
+
+def newest_profile(stated: BrokerVersions) -> Profile:
+    """Return the rules of the newest release that the brokers may have."""
+    return profile_for(stated.at_most or all_releases()[-1])
+
+
+def _of_brokers(names: Sequence[str]) -> tuple[VersionRange, BrokerVersions]:
+    """Return the releases that live brokers have: of each, such as `3.9`, the first and the last of its line."""
+    lines = [Version.parse(name).numbers for name in names]
+    oldest, newest, releases = min(lines), max(lines), all_releases()
+    of_oldest = [own for own in releases if own.numbers[: len(oldest)] == oldest]
+    at_least = (of_oldest or [own for own in releases if own.numbers <= oldest][-1:] or releases)[0]
+    at_most = ([own for own in releases if own.numbers[: len(newest)] <= newest] or releases[:1])[-1]
+    because = f"the brokers take requests as those of {' and '.join(names)} do"
+    found = VersionRange(at_least, max(at_least, at_most))
+    return found, BrokerVersions(AUTO, None, str(found.at_least), str(found.at_most), (because,))
+
+
+def inferred_versions(
+    layout: Layout, parts: Sequence[PartitionAudit], read_levels: ReadLevels, *, flexible_transaction_value: bool
+) -> tuple[VersionRange, BrokerVersions]:
+    """Return the versions that can have written what is there.
+
+    `flexible_transaction_value`: a record of __transaction_state has a value of version 1 or later (KIP-890).
+    """
+    if layout.evidence.broker_versions:
+        return _of_brokers(layout.evidence.broker_versions)
+    meta = layout.evidence.meta_properties
+    logs = [entry for entry in layout.everything if entry.topic == CLUSTER_METADATA]
+    features = {**layout.evidence.features, **(read_levels(logs) if logs else {})}
+    found, because = infer_range(
+        VersionEvidence(
+            has_delete_horizon=any(part.counts.delete_horizons for part in parts),
+            has_tv2_commit=any(part.has_tv2 for part in parts),
+            has_flexible_transaction_value=flexible_transaction_value,
+            has_magic_2=any(part.counts.batches > part.counts.legacy_batches for part in parts),
+            meta_properties_versions=tuple(entry["version"] for entry in meta),
+            has_directory_id=any("directory.id" in entry for entry in meta),
+            has_bootstrap_checkpoint=layout.evidence.has_bootstrap_checkpoint,
+            has_topic_id=any(part.directory.topic_id for part in parts),
+            metadata_version=features.get(METADATA_VERSION, 0),
+            transaction_version=features.get(TRANSACTION_VERSION, 0),
+        )
+    )
+    return found, BrokerVersions(AUTO, None, str(found.at_least), str(found.at_most), because)

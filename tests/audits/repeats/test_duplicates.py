@@ -1,0 +1,213 @@
+"""What consumers are given twice, by recordings whose truth is known and by logs made for it."""
+
+import json
+
+import pytest
+
+from kaudit.audits.repeats.suspects import Room
+from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
+from kaudit.model.duplicates import Duplicate, Relation
+from kaudit.scan.options import Depth, ScanOptions
+from tests.logs import Log, data, marker
+
+
+def listed(path, *, depth=Depth.CRC, read_committed=False, **more):
+    listing = local.duplicates(ScanOptions(paths=[str(path)], depth=depth, **more), SilentProgress())
+    found = [duplicate for _, duplicate in listing.duplicates(read_committed=read_committed)]
+    return found, listing
+
+
+def offsets(found):
+    return [(duplicate.offset, duplicate.original_offset) for duplicate in found]
+
+
+@pytest.mark.parametrize("depth", [Depth.CRC, Depth.RECORDS])
+def test_copies_of_retries_without_idempotence(evidence, depth):
+    capture = evidence.capture("retry-dup")
+    truth = json.loads((capture / "truth.json").read_text())
+    for topic, recorded in ((name, recorded) for name, recorded in truth.items() if not name.startswith("_")):
+        found, listing = listed(capture / "logdirs", topics=[topic], depth=depth)
+        counts = listing.totals[0].counts
+        assert counts.repeated == recorded["duplicate_records"], topic
+        assert counts.given_twice_by_sequence == ({"no-producer-id": counts.repeated} if counts.repeated else {})
+        assert counts.dropped_by_key == counts.repeated  # the recorder gave every record a key
+        if depth is Depth.RECORDS:
+            copies = {
+                (offset, places[0], number)
+                for places in recorded["duplicated_running_numbers"].values()
+                for number, offset in enumerate(places[1:], 2)
+            }
+            assert {(one.offset, one.original_offset, one.copy) for one in found} == copies, topic
+            assert counts.lost_by_sequence == listing.totals[0].known_keys == 0
+
+
+def test_copies_that_a_restarted_application_sent_under_other_producer_ids(evidence):
+    capture = evidence.capture("cross-session")
+    truth = json.loads((capture / "truth.json").read_text())
+    for name, recorded in truth.items():
+        topic, partition = name.rsplit("-", 1)
+        found, listing = listed(capture / "logdirs", topics=[topic], partitions=[int(partition)], depth=Depth.RECORDS)
+        expected = [
+            (offset, producer_id, sequence, *places[0])
+            for places in recorded["duplicated"].values()
+            for offset, producer_id, sequence in places[1:]
+        ]
+        assert [
+            (
+                *(one.offset, one.producer_id, one.sequence),
+                *(one.original_offset, one.original_producer_id, one.original_sequence),
+            )
+            for one in found
+        ] == sorted(expected)
+        assert {one.relation for one in found} == {Relation.OTHER_PRODUCER_ID}
+        assert listing.totals[0].counts.dropped_by_key == recorded["records"] - recorded["distinct"]
+
+
+def test_idempotent_producers_of_every_client_and_codec_repeat_nothing(evidence):
+    found, listing = listed(evidence.capture("clients-mix") / "logdirs")
+    assert not found
+    assert sum(total.records for total in listing.totals) > 1000
+
+
+def write(tmp_path, *batches):
+    log = Log()
+    for batch in batches:
+        log.append(batch)
+    return log.write(tmp_path / "orders-0")
+
+
+@pytest.mark.parametrize("depth", [Depth.CRC, Depth.RECORDS])
+def test_each_relation(tmp_path, depth):
+    def record(producer_id, epoch, sequence, payload):
+        return data(producer_id, epoch, sequence, payload=payload)
+
+    path = write(
+        tmp_path,
+        record(1, 0, 0, b"a"),
+        record(1, 0, 1, b"b"),
+        record(1, 0, 1, b"b"),
+        record(1, 0, 2, b"a"),
+        record(1, 1, 0, b"b"),
+        record(2, 0, 0, b"b"),
+        record(-1, -1, -1, b"c"),
+        record(-1, -1, -1, b"c"),
+        record(2, 0, 0, b"d"),
+        record(2, 0, 1, b"e"),
+    )
+    found, _ = listed(path, depth=depth)
+    assert [
+        (one.offset, one.original_offset, one.relation.value, one.copy, one.dropped_by_sequence) for one in found
+    ] == [
+        (2, 1, "same-sequence", 2, True),
+        (3, 0, "other-sequence", 2, False),
+        (4, 1, "other-epoch", 3, False),
+        (5, 1, "other-producer-id", 4, False),
+        (7, 6, "no-producer-id", 2, False),
+        (8, 5, "sequence-reused", None, True),
+    ]
+
+
+def test_a_duplicate_says_where_it_and_the_original_are(tmp_path):
+    log = Log()
+    first = log.append(data(1, 0, 0, 3, payload=b"a"))
+    log.append(data(2, 5, 9, payload=b"b"))
+    again = log.append(data(2, 5, 10, 3, payload=b"a"))
+    path = log.write(tmp_path / "orders-0", segment_starts=(3,))
+    # the batch of one record before it in its segment: 61 bytes of header, and a record of 8
+    found, _ = listed(path)
+    assert found == [
+        Duplicate(
+            offset=4,
+            last_offset=6,
+            record_count=3,
+            segment="00000000000000000003.log",
+            position=69,
+            timestamp=again.timestamp,
+            producer_id=2,
+            producer_epoch=5,
+            sequence=10,
+            transaction_outcome=None,
+            original_offset=0,
+            original_last_offset=2,
+            original_timestamp=first.timestamp,
+            original_producer_id=1,
+            original_producer_epoch=0,
+            original_sequence=0,
+            original_transaction_outcome=None,
+            relation=Relation.OTHER_PRODUCER_ID,
+            repeats=True,
+            copy=2,
+            dropped_by_key=False,
+            dropped_by_sequence=False,
+            read_committed=True,
+            key_hash=None,
+        )
+    ]
+    records, _ = listed(path, depth=Depth.RECORDS)
+    assert [(one.offset, one.segment, one.position, one.sequence) for one in records] == [
+        # the first record's own repeats in its batch come before those of the other
+        *((number, "00000000000000000000.log", 0, number) for number in (1, 2)),
+        *((number, "00000000000000000003.log", 69, number + 6) for number in (4, 5, 6)),
+    ]
+
+
+def test_records_that_were_batched_anew_show_one_by_one(tmp_path):
+    path = write(tmp_path, data(1, 0, 0, 4, payload=b"a"), data(2, 0, 0, 2, payload=b"a"))
+    assert not listed(path)[0]
+    assert offsets(listed(path, depth=Depth.RECORDS)[0]) == [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0)]
+
+
+def test_an_aborted_record_that_is_written_again_is_given_once_to_read_committed(tmp_path):
+    def sent(sequence):
+        return data(1, 0, sequence, payload=b"a", transactional=True)
+
+    path = write(
+        tmp_path,
+        sent(0),
+        marker(1, 0, commit=False),
+        sent(1),
+        marker(1, 0),
+        sent(2),
+        marker(1, 0),
+        sent(3),
+    )
+    found, _ = listed(path)
+    assert [(one.offset, one.original_offset, one.transaction_outcome, one.read_committed) for one in found] == [
+        (2, 0, "committed", False),
+        (4, 2, "committed", True),
+        (6, 0, "open", False),
+    ]
+    assert offsets(listed(path, read_committed=True)[0]) == [(4, 2)]
+
+
+def test_keys_that_recur_are_counted_where_records_are_read(tmp_path):
+    def keyed(sequence, payload, key=b"k"):
+        return data(1, 0, sequence, payload=payload, key=key)
+
+    path = write(tmp_path, keyed(0, b"a"), keyed(1, b"b"), keyed(2, b"a"), keyed(3, b"c", None), keyed(4, b"c", None))
+    found, listing = listed(path, depth=Depth.RECORDS)
+    # sha256sum of the one byte k
+    key_hash = "8254c329a92850f6d539dd376f4816ee2764517da5e0235514af433164480d7a"
+    assert [(one.offset, one.original_offset, one.dropped_by_key, one.key_hash) for one in found] == [
+        (2, 0, True, key_hash),
+        (4, 3, False, None),
+    ]
+    total = listing.totals[0]
+    assert (total.known_keys, total.without_key, total.counts.dropped_by_key) == (1, 2, 1)
+
+
+def test_more_suspects_than_are_kept_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr("kaudit.audits.repeats.suspects.Room", lambda: Room(3))
+    path = write(tmp_path, *[data(1, 0, sequence) for sequence in range(10)])
+    found, listing = listed(path)
+    assert len(found) == 3
+    assert listing.totals[0].more == 6
+
+
+def test_a_batch_that_vanishes_between_the_two_readings_is_counted(tmp_path):
+    path = write(tmp_path, data(1, 0, 0), data(1, 0, 1))
+    listing = local.duplicates(ScanOptions(paths=[str(path)]), SilentProgress())
+    (path / f"{0:020d}.log").write_bytes(b"")
+    assert not list(listing.duplicates(read_committed=False))
+    assert listing.totals[0].unread == 1

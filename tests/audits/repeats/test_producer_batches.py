@@ -1,0 +1,87 @@
+"""A producer's batches around a place in the log: which, of what keys, and how far the log is read."""
+
+import crc32c
+import pytest
+
+from kaudit.audits.repeats.producer_batches import NEIGHBOURS, ProducerBatches, Side
+from kaudit.source.schemes import open_segment
+from tests.audits.repeats.stored import batches_of, written
+from tests.logs import Batch, Log, data, marker
+
+SIZE = len(data(1, 0, 0).encode())
+"""Bytes of each batch of one record."""
+PID = 4000
+
+
+def offsets(side: Side) -> list[int]:
+    return [batch.base_offset for batch in side.batches]
+
+
+@pytest.mark.parametrize(("reach", "count"), [(1, 1), (SIZE, 1), (SIZE + 1, 2), (2 * SIZE, 2), (6 * SIZE, 6)])
+def test_batches_from_a_place_on_begin_within_the_reach(tmp_path, reach, count):
+    directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(8)))
+    reader = ProducerBatches(directory, open_segment, (reach,))
+    assert offsets(reader.after(batches_of(directory)[1], PID, 0)) == list(range(1, 1 + count))
+
+
+@pytest.mark.parametrize(("reach", "count"), [(1, 1), (SIZE, 1), (SIZE + 1, 2), (2 * SIZE, 2), (2 * SIZE + 1, 3)])
+def test_batches_up_to_a_place_begin_within_the_reach_of_its_first_byte(tmp_path, reach, count):
+    directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(8)))
+    reader = ProducerBatches(directory, open_segment, (reach,))
+    assert offsets(reader.before(batches_of(directory)[6], PID, 0)) == list(range(7 - count, 7))
+
+
+def test_only_the_epochs_data_outside_transactions_counts(tmp_path):
+    directory = written(
+        tmp_path,
+        data(PID, 0, 0),
+        data(PID, 1, 0),
+        data(PID + 1, 0, 0),
+        data(PID, 0, 1, transactional=True),
+        marker(PID, 0),
+        data(PID, 0, 2),
+        Batch(),
+        data(PID, 0, 3),
+    )
+    reader = ProducerBatches(directory, open_segment)
+    assert offsets(reader.after(batches_of(directory)[0], PID, 0)) == [0, 5, 7]
+    assert offsets(reader.before(batches_of(directory)[7], PID, 0)) == [0, 5, 7]
+    assert offsets(reader.after(batches_of(directory)[0], PID, 1)) == [1]
+    assert offsets(reader.before(batches_of(directory)[7], PID + 1, 0)) == [2]
+
+
+def test_segments_beside_it_are_read_as_far_as_the_reach_goes(tmp_path):
+    directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(9)), starts=(3, 6))
+    middle = batches_of(directory, 1)[1]
+    for reach, before, after in (
+        (2 * SIZE, [3, 4], [4, 5]),
+        (2 * SIZE + 1, [2, 3, 4], [4, 5, 6]),
+        (100 * SIZE, [0, 1, 2, 3, 4], [4, 5, 6, 7, 8]),
+    ):
+        reader = ProducerBatches(directory, open_segment, (reach,))
+        found = reader.before(middle, PID, 0), reader.after(middle, PID, 0)
+        assert [offsets(side) for side in found] == [before, after]
+    places = [(batch.segment, batch.position) for batch in found[0].batches]
+    assert places == [(0, 0), (0, SIZE), (0, 2 * SIZE), (1, 0), (1, SIZE)]
+
+
+def test_the_nearest_are_kept_and_no_more_is_read_once_they_are_enough(tmp_path):
+    count = 3 * NEIGHBOURS
+    directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(count)))
+    middle = batches_of(directory)[100]
+    for reaches in ((count * SIZE,), (SIZE, count * SIZE)):
+        reader = ProducerBatches(directory, open_segment, reaches)
+        assert offsets(reader.before(middle, PID, 0)) == list(range(101 - NEIGHBOURS, 101))
+        assert offsets(reader.after(middle, PID, 0)) == list(range(100, 100 + NEIGHBOURS))
+
+
+def test_a_batch_is_known_by_its_records_their_count_offsets_and_codec(tmp_path):
+    batches = data(PID, 0, 0, 2, payload=b"one"), data(PID, 0, 2, payload=b"two")
+    directory = written(tmp_path, *batches)
+    side = ProducerBatches(directory, open_segment).after(batches_of(directory)[0], PID, 0)
+    records = [batch.encode()[61:] for batch in batches]
+    assert side.keys == [
+        (crc32c.crc32c(body), 61 + len(body), batch.count, batch.count - 1, 0)
+        for batch, body in zip(batches, records, strict=True)
+    ]
+    assert side.times == [Log().clock + 1, Log().clock + 2]

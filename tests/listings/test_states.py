@@ -1,0 +1,48 @@
+"""The state a broker would hold after a log, at the end of a timeline."""
+
+import pytest
+
+from kaudit.engines.local import timeline
+from kaudit.engines.progress import SilentProgress
+from kaudit.scan.options import ScanOptions
+from tests.logs import BASE_TIMESTAMP, Log, data, marker
+
+
+def state(producer_epoch, last_sequence, last_offset, last_timestamp, coordinator_epoch=None, open_since=None):
+    """The last timestamp counts batches: they are a millisecond apart."""
+    return {
+        "producer_epoch": producer_epoch,
+        "last_sequence": last_sequence,
+        "last_offset": last_offset,
+        "last_timestamp": BASE_TIMESTAMP + last_timestamp,
+        "coordinator_epoch": coordinator_epoch,
+        "current_txn_start_offset": open_since,
+    }
+
+
+@pytest.mark.parametrize(
+    ("batches", "expected"),
+    [
+        ([data(7, 2, 0, 3)], state(2, 2, 2, 1)),
+        ([data(7, 2, 0, 3), data(7, 3, 0, 2)], state(3, 1, 4, 2)),
+        ([data(7, 2, 0, 3, transactional=True)], state(2, 2, 2, 1, open_since=0)),
+        ([data(7, 2, 0, 3, transactional=True), marker(7, 2, coordinator_epoch=5)], state(2, 2, 2, 2, 5)),
+        # the coordinator fences a producer with a newer epoch, under which nothing was written
+        ([data(7, 2, 0, 3, transactional=True), marker(7, 3, commit=False, coordinator_epoch=6)],
+         state(3, None, None, 2, 6)),
+        ([data(7, 2, 0, 1, transactional=True), marker(7, 3, commit=False, coordinator_epoch=6),
+          data(7, 3, 0, 2, transactional=True)], state(3, 1, 3, 3, 6, 2)),
+        ([data(7, 2, 0, 1, transactional=True), marker(7, 2, coordinator_epoch=0),
+          data(7, 3, 0, 1, transactional=True), marker(7, 3, coordinator_epoch=1)], state(3, 0, 2, 4, 1)),
+        ([marker(7, 4, commit=False, coordinator_epoch=2)], state(4, None, None, 1, 2)),
+        # a marker that compaction emptied says nothing any more
+        ([data(7, 2, 0, 3, transactional=True), marker(7, 3, kept=0)], state(2, 2, 2, 1, open_since=0)),
+    ],
+)  # fmt: skip
+def test_the_state_after_a_log(tmp_path, batches, expected):
+    log = Log()
+    for batch in batches:
+        log.append(batch)
+    log.write(tmp_path / "t-0")
+    (found,) = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress()).timelines
+    assert found.state == expected
