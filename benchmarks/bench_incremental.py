@@ -56,7 +56,7 @@ def measure(engine_name: str, state: str, small: str, path: str) -> tuple[float,
     from kaudit.engines.progress import SilentProgress  # noqa: PLC0415
     from kaudit.engines.spark_session import SparkOptions, session  # noqa: PLC0415
     from kaudit.model.result import ScanResult  # noqa: PLC0415
-    from kaudit.scan.options import ScanOptions  # noqa: PLC0415
+    from kaudit.scanning.options import ScanOptions  # noqa: PLC0415
 
     # without the git that a checkout, unlike an installed kaudit, asks for its commit
     clock = time.process_time if engine_name == "local" else cpu_seconds

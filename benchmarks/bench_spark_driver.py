@@ -42,8 +42,8 @@ from kaudit.model.limits import OBSERVATIONS
 from kaudit.reading.shuffle_codec import pack
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.streamed_tables import listed_producers, recorded_tables
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri
 

@@ -19,7 +19,7 @@ from kafka.protocol.consumer import FetchRequest
 from benchmarks.generate import Shape, generate
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.fetched_segment import FETCH_BYTES
 from kaudit.source.kafka.options import ClusterOptions
 from tests.live_brokers.jars import jars_of

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.peers import crc
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 
 
 def cpu_seconds(work) -> float:

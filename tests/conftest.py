@@ -53,8 +53,8 @@ class Evidence:
 _DIRECTORY = "EVIDENCE_OF_KAUDIT_TESTS"
 _WHOLE_RECORDINGS = {
     "tests/audits/producer_ids/test_recorded_producers.py",
-    "tests/scan/test_damage.py",
-    "tests/scan/test_long_texts.py",
+    "tests/scanning/test_damage.py",
+    "tests/scanning/test_long_texts.py",
     "tests/reading/test_range_joining.py",
     "tests/inspect/test_text_and_binary.py",
     "tests/simulate/test_auditor_on_trial.py",

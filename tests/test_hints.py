@@ -16,7 +16,7 @@ from kaudit.engines import replicas
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from tests.conftest import ORACLE_VERSIONS
 from tests.engines.webhdfs_server import WebHdfs
 

@@ -12,7 +12,7 @@ import kaudit
 from kaudit.cli.app import run
 from kaudit.engines import local
 from kaudit.model.finding import Status
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.testing import assert_log_healthy
 from tests import scan_results as results

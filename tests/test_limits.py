@@ -22,7 +22,7 @@ from kaudit.replay import attempt_lines
 from kaudit.report import sarif
 from kaudit.report.most_severe import first_of_checks
 from kaudit.report.render_options import RenderOptions
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source import documents, local, snapshots
 from tests import scan_results
 from tests.logs import Log, data

@@ -34,7 +34,7 @@ from kaudit.report.formatting import closing_line, state_lines
 from kaudit.report.output import Output, Tables
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.selection import Selection, count
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 if TYPE_CHECKING:  # numpy comes with them
     from kaudit.cli.engine import Engine, Record

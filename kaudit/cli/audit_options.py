@@ -13,7 +13,7 @@ from kaudit.cli.exits import FailOn
 from kaudit.cli.option_groups import OptionGroup
 from kaudit.cli.settings.settings import Settings
 from kaudit.errors import UsageError
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND, ClusterOptions
 
 if TYPE_CHECKING:  # every format comes with it

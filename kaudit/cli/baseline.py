@@ -21,7 +21,7 @@ from kaudit.policy.baseline import Baseline, parse_day
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
 from kaudit.report.formatting import plural
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 _SAVED_SUFFIX = ".json"
 

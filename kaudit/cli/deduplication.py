@@ -15,7 +15,7 @@ from kaudit.listings.duplicates import DuplicateListing
 from kaudit.report.console import visible
 from kaudit.report.duplicates import document, duplicate_rows, jsonl, not_compared, summary_text
 from kaudit.report.inspect_table import table
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.schemes import open_segment
 
 

@@ -14,7 +14,7 @@ from kaudit.errors import UsageError
 from kaudit.installation import install_command
 from kaudit.listings.query import Query
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 if TYPE_CHECKING:  # numpy comes with them
     from kaudit.engines.partition_tasks import EachPartition

@@ -30,7 +30,7 @@ from kaudit.model.result import NotAudited
 from kaudit.report.console import visible
 from kaudit.report.fingerprints import document, render
 from kaudit.report.saved import SCHEMA as SAVED_SCAN
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.documents import read_document
 
 _FORMATS = ("table", "json")

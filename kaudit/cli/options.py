@@ -10,7 +10,7 @@ from kaudit.cli.option_groups import OptionGroup
 from kaudit.cli.settings.configure import configure
 from kaudit.report.console import ColorChoice
 from kaudit.report.formats import FORMATS
-from kaudit.scan.options import Depth
+from kaudit.scanning.options import Depth
 
 
 def _show_version(value: bool) -> None:

@@ -17,7 +17,7 @@ from kaudit.reading.digest_tree import widened
 from kaudit.report.console import visible
 from kaudit.report.saved import SavedScanError, read_saved
 from kaudit.report.verification import document, render
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 
 _FAILS = frozenset((Verdict.DIFFERS, Verdict.MISSING))
 

@@ -21,7 +21,7 @@ from kaudit.model.digests import ranges_each
 from kaudit.model.fingerprint import Fingerprint, FingerprintDiff, PartitionFingerprint
 from kaudit.model.replicas import Replica
 from kaudit.model.result import NotAudited
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import Layout, PartitionDirectory
 
 Key = tuple[str, int]

@@ -21,10 +21,10 @@ from kaudit.partition.job import Job
 from kaudit.partition.replay import KeptRows, RowSink
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.chunk_size import ChunkSize, RecentSizes, fixed_size
-from kaudit.scan.audit import Audit
-from kaudit.scan.block_histories import metadata_of, read_blocks
-from kaudit.scan.options import Depth, ScanOptions
-from kaudit.scan.plan import all_needs, audit_needs, find_input, plan_jobs, share_rate
+from kaudit.scanning.audit import Audit
+from kaudit.scanning.block_histories import metadata_of, read_blocks
+from kaudit.scanning.options import Depth, ScanOptions
+from kaudit.scanning.plan import all_needs, audit_needs, find_input, plan_jobs, share_rate
 from kaudit.source.layout import INTERNAL_TOPICS, Layout
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kaudit.listings.producer_histories import HistoryRows, HistoryWriter, Piece, RecordedScan
     from kaudit.listings.producer_listing import ListedProducers
     from kaudit.partition.batch_export import BatchWriter
-    from kaudit.scan.opened_state import OpenedState
+    from kaudit.scanning.opened_state import OpenedState
 
 _Keeper = TypeVar("_Keeper", bound=RowSink | None)
 _RECORD_PIECE_BYTES = 4 << 20
@@ -131,7 +131,7 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
     from kaudit.listings.timeline import by_replica  # noqa: PLC0415
     from kaudit.partition.batch_export import segment_tasks, write_segment  # noqa: PLC0415
     from kaudit.reading.shuffle_codec import pack, unpack  # noqa: PLC0415
-    from kaudit.scan.versions import newest_profile  # noqa: PLC0415
+    from kaudit.scanning.versions import newest_profile  # noqa: PLC0415
 
     keep_freed_memory()
     try:
@@ -234,7 +234,7 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
 def _state(options: ScanOptions, layout: Layout) -> "OpenedState | None":
     if options.state is None:
         return None
-    from kaudit.scan.opened_state import open_state  # noqa: PLC0415 - few audits have one
+    from kaudit.scanning.opened_state import open_state  # noqa: PLC0415 - few audits have one
 
     return open_state(options.state, options, layout)
 

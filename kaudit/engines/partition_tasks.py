@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from kaudit.engines.progress import Progress
 from kaudit.engines.ranges import PROCESSES_PAY_BYTES
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri

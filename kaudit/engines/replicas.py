@@ -10,7 +10,7 @@ from kaudit.engines.partition_tasks import EachPartition, each_partition
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.replicas import DiffResult, Replica
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import Layout
 from kaudit.source.schemes import open_segment

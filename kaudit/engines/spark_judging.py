@@ -25,7 +25,7 @@ from kaudit.model.result import UnlistedFindings
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.scan.findings import FromOthers, JudgedPartition, Surroundings, judge
+from kaudit.scanning.findings import FromOthers, JudgedPartition, Surroundings, judge
 
 JUDGED_SCHEMA = "job_index int, judged binary"
 _JUDGED = pa.schema([("job_index", pa.int32()), ("judged", pa.binary())])

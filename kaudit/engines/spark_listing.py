@@ -44,7 +44,7 @@ from kaudit.model.limits import PRODUCER_REPLICAS, PRODUCERS
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.result import ScanResult
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.scan.audit import Audit
+from kaudit.scanning.audit import Audit
 from kaudit.source.layout import PartitionDirectory
 
 if TYPE_CHECKING:

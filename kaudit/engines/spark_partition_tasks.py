@@ -7,7 +7,7 @@ from kaudit.engines.partition_tasks import Done, Job, Task
 from kaudit.engines.progress import Progress
 from kaudit.engines.spark_jobs import ask_tasks, from_here, require_readable
 from kaudit.engines.spark_session import SparkOptions, session
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 
 def each_partition(

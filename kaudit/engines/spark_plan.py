@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kaudit.engines.spark_tasks import ByteRangeTask, PartitionHeader, ReadTask
 from kaudit.engines.task_size import TASKS_PER_CORE, block_bytes, task_bytes
 from kaudit.partition.job import Job
-from kaudit.scan.findings import replicas_of
+from kaudit.scanning.findings import replicas_of
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.snapshots import list_snapshots
 

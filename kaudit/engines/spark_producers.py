@@ -27,7 +27,7 @@ from kaudit.listings.query import Query
 from kaudit.model.producer_listing import Producer
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.scan.audit import names_of
+from kaudit.scanning.audit import names_of
 from kaudit.source.layout import PartitionDirectory
 
 SHARES_SCHEMA = "share int, kind int, number long, data binary"

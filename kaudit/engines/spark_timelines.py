@@ -12,7 +12,7 @@ from kaudit.listings.timeline import by_replica, partition_timelines, producer_i
 from kaudit.reading.shuffle_codec import pack
 
 if TYPE_CHECKING:
-    from kaudit.scan.log_comparison import ComparedLogs
+    from kaudit.scanning.log_comparison import ComparedLogs
 
 COUNTS_SCHEMA = "job_index int, timelines long"
 TIMELINES_SCHEMA = "job_index int, number long, timeline binary"

@@ -12,7 +12,7 @@ from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.digests import PartitionDigest
 from kaudit.model.result import NotAudited
 from kaudit.model.verification import PartitionVerification, Verdict, Verification
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.uri import UrlError

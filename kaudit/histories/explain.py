@@ -17,7 +17,7 @@ from kaudit.histories.setups import setups
 from kaudit.histories.trace import Trace, trace_of
 from kaudit.model.finding import Finding
 from kaudit.model.result import BrokerVersions
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.transaction_state_manager import TRANSACTION_TOPIC
 from kaudit.simulate.output.log_directory import write_log_directory

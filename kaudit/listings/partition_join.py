@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.rows import Rows
-from kaudit.scan.block_histories import BlockHistories
+from kaudit.scanning.block_histories import BlockHistories
 
 _NEVER = np.iinfo(np.int64).max
 

@@ -23,9 +23,9 @@ from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducersResult
 from kaudit.model.result import ScanResult
-from kaudit.scan.audit import Audit
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.versions import newest_profile
+from kaudit.scanning.audit import Audit
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.versions import newest_profile
 
 
 class Ids(Struct, frozen=True):

@@ -21,7 +21,7 @@ from kaudit.model.result import Timeline, TimelineResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.replay import KeptRows
 from kaudit.reading.producer_grouping import with_records
-from kaudit.scan.audit import Audit
+from kaudit.scanning.audit import Audit
 
 _LAST = 2**63
 _EVENTS, _MISSING, _BATCHES, _FINDINGS = range(4)

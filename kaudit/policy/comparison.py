@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kaudit.model.finding import Finding, Status
 from kaudit.model.result import BaselineComparison, ScanResult, UnlistedFindings
 from kaudit.policy.baseline import Baseline, Entry
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 
 _CRC_CODES = ("KA001",)
 _RECORD_CODES = ("KA701",)

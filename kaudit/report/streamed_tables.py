@@ -31,7 +31,7 @@ from kaudit.report.tables import (
     scan_tables,
     timeline_rows,
 )
-from kaudit.scan.summaries import partition_summary, segment_rows
+from kaudit.scanning.summaries import partition_summary, segment_rows
 
 _PIECE_ROWS = 20_000
 """Rows made at once: some MB as Python objects."""

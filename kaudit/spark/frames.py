@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kaudit.errors import UsageError
 from kaudit.model.result import ScanResult
 from kaudit.reading.shuffle_codec import unpack
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.spark.assembling import CHUNK as CHUNK_KIND
 from kaudit.spark.assembling import KEY
 from kaudit.spark.batch_rows import NEEDED

@@ -13,11 +13,11 @@ from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.report.tables import finding_row
-from kaudit.scan.audit import Audit
-from kaudit.scan.block_histories import metadata_of, read_blocks
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import find_input
-from kaudit.scan.versions import newest_profile
+from kaudit.scanning.audit import Audit
+from kaudit.scanning.block_histories import metadata_of, read_blocks
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import find_input
+from kaudit.scanning.versions import newest_profile
 from kaudit.source.schemes import open_segment
 from kaudit.spark.assembling import JUDGED, KEY, Assembled, Intervals
 from kaudit.spark.schemas import to_batches

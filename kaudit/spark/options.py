@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kaudit.errors import UsageError
 from kaudit.model.near_names import suggestion
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.uri import Uri, UrlError
 

@@ -11,7 +11,7 @@ from kaudit.formats.sidefiles.indexes import TIME_ENTRY
 from kaudit.partition.batch_export import SegmentTask
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import ChunkSpec, cut
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from kaudit.source.schemes import open_segment
 from kaudit.spark.options import ReadOptions

@@ -28,7 +28,7 @@ from kaudit.listings.producer_histories import PartitionHistory, Piece
 from kaudit.model.finding import Finding
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.report.tables import finding_row
-from kaudit.scan.plan import find_input
+from kaudit.scanning.plan import find_input
 from kaudit.spark.assembling import JOB
 from kaudit.spark.judging import FINDINGS_AT_ONCE, require_complete, row
 from kaudit.spark.options import ReadOptions, read_options, time_ms

@@ -14,9 +14,9 @@ from kaudit.model.result import ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scan.audit import Audit
-from kaudit.scan.block_histories import BlockHistories, metadata_of, read_blocks
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.audit import Audit
+from kaudit.scanning.block_histories import BlockHistories, metadata_of, read_blocks
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import Layout, PartitionDirectory
 
 COORDINATOR_SHARE = BLOCKS_SHARE = 0.1

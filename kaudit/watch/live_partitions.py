@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import find_input
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import find_input
 from kaudit.source.kafka.answers import TopicPartition
 from kaudit.source.kafka.readers import client_of, try_again
 from kaudit.source.layout import FetchedRange, Layout, PartitionDirectory, SegmentFile

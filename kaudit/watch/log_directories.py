@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import find_input
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import find_input
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri

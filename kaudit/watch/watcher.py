@@ -13,9 +13,9 @@ from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.report.selection import count
-from kaudit.scan.audit import latest_modification
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import audit_needs, plan_jobs
+from kaudit.scanning.audit import latest_modification
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import audit_needs, plan_jobs
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.watch.judgement import Due, Judge
 from kaudit.watch.memory import Memory, place_of

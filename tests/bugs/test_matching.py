@@ -19,7 +19,7 @@ from kaudit.engines.replicas import diff
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.model.log_event import LogEventKind
 from kaudit.model.replicas import Replica
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.bugs.recorded_bugs import RECORDED, unpack
 from tests.bugs.simulated_bugs import SIMULATED, diverged, first_batch_overtaken
 from tests.conftest import DATA

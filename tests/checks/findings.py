@@ -5,7 +5,7 @@ from pathlib import Path
 from kaudit.checks.check import Check
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import Log
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Finding
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import Batch, Log, data, marker
 
 

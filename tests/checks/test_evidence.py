@@ -9,7 +9,7 @@ import pytest
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Finding
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.formats.segment_rows import batch_rows
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -10,7 +10,7 @@ from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.impact import Impact
 from kaudit.model.total_impact import total_impact
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import WRAP, Batch, Log, data
 
 KEPT, CUT, CORRUPT = range(3)

@@ -16,7 +16,7 @@ from kaudit.checks.registry import CHECKS
 from kaudit.engines import replicas
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Confidence, Finding, Severity
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 AT = 1_700_000_000_000

@@ -74,7 +74,7 @@ def test_a_scan_of_a_log_imports_only_what_it_needs():
     formats = {"kaudit.report.tables", "kaudit.report.parquet", "kaudit.report.table"}
     blocks = {
         "kaudit.audits.producer_ids.block_sources",
-        "kaudit.scan.block_audit",
+        "kaudit.scanning.block_audit",
         "kaudit.broker.producer_ids.allocation_rules",
     }
     assert not {*standard, *other_commands, *texts, *formats, *blocks} & loaded

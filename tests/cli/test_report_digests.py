@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from kaudit.cli.verification import _is_consistent
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import Log, data
 
 

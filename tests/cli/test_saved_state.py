@@ -98,8 +98,8 @@ def test_a_file_and_an_unknown_scheme_are_refused(logs, tmp_path, capsys):
 
 def test_a_live_cluster_has_no_state(tmp_path):
     from kaudit.errors import UsageError
-    from kaudit.scan.opened_state import open_state
-    from kaudit.scan.options import ScanOptions
+    from kaudit.scanning.opened_state import open_state
+    from kaudit.scanning.options import ScanOptions
     from kaudit.source.layout import Layout
 
     with pytest.raises(UsageError, match="kaudit watch"):

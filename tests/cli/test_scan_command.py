@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 from tests import scan_results as results
 

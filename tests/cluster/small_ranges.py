@@ -7,7 +7,7 @@ from kaudit.cli.options import EngineChoice
 from kaudit.engines.progress import SilentProgress
 from kaudit.report.json_documents import pretty, scan_document
 from kaudit.report.render_options import RenderOptions
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 if __name__ == "__main__":
     path, engine, master = sys.argv[1:]

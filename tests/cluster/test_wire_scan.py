@@ -11,7 +11,7 @@ import pytest
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.report.incidents import incidents_of
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 from tests.cluster.brokers import WITH_EITHER
 from tests.cluster.conftest import kaudit, wait_for

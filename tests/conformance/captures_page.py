@@ -21,7 +21,7 @@ every line of this table on each run, and compares batches and records with what
 _TAIL = """
 What yields notes has tests of its own there: open transactions within their timeouts (KA302), a preallocated tail (KA004),
 fencing (KA203), files the broker left behind (KA011). The 47 labelled damages of `torn-writes/artificial` are in
-`tests/scan/test_damage.py`: one finding each, at its byte.
+`tests/scanning/test_damage.py`: one finding each, at its byte.
 
 The log directories of the oracle (five broker versions) yield what their scenarios put there, and nothing else:
 `test_log_directories_of_the_oracle` derives the counts from the scenarios.

@@ -13,7 +13,7 @@ from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Severity
 from kaudit.model.result import ScanResult
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.conformance import captures_page
 
 # capture, directory in it, findings at error or warning level as (code, topic, partition, offset), why

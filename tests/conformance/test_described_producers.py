@@ -8,7 +8,7 @@ import pytest
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 
 @pytest.mark.parametrize(("version", "scenarios"), [("2.8.2", 88), ("3.9.1", 89), ("4.2.0", 92)])

@@ -11,7 +11,7 @@ import pytest
 
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.conftest import ORACLE_VERSIONS
 from tests.formats.segment_rows import batch_rows
 from tests.properties.audit_reference import DAY_MS, Placed, Reference, Written

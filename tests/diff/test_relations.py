@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.replicas import diff, name_replicas
 from kaudit.model.replicas import DiffResult, Relation
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.diff.replicas import Copy
 
 

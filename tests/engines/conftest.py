@@ -10,7 +10,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query
 from kaudit.report.json_documents import producers_document, scan_document, timeline_document
 from kaudit.report.render_options import RenderOptions
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.engines.arrow_session import ArrowSession
 
 # one group: xdist gives all of its tests to one worker, so that one JVM starts and not one a core

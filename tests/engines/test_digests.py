@@ -16,7 +16,7 @@ from kaudit.engines.fingerprints import fingerprint
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.digests import ALGORITHM, LEAF_OFFSETS, MOST_RANGES, ranges_each
 from kaudit.model.replicas import Replica
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
 from tests.engines.arrow_session import ArrowSession

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from kaudit.engines.spark_plan import share
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from tests.engines.faulty_logs import FAULTS, healthy
 from tests.logs import WRAP
 from tests.properties.histories import PRODUCERS, STEPS, build

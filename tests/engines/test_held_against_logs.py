@@ -9,7 +9,7 @@ from kaudit.engines.verification import verify_report
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.replicas import Replica
 from kaudit.model.verification import Verdict
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import Log, data
 
 

@@ -11,7 +11,7 @@ from kaudit.engines import spark_judging
 from kaudit.engines.spark_judging import AllCounts, JudgedCounts, first_of_each, replicas
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.reading.shuffle_codec import pack
-from kaudit.scan.findings import JudgedPartition
+from kaudit.scanning.findings import JudgedPartition
 
 GAP, OLD = ("KA104", Severity.ERROR), ("KA104", Severity.WARNING)
 BUMP = ("KA201", Severity.NOTE)

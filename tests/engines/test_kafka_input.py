@@ -11,7 +11,7 @@ from kaudit.engines.local import scan, timeline
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.result import ScanResult
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import discover
 from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED
 from kaudit.source.kafka.fetched_segment import Throttle

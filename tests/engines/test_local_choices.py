@@ -9,7 +9,7 @@ import pytest
 from kaudit.engines import local, processes
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.ranges import read_here
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.engines.faulty_logs import gap, healthy
 
 

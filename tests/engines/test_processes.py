@@ -25,8 +25,8 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.engines.ranges import RangeRead, ranges, read_here, with_rest
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.chunk_size import fixed_size
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from tests.engines.faulty_logs import FAULTS
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kaudit.cli.app import run
 from kaudit.engines import spark_listing
-from kaudit.scan.audit import Audit
+from kaudit.scanning.audit import Audit
 from tests.checks.transactions.coordinator_log import EMPTY, state, tombstone, write_partition, write_states
 from tests.engines.faulty_logs import FAULTS, gap, healthy
 from tests.report.test_json_schemas import DOCUMENT, validator

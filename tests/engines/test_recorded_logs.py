@@ -8,7 +8,7 @@ from kaudit.audits.log_events.application_logs import read_application_logs
 from kaudit.checks.registry import CHECKS
 from kaudit.model.limits import TIMELINES
 from kaudit.report.json_documents import pretty
-from kaudit.scan.options import Depth
+from kaudit.scanning.options import Depth
 from tests.conformance.server_logs import unpacked
 
 ROOT = Path(__file__).parents[2]

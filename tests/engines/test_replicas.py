@@ -5,7 +5,7 @@ import pytest
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.replicas import diff, name_replicas
 from kaudit.errors import NothingToAuditError, UsageError
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.diff.replicas import TOPIC, history
 
 

@@ -8,7 +8,7 @@ import pytest
 from kaudit.engines.progress import SilentProgress
 from kaudit.report.html.report_page import render_scan
 from kaudit.report.render_options import RenderOptions
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.engines.conftest import ON_SPARK
 from tests.engines.faulty_logs import FAULTS
 from tests.html.page_reader import Page

@@ -123,7 +123,7 @@ def test_the_bundle_runs_alone(bundled, tmp_path):
         tar.extractall(tmp_path / "env", filter="data")
     python = tmp_path / "env" / "bin" / "python"
     # -S: nothing of this environment's site-packages
-    code = "import kaudit.scan.plan, pyarrow, pandas, hdfs_native; print(kaudit.__file__)"
+    code = "import kaudit.scanning.plan, pyarrow, pandas, hdfs_native; print(kaudit.__file__)"
     done = subprocess.run(
         [python, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
         env={**os.environ, "KAUDIT_PYTHON": sys.executable},

@@ -22,10 +22,10 @@ from kaudit.reading.shuffle_codec import pack
 from kaudit.report.json_documents import timeline_document
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.selection import Selection, count
-from kaudit.scan.audit import Audit
-from kaudit.scan.findings import JudgedPartition
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.audit import Audit
+from kaudit.scanning.findings import JudgedPartition
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from tests.engines.faulty_logs import FAULTS, gap, zombie
 from tests.logs import Log, data
 from tests.report.test_json_schemas import DOCUMENT, validator

@@ -8,8 +8,8 @@ import pytest
 
 from kaudit.engines.ranges import read_most
 from kaudit.engines.spark_metrics import ReadMetrics, logged_job
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from tests.engines.arrow_session import ArrowSession
 from tests.logs import Log, data
 

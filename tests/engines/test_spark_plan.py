@@ -4,8 +4,8 @@ import pytest
 
 from kaudit.engines import spark_plan
 from kaudit.engines.spark_plan import share
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from tests.crafted_sample import snapshot
 from tests.engines.faulty_logs import healthy
 

@@ -37,9 +37,9 @@ from kaudit.engines.spark_timelines import first_timelines
 from kaudit.errors import UnreadableInputError
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.scan import findings
-from kaudit.scan.options import Depth, ScanOptions
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning import findings
+from kaudit.scanning.options import Depth, ScanOptions
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.schemes import SegmentRemovedError, open_segment
 from tests.diff.replicas import history
 from tests.engines.arrow_session import ArrowSession

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import BASE_TIMESTAMP, CONTROL, TRANSACTIONAL, Log, data, marker
 
 EVENTS = st.lists(

@@ -14,7 +14,7 @@ from kaudit.listings import timeline as timelines
 from kaudit.listings.missing_entries import LISTED
 from kaudit.report.json import render_timeline
 from kaudit.report.render_options import RenderOptions
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import Log, data, marker
 
 PRODUCERS = 300

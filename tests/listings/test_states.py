@@ -4,7 +4,7 @@ import pytest
 
 from kaudit.engines.local import timeline
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
 
 

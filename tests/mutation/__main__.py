@@ -20,7 +20,7 @@ ROOMS = {
     "transactions": ["kaudit/audits/transactions", "kaudit/audits/coordinator"],
     "checks": ["kaudit/checks"],
     "formats": ["kaudit/formats"],
-    "scanning": ["kaudit/reading", "kaudit/partition", "kaudit/scan"],
+    "scanning": ["kaudit/reading", "kaudit/partition", "kaudit/scanning"],
     "audits": ["kaudit/audits", "kaudit/listings"],
     "simulate": ["kaudit/simulate"],
     "diff": ["kaudit/diff"],

@@ -9,7 +9,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError
 from kaudit.model.result import ScanResult
 from kaudit.model.state_use import StateUse
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 
 class ReadBytes(SilentProgress):

@@ -13,7 +13,7 @@ from kaudit.partition.continuity import Continuity
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.rows import GAP
 from kaudit.source.layout import SegmentFile
-from tests.scan.test_not_covered import NOTHING_WRONG, SEGMENTS
+from tests.scanning.test_not_covered import NOTHING_WRONG, SEGMENTS
 
 
 def segments(*sizes_by_base):

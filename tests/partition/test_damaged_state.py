@@ -13,8 +13,8 @@ from kaudit.reading.partition_index import decode_index, encode_index
 from kaudit.reading.rows import RUN
 from kaudit.reading.shuffle_codec import _to_columns, description, pack
 from kaudit.reading.state_files import read_index
-from kaudit.scan.options import Depth
-from kaudit.scan.plan import share_rate
+from kaudit.scanning.options import Depth
+from kaudit.scanning.plan import share_rate
 from kaudit.source.local import LocalFileSystem
 from kaudit.source.uri import Uri
 from tests.logs import data

@@ -8,9 +8,9 @@ from kaudit.listings.missing_entries import MissingEntries
 from kaudit.listings.partition_join import replica_places
 from kaudit.model.continuity import MissingCause
 from kaudit.partition.digests import JudgedLog, log_end, partition_digest
-from kaudit.scan.block_histories import BlockHistories
+from kaudit.scanning.block_histories import BlockHistories
 from kaudit.source.layout import PartitionDirectory, SegmentFile
-from tests.scan.test_not_covered import NOTHING_WRONG
+from tests.scanning.test_not_covered import NOTHING_WRONG
 
 
 def directory(*segments, log_start=None):

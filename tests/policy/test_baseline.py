@@ -12,7 +12,7 @@ from kaudit.errors import UsageError
 from kaudit.model.finding import Status
 from kaudit.policy.baseline import Baseline, Entry, parse_baseline
 from kaudit.policy.comparison import Scope, compare
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from tests import scan_results as results
 
 TODAY = date(2026, 11, 21)

@@ -9,7 +9,7 @@ from kaudit.model.finding import Severity, Status
 from kaudit.model.result import PartitionSummary, UnlistedFindings
 from kaudit.policy.baseline import Baseline, Entry
 from kaudit.policy.comparison import Scope, compare
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from tests.scan_results import old_duplicate, scan_result
 
 TODAY = date(2026, 11, 23)

@@ -12,7 +12,7 @@ from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.policy.severities import Severities
 from kaudit.policy.topics import Accepted, TopicRule
 from kaudit.report.selection import Selection
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests import scan_results as results
 
 SCOPE = Scope(lambda code: True)

@@ -16,8 +16,8 @@ from kaudit.reading.chunk_rows import ChunkRange, ChunkRows, Outcome
 from kaudit.reading.chunk_summary import compress
 from kaudit.reading.range_joining import MOST_ROW_BYTES, join, join_ranges
 from kaudit.reading.shuffle_codec import pack
-from kaudit.scan.options import Depth, ScanOptions
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.options import Depth, ScanOptions
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.schemes import open_segment
 from kaudit.source.snapshots import list_snapshots
 from tests.crafted_sample import snapshot
@@ -79,11 +79,11 @@ def test_candidates_for_copies_are_those_of_one_range(sent, draw):
         log.append(Batch(payload=b"%d" % content, timestamp=clock), keep_time=True)
     batches = decode(log)
     cuts = draw.draw(st.lists(st.integers(1, len(batches) - 1), max_size=5, unique=True))
-    scan = "kaudit.scan"
+    reading = "kaudit.reading"
     with (
-        patch(f"{scan}.equal_batches.DISTANCE", 4),
-        patch(f"{scan}.non_idempotent_rows.DISTANCE", 4),
-        patch(f"{scan}.equal_batches.NEAR", 2),
+        patch(f"{reading}.equal_batches.DISTANCE", 4),
+        patch(f"{reading}.non_idempotent_rows.DISTANCE", 4),
+        patch(f"{reading}.equal_batches.NEAR", 2),
     ):
         parts = [compressed(batches, *bounds) for bounds in pairwise([0, *sorted(cuts), len(batches)])]
         assert plain(grouped(draw.draw, parts)) == plain(compressed(batches, 0, len(batches)))

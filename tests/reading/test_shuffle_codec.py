@@ -14,8 +14,8 @@ from kaudit.reading.chunk_codec import ModelUnpickler, pack_chunk, unpack_chunk
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.rows import BOUNDARY_BATCH, MARKER, RUN
 from kaudit.reading.shuffle_codec import _encode_table, _to_columns, _to_rows, description, pack, unpack
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from tests.engines.faulty_logs import FAULTS
 from tests.logs import Log, data
 

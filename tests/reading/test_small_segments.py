@@ -13,8 +13,8 @@ from kaudit.reading import chunk_summary, small_segments
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import ChunkSpec
 from kaudit.reading.small_segments import apart, join_small
-from kaudit.scan import plan
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning import plan
+from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.layout import FetchedRange, SegmentFile, TextRange
 from tests.crafted_sample import snapshot
 from tests.logs import Log, data, marker, record, sealed_records

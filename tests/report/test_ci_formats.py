@@ -22,7 +22,7 @@ from kaudit.model.result import BaselineComparison, Expected, NotAudited
 from kaudit.report import github, gitlab, junit, markdown_report, sarif
 from kaudit.report.locations import shown_path
 from kaudit.report.render_options import RenderOptions
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests import scan_results as results
 from tests.rendered import scan_text
 

@@ -90,7 +90,7 @@ def test_real_producers(evidence):
     from kaudit.engines import local
     from kaudit.engines.progress import SilentProgress
     from kaudit.listings.query import Query
-    from kaudit.scan.options import ScanOptions
+    from kaudit.scanning.options import ScanOptions
 
     capture = evidence.capture("zk-pid-blocks")
     result = local.producers(ScanOptions([str(capture)], jobs=1), SilentProgress(), Query())
@@ -103,7 +103,7 @@ def test_real_producers(evidence):
 def test_real_logs(evidence, command):
     from kaudit.engines import local
     from kaudit.engines.progress import SilentProgress
-    from kaudit.scan.options import ScanOptions
+    from kaudit.scanning.options import ScanOptions
 
     for logs in (evidence.oracle("2.0.1", "logdir"), evidence.capture("txn-mix-2.8.2") / "logdirs"):
         result = getattr(local, command)(ScanOptions([str(logs)], jobs=1), SilentProgress())

@@ -6,7 +6,7 @@ from random import Random
 
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import discover
 from tests.logs import Log, data
 

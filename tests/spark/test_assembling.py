@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from kaudit.engines.ranges import read_most
 from kaudit.reading.unread_segments import Failure
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.spark.assembling import _covers, _distinct, _has_batches
 from tests.logs import Log, data
 

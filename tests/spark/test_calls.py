@@ -11,7 +11,7 @@ import pytest
 
 import kaudit.spark as ks
 from kaudit.errors import UsageError
-from kaudit.scan.options import Depth
+from kaudit.scanning.options import Depth
 from kaudit.spark import frames
 from kaudit.spark.batch_rows import NEEDED
 from kaudit.spark.frames import _asked, _options_of, _read_options

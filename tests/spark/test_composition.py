@@ -17,8 +17,8 @@ from kaudit.model.table_columns import DATAFRAME_TABLES
 from kaudit.partition.assembler import read_planned
 from kaudit.reading.chunk_codec import pack_chunk, unpack_chunk
 from kaudit.reading.shuffle_codec import pack
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.spark.batches_to_runs import batches_to_runs
 from kaudit.spark.judging import Judge
 from kaudit.spark.options import read_options

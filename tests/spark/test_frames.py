@@ -12,7 +12,7 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES
 from kaudit.report.tables import finding_row
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.engines.faulty_logs import FAULTS
 from tests.spark.conftest import ON_SPARK
 from tests.spark.in_process import histories, load

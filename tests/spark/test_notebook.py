@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 from kaudit.engines import local
 from kaudit.engines.java import java_home
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs" / "spark.ipynb"

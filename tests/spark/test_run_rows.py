@@ -4,8 +4,8 @@ from kaudit.engines.ranges import read_most
 from kaudit.partition.batch_export import SegmentTask
 from kaudit.reading.chunk_codec import unpack_chunk
 from kaudit.reading.unread_segments import Failure
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.spark.run_rows import run_rows
 from tests.logs import Log, data, marker
 

@@ -10,7 +10,7 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError
 from kaudit.model.result import ScanResult
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.watch.log_directories import LogDirectories
 from kaudit.watch.memory import Memory
 from kaudit.watch.waiting import key_of

@@ -7,7 +7,7 @@ from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UsageError
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.readers import client_of
 from kaudit.source.layout import FetchedRange, PartitionDirectory, SegmentFile
 from kaudit.watch.live_partitions import LivePartitions, _going_on

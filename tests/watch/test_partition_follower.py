@@ -5,8 +5,8 @@ import shutil
 import pytest
 from msgspec.structs import replace
 
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.schemes import open_segment
 from kaudit.watch import partition_follower
 from kaudit.watch.partition_follower import PartitionFollower

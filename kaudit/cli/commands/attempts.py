@@ -54,8 +54,8 @@ def attempts(  # noqa: PLR0913 - typer reads the options off the signature
     from kaudit.replay.reconstruction.broker_logs import BrokerSettings
     from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction, chosen_replicas
     from kaudit.replay.reconstruction.reconstruct import coordinator_partitions as coordinators
-    from kaudit.scan.options import ScanOptions
-    from kaudit.scan.plan import find_input
+    from kaudit.scanning.options import ScanOptions
+    from kaudit.scanning.plan import find_input
     from kaudit.source.kafka.options import ClusterOptions
     from kaudit.source.layout import INTERNAL_TOPICS
     from kaudit.source.schemes import open_segment

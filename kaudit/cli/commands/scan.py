@@ -45,7 +45,7 @@ def scan(  # noqa: PLR0913 - its groups of options
 
     from kaudit.cli.audit import run_scan
     from kaudit.errors import UsageError
-    from kaudit.scan.options import Depth
+    from kaudit.scanning.options import Depth
 
     request = audit.request(settings_of(context), paths, display)
     if output.digests and request.options.depth is Depth.HEADERS:

@@ -10,7 +10,7 @@ from kaudit.model.transactions import OpenTransaction
 from kaudit.model.watch_status import ReportedAt, WatchedPartition, WatchStatus
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import last_stable_offset, remembered
-from kaudit.scan.versions import newest_profile
+from kaudit.scanning.versions import newest_profile
 from kaudit.watch.watcher import Round, Watcher
 
 _NEWEST = 50

@@ -25,7 +25,7 @@ from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import ScanResult
 from kaudit.report.watch.metrics import render_metrics
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.topic_url import TopicUrl
 from kaudit.source.schemes import KAFKA
 from kaudit.source.uri import Uri, UrlError

@@ -12,7 +12,7 @@ from kaudit.model.fingerprint import HeldBatch, ListedBatches, PartitionFingerpr
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.digest_leaves import Leaves, range_leaves
 from kaudit.reading.digest_tree import Leaf, RowOfRanges, Tree, WholeLog, hexadecimal
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.layout import ALWAYS_COMPACTED, PartitionDirectory, Unreadable
 
 _NO_END = 1 << 63

@@ -16,7 +16,7 @@ from kaudit.errors import UsageError
 from kaudit.formats.application_log.counts import LogCounts
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.log_event import LogEventKind
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.audits.log_events.made import event
 from tests.conformance.server_logs import unpacked
 

@@ -9,7 +9,7 @@ from kaudit.engines import local, spark
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query
 from kaudit.model.finding import Severity
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, record, sealed_records
 
 PRODUCER_IDS, FEATURE_LEVEL = b"\x01\x0f\x00", b"\x01\x0c\x00"
@@ -121,7 +121,7 @@ def test_spark_reads_metadata_logs_in_tasks(spark_session, cluster, monkeypatch)
         raise AssertionError("read on the driver")
 
     monkeypatch.setattr(block_sources, "read_metadata_log", read)
-    monkeypatch.setattr("kaudit.scan.audit.feature_levels", read)
+    monkeypatch.setattr("kaudit.scanning.audit.feature_levels", read)
     monkeypatch.setattr("kaudit.engines.spark.feature_levels", read)
     theirs = spark.producers(options, SilentProgress(), Query())
     assert theirs.blocks == ours.blocks != []

@@ -9,7 +9,7 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query, SortKey
 from kaudit.model.finding import Severity
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 
 def listed(path, query=None, **options):

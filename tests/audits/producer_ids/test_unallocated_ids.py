@@ -10,7 +10,7 @@ from kaudit.audits.producer_ids.block_sources import BlockSource, combined_block
 from kaudit.audits.sequences.rescan import Questions, Seen
 from kaudit.broker.producer_ids.block_history import BlockHistory
 from kaudit.model.producer_ids import BlockEntry, EntryKind, FirstBatch
-from kaudit.scan.block_audit import BlockAudit
+from kaudit.scanning.block_audit import BlockAudit
 
 MADE_MS = 1_000_000
 """When the history was copied; its blocks are 0..999 and 1000..1999, the next one begins at 2000."""

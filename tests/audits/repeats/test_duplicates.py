@@ -8,7 +8,7 @@ from kaudit.audits.repeats.suspects import Room
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.duplicates import Duplicate, Relation
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from tests.logs import Log, data, marker
 
 

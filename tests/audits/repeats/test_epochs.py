@@ -9,7 +9,7 @@ from kaudit.audits.repeats.epochs import MAX_BUMPS
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Confidence, Severity
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.simulate.output.directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.shipped import shipped

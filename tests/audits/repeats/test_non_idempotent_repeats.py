@@ -23,7 +23,7 @@ from kaudit.reading.chunk_rows import ChunkRange
 from kaudit.reading.chunk_summary import compress
 from kaudit.reading.equal_batches import DISTANCE, MAX_COPIES, NEAR
 from kaudit.reading.segment import ByteRange
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.bytes import LocalFile
 from tests.logs import Batch, Log, data
 

@@ -11,7 +11,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.model.columns import Columns
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.log_rows import BoundaryBatch, Run
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from tests.logs import Batch, Log, data
 
 _RUN, _BOUNDARY = dtype_of(Run), dtype_of(BoundaryBatch)

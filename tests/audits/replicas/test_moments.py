@@ -11,7 +11,7 @@ from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.result import ScanResult
 from kaudit.report.render_options import RenderOptions
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
 from tests.diff.replicas import Copy, broker, history

@@ -12,8 +12,8 @@ import pytest
 from kaudit.audits.sidefiles.index_audit import IndexedSegment, Probe, wrong_offset_rows, wrong_time_rows
 from kaudit.engines import local
 from kaudit.formats.sidefiles.indexes import OffsetIndex, TimeIndex
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import find_input
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import find_input
 from tests.checks.sidefiles.findings import side_file_reports
 from tests.logs import Log, data
 

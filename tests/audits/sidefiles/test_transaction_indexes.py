@@ -19,11 +19,11 @@ from kaudit.audits.sidefiles.transaction_index_audit import (
 )
 from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION
 from kaudit.formats.sidefiles.transaction_index import AbortedTxn, TransactionIndex
-from kaudit.scan.checkpoint_audit import CheckpointAudit
+from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.source.bytes import LocalFile
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from tests.partition.test_continuity import placed
-from tests.scan.test_not_covered import NOTHING_WRONG
+from tests.scanning.test_not_covered import NOTHING_WRONG
 
 ABORT = 0
 TWO = [Abort(7, 20, 30, None), Abort(8, 25, 40, 33)]

@@ -12,7 +12,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.model.impact import Impact
 from kaudit.model.total_impact import total_impact
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 LOG_DAMAGE = (
     "batch-removed",

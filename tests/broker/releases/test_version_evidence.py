@@ -6,7 +6,7 @@ from kaudit.broker.releases.profile import all_releases
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import Log, data
 
 ZOOKEEPER, KRAFT = ("0",), ("1",)

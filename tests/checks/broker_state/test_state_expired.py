@@ -6,7 +6,7 @@ from kaudit.checks.broker_state.state_expired import state_expired
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Severity
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.checks.findings import findings_of
 from tests.crafted_sample import DAY_MS, expired
 from tests.logs import BASE_TIMESTAMP, Log, data, marker

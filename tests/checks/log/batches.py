@@ -6,7 +6,7 @@ import crc32c
 
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from tests.logs import Log, data
 
 NAME = "00000000000000000000.log"

@@ -8,7 +8,7 @@ from kaudit.checks.log.stray_file import stray_file
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.impact import Impact
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.checks.stories import Missing, findings, log_of, plain
 from tests.logs import data
 

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from kaudit.scan.options import Depth
+from kaudit.scanning.options import Depth
 from tests.checks.log.batches import edited, found, written
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import Depth, ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from tests.checks.log.batches import NAME, edited, found, sealed, written
 from tests.logs import Log, data, varint
 

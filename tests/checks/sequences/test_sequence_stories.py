@@ -11,7 +11,7 @@ import pytest
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.impact import Impact
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.checks.stories import Again, Later, Missing, commit, findings, log_of, plain, position, shown, transactional
 from tests.logs import WRAP, Batch
 

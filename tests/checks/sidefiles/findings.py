@@ -4,7 +4,7 @@ import struct
 
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import Log, data
 
 CODES = ("KA305", "KA501", "KA503", "KA504", "KA505", "KA506")

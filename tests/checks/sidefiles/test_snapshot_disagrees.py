@@ -9,7 +9,7 @@ import pytest
 from kaudit.audits.sidefiles.snapshot_states import read_snapshot
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.crafted_sample import DAY_MS, snapshot
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
 

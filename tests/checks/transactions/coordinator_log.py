@@ -7,7 +7,7 @@ from kaudit.checks.transactions.illegal_state_transition import illegal_state_tr
 from kaudit.checks.transactions.torn_transaction import torn_transaction
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records, varint
 
 EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(6)

@@ -7,7 +7,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER
 from kaudit.model.impact import Impact
 from kaudit.partition import continuity
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.checks.transactions.coordinator_log import COMPLETE_ABORT, ONGOING, state, write_states
 from tests.crafted_sample import snapshot
 from tests.logs import BASE_TIMESTAMP, Log, data, marker

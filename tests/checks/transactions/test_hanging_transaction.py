@@ -3,7 +3,7 @@
 from kaudit.checks.transactions.hanging_transaction import hanging_transaction
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 
 def test_choosing_a_topic_does_not_hide_its_coordinator():

@@ -7,7 +7,7 @@ import pytest
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.impact import Impact
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.conftest import ORACLE_VERSIONS
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
 

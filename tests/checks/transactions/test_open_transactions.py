@@ -9,7 +9,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.model.coordinator import CoordinatorEntry, CoordinatorView, TransactionStanding
 from kaudit.model.impact import Impact
 from kaudit.model.transaction_state import TopicPartitions, TransactionStatus, TransactionValue
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.checks.stories import abort, commit, findings, log_of, plain, position, transactional
 from tests.checks.transactions.coordinator_log import (
     COMPLETE_COMMIT,

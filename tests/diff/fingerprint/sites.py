@@ -7,7 +7,7 @@ from kaudit.engines.fingerprints import compare_with_logs, fingerprint
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.fingerprint import Fingerprint, FingerprintComparison, FingerprintDiff
 from kaudit.model.replicas import Replica
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 _MOST_ROUNDS = 16
 

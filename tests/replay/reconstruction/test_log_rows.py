@@ -8,8 +8,8 @@ import pytest
 
 from kaudit.audits.log_events.placement import LoggedBatch
 from kaudit.replay.reconstruction.log_rows import LogRow, LogRows
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.plan import find_input
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import find_input
 from kaudit.source.schemes import open_segment
 from tests.logs import BASE_TIMESTAMP, Batch, data, marker
 

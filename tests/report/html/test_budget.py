@@ -9,7 +9,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.report.html import report_page
 from kaudit.report.html.report_page import render_scan
 from kaudit.report.render_options import RenderOptions
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.html.page_reader import Page
 from tests.logs import Log, data, marker
 

@@ -9,7 +9,7 @@ from kaudit.model.finding import Explanation
 from kaudit.model.result import NotAudited
 from kaudit.report.html.report_page import render_diff, render_producers, render_scan, render_timeline
 from kaudit.report.render_options import RenderOptions
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests import scan_results as results
 from tests.html.page_reader import Page
 from tests.logs import Log, data, marker

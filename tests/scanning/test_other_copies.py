@@ -7,9 +7,9 @@ from pathlib import Path
 from kaudit.model.other_copies import OtherCopies, copies_between
 from kaudit.partition.assembler import PartitionAssembler, read_planned
 from kaudit.partition.audit import PartitionAudit
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.other_copies import other_copies
-from kaudit.scan.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.other_copies import other_copies
+from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.schemes import open_segment
 from tests.diff.replicas import Copy, broker, history
 from tests.logs import BASE_TIMESTAMP, marker
@@ -111,7 +111,7 @@ def test_another_clusters_topic_of_that_name_is_another_topic(tmp_path):
 
 
 def test_no_more_ends_are_read_than_a_bound(tmp_path, monkeypatch):
-    monkeypatch.setattr("kaudit.scan.other_copies.MAX_READ", 1)
+    monkeypatch.setattr("kaudit.scanning.other_copies.MAX_READ", 1)
     new = history((0, 1), (1, 1), (2, 1))
     old = history((0, 1)).append(8, 0, b"old")
     found = changes(old.write(tmp_path / "old"), new.write(tmp_path / "new"))["new"]

@@ -30,23 +30,23 @@ from kaudit.model.state_use import StateUse
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scan.allocation_evidence import allocation_evidence
-from kaudit.scan.asked_for import missing_from_inputs, missing_producers
-from kaudit.scan.block_histories import BlockHistories
-from kaudit.scan.checkpoint_audit import CheckpointAudit
-from kaudit.scan.command_line import asked_for
-from kaudit.scan.feature_levels import feature_levels
-from kaudit.scan.findings import FromOthers, Surroundings, complete_findings, judge, replicas_of
-from kaudit.scan.not_covered import anomalies_not_listed, partitions_not_audited, without_digest
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.partition_evidence import transaction_evidence
-from kaudit.scan.suggestions import suggestions
-from kaudit.scan.summaries import digests_of, partition_summary, segment_rows, total
-from kaudit.scan.versions import AUTO, ReadLevels, given_version, inferred_versions
+from kaudit.scanning.allocation_evidence import allocation_evidence
+from kaudit.scanning.asked_for import missing_from_inputs, missing_producers
+from kaudit.scanning.block_histories import BlockHistories
+from kaudit.scanning.checkpoint_audit import CheckpointAudit
+from kaudit.scanning.command_line import asked_for
+from kaudit.scanning.feature_levels import feature_levels
+from kaudit.scanning.findings import FromOthers, Surroundings, complete_findings, judge, replicas_of
+from kaudit.scanning.not_covered import anomalies_not_listed, partitions_not_audited, without_digest
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.partition_evidence import transaction_evidence
+from kaudit.scanning.suggestions import suggestions
+from kaudit.scanning.summaries import digests_of, partition_summary, segment_rows, total
+from kaudit.scanning.versions import AUTO, ReadLevels, given_version, inferred_versions
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 if TYPE_CHECKING:
-    from kaudit.scan.log_comparison import ComparedLogs
+    from kaudit.scanning.log_comparison import ComparedLogs
 
 
 class _Moment(Struct, frozen=True):
@@ -264,7 +264,7 @@ class Audit:
     def compared_logs(self) -> "ComparedLogs | None":
         """Return what the logs of brokers and clients say of the partitions, None without any. Called once all are read."""
         if self.options.logs is not None and self._logs is None:
-            from kaudit.scan.log_comparison import compare_logs  # noqa: PLC0415 - few audits have logs
+            from kaudit.scanning.log_comparison import compare_logs  # noqa: PLC0415 - few audits have logs
 
             self._logs = compare_logs(self.options.logs, self.partitions, self.open_source)
         return self._logs
@@ -327,7 +327,7 @@ class Audit:
         fetched = [part for part in parts if part.directory.is_fetched]
         if not any(part.opened for part in fetched):
             return CoordinatorView()
-        from kaudit.scan.live_coordinator import ask_coordinators  # noqa: PLC0415 - an extra
+        from kaudit.scanning.live_coordinator import ask_coordinators  # noqa: PLC0415 - an extra
 
         return ask_coordinators(fetched, self.not_asked)
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from kaudit.model.result import NotAudited
-from kaudit.scan.asked_for import (
+from kaudit.scanning.asked_for import (
     empty_inputs,
     inputs_without_choice,
     missing_from_inputs,
     missing_partitions,
     missing_producers,
 )
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile, Unreadable
 
 

@@ -8,7 +8,7 @@ from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.errors import UsageError
 from kaudit.model.result import BrokerVersions
 from kaudit.partition.audit import PartitionAudit
-from kaudit.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION
+from kaudit.scanning.feature_levels import METADATA_VERSION, TRANSACTION_VERSION
 from kaudit.source.cluster_metadata import CLUSTER_METADATA
 from kaudit.source.layout import Layout, PartitionDirectory
 

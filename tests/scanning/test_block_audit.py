@@ -10,7 +10,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UsageError
 from kaudit.listings.query import Query
 from kaudit.model.finding import Confidence, Severity
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import Log, data
 
 DAY_MS = 86_400_000

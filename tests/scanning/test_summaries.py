@@ -6,10 +6,10 @@ from msgspec.structs import replace
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.model.result import BrokerVersions, PartitionSummary, UnlistedFindings
 from kaudit.reading.chunk_rows import Counts
-from kaudit.scan.summaries import partition_summary, segment_rows, total
-from kaudit.scan.versions import newest_profile
+from kaudit.scanning.summaries import partition_summary, segment_rows, total
+from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import FetchedRange, PartitionDirectory, SegmentFile, Unreadable
-from tests.scan.test_not_covered import NOTHING_WRONG
+from tests.scanning.test_not_covered import NOTHING_WRONG
 
 NEWEST = newest_profile(BrokerVersions("auto", None, None, None, ()))
 SEGMENTS = [SegmentFile(f"/{base}.log", f"{base}.log", base, size, 5) for base, size in ((10, 100), (20, 7), (30, 0))]

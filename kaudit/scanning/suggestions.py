@@ -7,7 +7,7 @@ from kaudit.audits.replicas.moments import BrokerMoments
 from kaudit.checks.command_line import quote
 from kaudit.model.other_copies import HeldRecords
 from kaudit.model.result import Suggestion
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import PartitionDirectory
 
 

@@ -18,11 +18,11 @@ from kaudit.model.finding import Finding
 from kaudit.model.other_copies import HeldRecords
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scan.command_line import asked_of
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.other_copies import other_copies
-from kaudit.scan.partition_context import partition_context
-from kaudit.scan.partition_evidence import partition_evidence
+from kaudit.scanning.command_line import asked_of
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.other_copies import other_copies
+from kaudit.scanning.partition_context import partition_context
+from kaudit.scanning.partition_evidence import partition_evidence
 from kaudit.source.layout import PartitionDirectory
 
 if TYPE_CHECKING:

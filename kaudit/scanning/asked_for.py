@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kaudit.model.near_names import suggestion
 from kaudit.model.result import NotAudited
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.uri import Uri
 from kaudit.source.zookeeper import find_zookeeper_files

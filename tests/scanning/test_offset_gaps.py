@@ -7,7 +7,7 @@ import pytest
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.total_impact import total_impact
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.checks.stories import Missing, findings, log_of, plain, position
 from tests.logs import Batch, Log, data
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import Log, data
 
 EACH = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

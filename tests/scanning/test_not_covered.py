@@ -14,8 +14,8 @@ from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_rows import Counts
-from kaudit.scan.not_covered import anomalies_not_listed, partitions_not_audited, without_digest
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.not_covered import anomalies_not_listed, partitions_not_audited, without_digest
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
 
 SAMPLES = Path(__file__).parents[3] / "samples"

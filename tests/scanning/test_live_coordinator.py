@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from kaudit.model.coordinator import CoordinatorView, TransactionStanding
-from kaudit.scan import live_coordinator
+from kaudit.scanning import live_coordinator
 from kaudit.source.kafka.answers import DescribedTransaction, ListedTransaction, TopicPartition
 from kaudit.source.kafka.failures import UnsupportedRequestError
 

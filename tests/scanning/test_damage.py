@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from tests.logs import Log, data
 
 POSITION, SIZE, OFFSET = 16297, 99, 990

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.block_files import zookeeper_nearby
 from kaudit.source.cluster_metadata import CLUSTER_METADATA
 from kaudit.source.layout import Layout, PartitionDirectory

@@ -15,8 +15,8 @@ from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.saved_partition import DamagedStateError, Settings
 from kaudit.reading.state_files import PARTITIONS, directory_of, read_index
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.state_matching import match_partition
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.state_matching import match_partition
 from kaudit.source.filesystem import WritableFileSystem
 from kaudit.source.layout import Layout
 from kaudit.source.schemes import KAFKA, writable_filesystem

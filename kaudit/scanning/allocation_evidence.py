@@ -12,7 +12,7 @@ from kaudit.audits.sequences.rescan import Rescan
 from kaudit.model.producer_ids import ProducerIdStatistics
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
-from kaudit.scan.block_histories import BlockHistories
+from kaudit.scanning.block_histories import BlockHistories
 
 
 class AllocationEvidence(Struct):
@@ -33,7 +33,7 @@ def allocation_evidence(
     """Gather the evidence; partitions are read again where their ids are suspicious."""
     found = AllocationEvidence([[_statistics(part)] for part in parts], [_grants(part, histories) for part in parts])
     if histories.clusters:
-        from kaudit.scan.block_audit import BlockAudit  # noqa: PLC0415
+        from kaudit.scanning.block_audit import BlockAudit  # noqa: PLC0415
 
         for blocks in histories.clusters:
             own = {number: part for number, part in enumerate(parts) if histories.of(part.directory.log_dir) is blocks}

@@ -4,8 +4,8 @@ import pytest
 
 from kaudit.audits.replicas.moments import BrokerMoments
 from kaudit.model.other_copies import HeldRecords
-from kaudit.scan.options import ScanOptions
-from kaudit.scan.suggestions import suggestions
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.suggestions import suggestions
 from kaudit.source.layout import LogDirectoryIdentity, PartitionDirectory, SegmentFile
 
 SEGMENT = SegmentFile("/0.log", "0.log", 0, 10, 0)

@@ -6,7 +6,7 @@ from kaudit.broker.releases.profile import VersionRange
 from kaudit.broker.releases.version import Version
 from kaudit.errors import UsageError
 from kaudit.model.result import BrokerVersions
-from kaudit.scan.versions import given_version, inferred_versions, newest_profile
+from kaudit.scanning.versions import given_version, inferred_versions, newest_profile
 from kaudit.source.layout import Evidence, Layout
 
 

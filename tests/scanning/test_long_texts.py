@@ -11,7 +11,7 @@ from kaudit.partition import job
 from kaudit.reading import chunk_reader as read
 from kaudit.reading import dump_text as printed
 from kaudit.reading.dump_text import dump_text_batches
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source import text as source_text
 from kaudit.source.layout import TextRange
 from kaudit.source.text import SegmentText

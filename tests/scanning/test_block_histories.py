@@ -10,8 +10,8 @@ from kaudit.audits.producer_ids.block_sources import BlockSource
 from kaudit.broker.producer_ids.block_history import BlockHistory
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 from kaudit.model.result import NotAudited
-from kaudit.scan.block_histories import BlockHistories, read_blocks
-from kaudit.scan.options import ScanOptions
+from kaudit.scanning.block_histories import BlockHistories, read_blocks
+from kaudit.scanning.options import ScanOptions
 
 
 def grant(number: int, offset: int | None = None, **more: object) -> BlockEntry:
