@@ -4,7 +4,7 @@
     python -m tests.same_answers compare OUT_BEFORE OUT_AFTER         # lists what differs
 
 INPUTS is a directory of log directories, dumps, logs and attempts, archives unpacked. An older checkout records with its
-own interpreter and this file: `cd OLD && .venv/bin/python NEW/tests/same_answers.py record INPUTS OUT`.
+own interpreter and this file: `cd OLD && .venv/bin/python THIS_FILE record INPUTS OUT`.
 """
 
 import argparse

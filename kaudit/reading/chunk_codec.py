@@ -30,6 +30,8 @@ _OTHERS = frozenset((
 _PACKAGES = (
     "kaudit.model.",
     "kaudit.audits.",
+    "kaudit.reading.",
+    "kaudit.partition.",
     "kaudit.source.layout",
     "kaudit.source.snapshots",
     "kaudit.source.kafka.fetched_segment",

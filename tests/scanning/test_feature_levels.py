@@ -17,7 +17,7 @@ from tests.formats.internal_topics.test_metadata_records import frame
 from tests.logs import Batch, Log, data, record, sealed_records
 from tests.memory import Memory
 
-RECORDED = Path(__file__).parents[2] / "data" / "recorded"
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 
 
 @pytest.mark.parametrize(("version", "level", "at_least"), [("3.9.1", 21, "3.9.0"), ("4.2.0", 29, "4.2.0")])

@@ -18,7 +18,7 @@ from kaudit.scanning.not_covered import anomalies_not_listed, partitions_not_aud
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
 
-SAMPLES = Path(__file__).parents[3] / "samples"
+SAMPLES = Path(__file__).parents[2] / "samples"
 NO_COORDINATOR = "open transactions could not be compared with their coordinator: no __transaction_state "
 
 
