@@ -13,14 +13,22 @@ import os
 import re
 import shutil
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 SCAN_FORMATS = (  # beside the table
     *("concise", "json", "jsonl", "sarif", "sarif-github", "junit", "github", "gitlab"),
     *("markdown", "chrome-trace", "html"),
 )
-# what kaudit says of itself: its version and commit; both checkouts write to /OUT
-_OWN = re.compile(rb"(0\.\d+\.\d+(\.\w+)?\+?[0-9a-f]{0,12})|([0-9a-f]{8,40}(?= kaudit))")
+# what differs from run to run: version and commit, times of this day, durations
+_OWN = (
+    (re.compile(rb"0\.1\.0(\+[0-9a-f]+| \(commit [0-9a-f]+\))?"), b"VERSION"),
+    (
+        re.compile(datetime.now(UTC).strftime(r"%Y-%m-%d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?").encode()),
+        b"NOW",
+    ),
+    (re.compile(rb"\b\d+(\.\d+)? m?s\b(?= *(\n|$|\(|,))"), b"DURATION"),
+)
 
 
 def log_directories(root: Path) -> list[Path]:
@@ -167,7 +175,10 @@ def _run(out: Path, name: str, arguments: list[str], *, here: bool = False) -> N
     (where / "code").write_text(f"{code}\n")
     for path in where.rglob("*"):
         if path.is_file() and "state" not in path.parts:
-            path.write_bytes(_OWN.sub(b"VERSION", path.read_bytes().replace(str(out).encode(), b"/OUT")))
+            text = path.read_bytes().replace(str(out).encode(), b"/OUT")
+            for pattern, stands_for in _OWN if path.name != "stdout" else _OWN[:2]:
+                text = pattern.sub(stands_for, text)
+            path.write_bytes(text)
     os._exit(0)
 
 
