@@ -101,20 +101,20 @@ def duplicates(options: ScanOptions, progress: Progress) -> "DuplicateListing":
     Raises as `scan` does.
     """
     from kaudit.audits.repeats.suspects import Room, SuspectRows  # noqa: PLC0415
-    from kaudit.listings.duplicates import DuplicateListing, partition_duplicates  # noqa: PLC0415
+    from kaudit.listings.duplicates import duplicate_listing  # noqa: PLC0415
 
     keep_freed_memory()
     room = Room()
-    found: list[PartitionDuplicates] = []
+    found: list[tuple[PartitionAudit, PartitionDuplicates]] = []
 
     def close(partition: PartitionAudit, kept: SuspectRows) -> None:
         if partition.directory.topic not in INTERNAL_TOPICS:
-            found.append(partition_duplicates(partition, kept))
+            found.append((partition, kept.of(partition.directory, compacted=partition.compacted)))
 
     asked = replace(options, contents=True)
     pieces = _RECORD_PIECE_BYTES if options.depth is Depth.RECORDS else None
     audit = _run(asked, progress, lambda: SuspectRows(room), pieces, on_close=close)
-    return DuplicateListing(audit.result(), found, open_segment)
+    return duplicate_listing(audit.result(), found, open_segment)
 
 
 @contextmanager

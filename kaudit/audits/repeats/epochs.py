@@ -12,7 +12,7 @@ from kaudit.audits.repeats.producer_batches import ProducerBatches
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.repeats import RepeatedEpoch
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.reading.record_content import contents_of
+from kaudit.reading.record_content import batch_bytes, contents_of, differ
 from kaudit.source.layout import PartitionDirectory
 
 MAX_BUMPS = 100
@@ -54,16 +54,19 @@ def _compare(bump: Observation, directory: PartitionDirectory, open_source: Open
     reader = ProducerBatches(directory, open_source)
     tail = reader.before(state.last, bump.producer_id, state.epoch)
     head = reader.after(first, bump.producer_id, bump.producer_epoch)
-    start, length = _longest(tail.keys, head.keys)
-    if not length:
-        return None
+    start, length = _longest(tail.contents, head.contents)
     copied, again = tail.batches[start : start + length], head.batches[:length]
+    if not length or any(
+        differ(*(batch_bytes(batch, directory, open_source) for batch in pair))
+        for pair in zip(copied, again, strict=True)
+    ):
+        return None  # without any, or the CRCs are equal by chance
     same_times = tail.times[start : start + length] == head.times[:length]
     if same_times:
-        sides = list(zip(tail.keys, tail.times, strict=True)), list(zip(head.keys, head.times, strict=True))
+        sides = list(zip(tail.contents, tail.times, strict=True)), list(zip(head.contents, head.times, strict=True))
         distinct = unlike_others(*sides, length)
     else:
-        distinct = unlike_others(tail.keys, head.keys, length)
+        distinct = unlike_others(tail.contents, head.contents, length)
     if not distinct or (distinct == 1 and not same_times):
         return None  # what is common around is no evidence, and one batch without its time may be chance
     if distinct == 1:
@@ -81,7 +84,7 @@ def _compare(bump: Observation, directory: PartitionDirectory, open_source: Open
         records=sum(batch.record_count for batch in again),
         distinct=distinct,
         same_times=same_times,
-        to_the_end=start + length == len(tail.keys) or length == len(head.keys),
+        to_the_end=start + length == len(tail.contents) or length == len(head.contents),
     )
 
 

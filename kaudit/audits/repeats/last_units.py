@@ -7,45 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.model.columns import Columns, joined
+from kaudit.reading.equal_batches import EqualUnits, Indexes
 
 WINDOW = 1 << 20
 """A unit - a batch or a record - is compared with so many before it: about 100 bytes of memory each."""
 _SLOT_BITS = 23
 _SLOTS = 1 << _SLOT_BITS
 _SLOT_SHIFT = 64 - _SLOT_BITS
-Indexes = NDArray[np.intp]
-
-
-class _Sorted(NamedTuple):
-    """Values of one column in ascending order, equal ones as in the log, and where each of them stands in the column."""
-
-    values: NDArray[np.int64]
-    order: Indexes
-
-    @classmethod
-    def of(cls, column: NDArray[np.int64]) -> "_Sorted":
-        order = np.argsort(column)  # a stable sort takes several times as long
-        values = column.take(order)
-        equal = values[1:] == values[:-1]
-        if equal.any():
-            among = np.flatnonzero(np.append(False, equal) | np.append(equal, False))
-            order[among] = order[among].take(np.lexsort((order.take(among), values.take(among))))
-        return cls(values, order)
-
-    def firsts(self) -> Indexes:
-        """Return where in the order each value other than 0 begins."""
-        begins = np.append(True, self.values[1:] != self.values[:-1])[: len(self.values)]
-        return np.flatnonzero(begins & (self.values != 0))
-
-    def repeats(self) -> Indexes:
-        """Return where in the order a value other than 0 is found again."""
-        return np.flatnonzero((self.values[1:] == self.values[:-1]) & (self.values[1:] != 0)) + 1
-
-    def latest(self, wanted: NDArray[np.int64]) -> Indexes:
-        """Return where in the column the last equal of each wanted value stands, -1 without one; `wanted` ascend."""
-        at = np.searchsorted(self.values, wanted, side="right") - 1
-        found = (at >= 0) & (self.values.take(at, mode="clip") == wanted)
-        return np.where(found, self.order.take(at, mode="clip"), -1)
 
 
 class _Filter:
@@ -79,7 +47,7 @@ class _Block(NamedTuple):
 
     first: int
     units: Columns
-    columns: dict[str, _Sorted]
+    columns: dict[str, EqualUnits]
 
 
 class Matches(NamedTuple):
@@ -105,29 +73,29 @@ class LastUnits:
     def feed(self, units: Columns) -> dict[str, Matches]:
         """Take more units of dtype CONTENT; return the matches by column. A value of 0 has no equals."""
         matches = {}
-        own = _Block(self._count, units, {name: _Sorted.of(units[name]) for name in self._names})
+        own = _Block(self._count, units, {name: EqualUnits.of(units[name]) for name in self._names})
         for name in self._names:
             matches[name] = self._match(name, own)
         self._count += len(units)
         self._blocks.append(own)
         self._settle()
         for name, column in own.columns.items():
-            self._filters[name].add(column.values)
+            self._filters[name].add(column.contents)
             if self._filters[name].is_full:
                 self._filters[name] = _Filter()
                 for block in self._blocks:
-                    self._filters[name].add(block.columns[name].values)
+                    self._filters[name].add(block.columns[name].contents)
         return matches
 
     def _match(self, name: str, own: _Block) -> Matches:
         column = own.columns[name]
-        repeats, firsts = column.repeats(), column.firsts()
-        firsts = firsts.compress(self._filters[name].may_hold(column.values.take(firsts)))
-        again, before = column.order.take(repeats), column.order.take(repeats - 1)
-        near = again - before <= self._window
-        found, earlier = [again.compress(near)], [own.units[before.compress(near)]]
+        before, again = (places.compress(column.contents.take(places) != 0) for places in column.previous(self._window))
+        found, earlier = [column.order.take(again)], [own.units[column.order.take(before)]]
+        firsts = column.firsts()
+        firsts = firsts.compress(self._filters[name].may_hold(column.contents.take(firsts)))
+        firsts = firsts.compress(column.contents.take(firsts) != 0)
         for block in reversed(self._blocks):
-            at = block.columns[name].latest(column.values.take(firsts))
+            at = block.columns[name].latest(column.contents.take(firsts))
             again = column.order.take(firsts)
             hit = (at >= 0) & (block.first + at >= own.first + again - self._window)
             if hit.any():
@@ -146,6 +114,6 @@ class LastUnits:
                 break
             last, before = blocks.pop(), blocks.pop()
             units = joined((before.units, last.units))
-            blocks.append(_Block(before.first, units, {name: _Sorted.of(units[name]) for name in self._names}))
+            blocks.append(_Block(before.first, units, {name: EqualUnits.of(units[name]) for name in self._names}))
         while len(blocks) > 1 and blocks[0].first + len(blocks[0].units) <= self._count - self._window:
             del blocks[0]

@@ -8,10 +8,11 @@ from typing import NamedTuple
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records_crc import records_crcs
 from kaudit.model.batch import Batches, concatenate
-from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource, boundary_from
+from kaudit.reading.record_content import batch_content
 from kaudit.reading.run_batches import boundary_batches
 from kaudit.reading.segment import ByteRange
 from kaudit.source.layout import PartitionDirectory
@@ -30,8 +31,8 @@ class Side(NamedTuple):
     """The producer's batches on one side of a place, in offset order."""
 
     batches: list[BoundaryBatch]
-    keys: list[tuple[int, ...]]
-    """Of each its records' CRC and size, its record count, offsets and codec: equal for equal records."""
+    contents: list[int]
+    """Of each as of `batch_content`."""
     times: list[int]
     """Base timestamps: with equal records all timestamps are equal if these are. Brokers leave them alone."""
 
@@ -118,18 +119,11 @@ class ProducerBatches:
 
 
 def _joined(sides: Sequence[Side], kept: slice) -> Side:
-    batches, keys, times = (list(chain.from_iterable(columns))[kept] for columns in zip(*sides, strict=True))
-    return Side(batches, keys, times)
+    batches, contents, times = (list(chain.from_iterable(columns))[kept] for columns in zip(*sides, strict=True))
+    return Side(batches, contents, times)
 
 
 def _side(batches: Batches, segment: int) -> Side:
-    columns = (
-        records_crcs(batches),
-        batches["size"],
-        batches["record_count"],
-        batches["last_offset_delta"],
-        batches["attributes"] & CODEC_MASK,
-    )
-    keys = list(zip(*(column.tolist() for column in columns), strict=True))
-    # rows read again do not know what lies before them
-    return Side(boundary_batches(batches, 0, segment), keys, batches["base_timestamp"].tolist())
+    contents = batch_content(records_crcs(batches), batches["size"], batches["record_count"])
+    # offsets present before a batch are not known where rows are read again
+    return Side(boundary_batches(batches, 0, segment), contents.tolist(), batches["base_timestamp"].tolist())

@@ -113,7 +113,7 @@ def handovers(restarts: Sequence[Restart], directory: PartitionDirectory, open_s
     reader = ProducerBatches(directory, open_source, (NEAR_BYTES,))
     heads: dict[Edge, Side] = {}
     tails: dict[Edge, Side] = {}
-    owners: defaultdict[tuple[int, ...], set[int]] = defaultdict(set)
+    owners: defaultdict[int, set[int]] = defaultdict(set)
     try:
         for restart in restarts:
             heads[restart.first] = reader.after(*_place(restart.first))
@@ -121,12 +121,14 @@ def handovers(restarts: Sequence[Restart], directory: PartitionDirectory, open_s
     except OSError:
         return []  # reported by the audit itself
     for edge, side in (*heads.items(), *tails.items()):
-        for key in side.keys:
-            owners[key].add(edge.producer_id)
+        for content in side.contents:
+            owners[content].add(edge.producer_id)
     found = []
     for restart in restarts:
-        first = {key for key in heads[restart.first].keys[:NUM_BATCHES_TO_RETAIN] if len(owners[key]) == 2}
-        before = [edge for edge in restart.before if first & set(tails[edge].keys[-NUM_BATCHES_TO_RETAIN:])]
+        first = {
+            content for content in heads[restart.first].contents[:NUM_BATCHES_TO_RETAIN] if len(owners[content]) == 2
+        }
+        before = [edge for edge in restart.before if first & set(tails[edge].contents[-NUM_BATCHES_TO_RETAIN:])]
         if before:
             session = _session(restart.first, head=heads[restart.first].batches[:NUM_BATCHES_TO_RETAIN])
             found.append(

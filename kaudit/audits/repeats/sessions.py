@@ -203,6 +203,8 @@ def _repeated(
         same_times=_same_times(again, copied),
         previous=next(batch for batch in before.tail if batch.last_offset >= copied[0].offset),
         batch=session.head[0],
+        copied=_batches_of(before.tail, copied),
+        again=_batches_of(session.head, again),
     )
 
 

@@ -10,6 +10,8 @@ from kaudit.audits.repeats.last_units import LastUnits, Matches
 from kaudit.audits.sequences.producer_table import ProducerTable
 from kaudit.audits.transactions.transaction_spans import TransactionSpans
 from kaudit.model.columns import Columns, joined, no_rows
+from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
+from kaudit.model.repeats import RepeatedBatch, RepeatedEpoch, RepeatedSession
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.content_rows import CONTENT, NO_KEY
 from kaudit.reading.producer_grouping import Merged
@@ -36,6 +38,27 @@ class Pairs(Struct, frozen=True):
     earlier_outcomes: Sequence[str | None]
 
 
+class ReportedRepeat(Struct, frozen=True):
+    """A repeat that a scan reports: the batches of both sides in offset order, and where the equal records begin.
+
+    `records` of them are equal. They may be further apart than WINDOW.
+    """
+
+    copied: Sequence[NonIdempotentBatch | BoundaryBatch]
+    again: Sequence[NonIdempotentBatch | BoundaryBatch]
+    copied_first: int
+    first_offset: int
+    records: int
+
+    @classmethod
+    def of(cls, repeat: RepeatedBatch | RepeatedSession | RepeatedEpoch) -> "ReportedRepeat":
+        """Return what a scan found in the form that is compared here."""
+        if isinstance(repeat, RepeatedBatch):
+            first, again = repeat.first, repeat.again
+            return cls([first], [again], first.base_offset, again.base_offset, again.record_count)
+        return cls(repeat.copied, repeat.again, repeat.copied_first, repeat.first_offset, repeat.records)
+
+
 class PartitionDuplicates(Struct):
     """The suspects of a partition, and what was counted of it; `records_compared`: each record by itself, else batches.
 
@@ -52,6 +75,8 @@ class PartitionDuplicates(Struct):
     known_keys: int | None
     without_key: int | None
     compacted: bool
+    reported: Sequence[ReportedRepeat] = ()
+    """What a scan reports, in any order: listed also where it is not among `pairs`."""
 
 
 class Room:
