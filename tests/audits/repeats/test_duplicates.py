@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 import pytest
 
@@ -230,8 +231,8 @@ def test_what_a_scan_reports_is_listed_from_beyond_the_window(tmp_path, monkeypa
         times.append((batch, log.append(stamped, keep_time=again is not None).timestamp))
     path = log.write(tmp_path / "orders-0")
     scan = library.scan(path)
-    copies = [pair for finding in scan.findings if finding.code == "KA702" for pair in finding.evidence["copies"]]
-    assert copies == [[1, 11], [0, 12], [0, 13]]
+    copies = [finding.evidence["copies"] for finding in scan.findings if finding.code == "KA702"]
+    assert [pair for pairs in copies for pair in cast("list[list[int]]", pairs)] == [[1, 11], [0, 12], [0, 13]]
     found, listing = listed(path, depth=depth)
     assert [(one.offset, one.original_offset, one.copy) for one in found] == [(11, 1, 2), (12, 0, 2), (13, 0, 3)]
     assert listing.totals[0].counts.repeated == 3
