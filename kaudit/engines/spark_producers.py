@@ -18,12 +18,11 @@ from kaudit.engines.spark_judging import Judging, replicas
 from kaudit.engines.spark_tables import KEY, PLACE, OutputBatches, names_piece, spark_schema
 from kaudit.engines.spark_tasks import ArrowMap, Batches
 from kaudit.listings.client_patterns import Creator, creators, top_creators
-from kaudit.listings.histograms import TimeSteps
-from kaudit.listings.partition_join import ReplicaPlace, ReplicaRows, join
+from kaudit.listings.partition_join import ReplicaPlace, ReplicaRows, about_producers, by_producer, join
 from kaudit.listings.producer_histories import TableWriter
 from kaudit.listings.producer_listing import Chosen, Ids, Listing
-from kaudit.listings.producer_partition import about_producers, by_producer
 from kaudit.listings.query import Query
+from kaudit.listings.statistics import TimeSteps
 from kaudit.model.producer_listing import Producer
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack

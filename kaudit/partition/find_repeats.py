@@ -1,8 +1,7 @@
 """What reading some of a partition once more shows, right after it was read."""
 
-from kaudit.audits.repeats.epochs import one_for_each_bump, repeated_epochs
 from kaudit.audits.repeats.non_idempotent_repeats import without_equal_records
-from kaudit.audits.repeats.restarts import handovers
+from kaudit.audits.repeats.restarts import handovers, one_for_each_bump, repeated_epochs
 from kaudit.audits.repeats.sessions import compare_sessions
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource

@@ -12,9 +12,8 @@ from kaudit.checks.context import Context
 from kaudit.cli.app import run
 from kaudit.engines import local
 from kaudit.model.coordinator import CoordinatorView
-from kaudit.scanning.command_line import asked_for, asked_of
+from kaudit.scanning.findings import asked_for, asked_of, partition_context
 from kaudit.scanning.options import Depth, ScanOptions
-from kaudit.scanning.partition_context import partition_context
 from kaudit.source.discover import discover
 from tests.scan_results import timeline_result
 

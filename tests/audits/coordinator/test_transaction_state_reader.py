@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.audits.coordinator import decision_history, expired_ids
+from kaudit.audits.coordinator import expired_ids, transaction_state_reader
 from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.transaction_state import TransactionStatus
@@ -186,7 +186,7 @@ class TestDecisions:
 
     @pytest.mark.parametrize(("limit", "complete"), [(2, False), (3, True)])
     def test_beyond_a_limit_no_partition_has_decisions(self, limit, complete, tmp_path, monkeypatch):
-        monkeypatch.setattr(decision_history, "MAX_DECISIONS", limit)
+        monkeypatch.setattr(transaction_state_reader, "MAX_DECISIONS", limit)
         one = [state("a", PREPARE_COMMIT, [("x", 0)]), state("a", COMPLETE_COMMIT)]
         two = [state("b", PREPARE_COMMIT, [("x", 0)], producer_id=8), state("b", COMPLETE_COMMIT, producer_id=8)] * 2
         reader = CoordinatorReader(open_segment)

@@ -8,8 +8,7 @@ from typing import cast
 import pytest
 
 from kaudit import library
-from kaudit.audits.repeats.last_units import LastUnits
-from kaudit.audits.repeats.suspects import Room
+from kaudit.audits.repeats.suspects import LastUnits, Room
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.duplicates import Duplicate, Relation
@@ -220,7 +219,7 @@ def test_a_batch_that_vanishes_between_the_two_readings_is_counted(tmp_path):
 
 @pytest.mark.parametrize("depth", [Depth.CRC, Depth.RECORDS])
 def test_what_a_scan_reports_is_listed_from_beyond_the_window(tmp_path, monkeypatch, depth):
-    monkeypatch.setattr("kaudit.audits.repeats.last_units.WINDOW", 4)
+    monkeypatch.setattr("kaudit.audits.repeats.suspects.WINDOW", 4)
     monkeypatch.setattr("kaudit.audits.repeats.suspects.LastUnits", partial(LastUnits, window=4))
     sent = [data(-1, -1, -1, payload=b"sent"), data(-1, -1, -1, payload=b"lost")]
     log = Log()

@@ -4,7 +4,7 @@ import crc32c
 import numpy as np
 import pytest
 
-from kaudit.audits.repeats.producer_batches import NEIGHBOURS, ProducerBatches, Side
+from kaudit.audits.repeats.restarts import NEIGHBOURS, ProducerBatches, Side
 from kaudit.reading.record_content import batch_content
 from kaudit.source.schemes import open_segment
 from tests.audits.repeats.stored import batches_of, written
