@@ -1,4 +1,4 @@
-"""Figures over all producer ids: how many an hour, how many alive, how fast the blocks go."""
+"""Figures over all producer ids: how many per hour and alive, histograms of what they wrote, consumption of blocks."""
 
 from collections.abc import Mapping, Sequence
 

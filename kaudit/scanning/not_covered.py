@@ -1,4 +1,4 @@
-"""What a scan did not audit, and why: one line a reason, not one a partition."""
+"""What a scan did not audit: inputs, topics and producer ids that are not there, and parts of partitions, one line per reason."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A scan in numbers: one summary a partition and a segment, and the totals."""
+"""Parts of a scan's result: summaries of partitions and segments, totals, and commands that show more."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -146,7 +146,7 @@ def _suggestion(
 
 
 def _held(held: Iterable[tuple[str, HeldRecords]]) -> Iterator[str]:
-    """Say which records are on one copy and were left behind, the most of one first; several copies show the same."""
+    """Return a text for the place with the most records that only one copy holds; several copies may show the same place."""
     found = sorted(set(held), key=lambda entry: (-entry[1].records, entry[0], entry[1].copy))
     for partition, records in found[:1]:
         more = f" (the most of {len(found)} such places)" if len(found) > 1 else ""

@@ -1,4 +1,7 @@
-"""Which broker versions a scan goes by: the one the user gives, else what the logs and the files beside them show."""
+"""Broker versions of a scan: the one the user gives, else those that the logs and the files beside them allow.
+
+Feature levels in the __cluster_metadata log (KRaft) show what the brokers that wrote it could do.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing

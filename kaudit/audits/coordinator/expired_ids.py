@@ -91,6 +91,6 @@ def _newest_first(entry: ExpiredTransactionalId) -> tuple[int, int, int]:
 
 
 def _together(known: ExpiredTransactionalId, entry: ExpiredTransactionalId) -> ExpiredTransactionalId:
-    """Put together what two replicas say: in either, records before and behind may have been compacted away."""
+    """Put together what two replicas say: in either, records before and after may have been compacted away."""
     following = known.next_producer_id if known.next_producer_id is not None else entry.next_producer_id
     return replace(entry if known.producer_id is None else known, next_producer_id=following)

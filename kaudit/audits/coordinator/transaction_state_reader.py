@@ -64,7 +64,7 @@ class CoordinatorReader:
         return CoordinatorView(entries, present=bool(directories), complete=complete and not self.unreadable)
 
     def names(self, directories: Sequence[PartitionDirectory], wanted: Callable[[int], bool]) -> dict[int, str]:
-        """Return the transactional id behind each wanted producer id, also of those it has moved on from."""
+        """Return the transactional id of each wanted producer id, also of those it has moved on from."""
         found: dict[int, str] = {}
         for directory in directories:
             for _, _, record in self.records(directory):
@@ -171,7 +171,7 @@ class DecisionHistory(Struct):
         self._latest, self._own = {}, {}
 
     def take(self, offset: int, record: TransactionRecord) -> None:
-        """Take the next record. Where records are missing (compaction), states before and behind are not neighbours."""
+        """Take the next record. Where records are missing (compaction), states before and after are not neighbours."""
         assert self._directory is not None
         if offset != self._next:
             self._whole = False

@@ -1,6 +1,11 @@
-"""Producers that begin where others ended, at the default depth: those whose first batches are the last ones of another.
+"""Producers whose first batches may repeat others' last ones, compared by whole batches: restarts and epoch bumps.
 
-Which are compared is decided by the CRC of their records; records themselves decide what is reported (sessions.py).
+At the default depth, a producer that begins after others ended is a candidate if its first batches equal their last ones;
+then the records decide (sessions.py).
+
+A client that raises its epoch renumbers its batches in flight from 0 and sends them again: their headers change, their
+records do not (Kafka's ProducerBatch.resetProducerState). If they had been appended, the tail of the old epoch stands again
+at the head of the new one.
 """
 
 from collections import defaultdict
@@ -93,7 +98,7 @@ class RestartTracker:
             self._first[producer_id, epoch] = BoundaryBatch._make(boundary.item(place))
 
     def restarts(self, table: Rows) -> tuple[list[Restart], int]:
-        """Return the producers that begin behind the end of others, and how many more there are.
+        """Return the producers that begin after the end of others, and how many more there are.
 
         `table` are the rows of all producers at the end of the log: those that had ended are there as they ended.
         """
@@ -103,13 +108,13 @@ class RestartTracker:
         ended = ended[np.argsort(ended["last"]["last_offset"], kind="stable")]
         starts = sorted(self._first.items(), key=lambda entry: entry[1].base_offset)
         places = np.searchsorted(ended["last"]["last_offset"], [batch.base_offset for _, batch in starts])
-        behind = np.flatnonzero(places > 0)
+        later = np.flatnonzero(places > 0)
         found = []
-        for number in behind[:MAX_RESTARTS].tolist():
+        for number in later[:MAX_RESTARTS].tolist():
             (producer_id, epoch), batch = starts[number]
             before = ended[max(int(places[number]) - PREDECESSORS, 0) : int(places[number])]
             found.append(Restart(Edge(producer_id, epoch, batch), [_edge(row) for row in before[::-1]]))
-        return found, len(behind[MAX_RESTARTS:])
+        return found, len(later[MAX_RESTARTS:])
 
 
 def _edge(row: Any) -> Edge:  # noqa: ANN401 - np.void

@@ -1,4 +1,4 @@
-"""Pairs of equal batches or records, found while a partition is read."""
+"""Pairs of equal batches or records, found while a partition is read, each among the last units before it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
