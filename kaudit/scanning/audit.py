@@ -9,8 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.audits.coordinator.expired_ids import ExpiredIds
-from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
+from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader, ExpiredIds
 from kaudit.audits.replicas.broker_copies import BrokerCopies, broker_copies, copied_together
 from kaudit.audits.sequences.rescan import Rescan, rescan_here
 from kaudit.audits.sidefiles.side_file_reader import SideFileReader

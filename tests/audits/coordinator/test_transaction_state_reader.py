@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.audits.coordinator import expired_ids, transaction_state_reader
+from kaudit.audits.coordinator import transaction_state_reader
 from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.transaction_state import TransactionStatus
@@ -296,7 +296,7 @@ class TestExpiredIds:
         assert self.brief(self.found(tmp_path)) == [("a", 7, 8, 0, 1)]
 
     def test_many_are_counted_and_the_last_are_kept(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(expired_ids, "PRODUCERS", 3)
+        monkeypatch.setattr(transaction_state_reader, "PRODUCERS", 3)
         names = [f"id-{number}" for number in range(20)]
         states = [one for name in names for one in (state(name, EMPTY), tombstone(name))]
         # the first have long been dropped when they come back, the last has not
