@@ -94,9 +94,7 @@ def _client(application: Application) -> Client:
     producer = application.producer
     if producer is None:
         process = "killed" if application.sessions else "not started"
-        return Client(
-            application.spec.name, process, "-1", -1, config.max_in_flight, config.transactional_id, None, ()
-        )
+        return Client(application.spec.name, process, "-1", -1, config.max_in_flight, config.transactional_id, None, ())
     manager = producer.manager
     producer_id, epoch = (-1, -1) if manager is None else manager.producer
     state = None

@@ -11,9 +11,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.response import Answer
 from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
-
+from kaudit.broker.response import Answer
 
 Int64 = str
 """A number of 64 bits as decimal text."""

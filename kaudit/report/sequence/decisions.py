@@ -120,7 +120,10 @@ def _verdict(answer: Answer) -> Verdict | None:
 
 
 def _slot(batch: BatchMetadata, profile: Profile) -> Slot:
-    return Slot(numbers_text(batch.first_sequence(profile), batch.last_sequence), numbers_text(batch.first_offset, batch.last_offset))
+    return Slot(
+        numbers_text(batch.first_sequence(profile), batch.last_sequence),
+        numbers_text(batch.first_offset, batch.last_offset),
+    )
 
 
 def _incoming(batch: DataBatch | MarkerBatch) -> str:
