@@ -69,7 +69,7 @@ def runs(root: Path, engine: str | None) -> list[tuple[str, list[str]]]:
             (f"inspect-records:{log}", ["inspect", "--records", log]),
             (f"dedup:{log}", ["dedup", "--output-format", "json:{out}/json", "--output-format", "table", log]),
             (f"dedup-records:{log}", ["dedup", "--depth", "records", "--output-format", "json", log]),
-            (f"attempts:{log}", ["attempts", log]),
+            (f"attempts:{log}", ["attempts", "--broker-version", "2.8.1", log]),
             (f"fingerprint:{log}", ["diff", "--fingerprint", log]),
         ]
     parents = sorted({str(Path(log).parent) for log in logs} - {"."})
@@ -106,7 +106,7 @@ def _text_runs(root: Path) -> list[tuple[str, list[str]]]:
         if path.suffix == ".jsonl":
             found += [
                 (f"replay:{name}", ["replay", name]),
-                (f"replay-json:{name}", ["replay", "--output-format", "json", "--state", name]),
+                (f"replay-json:{name}", ["replay", "--output-format", "json", "--with-state", name]),
             ]
         else:
             found += [(f"scan:{name}", ["scan", name]), (f"inspect:{name}", ["inspect", name])]
