@@ -106,7 +106,7 @@ def _text_runs(root: Path) -> list[tuple[str, list[str]]]:
         if path.suffix == ".jsonl":
             found += [
                 (f"replay:{name}", ["replay", name]),
-                (f"replay-json:{name}", ["replay", "--output-format", "json", "--with-state", name]),
+                (f"replay-json:{name}", ["replay", "--output-format", "json", "-v", name]),
             ]
         else:
             found += [(f"scan:{name}", ["scan", name]), (f"inspect:{name}", ["inspect", name])]
