@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 
 _OURS = {error.__name__: error for error in (UsageError, NothingToAuditError, UnreadableInputError)}
-_LINE = re.compile(rf"kaudit\.analysis\.scan\.options\.({'|'.join(_OURS)}): (.*)")
+_LINE = re.compile(rf"kaudit\.errors\.({'|'.join(_OURS)}): (.*)")
 
 
 @contextmanager

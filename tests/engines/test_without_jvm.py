@@ -23,7 +23,6 @@ from kaudit.engines import (
     spark_bundle,
     spark_jobs,
     spark_judging,
-    spark_partition_tasks,
     spark_session,
     spark_tables,
     spark_tasks,
@@ -31,7 +30,7 @@ from kaudit.engines import (
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.spark_jobs import SparkFailedError, retries
 from kaudit.engines.spark_progress import JobProgress
-from kaudit.engines.spark_session import SESSION_SETTINGS, SparkOptions
+from kaudit.engines.spark_session import SESSION_SETTINGS
 from kaudit.engines.spark_tasks import PartitionHeader, replayer
 from kaudit.engines.spark_timelines import first_timelines
 from kaudit.errors import UnreadableInputError
@@ -166,7 +165,7 @@ def test_tasks_of_partitions_come_back_in_their_order_and_one_may_have_nothing_t
     read: list[int] = []
     progress: Any = SimpleNamespace(advance=read.append)
     options = ScanOptions([str(tmp_path)])
-    done = spark_partition_tasks.each_partition(work, work_of, options, progress, spark=SparkOptions())
+    done = spark_engine.SparkEngine().each_partition(work, work_of, options, progress)
     assert done == ["did a", "did b", "did c", "did d"]
     assert read == [21]
     assert session.jobs == ["kaudit: can the workers read the input?", "kaudit: compare partitions"]
