@@ -31,7 +31,7 @@ def test_types_are_those_of_spark():
     assert (types["offset"], types["producer_epoch"], types["key"]) == ("bigint", "smallint", "binary")
 
 
-OURS = "kaudit.scanning.options"
+OURS = UsageError.__module__
 
 
 @pytest.mark.parametrize(("name", "kind"), [
