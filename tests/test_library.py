@@ -107,8 +107,8 @@ def test_options_that_contradict_each_other(options, says):
 def test_spark_audits_on_the_session_that_is_given_or_on_one_of_its_own(monkeypatch, given):
     from contextlib import contextmanager
 
-    from kaudit.engines import spark_session
     from kaudit.spark import frames
+    from kaudit.spark import session as spark_session
 
     asked: list[object] = []
 

@@ -26,8 +26,8 @@ def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[s
 
         return LOCAL
     require_spark()
-    from kaudit.engines.spark import SparkEngine
-    from kaudit.engines.spark_session import SparkOptions
+    from kaudit.spark.engine import SparkEngine
+    from kaudit.spark.session import SparkOptions
 
     return SparkEngine(SparkOptions(master, settings))
 

@@ -15,11 +15,10 @@ from kaudit.reading.shuffle_codec import unpack
 from kaudit.scanning.options import ScanOptions
 from kaudit.spark.assembling import CHUNK as CHUNK_KIND
 from kaudit.spark.assembling import KEY
-from kaudit.spark.batch_rows import NEEDED
-from kaudit.spark.batches_to_runs import batches_to_runs
 from kaudit.spark.judging import Judge
 from kaudit.spark.options import ReadOptions, Time, absolute, read_options, time_ms
 from kaudit.spark.partition_tables import assembled_rows, rows_of_histories
+from kaudit.spark.rows import NEEDED, batches_to_runs
 from kaudit.spark.schemas import spark_schema
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Schemas of the DataFrames, from the table of columns: as Arrow and as Spark has them, and rows in them."""
+"""Schemas of the DataFrames, from the table of columns: as Arrow and as Spark have them, and rows in them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any

@@ -2,13 +2,11 @@
 
 import pytest
 
-from kaudit.engines import task_size
-from kaudit.engines.spark_plan import share
-from kaudit.engines.task_size import task_bytes
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
+from kaudit.spark import plan as task_size
 from kaudit.spark.options import read_options
-from kaudit.spark.planning import Chosen, segment_reads
+from kaudit.spark.plan import Chosen, segment_reads, share, task_bytes
 from tests.engines.webhdfs_server import WebHdfs
 
 MIB = 1 << 20

@@ -8,10 +8,10 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.report.tables import finding_row
 from kaudit.scanning.options import ScanOptions
 from kaudit.spark.assembling import CHUNK, KEY
-from kaudit.spark.batches_to_runs import batches_to_runs
 from kaudit.spark.judging import ROWS, Judge
 from kaudit.spark.options import read_options
 from kaudit.spark.partition_tables import assembled_rows, rows_of_histories
+from kaudit.spark.rows import batches_to_runs
 from kaudit.spark.sources import SOURCES
 
 

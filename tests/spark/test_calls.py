@@ -13,9 +13,9 @@ import kaudit.spark as ks
 from kaudit.errors import UsageError
 from kaudit.scanning.options import Depth
 from kaudit.spark import frames
-from kaudit.spark.batch_rows import NEEDED
 from kaudit.spark.frames import _asked, _options_of, _read_options
 from kaudit.spark.options import ReadOptions, read_options
+from kaudit.spark.rows import NEEDED
 from kaudit.spark.schemas import spark_schema
 from kaudit.spark.sources import SOURCES
 from tests.recorded_calls import RecordedCalls

@@ -19,10 +19,10 @@ from kaudit.reading.chunk_codec import pack_chunk, unpack_chunk
 from kaudit.reading.shuffle_codec import pack
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
-from kaudit.spark.batches_to_runs import batches_to_runs
 from kaudit.spark.judging import Judge
 from kaudit.spark.options import read_options
 from kaudit.spark.partition_tables import assembled_rows
+from kaudit.spark.rows import batches_to_runs
 from kaudit.spark.schemas import arrow_schema, milliseconds, to_batch, to_batches
 from kaudit.spark.sources import RunSource
 from tests.engines.faulty_logs import FAULTS, duplicates, healthy

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from kaudit.errors import UsageError
 from kaudit.spark.options import read_options
-from kaudit.spark.planning import Chosen, segment_reads
+from kaudit.spark.plan import Chosen, segment_reads
 from kaudit.spark.sources import SOURCES, PushdownReader, chosen_of_filters
 from tests.logs import Log, data
 from tests.spark.in_process import load

@@ -12,9 +12,9 @@ from kaudit.reading.segment import ByteRange
 from kaudit.source.schemes import open_segment
 from kaudit.spark import record_rows as module
 from kaudit.spark.options import ReadOptions
-from kaudit.spark.planning import Chosen, segment_reads
-from kaudit.spark.reading import read_records
+from kaudit.spark.plan import Chosen, segment_reads
 from kaudit.spark.schemas import LAST_TIMESTAMP_MS, arrow_schema, to_batches
+from kaudit.spark.sources import read_records
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records, varint
 
 APPEND_TIME = 0x08

@@ -6,7 +6,7 @@ from kaudit.reading.chunk_codec import unpack_chunk
 from kaudit.reading.unread_segments import Failure
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
-from kaudit.spark.run_rows import run_rows
+from kaudit.spark.rows import run_rows
 from tests.logs import Log, data, marker
 
 

@@ -8,9 +8,23 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.engines.spark_jobs import errors_in_one_line, from_here, named_job
-from kaudit.engines.spark_judging import Judging
-from kaudit.engines.spark_producers import (
+from kaudit.listings.client_patterns import Creator, top_creators
+from kaudit.listings.histograms import TimeSteps
+from kaudit.listings.partition_join import join, replica_places
+from kaudit.listings.producer_histories import Piece, TableWriter
+from kaudit.listings.producer_listing import Ids, Listing, producers_result
+from kaudit.listings.query import Query
+from kaudit.listings.statistics import IdFigures
+from kaudit.model.finding import Finding
+from kaudit.model.limits import PRODUCER_REPLICAS, PRODUCERS
+from kaudit.model.producer_listing import Producer, ProducersResult
+from kaudit.model.result import ScanResult
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.scanning.audit import Audit
+from kaudit.source.layout import PartitionDirectory
+from kaudit.spark.findings import Judging
+from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
+from kaudit.spark.producer_shares import (
     SHARES_SCHEMA,
     FirstIds,
     NamesTask,
@@ -30,22 +44,9 @@ from kaudit.engines.spark_producers import (
     sharing_ids,
     sharing_names,
 )
-from kaudit.engines.spark_tables import PIECES_SCHEMA, SORTED_BY, OutputBatches
-from kaudit.engines.spark_tasks import ArrowMap
-from kaudit.listings.client_patterns import Creator, top_creators
-from kaudit.listings.histograms import TimeSteps
-from kaudit.listings.partition_join import join, replica_places
-from kaudit.listings.producer_histories import Piece, TableWriter
-from kaudit.listings.producer_listing import Ids, Listing, producers_result
-from kaudit.listings.query import Query
-from kaudit.listings.statistics import IdFigures
-from kaudit.model.finding import Finding
-from kaudit.model.limits import PRODUCER_REPLICAS, PRODUCERS
-from kaudit.model.producer_listing import Producer, ProducersResult
-from kaudit.model.result import ScanResult
-from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.scanning.audit import Audit
-from kaudit.source.layout import PartitionDirectory
+from kaudit.spark.table_target import SORTED_BY
+from kaudit.spark.tables import PIECES_SCHEMA, OutputBatches
+from kaudit.spark.tasks import ArrowMap
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,38 +22,6 @@ from kaudit.checks.incident_groups import marked_with, partition_incidents
 from kaudit.engines.engine import NO_ROWS, AuditedInput, Done, Engine, Rows, Task
 from kaudit.engines.engine import Job as PartitionJob
 from kaudit.engines.progress import Progress
-from kaudit.engines.spark_jobs import (
-    SparkFailedError,
-    ask_tasks,
-    errors_in_one_line,
-    from_here,
-    named_job,
-    require_readable,
-    retries,
-)
-from kaudit.engines.spark_judging import (
-    JUDGED_SCHEMA,
-    AllCounts,
-    JudgedCounts,
-    Judging,
-    counting,
-    first_of_each,
-    listing,
-)
-from kaudit.engines.spark_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
-from kaudit.engines.spark_metrics import ReadMetrics
-from kaudit.engines.spark_plan import SparkPlan, share
-from kaudit.engines.spark_progress import JobProgress
-from kaudit.engines.spark_session import SparkOptions, session
-from kaudit.engines.spark_tables import ListedRows, SparkTables
-from kaudit.engines.spark_tasks import AUDIT_SCHEMA, ROWS_SCHEMA, reading, replayer
-from kaudit.engines.spark_timelines import (
-    COUNTS_SCHEMA,
-    TIMELINES_SCHEMA,
-    counting_timelines,
-    first_timelines,
-    making_timelines,
-)
 from kaudit.listings.producer_histories import RecordedScan
 from kaudit.listings.producer_listing import ListedProducers
 from kaudit.listings.query import Query
@@ -68,16 +36,46 @@ from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.saved_partition import SavedPartition
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.scanning.audit import Audit, Found, Together, coordinator_of, names_of
+from kaudit.scanning.audit import Audit, CrossPartition, ScanFindings, coordinator_of, names_of
 from kaudit.scanning.block_histories import BlockHistories, metadata_of, read_blocks
 from kaudit.scanning.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
-from kaudit.scanning.findings import JudgedPartition
+from kaudit.scanning.findings import PartitionFindings
 from kaudit.scanning.opened_state import OpenedState, open_state
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import audit_needs, find_input, plan_jobs, share_rate
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
+from kaudit.spark.findings import (
+    COUNTS_SCHEMA,
+    JUDGED_SCHEMA,
+    TIMELINES_SCHEMA,
+    AllCounts,
+    JudgedCounts,
+    Judging,
+    counting,
+    counting_timelines,
+    first_of_each,
+    first_timelines,
+    listing,
+    making_timelines,
+)
+from kaudit.spark.jobs import (
+    JobProgress,
+    ReadMetrics,
+    SparkFailedError,
+    ask_tasks,
+    errors_in_one_line,
+    from_here,
+    named_job,
+    require_readable,
+    retries,
+)
+from kaudit.spark.plan import SparkPlan, share
+from kaudit.spark.producer_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
+from kaudit.spark.session import SparkOptions, session
+from kaudit.spark.tables import ListedRows, SparkTables
+from kaudit.spark.tasks import AUDIT_SCHEMA, ROWS_SCHEMA, reading, replayer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -270,21 +268,21 @@ class _JudgedScan(Struct, frozen=True):
 
 def _judged(run: _Run, replayed: "DataFrame", progress: Progress) -> _JudgedScan:
     audit = run.audit(_outlines(run, replayed, progress))
-    together = audit.together()
-    judging = Judging(together.surroundings, together.others, from_here())
-    counts = _counts(run, replayed, together, judging)
+    cross = audit.cross_partition()
+    judging = Judging(cross.context, cross.others, from_here())
+    counts = _counts(run, replayed, cross, judging)
     across, to_list = counts.incident_ids(), counts.to_list()
-    scan_wide = marked_with(together.findings, partition_incidents(together.findings), across.get(_SCAN_WIDE, {}))
+    scan_wide = marked_with(cross.findings, partition_incidents(cross.findings), across.get(_SCAN_WIDE, {}))
     jobs = [job_index for job_index in to_list if job_index != _SCAN_WIDE]
     listed = _listed(run, replayed, listing(judging, to_list, across)) if jobs else ()
     partitions = counts.partitions.values()
-    found = Found(
+    found = ScanFindings(
         [*first_of_each(scan_wide, to_list.get(_SCAN_WIDE, {})), *listed],
         [held for own in partitions for held in own.held],
         {producer_id for own in partitions for producer_id in own.producer_ids},
         tuple(counts.unlisted(to_list)),
     )
-    return _JudgedScan(audit, audit.result_of(together, found), judging, across, scan_wide)
+    return _JudgedScan(audit, audit.result_of(cross, found), judging, across, scan_wide)
 
 
 def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[PartitionAudit]:
@@ -293,12 +291,12 @@ def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[Part
     return [unpack(found[job_index].as_py()) for job_index in range(len(run.jobs))]
 
 
-def _counts(run: _Run, replayed: "DataFrame", together: Together, judging: Judging) -> AllCounts:
+def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, judging: Judging) -> AllCounts:
     with errors_in_one_line(), named_job(run.session, "kaudit: judge the partitions"):
         table = replayed.select("job_index", "audit").mapInArrow(counting(judging), JUDGED_SCHEMA).toArrow()
     found = sorted(zip(table["job_index"].to_pylist(), table["judged"], strict=True), key=lambda row: row[0])
-    wide = JudgedPartition(together.findings)
-    of_scan = JudgedCounts.of("", wide, partition_incidents(together.findings), run.options.producer_ids)
+    wide = PartitionFindings(cross.findings)
+    of_scan = JudgedCounts.of("", wide, partition_incidents(cross.findings), run.options.producer_ids)
     return AllCounts({_SCAN_WIDE: of_scan, **{job_index: unpack(data.as_py()) for job_index, data in found}})
 
 
