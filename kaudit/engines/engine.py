@@ -4,18 +4,15 @@ An engine reads the ranges of all partitions, keeps rows of each, does work for 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
-from msgspec import Struct
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kaudit.engines.progress import Progress
+from kaudit.engines.rows import NO_ROWS, Rows
 from kaudit.listings.query import Query
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.partition.audit import PartitionAudit
-from kaudit.partition.replay import RowSink
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import PartitionDirectory
@@ -57,58 +54,6 @@ class EachPartition(Protocol):
         self, work: Sequence[Task], job: Job[Task, Done], options: ScanOptions, progress: Progress
     ) -> Iterable[Done]:
         """Return the result of each task, in their order."""
-
-
-class Keeper(Protocol):
-    """Keeps the rows of all partitions on this machine, in their order."""
-
-    def take(self, partition: PartitionAudit, sink: Any, /) -> None:  # noqa: ANN401 - what `make_sink` made
-        """Keep the rows of a partition that has been read."""
-
-    def __iter__(self) -> Iterator[Any]:
-        """Yield what was kept of each partition."""
-
-
-class InMemory:
-    """Keeps the sinks of all partitions."""
-
-    def __init__(self, _: ExitStack) -> None:
-        self._sinks: list[Any] = []
-
-    def take(self, _: PartitionAudit, sink: object) -> None:
-        """Keep a partition's sink."""
-        self._sinks.append(sink)
-
-    def __iter__(self) -> Iterator[Any]:
-        """Yield the sinks."""
-        return iter(self._sinks)
-
-
-class Rows(Struct, frozen=True):
-    """Which rows an engine keeps of each partition, beside those that the audit itself needs.
-
-    `make_sink` is called once for each partition. `seal` makes of a partition and its sink what can leave the process;
-    `keeper` makes what keeps the rows where they are not sent. `every_id`: the producer ids of every partition are
-    wanted. `small`: there may be millions of them in memory.
-    """
-
-    make_sink: Callable[[], RowSink | None]
-    seal: Callable[[PartitionAudit, Any], object]
-    keeper: Callable[[ExitStack], Keeper] = InMemory
-    every_id: bool = False
-    small: bool = False
-
-
-def _no_sink() -> None:
-    return None
-
-
-def sink_itself(_: PartitionAudit, sink: Any) -> object:  # noqa: ANN401 - any sink
-    """Keep a sink as it is."""
-    return sink
-
-
-NO_ROWS = Rows(_no_sink, sink_itself)
 
 
 class AuditedInput(ABC):

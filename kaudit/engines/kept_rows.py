@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kaudit.engines.engine import Rows, sink_itself
+from kaudit.engines.rows import Rows, sink_itself
 from kaudit.errors import UsageError
 from kaudit.listings.producer_histories import HistoryRows, PartitionHistory
 from kaudit.partition.audit import PartitionAudit

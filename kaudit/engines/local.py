@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from kaudit.engines.engine import NO_ROWS, AuditedInput, Done, Engine, Keeper, Rows, Task, sink_itself
+from kaudit.engines.engine import AuditedInput, Done, Engine, Task
 from kaudit.engines.engine import Job as PartitionJob
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
 from kaudit.engines.progress import Progress
 from kaudit.engines.ranges import PROCESSES_PAY_BYTES, RangeRead, ranges, read_here, with_rest
+from kaudit.engines.rows import NO_ROWS, Keeper, Rows, sink_itself
 from kaudit.listings.query import Query
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult, TimelineResult

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.audits.sequences.rescan import Questions, Seen, rescan
 from kaudit.checks.incident_groups import marked_with, partition_incidents
-from kaudit.engines.engine import NO_ROWS, AuditedInput, Done, Engine, Rows, Task
+from kaudit.engines.engine import AuditedInput, Done, Engine, Task
 from kaudit.engines.engine import Job as PartitionJob
 from kaudit.engines.progress import Progress
+from kaudit.engines.rows import NO_ROWS, Rows
 from kaudit.listings.producer_histories import RecordedScan
 from kaudit.listings.producer_listing import ListedProducers
 from kaudit.listings.query import Query
@@ -46,20 +47,6 @@ from kaudit.scanning.plan import audit_needs, find_input, plan_jobs, share_rate
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
-from kaudit.spark.findings import (
-    COUNTS_SCHEMA,
-    JUDGED_SCHEMA,
-    TIMELINES_SCHEMA,
-    AllCounts,
-    JudgedCounts,
-    Judging,
-    counting,
-    counting_timelines,
-    first_of_each,
-    first_timelines,
-    listing,
-    making_timelines,
-)
 from kaudit.spark.jobs import (
     JobProgress,
     ReadMetrics,
@@ -75,6 +62,20 @@ from kaudit.spark.plan import SparkPlan, share
 from kaudit.spark.producer_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
 from kaudit.spark.session import SparkOptions, session
 from kaudit.spark.tables import ListedRows, SparkTables
+from kaudit.spark.task_findings import (
+    COUNTS_SCHEMA,
+    JUDGED_SCHEMA,
+    TIMELINES_SCHEMA,
+    AllCounts,
+    JudgedCounts,
+    Judging,
+    counting,
+    counting_timelines,
+    first_of_each,
+    first_timelines,
+    listing,
+    making_timelines,
+)
 from kaudit.spark.tasks import AUDIT_SCHEMA, ROWS_SCHEMA, reading, replayer
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ from kaudit.model.result import ScanResult
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.audit import Audit
 from kaudit.source.layout import PartitionDirectory
-from kaudit.spark.findings import Judging
 from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
 from kaudit.spark.producer_shares import (
     SHARES_SCHEMA,
@@ -46,6 +45,7 @@ from kaudit.spark.producer_shares import (
 )
 from kaudit.spark.table_target import SORTED_BY
 from kaudit.spark.tables import PIECES_SCHEMA, OutputBatches
+from kaudit.spark.task_findings import Judging
 from kaudit.spark.tasks import ArrowMap
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.audit import names_of
 from kaudit.source.layout import PartitionDirectory
-from kaudit.spark.findings import Judging, replicas
 from kaudit.spark.table_target import KEY, PLACE, spark_schema
 from kaudit.spark.tables import OutputBatches, names_piece
+from kaudit.spark.task_findings import Judging, replicas
 from kaudit.spark.tasks import ArrowMap, Batches
 
 SHARES_SCHEMA = "share int, kind int, number long, data binary"

@@ -14,9 +14,9 @@ from kaudit.partition.batch_export import BatchWriter, SegmentTask, segment_task
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.spark.findings import Judging, replicas
 from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
 from kaudit.spark.table_target import TableTarget
+from kaudit.spark.task_findings import Judging, replicas
 from kaudit.spark.tasks import ArrowMap, Batches
 
 if TYPE_CHECKING:

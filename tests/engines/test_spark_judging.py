@@ -23,9 +23,9 @@ from kaudit.scanning.findings import PartitionFindings
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.spark import engine as spark_engine
-from kaudit.spark import findings as spark_judging
-from kaudit.spark.findings import AllCounts, JudgedCounts
+from kaudit.spark import task_findings as spark_judging
 from kaudit.spark.plan import share
+from kaudit.spark.task_findings import AllCounts, JudgedCounts
 from tests.engines.faulty_logs import FAULTS, gap, zombie
 from tests.logs import Log, data
 from tests.report.test_json_schemas import DOCUMENT, validator

@@ -28,15 +28,15 @@ from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.schemes import SegmentRemovedError, open_segment
 from kaudit.spark import bundle as spark_bundle
 from kaudit.spark import engine as spark_engine
-from kaudit.spark import findings as spark_judging
 from kaudit.spark import jobs as spark_jobs
 from kaudit.spark import session as spark_session
 from kaudit.spark import tables as spark_tables
+from kaudit.spark import task_findings as spark_judging
 from kaudit.spark import tasks as spark_tasks
-from kaudit.spark.findings import first_timelines
 from kaudit.spark.jobs import JobProgress, SparkFailedError, retries
 from kaudit.spark.session import SESSION_SETTINGS
 from kaudit.spark.table_target import TableTarget
+from kaudit.spark.task_findings import first_timelines
 from kaudit.spark.tasks import PartitionHeader, replayer
 from tests.diff.replicas import history
 from tests.engines.arrow_session import ArrowSession
