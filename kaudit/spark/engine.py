@@ -67,8 +67,8 @@ from kaudit.spark.task_findings import (
     JUDGED_SCHEMA,
     TIMELINES_SCHEMA,
     AllCounts,
+    FindingsInTasks,
     JudgedCounts,
-    Judging,
     counting,
     counting_timelines,
     first_of_each,
@@ -262,7 +262,7 @@ class _JudgedScan(Struct, frozen=True):
 
     audit: Audit
     result: ScanResult
-    judging: Judging
+    judging: FindingsInTasks
     across: dict[int, dict[int, str]]
     scan_wide: Sequence[Finding]
 
@@ -270,7 +270,7 @@ class _JudgedScan(Struct, frozen=True):
 def _judged(run: _Run, replayed: "DataFrame", progress: Progress) -> _JudgedScan:
     audit = run.audit(_outlines(run, replayed, progress))
     cross = audit.cross_partition()
-    judging = Judging(cross.context, cross.others, from_here())
+    judging = FindingsInTasks(cross.context, dict(enumerate(cross.others)), from_here())
     counts = _counts(run, replayed, cross, judging)
     across, to_list = counts.incident_ids(), counts.to_list()
     scan_wide = marked_with(cross.findings, partition_incidents(cross.findings), across.get(_SCAN_WIDE, {}))
@@ -292,7 +292,7 @@ def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[Part
     return [unpack(found[job_index].as_py()) for job_index in range(len(run.jobs))]
 
 
-def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, judging: Judging) -> AllCounts:
+def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, judging: FindingsInTasks) -> AllCounts:
     with errors_in_one_line(), named_job(run.session, "kaudit: judge the partitions"):
         table = replayed.select("job_index", "audit").mapInArrow(counting(judging), JUDGED_SCHEMA).toArrow()
     found = sorted(zip(table["job_index"].to_pylist(), table["judged"], strict=True), key=lambda row: row[0])

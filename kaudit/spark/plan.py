@@ -16,7 +16,7 @@ from kaudit.reading.chunk_plan import ChunkSpec, cut
 from kaudit.reading.chunk_reader import CHUNK_BYTES
 from kaudit.scanning.findings import replicas_of
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
-from kaudit.source.layout import PartitionDirectory, SegmentFile
+from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile
 from kaudit.source.schemes import filesystem, open_segment
 from kaudit.source.snapshots import list_snapshots
 from kaudit.source.uri import Uri
@@ -206,19 +206,25 @@ def chosen_by(options: ReadOptions) -> Chosen:
     return Chosen(first_offset=options.first_offset, last_offset=options.last_offset, since=options.since)
 
 
-def partition_jobs(options: ReadOptions) -> list[Job]:
-    """List the input and plan every partition replica, for an audit that may ask for anything. Raises as find_input does."""
-    asked = options.scan_options()
-    return plan_jobs(asked, find_input(asked), all_needs)
+class InputPlan(Struct, frozen=True):
+    """What is read for DataFrames: the input's layout, each partition replica's job, and the segments by task."""
+
+    layout: Layout
+    jobs: Sequence[Job]
+    reads: Sequence[Sequence[SegmentRead]]
 
 
-def segment_reads(options: ReadOptions, chosen: Chosen) -> list[list[SegmentRead]]:
-    """List the input and share its segments among tasks. Raises as find_input does."""
+def plan_input(options: ReadOptions, chosen: Chosen) -> InputPlan:
+    """List the input once, and share its segments among tasks. Raises as find_input does.
+
+    The jobs are those of an audit that may ask for anything.
+    """
     asked = options.scan_options()
-    jobs = plan_jobs(asked, find_input(asked), all_needs)
+    layout = find_input(asked)
+    jobs = plan_jobs(asked, layout, all_needs)
     reads = [read for number, job in enumerate(jobs) for read in _reads(job, number, options, chosen)]
     size = options.partition_bytes or task_bytes(sum(read.bytes for read in reads), block_bytes(jobs))
-    return list(_grouped(reads, size))
+    return InputPlan(layout, jobs, list(_grouped(reads, size)))
 
 
 def _reads(job: Job, number: int, options: ReadOptions, chosen: Chosen) -> Iterator[SegmentRead]:

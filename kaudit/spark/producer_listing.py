@@ -45,7 +45,7 @@ from kaudit.spark.producer_shares import (
 )
 from kaudit.spark.table_target import SORTED_BY
 from kaudit.spark.tables import PIECES_SCHEMA, OutputBatches
-from kaudit.spark.task_findings import Judging
+from kaudit.spark.task_findings import FindingsInTasks
 from kaudit.spark.tasks import ArrowMap
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class IdsToShare(Struct, frozen=True):
     """What is shuffled by producer id, in `shares` shares, and how it is put together there."""
 
     shares: int
-    judging: Judging
+    judging: FindingsInTasks
     scan_wide: Sequence[Finding]
     coordinator: Sequence[PartitionDirectory]
     sharing: Sharing
@@ -112,7 +112,7 @@ class NamesOfJobs(Struct, frozen=True):
 
 
 def ids_to_share(
-    audit: Audit, scan: ScanResult, judging: Judging, scan_wide: Sequence[Finding], query: Query
+    audit: Audit, scan: ScanResult, judging: FindingsInTasks, scan_wide: Sequence[Finding], query: Query
 ) -> IdsToShare:
     """Plan the shares of the producer ids of an audit whose partitions were judged."""
     together = Sharing(replica_places(audit.partitions, audit.histories), Listing.of(audit, query, scan))

@@ -28,7 +28,7 @@ from kaudit.scanning.audit import names_of
 from kaudit.source.layout import PartitionDirectory
 from kaudit.spark.table_target import KEY, PLACE, spark_schema
 from kaudit.spark.tables import OutputBatches, names_piece
-from kaudit.spark.task_findings import Judging, replicas
+from kaudit.spark.task_findings import FindingsInTasks, replicas
 from kaudit.spark.tasks import ArrowMap, Batches
 
 SHARES_SCHEMA = "share int, kind int, number long, data binary"
@@ -51,7 +51,7 @@ def _row(share: int, kind: int, number: int, value: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], _SHARES)
 
 
-def sharing(judging: Judging, query: Query, shares: int) -> ArrowMap:
+def sharing(judging: FindingsInTasks, query: Query, shares: int) -> ArrowMap:
     """Return the function that judges partitions, and gives each share its ids' rows and the findings about them."""
 
     def share_rows(rows: Batches) -> Batches:

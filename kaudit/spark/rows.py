@@ -100,9 +100,9 @@ _RUN_COLUMNS = (
 )  # fmt: skip
 
 
-def run_rows(task: SegmentTask, outcomes: Sequence[Outcome], *, chunks_only: bool = False) -> pa.RecordBatch:
+def run_rows(task: SegmentTask, outcomes: Sequence[Outcome]) -> pa.RecordBatch:
     """Return the rows of a range of a segment: its chunk first, then by producer id and offset."""
-    chunks = [outcome for outcome in outcomes if isinstance(outcome, ChunkRows) and not chunks_only]
+    chunks = [outcome for outcome in outcomes if isinstance(outcome, ChunkRows)]
     runs = joined([chunk.runs for chunk in chunks]) if chunks else None
     markers = joined([chunk.markers for chunk in chunks]) if chunks else None
     counts = [1, 0 if runs is None else len(runs), 0 if markers is None else len(markers)]

@@ -16,7 +16,7 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
 from kaudit.spark.table_target import TableTarget
-from kaudit.spark.task_findings import Judging, replicas
+from kaudit.spark.task_findings import FindingsInTasks, replicas
 from kaudit.spark.tasks import ArrowMap, Batches
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class SparkTables(Struct, frozen=True):
     session: "SparkSession"
     replayed: "DataFrame"
     jobs: Sequence[Job]
-    judging: Judging
+    judging: FindingsInTasks
     across: Mapping[int, Mapping[int, str]]
     scan_wide: Sequence[Finding]
     newest: Profile
@@ -219,7 +219,7 @@ def history_writing(
 
 
 def table_writing(
-    judging: Judging,
+    judging: FindingsInTasks,
     across: Mapping[int, Mapping[int, str]],
     writer: TableWriter,
     output_batches: OutputBatches,

@@ -124,11 +124,11 @@ class Judged(Struct, frozen=True):
         return marked_with(self.found.findings, self.incidents, across.get(self.job_index, {}))
 
 
-class Judging(Struct, frozen=True):
+class FindingsInTasks(Struct, frozen=True):
     """What tasks judge with: what is the same for all, and what the others show of each job's partition."""
 
     context: ScanContext
-    others: Sequence[CrossPartitionEvidence]
+    others: Mapping[int, CrossPartitionEvidence]
     open_source: OpenSource
 
     def topic_partitions(self, rows: Batches, chosen: Container[int] | None = None) -> Iterator[Judged]:
@@ -146,7 +146,7 @@ class Judging(Struct, frozen=True):
             yield Judged(same[0][0], parts, [kept for _, _, kept in same], found, partition_incidents(found.findings))
 
 
-def counting(judging: Judging) -> ArrowMap:
+def counting(judging: FindingsInTasks) -> ArrowMap:
     """Return the function that judges, and gives what the driver counts."""
 
     def count(rows: Batches) -> Batches:
@@ -159,7 +159,7 @@ def counting(judging: Judging) -> ArrowMap:
 
 
 def listing(
-    judging: Judging, listed: Mapping[int, Mapping[Counted, int]], across: Mapping[int, Mapping[int, str]]
+    judging: FindingsInTasks, listed: Mapping[int, Mapping[Counted, int]], across: Mapping[int, Mapping[int, str]]
 ) -> ArrowMap:
     """Return the function that judges, and gives so many findings of each check as `listed` says."""
 
@@ -249,7 +249,10 @@ def first_timelines(counts: Sequence[int], most: int | None) -> dict[int, int]:
 
 
 def making_timelines(
-    judging: Judging, across: Mapping[int, Mapping[int, str]], listed: Mapping[int, int], logs: "ComparedLogs | None"
+    judging: FindingsInTasks,
+    across: Mapping[int, Mapping[int, str]],
+    listed: Mapping[int, int],
+    logs: "ComparedLogs | None",
 ) -> ArrowMap:
     """Return the function that judges partitions, and makes so many timelines of each replica as `listed` says."""
 

@@ -5,8 +5,7 @@ from pyspark.errors import PySparkException
 
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES, NEVER_NULL
-from kaudit.spark.errors import errors_of_tasks
-from kaudit.spark.schemas import spark_schema
+from kaudit.spark.schemas import errors_of_tasks, spark_schema
 
 
 @pytest.mark.parametrize("table", DATAFRAME_TABLES)
