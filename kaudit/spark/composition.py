@@ -39,8 +39,8 @@ from kaudit.reading.chunk_rows import ChunkRows, Outcome
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.reading.unread_segments import Failure
-from kaudit.report.streamed_tables import producer_table_rows, timeline_table_rows
-from kaudit.report.tables import finding_row
+from kaudit.report.machine.streamed_tables import producer_table_rows, timeline_table_rows
+from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.audit import Audit, ScanFindings
 from kaudit.scanning.block_histories import metadata_of, read_blocks
 from kaudit.scanning.options import ScanOptions

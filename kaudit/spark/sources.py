@@ -36,7 +36,7 @@ from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.reading.unread_segments import require_whole
-from kaudit.report.tables import finding_row
+from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.plan import find_input
 from kaudit.source.bytes import ByteSource
 from kaudit.source.schemes import open_segment

@@ -11,7 +11,7 @@ import pytest
 from kaudit.cli.app import run
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.table_columns import SCAN_TABLES
-from kaudit.report import parquet
+from kaudit.report.machine import parquet
 from kaudit.scanning.options import ScanOptions
 from kaudit.spark import engine as spark
 from kaudit.spark.jobs import SparkFailedError
