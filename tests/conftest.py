@@ -1,4 +1,4 @@
-"""Recorded evidence of real brokers, unpacked once per test run and shared by all workers."""
+"""How many workers run the tests, and recorded evidence of real brokers, unpacked once per test run and shared by them."""
 
 import fcntl
 import lzma
@@ -62,6 +62,28 @@ _WHOLE_RECORDINGS = {
     "tests/simulate/test_trouble.py",
     "tests/test_hints.py",
 }
+
+
+_FEW_FILES = 8
+"""Up to this many test files run in this process: each worker takes seconds to start."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Use all cores where many files run; -n on the command line wins. pytest-xdist may be disabled."""
+    if config.pluginmanager.hasplugin("xdist") and config.option.numprocesses is None and not config.option.tx:
+        config.option.numprocesses = "auto" if _many_files(config.args) and not config.option.collectonly else 0
+
+
+def _many_files(arguments: list[str]) -> bool:
+    """Whether pytest's arguments - files, node ids, directories - name more than a few test files."""
+    files: set[Path] = set()
+    for argument in arguments:
+        path = Path(argument.partition("::")[0])
+        files.update(path.rglob("test_*.py") if path.is_dir() else [path])
+        if len(files) > _FEW_FILES:
+            return True
+    return False
 
 
 def pytest_configure(config: pytest.Config) -> None:

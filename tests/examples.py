@@ -1,13 +1,15 @@
 """Outputs shown in docs: the example of each check and the README of each sample, made by running kaudit.
 
-Run `python -m tests.examples` to write them anew, then read the diff. tests/test_examples.py fails when they are stale.
+`python -m tests.examples` writes them anew, `python -m tests.examples KA201 duplicate-batch samples/zombie README.md` only
+these; then read the diff. tests/test_examples.py fails when they are stale.
 """
 
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from kaudit.checks.registry import CHECKS
@@ -53,17 +55,41 @@ def page_of(code: str) -> Path:
     return Path(str(CHECKS[code].page_file))
 
 
-def pages() -> Iterator[tuple[Path, str]]:
-    """Every page with generated output, and what it should say."""
-    for code, command in commands().items():
-        path = page_of(code)
-        text = path.read_text(encoding="utf-8")
-        head, rest = text.split("## Example\n", 1)
-        _, tail = rest.split("\n## ", 1)
-        yield path, f"{head}## Example\n\n{check_example(code, command)}\n\n## {tail}"
-    yield ROOT / "README.md", _readme((ROOT / "README.md").read_text(encoding="utf-8"))
-    for path in SAMPLES.glob("*/README.md"):
-        yield path, _FENCE.sub(_renew, path.read_text(encoding="utf-8"))
+def pages(names: Sequence[str] = ()) -> Iterator[tuple[Path, str]]:
+    """Every page with generated output, and what it should say; with names, only their pages.
+
+    A name is a check's code or name, the directory of a sample, or the path of a page.
+    """
+    chosen = {_page_named(name) for name in names}
+    for path, renewed in _pages().items():
+        if not names or path in chosen:
+            yield path, renewed(path.read_text(encoding="utf-8"))
+
+
+def _page_named(name: str) -> Path:
+    for code, check in CHECKS.items():
+        if name in (code, check.name):
+            return page_of(code)
+    path = (ROOT / name).resolve()
+    page = path / "README.md" if path.is_dir() else path
+    if page not in _pages():
+        sys.exit(f"{name}: neither a check with an example, nor a sample, nor a page with generated output")
+    return page
+
+
+def _pages() -> dict[Path, Callable[[str], str]]:
+    """Every page with generated output, and the function that renews its text."""
+    return {
+        **{page_of(code): partial(_check_page, code, command) for code, command in commands().items()},
+        ROOT / "README.md": _readme,
+        **{path: partial(_FENCE.sub, _renew) for path in SAMPLES.glob("*/README.md")},
+    }
+
+
+def _check_page(code: str, command: str, text: str) -> str:
+    head, rest = text.split("## Example\n", 1)
+    _, tail = rest.split("\n## ", 1)
+    return f"{head}## Example\n\n{check_example(code, command)}\n\n## {tail}"
 
 
 def _readme(text: str) -> str:
@@ -79,5 +105,5 @@ def _renew(match: re.Match[str]) -> str:
 
 
 if __name__ == "__main__":
-    for target, content in pages():
+    for target, content in pages(sys.argv[1:]):
         target.write_text(content, encoding="utf-8")

@@ -1,7 +1,7 @@
 """docs/scenarios: a page for each shipped scenario, with its sequence diagram and what kaudit finds in its logs.
 
-Run `python -m tests.scenario_pages` to write them anew, then read the diff. tests/simulate/test_scenario_pages.py fails
-when they are stale.
+`python -m tests.scenario_pages` writes them anew, `python -m tests.scenario_pages cross-session` the page of one scenario;
+then read the diff. tests/simulate/test_scenario_pages.py fails when they are stale.
 """
 
 import os
@@ -123,5 +123,7 @@ def run(command: str, directory: str) -> str:
 
 if __name__ == "__main__":
     PAGES.mkdir(exist_ok=True)
-    for target, content in pages():
+    if unknown := set(sys.argv[1:]) - set(ORDER):
+        sys.exit(f"{', '.join(sorted(unknown))}: not among {', '.join(ORDER)}")
+    for target, content in [(PAGES / f"{name}.md", page(name)) for name in sys.argv[1:]] or pages():
         target.write_text(content, encoding="utf-8")

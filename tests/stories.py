@@ -1,12 +1,11 @@
 """Pages whose commands are run as written: docs/operators.md, docs/ci.md and others below.
 
-Run `python -m tests.stories` to write their outputs anew, then read the diff. tests/test_stories.py fails when they are
-stale. In a `console` block a line `$ ...` is a shell command; what follows is what it printed, on both streams.
+`python -m tests.stories` writes their outputs anew, `python -m tests.stories guide.md` those of one page; then read the diff.
+tests/test_stories.py fails when they are stale. In a `console` block a line `$ ...` is a shell command; what follows is what it printed, on both streams.
 """
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -73,8 +72,9 @@ def _run(command: str, directory: Path) -> str:
 
 
 if __name__ == "__main__":
-    for name in PAGES:
-        place = Path(tempfile.mkdtemp(prefix="kaudit-story-"))
-        page = ROOT / "docs" / name
-        page.write_text(renewed(name, place), encoding="utf-8")
-        shutil.rmtree(place)
+    names = [Path(argument).name for argument in sys.argv[1:]]
+    if unknown := set(names) - set(PAGES):
+        sys.exit(f"{', '.join(sorted(unknown))}: not among {', '.join(PAGES)}")
+    for name in names or PAGES:
+        with tempfile.TemporaryDirectory(prefix="kaudit-story-") as place:
+            (ROOT / "docs" / name).write_text(renewed(name, Path(place)), encoding="utf-8")

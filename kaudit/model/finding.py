@@ -4,8 +4,9 @@ import enum
 import functools
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from kaudit.model.impact import Impact
 from kaudit.model.json_record import JsonRecord, json_value
@@ -70,18 +71,21 @@ class Finding(Struct, frozen=True):
     `file`; `file` is relative to its input. A null field has its reason in `absent`. Times in `evidence` are ms since
     the epoch under keys ending in `timestamp`. `incident` is an id that findings of one cause share, `known_bugs` are those
     it looks like.
+
+    The fields are the columns of every output that has findings: each output lists the fields that it omits on purpose.
+    A field's description is the meaning of its column, unless `table_columns` has one for all tables with that name.
     """
 
     code: str
-    name: str
-    severity: Severity
-    confidence: Confidence
-    message: str
+    name: Annotated[str, Meta(description="name of the check")]
+    severity: Annotated[Severity, Meta(description="error, warning or note")]
+    confidence: Annotated[Confidence, Meta(description="certain, likely or possible")]
+    message: Annotated[str, Meta(description="what happened, in one sentence")]
     topic: str | None = None
     partition: int | None = None
     replica: str | None = None
-    log_dir: str | None = None
-    file: str | None = None
+    log_dir: Annotated[str | None, Meta(description="log directory")] = None
+    file: Annotated[str | None, Meta(description="file that is wrong, relative to its input")] = None
     segment: str | None = None
     position: int | None = None
     offset: int | None = None
@@ -89,15 +93,17 @@ class Finding(Struct, frozen=True):
     producer_id: int | None = None
     producer_epoch: int | None = None
     anchor: str | None = None
-    evidence: Evidence = field(default_factory=dict)
-    explanations: Sequence[Explanation] = ()
-    impact: Impact = Impact()
-    incident: str | None = None
-    known_bugs: Sequence[KnownBug] = ()
-    next: Sequence[str] = ()
+    evidence: Annotated[Evidence, Meta(description="JSON")] = field(default_factory=dict)
+    explanations: Annotated[Sequence[Explanation], Meta(description="JSON: causes, most likely first")] = ()
+    impact: Annotated[Impact, Meta(description="JSON: what it cost")] = Impact()
+    incident: Annotated[str | None, Meta(description="id that findings of one cause share")] = None
+    known_bugs: Annotated[Sequence[KnownBug], Meta(description="JSON: bugs whose trace it looks like")] = ()
+    next: Annotated[Sequence[str], Meta(description="JSON: commands to run next")] = ()
+    absent: Annotated[Mapping[str, str], Meta(description="JSON: the reason for each null")] = field(
+        default_factory=dict
+    )
     status: Status = Status.NEW
-    suppression: str | None = None
-    absent: Mapping[str, str] = field(default_factory=dict)
+    suppression: Annotated[str | None, Meta(description="why the finding is known or suppressed")] = None
 
     @property
     def fingerprint(self) -> str:
@@ -136,7 +142,9 @@ class Finding(Struct, frozen=True):
         return fields | {"absent": absent}
 
 
-_JSON_FIELDS = tuple(name for name in Finding.__struct_fields__ if name not in {"anchor", "absent"})
+JSON_OMITS: Mapping[str, str] = {"anchor": "the fingerprint has it"}
+"""Fields of Finding that the JSON form and the tables do not have, and why."""
+_JSON_FIELDS = tuple(name for name in Finding.__struct_fields__ if name not in {*JSON_OMITS, "absent"})
 
 
 @functools.total_ordering

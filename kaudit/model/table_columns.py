@@ -5,9 +5,11 @@ docs/columns.md are derived from here.
 """
 
 from collections.abc import Mapping
+from typing import get_args, get_type_hints
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from kaudit.model.finding import JSON_OMITS, Finding
 from kaudit.model.result import PartitionSummary, SegmentSummary
 
 
@@ -245,29 +247,29 @@ DUPLICATE_TABLES: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
+
+def _finding_columns() -> dict[str, Column]:
+    """Return a column for each field of Finding that has a description: int64, bool, or text, which is JSON where it nests."""
+    columns: dict[str, Column] = {}
+    for name, hint in get_type_hints(Finding, include_extras=True).items():
+        meaning = next((meta.description for meta in get_args(hint) if isinstance(meta, Meta)), None)
+        if meaning is not None:
+            value = get_args(hint)[0]
+            bare = next((kind for kind in get_args(value) if kind is not type(None)), value)
+            columns[name] = Column({int: "int64", bool: "bool"}.get(bare, "string"), meaning)
+    return columns
+
+
 SCAN_COLUMNS: Mapping[str, Column] = {
+    **_finding_columns(),
     **_columns(
         "string",
         topic="topic",
         replica="name of the log directory",
         fingerprint="identifies a finding across runs, replicas and paths",
         code="code of the check",
-        name="name of the check",
-        severity="error, warning or note",
-        confidence="certain, likely or possible",
         status="of a finding: new, known or suppressed; of a segment: read, empty, vanished or unreadable",
-        log_dir="log directory",
-        file="file that is wrong, relative to its input",
         segment="file name of the .log",
-        message="what happened, in one sentence",
-        evidence="JSON",
-        explanations="JSON: causes, most likely first",
-        impact="JSON: what it cost",
-        known_bugs="JSON: bugs whose trace it looks like",
-        incident="id that findings of one cause share",
-        next="JSON: commands to run next",
-        absent="JSON: the reason for each null",
-        suppression="why the finding is known or suppressed",
         path="path of the segment",
         reason="why the segment could not be read",
         transactional_id="transactional id, if a finding names it (`kaudit producers` looks all of them up)",
@@ -351,11 +353,15 @@ SCAN_COLUMNS: Mapping[str, Column] = {
 """Columns of the Parquet tables of `scan`, `timeline`, `producers` and `diff`. Null: the log has none."""
 
 _REPLICA = ("topic", "partition", "replica")
+_FINDING_LEADS = (
+    "fingerprint", "code", "name", "severity", "confidence", "status", *_REPLICA, "log_dir", "file", "segment",
+    "position", "offset", "last_offset", "producer_id", "producer_epoch", "message",
+)  # fmt: skip
+"""The first columns of `findings`; the other fields follow in the order of Finding."""
 SCAN_TABLES: Mapping[str, tuple[str, ...]] = {
     "findings": (
-        "fingerprint", "code", "name", "severity", "confidence", "status", *_REPLICA, "log_dir", "file", "segment",
-        "position", "offset", "last_offset", "producer_id", "producer_epoch", "message", "evidence", "explanations",
-        "impact", "incident", "known_bugs", "next", "absent", "suppression",
+        *_FINDING_LEADS,
+        *(name for name in Finding.__struct_fields__ if name not in {*_FINDING_LEADS, *JSON_OMITS}),
     ),
     "partitions": PartitionSummary.__struct_fields__,
     "segments": SegmentSummary.__struct_fields__,

@@ -124,13 +124,28 @@ def _result(finding: Finding, result: ScanResult, rules: Mapping[str, int], fram
     return entry
 
 
+SARIF_OMITS: Mapping[str, str] = {
+    "code": "ruleId",
+    "name": "the message and the rule",
+    "severity": "level",
+    "message": "message",
+    "log_dir": "locations",
+    "file": "locations",
+    "segment": "locations",
+    "position": "locations",
+    "anchor": "partialFingerprints",
+    "evidence": "codeFlows and relatedLocations have its batches",
+    "explanations": "too long for a code host: json has them",
+    "absent": "what is null is left out",
+    "suppression": "suppressions",
+}
+"""Fields of Finding that a result's properties do not have, and where SARIF has them instead or why it has not."""
+PROPERTIES = tuple(name for name in Finding.__struct_fields__ if name not in SARIF_OMITS)
+
+
 def _properties(finding: Finding) -> _Object:
-    names = (
-        "topic", "partition", "replica", "offset", "last_offset", "producer_id", "producer_epoch", "confidence", "status",
-        "impact", "incident", "known_bugs", "next",
-    )  # fmt: skip
     document = finding.to_dict()
-    return {name: document[name] for name in names if document[name] not in (None, {})}
+    return {name: document[name] for name in PROPERTIES if document[name] not in (None, {})}
 
 
 def _location(finding: Finding, position: object, frame: _Frame) -> _Object:

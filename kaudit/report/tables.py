@@ -77,9 +77,9 @@ def _tables(result: ScanResult, options: RenderOptions, more: Mapping[str, Seque
 
 def finding_row(finding: Finding) -> Row:
     """Return a row of `findings`: nested values are JSON."""
-    fields = finding.to_dict()
-    nested = ("evidence", "explanations", "impact", "known_bugs", "next", "absent")
-    return {**fields, **{name: to_json(fields[name]) for name in nested}}
+    return {
+        name: to_json(value) if isinstance(value, dict | list) else value for name, value in finding.to_dict().items()
+    }
 
 
 def digest_row(digest: PartitionDigest) -> Row:

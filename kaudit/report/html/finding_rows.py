@@ -14,6 +14,7 @@ from kaudit.broker.releases.known_releases import RELEASES
 from kaudit.broker.releases.profile import Profile, UnknownVersionError, profile_for
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Explanation, Finding
+from kaudit.model.json_record import json_value
 from kaudit.model.rfc3339 import rfc3339
 from kaudit.report.evidence import evidence_table
 from kaudit.report.finding_block import place_text
@@ -24,6 +25,15 @@ from kaudit.report.timestamps import timestamp_of
 
 _SHOWN_ELSEWHERE = frozenset({"rule", "broker", "remembered", "previous", "offending", "next", "copies"})
 Fact = tuple[str, str]
+PAGE_OMITS: Mapping[str, str] = {"anchor": "the fingerprint has it", "absent": "what is null is not shown"}
+"""Fields of Finding that the page does not show, and why."""
+PAGE_PLACES: Mapping[str, str] = {
+    **dict.fromkeys(("topic", "replica", "log_dir", "file", "segment", "position"), "place"),
+    **{name: name for name in FindingRow.__struct_fields__ if name in Finding.__struct_fields__},
+    "known_bugs": "facts",
+}
+"""The field of FindingRow that shows a field of Finding; a field without a place of its own is among the facts."""
+_PAGE_FACTS = tuple(name for name in Finding.__struct_fields__ if name not in {*PAGE_OMITS, *PAGE_PLACES})
 
 
 def finding_row(
@@ -52,7 +62,11 @@ def finding_row(
         rule=_text(finding.evidence.get("rule")),
         broker=_text(finding.evidence.get("broker")),
         evidence=_evidence(finding),
-        facts=[*(("known bug", known_bug_text(known)) for known in finding.known_bugs), *_facts(finding.evidence)],
+        facts=[
+            *(("known bug", known_bug_text(known)) for known in finding.known_bugs),
+            *_facts({name: json_value(getattr(finding, name)) for name in _PAGE_FACTS}),
+            *_facts(finding.evidence),
+        ],
         state_before=before,
         state_after=after,
         explanations=[_explanation(entry) for entry in finding.explanations],
