@@ -25,7 +25,7 @@ _Kind = TypeVar("_Kind")
 FORMAT = 2
 """Of all that is encoded, and of a state's index: bytes with another number are not read. It stands in front of them.
 
-Raise it when a struct or a row that is stored changes (tests/reading/test_struct_codec.py compares them), or when reading the
+Raise it when a struct or a row that is stored changes (tests/partition/test_state_schema.py compares them), or when reading the
 same bytes of a log gives other rows.
 """
 _FORMAT_BYTES = 2

@@ -36,7 +36,8 @@ from kaudit.engines.spark_tasks import PartitionHeader, replayer
 from kaudit.engines.spark_timelines import first_timelines
 from kaudit.errors import UnreadableInputError
 from kaudit.model.finding import Confidence, Finding, Severity
-from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.reading.chunk_codec import unpack_chunk
+from kaudit.reading.shuffle_codec import pack
 from kaudit.scanning import findings
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
@@ -338,7 +339,7 @@ def test_a_disk_that_fails_is_tried_again_before_it_counts(tmp_path, monkeypatch
         work = pa.array([pack(spark_tasks.ReadTask([task], []))], pa.binary())
         read = spark_tasks.reading(failing(error), retries, counted.append)
         (row,) = read(iter([pa.RecordBatch.from_arrays([work], ["work"])]))
-        (found,) = unpack(row.column("rows")[0].as_py())
+        (found,) = unpack_chunk(row.column("rows")[0].as_py())
         return found.path, found.reason, found.vanished
 
     broken = OSError(5, "Input/output error")
