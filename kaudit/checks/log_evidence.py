@@ -1,137 +1,20 @@
 """Which events are evidence for a finding, and what they say of its cause."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.audits.log_events.clock import ClockOffset
+from kaudit.checks.log_causes import LogCause
+from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Explanation, Finding
-from kaudit.model.log_event import LogEvent, LogEventKind
+from kaudit.model.log_event import LogEvent
 
 MAX_EVENTS = 5
 """Events listed of one finding."""
 _BEFORE_MS, _AFTER_MS = 600_000, 600_000
 """An election, a recovery or a timeout is evidence if it happened so shortly before or after what it explains."""
-_Kind = LogEventKind
-
-
-class _Cause(Struct, frozen=True):
-    """What events of these classes say of a finding. `of_producer`: they name its producer id; else its partition or broker."""
-
-    kinds: frozenset[LogEventKind]
-    text: str
-    of_producer: bool = True
-
-
-def _cause(text: str, *kinds: LogEventKind, of_producer: bool = True) -> _Cause:
-    return _Cause(frozenset(kinds), text, of_producer)
-
-
-_ELECTED = _cause(
-    "a leader was elected that lacked records: what only the old leader had was cut off",
-    *(_Kind.UNCLEAN_LEADER_ELECTED, _Kind.TRUNCATED),
-    of_producer=False,
-)
-_FORGOTTEN = _cause("the broker had forgotten the producer", _Kind.UNKNOWN_PRODUCER_ID, _Kind.PRODUCER_EXPIRED)
-_HEAD_REMOVED = _cause(
-    "the log's start moved, and brokers before 2.4 forgot the producer with its records",
-    _Kind.LOG_START_OFFSET_MOVED,
-    of_producer=False,
-)
-_REFUSED = _cause(
-    "refused: the broker turned batches of this producer away as out of order, records before them had not reached it",
-    _Kind.OUT_OF_ORDER_SEQUENCE,
-)
-_OVERTAKEN = _cause(
-    "a later batch reached the partition first, and the broker turned the earlier ones away as out of order",
-    _Kind.OUT_OF_ORDER_SEQUENCE,
-)
-_FENCED = _cause(
-    "fenced: another instance had taken over, and the broker turned this one's batches away",
-    *(_Kind.INVALID_PRODUCER_EPOCH, _Kind.FENCED_PRODUCER),
-)
-_BUMPED = _cause(
-    "the client raised its epoch or began its sequences anew after an error",
-    *(_Kind.EPOCH_BUMPED, _Kind.SEQUENCE_RESET, _Kind.FATAL_ERROR),
-)
-_RETRIED = _cause(
-    "the client sent batches again, or gave them up",
-    *(_Kind.RETRY, _Kind.DELIVERY_TIMEOUT, _Kind.DELIVERY_FAILED),
-    of_producer=False,
-)
-_UNCLEAN_STOP = _cause(
-    "the broker recovered the log after it had not been shut down cleanly, or found it damaged",
-    *(_Kind.RECOVERY, _Kind.CORRUPTION, _Kind.LOG_DIR_FAILED),
-    of_producer=False,
-)
-_TIMED_OUT = _cause("the coordinator aborted the transaction: it had timed out", _Kind.TRANSACTION_TIMEOUT)
-_COORDINATED = _cause(
-    "the transaction's coordinator changed, or did not finish it",
-    *(_Kind.TRANSACTION_STATE_CHANGE, _Kind.TRANSACTION_COORDINATOR_FENCED, _Kind.TRANSACTION_MARKER),
-)
-_VERIFIED = _cause("the broker turned batches away that were not in a transaction", _Kind.INVALID_TXN_STATE)
-_SNAPSHOT = _cause(
-    "the broker could not read a producer snapshot, and rebuilt its state",
-    *(_Kind.SNAPSHOT_UNREADABLE, _Kind.RECOVERY),
-    of_producer=False,
-)
-_CAUSES: Mapping[str, Sequence[_Cause]] = {
-    **dict.fromkeys(
-        (
-            "crc-mismatch",
-            "truncated-tail",
-            "unparsable-bytes",
-            "zero-filled",
-            "malformed-batch",
-            "offset-regression",
-            "missing-segment",
-            "unreadable-segment",
-        ),
-        (_UNCLEAN_STOP,),
-    ),
-    "offset-gap": (_ELECTED, _UNCLEAN_STOP),
-    "leader-epoch-regression": (_ELECTED,),
-    **dict.fromkeys(
-        ("duplicate-batch", "old-duplicate", "overlapping-batch"),
-        (_FORGOTTEN, _HEAD_REMOVED, _SNAPSHOT, _REFUSED, _RETRIED),
-    ),
-    "sequence-gap": (_ELECTED, _REFUSED, _FORGOTTEN, _UNCLEAN_STOP),
-    **dict.fromkeys(("sequence-restart", "state-expired", "state-evicted"), (_FORGOTTEN, _HEAD_REMOVED, _BUMPED)),
-    "unknown-start": (_FORGOTTEN, _HEAD_REMOVED, _BUMPED, _OVERTAKEN),
-    "sequence-step-mismatch": (_REFUSED,),
-    "stale-epoch": (_FENCED, _FORGOTTEN),
-    "epoch-bump-nonzero": (_FENCED, _BUMPED),
-    "fencing": (_TIMED_OUT, _FENCED, _REFUSED),
-    "coordinator-epoch-regression": (_COORDINATED,),
-    "bump-at-leader-change": (_ELECTED, _REFUSED, _BUMPED),
-    **dict.fromkeys(("hanging-transaction", "open-transaction"), (_TIMED_OUT, _COORDINATED, _VERIFIED)),
-    **dict.fromkeys(
-        (
-            "nontransactional-in-transaction",
-            "late-transactional-write",
-            "coordinator-disagrees",
-            "illegal-state-transition",
-            "torn-transaction",
-        ),
-        (_COORDINATED, _TIMED_OUT, _FENCED),
-    ),
-    **dict.fromkeys(("snapshot-corrupt", "snapshot-disagrees"), (_SNAPSHOT,)),
-    **dict.fromkeys(
-        (
-            "checkpoint-disagrees",
-            "leader-epoch-checkpoint-disagrees",
-            "replicas-diverged",
-            "replica-behind",
-            "only-copy",
-        ),
-        (_ELECTED, _UNCLEAN_STOP),
-    ),
-    **dict.fromkeys(("repeated-across-sessions", "retry-duplicate", "reordered-retry"), (_RETRIED, _BUMPED)),
-    "repeated-across-epochs": (_BUMPED, _REFUSED, _RETRIED),
-}
-"""By name of the check, what its findings' causes leave in the logs, the most specific first."""
 
 
 class EventsOfLogs:
@@ -162,7 +45,7 @@ class EventsOfLogs:
         causes: list[Explanation] = []
         shown: list[LogEvent] = []
         count = 0
-        for cause in _CAUSES.get(finding.name, ()):
+        for cause in CHECKS[finding.code].causes if finding.code in CHECKS else ():
             events = self._of(cause, finding)
             if not events:
                 continue
@@ -199,7 +82,7 @@ class EventsOfLogs:
         clock = self._clocks.get(event.path.rpartition("/")[0])
         return event.timestamp_ms if clock is None else clock.batch_time(event.timestamp_ms)
 
-    def _of(self, cause: _Cause, finding: Finding) -> list[LogEvent]:
+    def _of(self, cause: LogCause, finding: Finding) -> list[LogEvent]:
         if cause.of_producer:
             return [
                 event

@@ -1,10 +1,10 @@
-"""Which findings have one cause: the rules, and the ids of the incidents they make.
+"""The rules by which findings have one cause, and the parts that checks take in them.
 
-A rule names what a finding is about: two findings about the same thing are one incident. What is in doubt stays apart.
-Findings of one topic partition are put together where they are made; how these groups belong together across partitions
-follows from numbers alone, a few bytes each (incident_groups.py).
+A rule names the subject of a finding: two findings with the same subject are one incident. What is in doubt stays apart.
+A check declares the rules in which it takes part; incident_groups.py puts findings together by them.
 """
 
+import enum
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -17,7 +17,7 @@ from kaudit.model.finding import Finding
 from kaudit.model.transactional_ids import application_of
 
 _Subject = Hashable
-"""What a finding is about; equal where two findings are about the same, or a Moment."""
+"""The subject of a finding: equal where two findings are about the same thing, or a Near."""
 _Subjects = Iterable[tuple[Finding, _Subject]]
 
 REQUEST_TIMEOUT_MS = 30_000
@@ -25,71 +25,68 @@ REQUEST_TIMEOUT_MS = 30_000
 TRANSACTION_TIMEOUT_MS = 60_000
 """transaction.timeout.ms of the Java producer: what one transaction wrote lies within it."""
 
-_DAMAGE = frozenset(("KA001", "KA002", "KA003", "KA004", "KA005", "KA006", "KA007", "KA008", "KA009", "KA010", "KA012"))
-_COMPARED = frozenset(("KA601", "KA602", "KA603"))
-_INDEXES = frozenset(("KA503", "KA504"))
+
+class Part(enum.Enum):
+    """What the findings of a check are in incidents of a rule."""
+
+    MEMBER = "findings that the rule compares by their subjects"
+    INDEX = "an index of the segment that is damaged"
+    COPY = "what a comparison of replicas says at damaged offsets"
+    LACKING = "what producers lack at damaged offsets of the same replica"
 
 
-class Rule(Struct, frozen=True):
-    """One kind of cause: `title` names it for people, `subjects` what each of the findings with these codes is about.
+_Parts = Mapping[str, Part]
+"""The part of each check in a rule, by code."""
 
-    `across`: what is no Moment may be what findings of other topic partitions are about too.
+
+class Rule(Struct, frozen=True, eq=False):
+    """One kind of cause: `title` names it for people, `subjects` yields the subjects of findings whose checks take part.
+
+    `across`: findings of other topic partitions may have the same subject, unless it is a Near.
     """
 
     cause: str
     title: str
-    codes: frozenset[str]
-    subjects: Callable[[Sequence[Finding]], _Subjects]
+    subjects: Callable[[Sequence[Finding], _Parts], _Subjects]
     across: bool = False
 
+    def as_part(self, part: Part) -> "Membership":
+        """Return what a check declares that takes another part than most."""
+        return Membership(self, part)
 
-class Moment(Struct, frozen=True):
-    """A time in ms: of those with the same key, what lies at most `span_ms` after the first is about the same."""
+
+class Membership(Struct, frozen=True, eq=False):
+    """The part that a check takes in incidents of one rule."""
+
+    rule: Rule
+    part: Part = Part.MEMBER
+
+
+class Near(Struct, frozen=True):
+    """A time in ms as a subject: of those with one key, all that lie at most `span_ms` after the first are the same."""
 
     key: Hashable
     span_ms: int
     at_ms: int
 
 
-def rule_of(findings: Sequence[Finding]) -> Rule | None:
-    """Return the first rule by which two findings of an incident belong together, None where there is none."""
-    distinct = list({finding.fingerprint: finding for finding in findings}.values())
-    if len(distinct) < len(findings) and len(distinct) == 1:
-        return RULES[-1]
-    return next((rule for rule in RULES if _links(rule, distinct)), None)
-
-
-def subjects_of(rule: Rule, findings: Sequence[Finding]) -> _Subjects:
-    """Return what the findings that the rule is for are about."""
-    return rule.subjects([finding for finding in findings if finding.code in rule.codes or not rule.codes])
-
-
-def windows(moments: Iterable[Moment]) -> dict[Moment, int]:
-    """Return, for each moment, the time of the first of those it is about the same as."""
-    starts: dict[Moment, int] = {}
+def windows(times: Iterable[Near]) -> dict[Near, int]:
+    """Return, for each time, the first of the times that are the same subject."""
+    starts: dict[Near, int] = {}
     latest: dict[tuple[Hashable, int], int] = {}
-    for moment in sorted(set(moments), key=lambda moment: moment.at_ms):
-        key = moment.key, moment.span_ms
+    for time in sorted(set(times), key=lambda time: time.at_ms):
+        key = time.key, time.span_ms
         start = latest.get(key)
-        if start is None or moment.at_ms - start > moment.span_ms:
-            start = latest[key] = moment.at_ms
-        starts[moment] = start
+        if start is None or time.at_ms - start > time.span_ms:
+            start = latest[key] = time.at_ms
+        starts[time] = start
     return starts
 
 
-def _links(rule: Rule, findings: Sequence[Finding]) -> bool:
-    subjects = [subject for _, subject in subjects_of(rule, findings)]
-    starts = windows(subject for subject in subjects if isinstance(subject, Moment))
-    resolved = [
-        (subject.key, starts[subject]) if isinstance(subject, Moment) else (subject, None) for subject in subjects
-    ]
-    return len(set(resolved)) < len(resolved)
+def _each(subject: Callable[[Finding], _Subject]) -> Callable[[Sequence[Finding], _Parts], _Subjects]:
+    """Make `subjects` of a function of one finding, which returns None where there is no subject."""
 
-
-def _each(subject: Callable[[Finding], _Subject]) -> Callable[[Sequence[Finding]], _Subjects]:
-    """Make `subjects` of what a finding alone says; None is nothing."""
-
-    def subjects(findings: Sequence[Finding]) -> _Subjects:
+    def subjects(findings: Sequence[Finding], _: _Parts) -> _Subjects:
         return ((finding, about) for finding in findings if (about := subject(finding)) is not None)
 
     return subjects
@@ -99,7 +96,7 @@ def _partition(finding: Finding) -> _Subject:
     return finding.topic, finding.partition
 
 
-def _copies(findings: Sequence[Finding]) -> _Subjects:
+def _copies(findings: Sequence[Finding], _: _Parts) -> _Subjects:
     """What has one fingerprint; a replica has nothing twice."""
     if len({(finding.replica, finding.log_dir) for finding in findings}) > 1:
         yield from ((finding, finding.fingerprint) for finding in findings)
@@ -135,14 +132,14 @@ def _hole_in_history(finding: Finding) -> _Subject:
     return _value(evidence, "class"), *around
 
 
-def _shared_ids(findings: Sequence[Finding]) -> _Subjects:
+def _shared_ids(findings: Sequence[Finding], _: _Parts) -> _Subjects:
     for finding in findings:
         granted_twice = finding.evidence.get("seen_ids")
         ids = granted_twice if isinstance(granted_twice, Sequence) else (finding.producer_id,)
         yield from ((finding, producer_id) for producer_id in ids if isinstance(producer_id, int))
 
 
-def _transactions(findings: Sequence[Finding]) -> _Subjects:
+def _transactions(findings: Sequence[Finding], _: _Parts) -> _Subjects:
     """A transaction in its partitions: of one producer and epoch, begun within a transaction's timeout.
 
     In one partition it is known by its first offset. Ongoing transactions of one application, as the numbering of their
@@ -153,12 +150,12 @@ def _transactions(findings: Sequence[Finding]) -> _Subjects:
         at = finding.offset if open_since is None else open_since
         yield finding, (finding.topic, finding.partition, _epoch(finding), at)
         if (at_ms := _first_timestamp(finding)) >= 0:
-            yield finding, Moment(_epoch(finding), TRANSACTION_TIMEOUT_MS, at_ms)
+            yield finding, Near(_epoch(finding), TRANSACTION_TIMEOUT_MS, at_ms)
         if _value(finding.evidence, "coordinator") == TransactionStanding.ONGOING.value:
             name, last_ms = (_value(finding.evidence, part) for part in ("transactional_id", "last_timestamp"))
             application = application_of(name) if isinstance(name, str) else None
             if application is not None and isinstance(last_ms, int):
-                yield finding, Moment(application, TRANSACTION_TIMEOUT_MS, last_ms)
+                yield finding, Near(application, TRANSACTION_TIMEOUT_MS, last_ms)
 
 
 def _decisions(finding: Finding) -> _Subject:
@@ -167,12 +164,12 @@ def _decisions(finding: Finding) -> _Subject:
     return None if at is None else (_value(finding.evidence, "transactional_id"), at)
 
 
-def _leader_changes(findings: Sequence[Finding]) -> _Subjects:
+def _leader_changes(findings: Sequence[Finding], _: _Parts) -> _Subjects:
     """A change of leaders: partitions and producers that went on under a new leader epoch at the same time."""
     moved = [(finding, began) for finding in findings if (began := _new_leader_epoch(finding)) is not None]
     for finding, began in moved:
         if began.at_ms >= 0:
-            yield finding, Moment(None, REQUEST_TIMEOUT_MS, began.at_ms)
+            yield finding, Near(None, REQUEST_TIMEOUT_MS, began.at_ms)
         # a check that knows the change itself has said who was part of it, however late
         if began.at_ms < 0 or "leader_epoch" in finding.evidence:
             yield finding, (finding.topic, finding.partition, began.leader_epoch)
@@ -203,10 +200,10 @@ def _begun(batch: object) -> tuple[int, int]:
     return epoch if isinstance(epoch, int) else -1, time if isinstance(time, int) else -1
 
 
-def _damages(findings: Sequence[Finding]) -> _Subjects:
+def _damages(findings: Sequence[Finding], parts: _Parts) -> _Subjects:
     """Damaged or missing bytes: offsets that touch in one log, what the producers lack there, and the segment's indexes."""
     for key, held in _sorted_groups(findings, _partition):
-        ranges = _ranges([finding for finding in held if finding.code in _DAMAGE])
+        ranges = _ranges([finding for finding in held if parts[finding.code] is Part.MEMBER])
         yield from ((finding, (key, found.replica, found.first)) for found in ranges for finding in found.findings)
         segments: dict[object, list[_Range]] = {}
         for found in ranges:
@@ -215,11 +212,12 @@ def _damages(findings: Sequence[Finding]) -> _Subjects:
         by_replica = {replica: list(same) for replica, same in groupby(ranges, key=lambda found: found.replica)}
         for finding in held:
             hit: Iterable[_Range] = ()
-            if finding.code in _INDEXES:
+            part = parts[finding.code]
+            if part is Part.INDEX:
                 same = segments.get((finding.replica or "", finding.segment), ())
                 hit = same if len(same) == 1 else ()
-            elif finding.code not in _DAMAGE:
-                replicas = by_replica if finding.code in _COMPARED else [finding.replica or ""]
+            elif part is not Part.MEMBER:
+                replicas = by_replica if part is Part.COPY else [finding.replica or ""]
                 hit = filter(None, (_range_at(by_replica.get(replica, ()), finding) for replica in replicas))
             yield from ((finding, (key, found.replica, found.first)) for found in hit)
 
@@ -261,7 +259,7 @@ def _offsets(finding: Finding) -> tuple[int, int]:
     return first, first if finding.last_offset is None else max(first, finding.last_offset)
 
 
-def _divergences(findings: Sequence[Finding]) -> _Subjects:
+def _divergences(findings: Sequence[Finding], _: _Parts) -> _Subjects:
     """Where replicas of a partition part: what the checks of replicas say of offsets that touch."""
     for key, held in _sorted_groups(findings, _partition):
         ranges = _ranges([replace(finding, replica=None) for finding in held])
@@ -291,52 +289,43 @@ def _value(mapping: object, name: str) -> int | str | None:
     return value if isinstance(value, int | str) else None
 
 
-def _codes(*codes: str) -> frozenset[str]:
-    return frozenset(codes)
-
+DAMAGE = Rule("damage", "damaged or missing bytes", _damages)
+INDEX_OF_DAMAGE = DAMAGE.as_part(Part.INDEX)
+COPY_OF_DAMAGE = DAMAGE.as_part(Part.COPY)
+LACKING_BY_DAMAGE = DAMAGE.as_part(Part.LACKING)
+DIVERGENCE = Rule("divergence", "replicas that differ", _divergences)
+LEADER_CHANGE = Rule("leader-change", "a change of leaders", _leader_changes)
+EPOCH_BUMP = Rule("epoch-bump", "a producer raised its epoch", _each(_epoch), across=True)
+ZOMBIE = Rule("zombie", "a fenced producer writes on", _each(_epoch), across=True)
+TRANSACTION = Rule("transaction", "transactions without an end", _transactions)
+DECISION = Rule("decision", "markers other than their coordinator decided", _each(_decisions), across=True)
+SHARED_PRODUCER_ID = Rule("shared-producer-id", "one producer id for two producers", _shared_ids, across=True)
+UNALLOCATED_IDS = Rule(
+    "unallocated-ids", "producer ids that were never allocated", _each(_hole_in_history), across=True
+)
+CLIENT_SEQUENCES = Rule("client-sequences", "a client that counts sequences its own way", _each(_producer), across=True)
+EPOCHS_USED_UP = Rule("epochs-used-up", "a producer id with few epochs left", _each(_producer), across=True)
+SESSION = Rule("session", "a session repeats another's records", _each(_epoch), across=True)
+RETRIES = Rule("retries", "retries without idempotence", _each(_topic), across=True)
+PRODUCER_STATE = Rule("producer-state", "a producer's state that the broker had lost or never had", _each(_batch))
+REPLICAS = Rule("replicas", "one fault on several replicas", _copies)
+"""The rule for every finding: no check declares it."""
 
 RULES: Sequence[Rule] = (
-    Rule("damage", "damaged or missing bytes", _DAMAGE | _COMPARED | _INDEXES | _codes("KA104"), _damages),
-    Rule("divergence", "replicas that differ", _COMPARED, _divergences),
-    Rule("leader-change", "a change of leaders", _codes("KA104", "KA206", "KA601", "KA704"), _leader_changes),
-    Rule(
-        "epoch-bump",
-        "a producer raised its epoch",
-        _codes("KA202", "KA203", "KA206", "KA704"),
-        _each(_epoch),
-        across=True,
-    ),
-    Rule("zombie", "a fenced producer writes on", _codes("KA201"), _each(_epoch), across=True),
-    Rule("transaction", "transactions without an end", _codes("KA301", "KA302", "KA303", "KA304"), _transactions),
-    Rule(
-        "decision",
-        "markers other than their coordinator decided",
-        _codes("KA306", "KA308"),
-        _each(_decisions),
-        across=True,
-    ),
-    Rule("shared-producer-id", "one producer id for two producers", _codes("KA402", "KA404"), _shared_ids, across=True),
-    Rule(
-        "unallocated-ids",
-        "producer ids that were never allocated",
-        _codes("KA401"),
-        _each(_hole_in_history),
-        across=True,
-    ),
-    Rule(
-        "client-sequences", "a client that counts sequences its own way", _codes("KA107"), _each(_producer), across=True
-    ),
-    Rule("epochs-used-up", "a producer id with few epochs left", _codes("KA204"), _each(_producer), across=True),
-    Rule("session", "a session repeats another's records", _codes("KA701"), _each(_epoch), across=True),
-    Rule("retries", "retries without idempotence", _codes("KA702", "KA703"), _each(_topic), across=True),
-    Rule(
-        "producer-state",
-        "a producer's state that the broker had lost or never had",
-        _codes(
-            "KA101", "KA102", "KA103", "KA104", "KA105", "KA106", "KA201", "KA202", "KA205", "KA303", "KA801", "KA803"
-        ),
-        _each(_batch),
-    ),
-    Rule("replicas", "one fault on several replicas", frozenset(), _copies),
+    DAMAGE,
+    DIVERGENCE,
+    LEADER_CHANGE,
+    EPOCH_BUMP,
+    ZOMBIE,
+    TRANSACTION,
+    DECISION,
+    SHARED_PRODUCER_ID,
+    UNALLOCATED_IDS,
+    CLIENT_SEQUENCES,
+    EPOCHS_USED_UP,
+    SESSION,
+    RETRIES,
+    PRODUCER_STATE,
+    REPLICAS,
 )
-"""In the order in which they name an incident; the last one is about every finding."""
+"""In the order in which they name an incident."""
