@@ -1,6 +1,6 @@
 """A known bug: its ticket, the versions that have it, and the traits by which a finding is recognised as its trace.
 
-A bug is one module that defines `BUG`, and a page of the module's name beside it.
+Modules define bugs, several where they share traits; the page beside the module has the ticket's name.
 """
 
 import enum
@@ -135,11 +135,11 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
 
     @property
     def page_file(self) -> "Traversable":
-        """The Markdown page beside the bug's module."""
+        """The Markdown page beside the bug's module, named by the ticket: `kafka_12671.md`."""
         import importlib.resources  # noqa: PLC0415 - only `explain` reads pages
 
-        package, _, name = self.module.rpartition(".")
-        return importlib.resources.files(package).joinpath(f"{name}.md")
+        name = self.id.lower().replace("-", "_")
+        return importlib.resources.files(self.module.rpartition(".")[0]).joinpath(f"{name}.md")
 
     def documentation(self) -> Mapping[str, str]:
         """Return the page's text under each of HEADINGS."""

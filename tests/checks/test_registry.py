@@ -87,12 +87,14 @@ def test_a_module_and_a_page_in_a_room_are_a_check(weather: Check) -> None:
     assert weather.documentation() == {"What it checks": "Texts."}
 
 
-def test_module_function_page_and_check_have_one_name() -> None:
+def test_module_function_page_test_and_check_have_one_name() -> None:
     found = {check.name.replace("-", "_"): check for check in discover()}
     assert {check.code for check in found.values()} == set(CHECKS)
     for name, check in found.items():
         assert check.run.__module__ == f"{check.package}.{name}"
-        assert (CHECKS_DIRECTORY / check.package.rpartition(".")[2] / f"{name}.md").is_file()
+        family = check.package.rpartition(".")[2]
+        assert (CHECKS_DIRECTORY / family / f"{name}.md").is_file()
+        assert (Path(__file__).parent / family / f"test_{name}.py").is_file()
 
 
 def test_no_two_checks_have_one_code_or_observe_one_kind() -> None:
