@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.model.coordinator import TransactionStanding
+from kaudit.model.evidence import BatchEvidence, FindingEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.transactional_ids import application_of
 
@@ -112,11 +113,9 @@ def _producer(finding: Finding) -> _Subject:
 
 def _batch(finding: Finding) -> _Subject:
     """The batch or marker that a producer's state did not allow; a silence alone is about none."""
-    if (
-        finding.producer_id is None
-        or finding.offset is None
-        or _value(finding.evidence, "class") in ("idle", "went-on")
-    ):
+    if finding.producer_id is None or finding.offset is None:
+        return None
+    if FindingEvidence(finding.evidence).kind in ("idle", "went-on"):
         return None
     return finding.topic, finding.partition, finding.producer_id, finding.offset
 
@@ -127,16 +126,16 @@ def _topic(finding: Finding) -> _Subject:
 
 def _hole_in_history(finding: Finding) -> _Subject:
     """Where in the history of blocks an id is missing."""
-    evidence = finding.evidence
-    around = [_value(evidence.get(name), "start") for name in ("block_below", "next_block")]
-    return _value(evidence, "class"), *around
+    evidence = FindingEvidence(finding.evidence)
+    around = [None if block is None else block.start for block in (evidence.block_below, evidence.next_block)]
+    return evidence.kind, *around
 
 
 def _shared_ids(findings: Sequence[Finding], _: _Parts) -> _Subjects:
     for finding in findings:
-        granted_twice = finding.evidence.get("seen_ids")
-        ids = granted_twice if isinstance(granted_twice, Sequence) else (finding.producer_id,)
-        yield from ((finding, producer_id) for producer_id in ids if isinstance(producer_id, int))
+        granted_twice = FindingEvidence(finding.evidence).seen_ids
+        ids = (finding.producer_id,) if granted_twice is None else granted_twice
+        yield from ((finding, producer_id) for producer_id in ids if producer_id is not None)
 
 
 def _transactions(findings: Sequence[Finding], _: _Parts) -> _Subjects:
@@ -146,22 +145,26 @@ def _transactions(findings: Sequence[Finding], _: _Parts) -> _Subjects:
     transactional ids shows it, are left open together when it fails: their last batches lie within a transaction's timeout.
     """
     for finding in findings:
-        open_since = _value(finding.evidence.get("remembered"), "current_txn_start_offset")
+        evidence = FindingEvidence(finding.evidence)
+        state = evidence.remembered
+        open_since = None if state is None else state.current_txn_start_offset
         at = finding.offset if open_since is None else open_since
         yield finding, (finding.topic, finding.partition, _epoch(finding), at)
-        if (at_ms := _first_timestamp(finding)) >= 0:
+        at_ms = _begun(evidence.offending)[1] if evidence.first_timestamp is None else evidence.first_timestamp
+        if at_ms >= 0:
             yield finding, Near(_epoch(finding), TRANSACTION_TIMEOUT_MS, at_ms)
-        if _value(finding.evidence, "coordinator") == TransactionStanding.ONGOING.value:
-            name, last_ms = (_value(finding.evidence, part) for part in ("transactional_id", "last_timestamp"))
-            application = application_of(name) if isinstance(name, str) else None
-            if application is not None and isinstance(last_ms, int):
+        if evidence.coordinator == TransactionStanding.ONGOING.value:
+            name, last_ms = evidence.transactional_id, evidence.last_timestamp
+            application = None if name is None else application_of(name)
+            if application is not None and last_ms is not None:
                 yield finding, Near(application, TRANSACTION_TIMEOUT_MS, last_ms)
 
 
 def _decisions(finding: Finding) -> _Subject:
     """The decision of a coordinator: its offset in __transaction_state."""
-    at = _value(finding.evidence, "decided_at_offset")
-    return None if at is None else (_value(finding.evidence, "transactional_id"), at)
+    evidence = FindingEvidence(finding.evidence)
+    at = evidence.decided_at_offset
+    return None if at is None else (evidence.transactional_id, at)
 
 
 def _leader_changes(findings: Sequence[Finding], _: _Parts) -> _Subjects:
@@ -171,7 +174,7 @@ def _leader_changes(findings: Sequence[Finding], _: _Parts) -> _Subjects:
         if began.at_ms >= 0:
             yield finding, Near(None, REQUEST_TIMEOUT_MS, began.at_ms)
         # a check that knows the change itself has said who was part of it, however late
-        if began.at_ms < 0 or "leader_epoch" in finding.evidence:
+        if began.at_ms < 0 or FindingEvidence(finding.evidence).leader_epoch is not None:
             yield finding, (finding.topic, finding.partition, began.leader_epoch)
 
 
@@ -183,21 +186,23 @@ class _Began(Struct, frozen=True):
 
 
 def _new_leader_epoch(finding: Finding) -> _Began | None:
-    copies = finding.evidence.get("copies")
-    if isinstance(copies, Mapping):
-        by_epoch = sorted(_begun(batch) for batch in copies.values())
+    evidence = FindingEvidence(finding.evidence)
+    copies = evidence.copies
+    if copies is not None:
+        by_epoch = sorted(map(_begun, copies.values()))
     else:
-        by_epoch = [_begun(finding.evidence.get(name)) for name in ("previous", "offending")]
+        by_epoch = [_begun(evidence.previous), _begun(evidence.offending)]
     if not by_epoch:
         return None
     (before, _), newest = by_epoch[0], max(by_epoch)
     return _Began(*newest) if 0 <= before < newest[0] else None
 
 
-def _begun(batch: object) -> tuple[int, int]:
-    """Return the batch's leader epoch and time, -1 for what it does not say."""
-    epoch, time = _value(batch, "leader_epoch"), _value(batch, "timestamp")
-    return epoch if isinstance(epoch, int) else -1, time if isinstance(time, int) else -1
+def _begun(batch: BatchEvidence | None) -> tuple[int, int]:
+    """Return the batch's leader epoch and time, -1 where one of them is not known."""
+    if batch is None:
+        return -1, -1
+    return -1 if batch.leader_epoch is None else batch.leader_epoch, -1 if batch.timestamp is None else batch.timestamp
 
 
 def _damages(findings: Sequence[Finding], parts: _Parts) -> _Subjects:
@@ -276,17 +281,6 @@ def _sorted_groups(
     for finding in findings:
         groups.setdefault(key(finding), []).append(finding)
     yield from groups.items()
-
-
-def _first_timestamp(finding: Finding) -> int:
-    value = finding.evidence.get("first_timestamp")
-    return value if isinstance(value, int) else _begun(finding.evidence.get("offending"))[1]
-
-
-def _value(mapping: object, name: str) -> int | str | None:
-    """Return a plain value: a saved scan may hold anything."""
-    value = mapping.get(name) if isinstance(mapping, Mapping) else None
-    return value if isinstance(value, int | str) else None
 
 
 DAMAGE = Rule("damage", "damaged or missing bytes", _damages)

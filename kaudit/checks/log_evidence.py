@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from kaudit.audits.log_events.clock import ClockOffset
 from kaudit.checks.log_causes import LogCause
 from kaudit.checks.registry import CHECKS
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding
 from kaudit.model.log_event import LogEvent
 
@@ -94,9 +95,9 @@ class EventsOfLogs:
         return [event for event in near if event.event in cause.kinds and self._at_the_time(event, finding)]
 
     def _of_its_producer(self, finding: Finding) -> list[LogEvent]:
-        named = finding.evidence.get("transactional_id")
+        named = FindingEvidence(finding.evidence).transactional_id
         own = self._of_producer.get(finding.producer_id, []) if finding.producer_id is not None else []
-        if not isinstance(named, str):
+        if named is None:
             return own
         known = {id(event) for event in own}
         return own + [event for event in self._of_transaction.get(named, ()) if id(event) not in known]
@@ -120,10 +121,11 @@ def _fits(event: LogEvent, finding: Finding) -> bool:
 
 def _times(finding: Finding) -> tuple[int | None, int | None]:
     """The times of the batches around a finding, ms."""
-    batches = [finding.evidence.get(name) for name in ("previous", "offending", "next")]
-    times = [batch.get("timestamp") for batch in batches if isinstance(batch, Mapping)]
-    times += [finding.evidence.get(name) for name in ("first_timestamp", "last_timestamp")]
-    known = [time for time in times if isinstance(time, int) and time >= 0]
+    evidence = FindingEvidence(finding.evidence)
+    batches = (evidence.previous, evidence.offending, evidence.next)
+    times = [batch.timestamp for batch in batches if batch is not None]
+    times += [evidence.first_timestamp, evidence.last_timestamp]
+    known = [time for time in times if time is not None and time >= 0]
     return (min(known), max(known)) if known else (None, None)
 
 

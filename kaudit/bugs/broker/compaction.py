@@ -7,12 +7,12 @@ from kaudit.model.finding import Confidence, Severity
 def ended_with(state: str) -> Trait:
     """Return the trait of a transaction that its coordinator ended with this state."""
     return Trait(
-        f"its coordinator ended the transaction ({state})", lambda case: case.value("coordinator_state") == state
+        f"its coordinator ended the transaction ({state})", lambda case: case.evidence.coordinator_state == state
     )
 
 
 def _no_marker(case: Case) -> bool:
-    return case.number("previous_marker_offset") is None
+    return case.evidence.previous_marker_offset is None
 
 
 COMPACTED = Trait("the partition is compacted", lambda case: case.compacted)
@@ -20,7 +20,7 @@ NO_MARKER = Trait("the records are there and no marker of the producer is", _no_
 
 
 def _closed(case: Case) -> bool:
-    return case.finding.severity is Severity.ERROR and case.number("resynchronised_at") is None
+    return case.finding.severity is Severity.ERROR and case.evidence.resynchronised_at is None
 
 
 KAFKA_5431 = Bug(
@@ -74,7 +74,7 @@ KAFKA_13727 = Bug(
 
 
 def _ended(case: Case) -> bool:
-    return case.value("coordinator_state") in ("CompleteCommit", "CompleteAbort")
+    return case.evidence.coordinator_state in ("CompleteCommit", "CompleteAbort")
 
 
 KAFKA_14055 = Bug(

@@ -1,6 +1,7 @@
 """Segments and side files that brokers leave damaged."""
 
 from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira, logged
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence
 from kaudit.model.log_event import LogEventKind
 
@@ -9,7 +10,7 @@ _SHORTEST = 10
 
 
 def _breaks_off(case: Case) -> bool:
-    size = case.number("size")
+    size = case.evidence.size
     return size is not None and (size < _SHORTEST or (size - _SHORTEST) % 46 != 0)
 
 
@@ -29,11 +30,11 @@ KAFKA_5747 = Bug(
 
 
 def _missing(case: Case) -> bool:
-    return case.value("class") == "missing"
+    return case.evidence.kind == "missing"
 
 
 def _offset_index_is_there(case: Case) -> bool:
-    return not any(other.evidence.get("class") == "missing" for other in case.others("KA503", "replica"))
+    return not any(FindingEvidence(other.evidence).kind == "missing" for other in case.others("KA503", "replica"))
 
 
 KAFKA_5752 = Bug(
@@ -56,21 +57,17 @@ KAFKA_5752 = Bug(
 
 
 def _assigned_again(case: Case) -> bool:
-    offset, expected = case.finding.offset, case.number("expected_offset")
+    offset, expected = case.finding.offset, case.evidence.expected_offset
     if offset is None or offset + 1 != expected:
         return False
-    missing, last = case.number("last_missing_offset"), case.finding.last_offset
+    missing, last = case.evidence.last_missing_offset, case.finding.last_offset
     return missing is None or (last is not None and missing <= last)
 
 
 def _not_in_index(case: Case) -> bool:
-    for other in case.others("KA305", "segment"):
-        missing = other.evidence.get("missing")
-        if isinstance(missing, list | tuple):
-            ends = {row.get("last_offset") for row in missing if isinstance(row, dict)}
-            if case.finding.offset in ends:
-                return True
-    return False
+    others = case.others("KA305", "segment")
+    rows = [row for other in others for row in FindingEvidence(other.evidence).missing]
+    return any(row.last_offset == case.finding.offset for row in rows)
 
 
 KAFKA_7866 = Bug(
@@ -92,11 +89,11 @@ KAFKA_7866 = Bug(
 
 
 def _no_offset_missing(case: Case) -> bool:
-    return case.number("first_missing_offset") is None and case.number("expected_offset") is not None
+    return case.evidence.first_missing_offset is None and case.evidence.expected_offset is not None
 
 
 def _goes_on(case: Case) -> bool:
-    return case.number("resynchronised_at") is not None
+    return case.evidence.resynchronised_at is not None
 
 
 KAFKA_10778 = Bug(
@@ -128,7 +125,7 @@ KAFKA_16541 = Bug(
     codes=codes("KA506"),
     traits=(
         VERSION_KNOWN,
-        Trait("leader-epoch-checkpoint cannot be parsed", lambda case: case.value("reason") is not None),
+        Trait("leader-epoch-checkpoint cannot be parsed", lambda case: case.evidence.reason is not None),
         logged("the broker's log has the error", LogEventKind.LOG_DIR_FAILED, LogEventKind.CORRUPTION),
     ),
     confidence=Confidence.POSSIBLE,

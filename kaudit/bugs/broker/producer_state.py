@@ -6,8 +6,8 @@ from kaudit.model.log_event import LogEventKind
 
 
 def _runs_ahead(case: Case) -> bool:
-    last, offset = case.number("stored", "last_offset"), case.finding.offset
-    return last is not None and offset is not None and last >= offset
+    stored, offset = case.evidence.stored, case.finding.offset
+    return stored is not None and stored.last_offset is not None and offset is not None and stored.last_offset >= offset
 
 
 KAFKA_6683 = Bug(
@@ -36,7 +36,7 @@ KAFKA_7190 = Bug(
     codes=codes("KA802"),
     traits=(
         Trait("the producer's last batch lies below the log start", lambda case: case.finding.code == "KA802"),
-        Trait("what it had sent was appended again above it", lambda case: case.value("class") == "repeated"),
+        Trait("what it had sent was appended again above it", lambda case: case.evidence.kind == "repeated"),
         logged("it was answered UNKNOWN_PRODUCER_ID", LogEventKind.UNKNOWN_PRODUCER_ID),
     ),
     confidence=Confidence.LIKELY,
@@ -53,7 +53,7 @@ KAFKA_7467 = Bug(
     affected=(Affected("0.11.0.0", "2.0.0"),),
     fixed_in=("2.0.1", "2.1.0"),
     codes=codes("KA803"),
-    traits=(VERSION_KNOWN, Trait("an end marker has no record", lambda case: case.value("class") == "empty-marker")),
+    traits=(VERSION_KNOWN, Trait("an end marker has no record", lambda case: case.evidence.kind == "empty-marker")),
     confidence=Confidence.CERTAIN,
     sources=(*jira("KAFKA-7467"), "https://github.com/apache/kafka/pull/5727"),
     module=__name__,
@@ -65,12 +65,14 @@ _EXPIRATION_MS = 7 * 86_400_000
 
 
 def _older_coordinator(case: Case) -> bool:
-    return case.finding.code == "KA205" or case.value("class") == "KA205"
+    return case.finding.code == "KA205" or case.evidence.kind == "KA205"
 
 
 def _was_forgotten(case: Case) -> bool:
-    data, marker = case.number("previous", "timestamp"), case.number("offending", "timestamp")
-    return data is not None and marker is not None and marker - data >= _EXPIRATION_MS
+    previous, marker = case.evidence.previous, case.offending.timestamp
+    if previous is None or previous.timestamp is None or marker is None:
+        return False
+    return marker - previous.timestamp >= _EXPIRATION_MS
 
 
 KAFKA_9144 = Bug(
@@ -106,9 +108,9 @@ KAFKA_15552 = Bug(
     codes=codes("KA402"),
     traits=(
         Trait(
-            "KRaft granted the block that ZooKeeper had granted last", lambda case: case.value("class") == "migration"
+            "KRaft granted the block that ZooKeeper had granted last", lambda case: case.evidence.kind == "migration"
         ),
-        Trait("producer ids of that block are in these logs", lambda case: bool(case.number("seen")), optional=True),
+        Trait("producer ids of that block are in these logs", lambda case: bool(case.evidence.seen), optional=True),
     ),
     confidence=Confidence.CERTAIN,
     sources=(*jira("KAFKA-15552"), "https://github.com/apache/kafka/pull/14506"),
@@ -117,7 +119,7 @@ KAFKA_15552 = Bug(
 
 
 def _just_created(case: Case) -> bool:
-    return case.number("offending", "leader_epoch") == 0 and case.finding.producer_epoch == 0
+    return case.offending.leader_epoch == 0 and case.finding.producer_epoch == 0
 
 
 KAFKA_15591 = Bug(
@@ -131,7 +133,7 @@ KAFKA_15591 = Bug(
     traits=(
         Trait("the batch is the first of the partition", lambda case: case.finding.offset == 0),
         Trait("it was written by the partition's first leader and in the producer's first epoch", _just_created),
-        Trait("its first sequence is not 0", lambda case: bool(case.number("offending", "base_sequence"))),
+        Trait("its first sequence is not 0", lambda case: bool(case.offending.base_sequence)),
         # without it, a topic that was created again under a running producer looks the same, and is healthy
         logged(
             "batches of the producer were refused there as out of order", LogEventKind.OUT_OF_ORDER_SEQUENCE, must=True

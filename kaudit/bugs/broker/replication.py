@@ -11,16 +11,15 @@ _NEXT_EPOCHS = 3
 
 def _begins(case: Case) -> Mapping[str, Mapping[int, int]]:
     """Return the start offset of each leader epoch on each replica that differs."""
-    copies, histories = case.value("copies"), case.value("leader_epochs")
-    if not isinstance(copies, Mapping) or not isinstance(histories, Mapping):
-        return {}
-    return {name: dict(_rows(histories.get(name))) for name in copies}
-
-
-def _rows(history: object) -> list[tuple[int, int]]:
-    rows = history if isinstance(history, list | tuple) else ()
-    found = [(row.get("epoch"), row.get("start_offset")) for row in rows if isinstance(row, Mapping)]
-    return [(epoch, start) for epoch, start in found if isinstance(epoch, int) and isinstance(start, int)]
+    histories = case.evidence.leader_epochs
+    return {
+        name: {
+            row.epoch: row.start_offset
+            for row in histories.get(name, ())
+            if row.epoch is not None and row.start_offset is not None
+        }
+        for name in case.evidence.copies or ()
+    }
 
 
 def _goes_on(case: Case) -> bool:
@@ -29,7 +28,7 @@ def _goes_on(case: Case) -> bool:
     In one log alone: whether batches of an older leader epoch follow one of the next epochs.
     """
     if case.finding.code == "KA009":
-        return 0 < (case.number("leader_epoch") or 0) - (case.number("expected_leader_epoch") or 0) <= _NEXT_EPOCHS
+        return 0 < (case.evidence.leader_epoch or 0) - (case.evidence.expected_leader_epoch or 0) <= _NEXT_EPOCHS
     begins, offset = list(_begins(case).values()), case.finding.offset
     if len(begins) < 2 or offset is None:
         return False
@@ -40,11 +39,10 @@ def _goes_on(case: Case) -> bool:
 def _not_cut(case: Case) -> bool:
     if case.finding.code == "KA009":
         return True
-    ends = case.value("end_offsets")
-    offset, copies = case.finding.offset, case.value("copies")
-    if not isinstance(ends, Mapping) or not isinstance(copies, Mapping) or offset is None:
+    offset, ends, copies = case.finding.offset, case.evidence.end_offsets, case.evidence.copies
+    if ends is None or copies is None or offset is None:
         return False
-    return all(isinstance(ends.get(name), int) and ends[name] > offset for name in copies)
+    return all(name in ends and ends[name] > offset for name in copies)
 
 
 GOES_ON = Trait("the log goes on under another leader behind records which that leader did not have", _goes_on)

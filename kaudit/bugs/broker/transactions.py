@@ -14,24 +14,24 @@ def came_late(case: Case) -> bool:
 
 def was_made_later(case: Case) -> bool:
     """Whether the late batch was made after the marker was written: its producer knew nothing of the end."""
-    first, marker = case.number("first_timestamp"), case.number("previous_marker_timestamp")
+    first, marker = case.evidence.first_timestamp, case.evidence.previous_marker_timestamp
     return first is not None and marker is not None and 0 <= marker < first
 
 
 def follows_commit(case: Case) -> bool:
     """Whether the coordinator's last decision about this epoch was to commit."""
-    return case.value("coordinator_state") == "CompleteCommit"
+    return case.evidence.coordinator_state == "CompleteCommit"
 
 
 def follows_abort(case: Case) -> bool:
     """Whether the coordinator's last decision about this epoch was to abort."""
-    return case.value("coordinator_state") == "CompleteAbort"
+    return case.evidence.coordinator_state == "CompleteAbort"
 
 
 CAME_LATE = Trait("the batch came after its transaction had ended, in the same epoch", came_late)
 NO_END = Trait(
     "no coordinator will end the transaction it began",
-    lambda case: case.value("coordinator") == "not-ongoing",
+    lambda case: case.evidence.coordinator == "not-ongoing",
     optional=True,
 )
 
@@ -41,11 +41,11 @@ _LONGEST_MS = 20 * 60_000
 
 
 def _decided(case: Case) -> bool:
-    return case.value("coordinator_state") in ("PrepareCommit", "PrepareAbort")
+    return case.evidence.coordinator_state in ("PrepareCommit", "PrepareAbort")
 
 
 def _long_ago(case: Case) -> bool:
-    last, now = case.number("last_timestamp"), case.number("now_timestamp")
+    last, now = case.evidence.last_timestamp, case.evidence.now_timestamp
     return last is not None and now is not None and last >= 0 and now - last >= _LONGEST_MS
 
 
@@ -106,7 +106,7 @@ KAFKA_12671 = Bug(
 
 
 def _not_added(case: Case) -> bool:
-    said = case.value("coordinator_says")
+    said = case.evidence.coordinator_says
     return isinstance(said, str) and "does not include" in said
 
 
@@ -121,7 +121,7 @@ KAFKA_14402 = Bug(
     codes=codes("KA301"),
     traits=(
         Trait("the producer's transaction is in progress and does not include the partition", _not_added),
-        Trait("nothing had ended in the same epoch before", lambda case: case.number("previous_marker_offset") is None),
+        Trait("nothing had ended in the same epoch before", lambda case: case.evidence.previous_marker_offset is None),
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-14402"), "https://cwiki.apache.org/confluence/display/KAFKA/KIP-890"),
@@ -145,7 +145,7 @@ KAFKA_16352 = Bug(
 
 
 def _torn(case: Case) -> bool:
-    return bool(case.value("agreeing")) or (follows_commit(case) and was_made_later(case))
+    return bool(case.evidence.agreeing) or (follows_commit(case) and was_made_later(case))
 
 
 def _ended_early(case: Case) -> bool:

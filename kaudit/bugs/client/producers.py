@@ -1,22 +1,23 @@
 """Sequences and epochs that clients get wrong."""
 
-from collections.abc import Mapping
-
 from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence
 from kaudit.model.log_event import LogEventKind
 
 
 def _another_leader(case: Case) -> bool:
-    before, after = case.number("copied", "last_leader_epoch"), case.number("again", "first_leader_epoch")
-    return before is not None and after is not None and 0 <= before < after
+    copied, again = case.evidence.copied, case.evidence.again
+    if copied is None or again is None or copied.last_leader_epoch is None or again.first_leader_epoch is None:
+        return False
+    return 0 <= copied.last_leader_epoch < again.first_leader_epoch
 
 
 SENT_AGAIN = Trait(
     "the end of the producer's old epoch stands again at the beginning of its new one",
     lambda case: case.finding.code == "KA704",
 )
-SAME_TIMES = Trait("with the same timestamps", lambda case: case.value("same_timestamps") is True)
+SAME_TIMES = Trait("with the same timestamps", lambda case: case.evidence.same_timestamps is True)
 ANOTHER_LEADER = Trait("the leader had changed in between", _another_leader, optional=True)
 RAISED = logged(
     "the client's log has it raise its epoch or start its sequences again",
@@ -30,13 +31,14 @@ _AGAIN_AND_AGAIN = 5
 
 def _raised_often(case: Case) -> bool:
     """Whether the log itself shows the producer raise its epoch several times."""
-    raised = (other.evidence.get("count", 1) for other in case.others("KA203", "producer_id"))
-    return sum(count for count in raised if isinstance(count, int)) >= _AGAIN_AND_AGAIN
+    folded = [other.evidence for other in case.others("KA203", "producer_id")]
+    counts = [FindingEvidence(evidence).count if "count" in evidence else 1 for evidence in folded]
+    return sum(count or 0 for count in counts) >= _AGAIN_AND_AGAIN
 
 
 NEARLY_SPENT = Trait(
     "an idempotent producer without transactions is near the last epoch",
-    lambda case: case.value("offending", "is_transactional") is False,
+    lambda case: case.offending.is_transactional is False,
 )
 RAISED_OFTEN = Trait("the log shows it raise its epoch again and again", _raised_often)
 
@@ -53,7 +55,7 @@ KAFKA_8483 = Bug(
         Trait("the producer starts again at sequence 0 in its epoch", lambda case: case.finding.code == "KA105"),
         Trait(
             "of the batches in flight with it, a later one has older records",
-            lambda case: case.value("times_go_back") is True,
+            lambda case: case.evidence.times_go_back is True,
         ),
         logged("it was answered UNKNOWN_PRODUCER_ID", LogEventKind.UNKNOWN_PRODUCER_ID),
     ),
@@ -96,11 +98,8 @@ KAFKA_14397 = Bug(
 
 
 def _one_too_many(case: Case) -> bool:
-    joints = case.value("joints")
-    if not isinstance(joints, list | tuple) or not joints:
-        return False
-    steps = [(joint.get("step"), joint.get("records")) for joint in joints if isinstance(joint, Mapping)]
-    return all(isinstance(step, int) and isinstance(records, int) and step == records + 1 for step, records in steps)
+    steps = case.evidence.joints
+    return bool(steps) and all(each.records is not None and each.step == each.records + 1 for each in steps)
 
 
 KAFKAJS_598 = Bug(
@@ -114,7 +113,7 @@ KAFKAJS_598 = Bug(
     codes=codes("KA107"),
     traits=(
         Trait("a client goes on one sequence too high after each batch", _one_too_many),
-        Trait("it writes without transactions", lambda case: case.value("offending", "is_transactional") is False),
+        Trait("it writes without transactions", lambda case: case.offending.is_transactional is False),
     ),
     confidence=Confidence.POSSIBLE,
     sources=("https://github.com/tulios/kafkajs/issues/598", "https://github.com/tulios/kafkajs/pull/1172"),
@@ -123,7 +122,7 @@ KAFKAJS_598 = Bug(
 
 
 def _aborted(case: Case) -> bool:
-    return case.value("class") in ("timeout-abort", "restart")
+    return case.evidence.kind in ("timeout-abort", "restart")
 
 
 LIBRDKAFKA_3575 = Bug(
