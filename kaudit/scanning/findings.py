@@ -32,7 +32,7 @@ from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
-    from kaudit.audits.log_events.finding_evidence import EventsOfLogs
+    from kaudit.checks.log_evidence import EventsOfLogs
 
 
 class CrossPartitionEvidence(Struct, frozen=True):
