@@ -31,11 +31,11 @@ def parsed(monkeypatch):
     """What the engine of `kaudit timeline` is asked for by a command."""
     asked = SimpleNamespace(options=None)
 
-    def timeline(options, progress):
+    def timeline(_engine, options, _progress):
         asked.options = options
         return timeline_result()
 
-    monkeypatch.setattr(local, "timeline", timeline)
+    monkeypatch.setattr(local.LocalEngine, "timeline", timeline)
 
     def parse(command):
         run(shlex.split(command)[1:])
