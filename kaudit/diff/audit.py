@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.audits.replicas.moments import broker_moments
+from kaudit.audits.replicas.broker_copies import broker_copies
 from kaudit.audits.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.bugs.matching import with_known_bugs
@@ -26,7 +26,7 @@ from kaudit.formats.sidefiles.checkpoints import (
 )
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
-from kaudit.model.replicas import DiffResult, Moments, PartitionComparison, Relation, Replica, ReplicaEvidence
+from kaudit.model.replicas import BrokerReplicas, DiffResult, PartitionComparison, Relation, Replica, ReplicaEvidence
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary
 from kaudit.partition.continuity import Continuity
 from kaudit.reading.chunk_plan import OpenSource, whole_segments
@@ -42,7 +42,7 @@ class Task(Struct, frozen=True):
 
     holders: Mapping[str, PartitionDirectory]
     missing_on: Sequence[str]
-    moments: Sequence[Moments] = ()
+    copies: Sequence[BrokerReplicas] = ()
     """Of the holders, those that are one broker's."""
 
     @property
@@ -67,36 +67,36 @@ class ComparedPartition(Struct, frozen=True):
     segments: Sequence[SegmentSummary]
 
 
-def broker_copies(layouts: Mapping[str, Layout], open_source: OpenSource) -> list[Moments]:
+def replicas_of_brokers(layouts: Mapping[str, Layout], open_source: OpenSource) -> list[BrokerReplicas]:
     """Return which of the replicas (by name) are copies of one broker's log directory at different times."""
     names = {entry.log_dir: name for name, layout in layouts.items() for entry in layout.partitions}
     directories = [entry for layout in layouts.values() for entry in layout.partitions]
     found = [
-        Moments(
+        BrokerReplicas(
             entry.identity.broker_id,
             entry.identity.directory_id,
             entry.identity.cluster_id,
             tuple(dict.fromkeys(names[log_dir] for log_dir in entry.log_dirs)),
         )
-        for entry in broker_moments(directories, open_source)
+        for entry in broker_copies(directories, open_source)
     ]
-    return [moments for moments in found if len(moments.replicas) > 1]
+    return [entry for entry in found if len(entry.replicas) > 1]
 
 
-def tasks(layouts: Mapping[str, Layout], moments: Sequence[Moments] = ()) -> list[Task]:
+def tasks(layouts: Mapping[str, Layout], copies: Sequence[BrokerReplicas] = ()) -> list[Task]:
     """Bring together what the replicas (by name) hold of each partition, in (topic, partition) order."""
     found: dict[tuple[str, int], dict[str, PartitionDirectory]] = {}
     for name, layout in layouts.items():
         for entry in layout.partitions:
             found.setdefault((entry.topic, entry.partition), {})[name] = replace(entry, replica=name)
     return [
-        Task(found[key], [name for name in layouts if name not in found[key]], _held_by(found[key], moments))
+        Task(found[key], [name for name in layouts if name not in found[key]], _held_by(found[key], copies))
         for key in sorted(found)
     ]
 
 
-def _held_by(holders: Collection[str], moments: Sequence[Moments]) -> list[Moments]:
-    return [replace(entry, replicas=tuple(name for name in entry.replicas if name in holders)) for entry in moments]
+def _held_by(holders: Collection[str], copies: Sequence[BrokerReplicas]) -> list[BrokerReplicas]:
+    return [replace(entry, replicas=tuple(name for name in entry.replicas if name in holders)) for entry in copies]
 
 
 def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> ComparedPartition:
@@ -118,7 +118,7 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
     checkpoints = _leader_epochs(task, open_source, unreadable)
     topic = next(iter(task.holders.values())).topic
     comparison, last = compare_partition(
-        readers, checkpoints, task.missing_on, task.moments, says_compacted=options.says_compacted(topic)
+        readers, checkpoints, task.missing_on, task.copies, says_compacted=options.says_compacted(topic)
     )
     for reader in readers.values():
         unreadable += reader.unreadable
@@ -136,7 +136,7 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         counted = MissingCounts(task.holders, marks, open_source)
         comparison = replace(
             comparison,
-            moments=[counted.of_moment(change) for change in comparison.moments],
+            moments=[counted.of_copy(change) for change in comparison.moments],
             gaps=[with_records(gap, task.holders, open_source) for gap in comparison.gaps],
         )
         evidence = ReplicaEvidence(
@@ -162,7 +162,7 @@ def diff_result(
     replicas: Sequence[Replica],
     layouts: Mapping[str, Layout],
     compared: Sequence[ComparedPartition],
-    moments: Sequence[Moments] = (),
+    copies: Sequence[BrokerReplicas] = (),
 ) -> DiffResult:
     """Put everything together in contract order."""
     found = (finding for entry in compared for finding in entry.findings)
@@ -191,7 +191,7 @@ def diff_result(
         incomplete=bool(unreadable),
         segments=[row for one in compared for row in one.segments],
     )
-    return DiffResult(scan, replicas, comparisons, moments)
+    return DiffResult(scan, replicas, comparisons, copies)
 
 
 def _leader_epochs(

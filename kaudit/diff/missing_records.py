@@ -12,7 +12,7 @@ from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records_crc import records_crcs
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import NO_TIMESTAMP
-from kaudit.model.replicas import MissingRecords, MomentChange, PartitionComparison, Relation
+from kaudit.model.replicas import CopyChange, MissingRecords, PartitionComparison, Relation
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.source.layout import PartitionDirectory
 
@@ -77,7 +77,7 @@ class MissingCounts:
         self._copies, self._marks, self._open = copies, high_watermarks, open_source
         self._counted: dict[tuple[str, str | None, int], MissingRecords | None] = {}
 
-    def of_moment(self, change: MomentChange) -> MomentChange:
+    def of_copy(self, change: CopyChange) -> CopyChange:
         """Count what the later copy lacks of what was truncated."""
         if change.truncated is None:
             return change

@@ -15,9 +15,9 @@ from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint
 from kaudit.model.epoch_entry import EpochEntry
 from kaudit.model.replicas import (
+    BrokerReplicas,
+    CopyChange,
     Difference,
-    MomentChange,
-    Moments,
     OffsetRange,
     PartitionComparison,
     Relation,
@@ -87,18 +87,18 @@ def compare_partition(
     readers: Mapping[str, ReplicaReader],
     checkpoints: Mapping[str, LeaderEpochCheckpoint],
     missing_on: Sequence[str],
-    moments: Sequence[Moments],
+    copies: Sequence[BrokerReplicas],
     *,
     says_compacted: bool,
 ) -> tuple[PartitionComparison, dict[str, ReplicaBatch]]:
     """Compare the copies of one partition; `checkpoints` are their leader-epoch-checkpoints, those that parse.
 
-    `moments` are those of `readers` that are one broker's. The batches returned are each replica's last before the first
+    `copies` are those of `readers` that are one broker's. The batches returned are each replica's last before the first
     difference of the replicas.
     """
     directory = next(iter(readers.values())).directory
     compacted = says_compacted or _is_compacted(readers)
-    earlier = {name for entry in moments for name in entry.replicas[:-1]}
+    earlier = {name for entry in copies for name in entry.replicas[:-1]}
     replicas = [name for name in readers if name not in earlier]
     parted, last = read_side_by_side(readers, {*replicas}, compacted=compacted)
     ends = {name: reader.end_offset for name, reader in readers.items()}
@@ -108,8 +108,8 @@ def compare_partition(
     agreed = {pair: _agreed(pair, parted, ends) for pair in combinations(readers, 2)}
     gaps = [] if compacted else _gaps(readers, agreed)
     changes = [
-        moment_change(entry.broker_id, pair, _of_pair(pair, parted), gaps, ends)
-        for entry in moments
+        copy_change(entry.broker_id, pair, _of_pair(pair, parted), gaps, ends)
+        for entry in copies
         for pair in pairwise(entry.replicas)
     ]
     reference = max(replicas, key=lambda name: (_last_epoch(epochs[name]), ends[name], -replicas.index(name)))
@@ -135,7 +135,7 @@ def compare_partition(
                 name: truncation_offset(epochs[name], ends[name], epochs[reference], ends[reference])
                 for name in relations
             },
-            only_on=_only_on(readers, agreed, ends, moments),
+            only_on=_only_on(readers, agreed, ends, copies),
             start_offsets={name: reader.first_offset for name, reader in readers.items()},
             end_offsets=ends,
             moments=changes,
@@ -180,9 +180,9 @@ def _relations(
     }
 
 
-def moment_change(
+def copy_change(
     broker_id: int, pair: Pair, parting: Parting | None, gaps: Sequence[ReplicaGap], ends: Mapping[str, int]
-) -> MomentChange:
+) -> CopyChange:
     """Say what became of the earlier copy's log (the first of `pair`) by the time of the later one."""
     earlier, later = pair
     agreed = min(ends[earlier], ends[later]) if parting is None else parting.offset
@@ -190,7 +190,7 @@ def moment_change(
     if any(gap.parts(pair) for gap in gaps):
         relation = Relation.DIVERGED
     truncated = OffsetRange(agreed, ends[earlier] - 1) if agreed < ends[earlier] else None
-    return MomentChange(
+    return CopyChange(
         broker_id=broker_id,
         earlier=earlier,
         later=later,
@@ -251,13 +251,13 @@ def _only_on(
     readers: Mapping[str, ReplicaReader],
     agreed: Mapping[Pair, int],
     ends: Mapping[str, int],
-    moments: Sequence[Moments],
+    copies: Sequence[BrokerReplicas],
 ) -> dict[str, OffsetRange]:
     """What each replica holds at its end that no other one holds the same, an earlier copy of a broker that none newer does.
 
     Of earlier copies that hold the same, the one that holds most has it, of equal ones the last.
     """
-    later = {name: entry.replicas[at + 1 :] for entry in moments for at, name in enumerate(entry.replicas[:-1])}
+    later = {name: entry.replicas[at + 1 :] for entry in copies for at, name in enumerate(entry.replicas[:-1])}
     replicas = [name for name in readers if name not in later]
     found: dict[str, OffsetRange] = {}
     for number, (name, reader) in enumerate(readers.items()):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kaudit.diff.audit import Task, broker_copies, compare_task, diff_result, tasks
+from kaudit.diff.audit import Task, compare_task, diff_result, replicas_of_brokers, tasks
 from kaudit.engines.partition_tasks import EachPartition, each_partition
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UsageError
@@ -29,13 +29,13 @@ def diff(
 
     """
     layouts = {replica.name: layout_of(replica, options) for replica in replicas}
-    moments = broker_copies(layouts, open_segment)
-    work = tasks(layouts, moments)
+    copies = replicas_of_brokers(layouts, open_segment)
+    work = tasks(layouts, copies)
     if not any(layout.unreadable for layout in layouts.values()):
         _require_common(replicas, work)
     progress.start(sum(task.bytes for task in work))
     compared = list(each(work, compare_task, options, progress))
-    return diff_result(replicas, layouts, compared, moments)
+    return diff_result(replicas, layouts, compared, copies)
 
 
 def _require_common(replicas: Sequence[Replica], work: Sequence[Task]) -> None:

@@ -68,10 +68,10 @@ from kaudit.partition.replay import KeptRows, RowSink
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.saved_partition import SavedPartition
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.scanning.audit import Audit, Found, Together, coordinator_of, names_of
+from kaudit.scanning.audit import Audit, CrossPartition, ScanFindings, coordinator_of, names_of
 from kaudit.scanning.block_histories import BlockHistories, metadata_of, read_blocks
 from kaudit.scanning.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
-from kaudit.scanning.findings import JudgedPartition
+from kaudit.scanning.findings import PartitionFindings
 from kaudit.scanning.opened_state import OpenedState, open_state
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import audit_needs, find_input, plan_jobs, share_rate
@@ -296,21 +296,21 @@ class _JudgedScan(Struct, frozen=True):
 
 def _judged(run: _Run, replayed: "DataFrame", progress: Progress) -> _JudgedScan:
     audit = run.audit(_outlines(run, replayed, progress))
-    together = audit.together()
-    judging = Judging(together.surroundings, together.others, from_here())
-    counts = _counts(run, replayed, together, judging)
+    cross = audit.cross_partition()
+    judging = Judging(cross.context, cross.others, from_here())
+    counts = _counts(run, replayed, cross, judging)
     across, to_list = counts.incident_ids(), counts.to_list()
-    scan_wide = marked_with(together.findings, partition_incidents(together.findings), across.get(_SCAN_WIDE, {}))
+    scan_wide = marked_with(cross.findings, partition_incidents(cross.findings), across.get(_SCAN_WIDE, {}))
     jobs = [job_index for job_index in to_list if job_index != _SCAN_WIDE]
     listed = _listed(run, replayed, listing(judging, to_list, across)) if jobs else ()
     partitions = counts.partitions.values()
-    found = Found(
+    found = ScanFindings(
         [*first_of_each(scan_wide, to_list.get(_SCAN_WIDE, {})), *listed],
         [held for own in partitions for held in own.held],
         {producer_id for own in partitions for producer_id in own.producer_ids},
         tuple(counts.unlisted(to_list)),
     )
-    return _JudgedScan(audit, audit.result_of(together, found), judging, across, scan_wide)
+    return _JudgedScan(audit, audit.result_of(cross, found), judging, across, scan_wide)
 
 
 def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[PartitionAudit]:
@@ -319,12 +319,12 @@ def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[Part
     return [unpack(found[job_index].as_py()) for job_index in range(len(run.jobs))]
 
 
-def _counts(run: _Run, replayed: "DataFrame", together: Together, judging: Judging) -> AllCounts:
+def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, judging: Judging) -> AllCounts:
     with errors_in_one_line(), named_job(run.session, "kaudit: judge the partitions"):
         table = replayed.select("job_index", "audit").mapInArrow(counting(judging), JUDGED_SCHEMA).toArrow()
     found = sorted(zip(table["job_index"].to_pylist(), table["judged"], strict=True), key=lambda row: row[0])
-    wide = JudgedPartition(together.findings)
-    of_scan = JudgedCounts.of("", wide, partition_incidents(together.findings), run.options.producer_ids)
+    wide = PartitionFindings(cross.findings)
+    of_scan = JudgedCounts.of("", wide, partition_incidents(cross.findings), run.options.producer_ids)
     return AllCounts({_SCAN_WIDE: of_scan, **{job_index: unpack(data.as_py()) for job_index, data in found}})
 
 

@@ -25,7 +25,7 @@ from kaudit.model.result import UnlistedFindings
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.scanning.findings import FromOthers, JudgedPartition, Surroundings, judge
+from kaudit.scanning.findings import CrossPartitionEvidence, PartitionFindings, ScanContext, partition_findings
 
 JUDGED_SCHEMA = "job_index int, judged binary"
 _JUDGED = pa.schema([("job_index", pa.int32()), ("judged", pa.binary())])
@@ -49,7 +49,7 @@ class JudgedCounts(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, topic: str, judged: JudgedPartition, incidents: PartitionIncidents, asked: Sequence[int]
+        cls, topic: str, judged: PartitionFindings, incidents: PartitionIncidents, asked: Sequence[int]
     ) -> "JudgedCounts":
         """Count what was found in a topic partition; of the producer ids those `asked` for are kept."""
         prints: dict[Counted, list[int]] = {}
@@ -112,7 +112,7 @@ class Judged(Struct, frozen=True):
     job_index: int
     replicas: Sequence[PartitionAudit]
     kept: Sequence[Any]
-    found: JudgedPartition
+    found: PartitionFindings
     incidents: PartitionIncidents
 
     def findings(self, across: Mapping[int, Mapping[int, str]]) -> list[Finding]:
@@ -123,8 +123,8 @@ class Judged(Struct, frozen=True):
 class Judging(Struct, frozen=True):
     """What tasks judge with: what is the same for all, and what the others show of each job's partition."""
 
-    surroundings: Surroundings
-    others: Sequence[FromOthers]
+    context: ScanContext
+    others: Sequence[CrossPartitionEvidence]
     open_source: OpenSource
 
     def topic_partitions(self, rows: Batches, chosen: Container[int] | None = None) -> Iterator[Judged]:
@@ -136,8 +136,8 @@ class Judging(Struct, frozen=True):
             if chosen is not None and not any(job_index in chosen for job_index, _, _ in same):
                 continue
             parts = [part for _, part, _ in same]
-            found = judge(
-                parts, [self.others[job_index] for job_index, _, _ in same], self.surroundings, self.open_source
+            found = partition_findings(
+                parts, [self.others[job_index] for job_index, _, _ in same], self.context, self.open_source
             )
             yield Judged(same[0][0], parts, [kept for _, _, kept in same], found, partition_incidents(found.findings))
 
@@ -148,7 +148,7 @@ def counting(judging: Judging) -> ArrowMap:
     def count(rows: Batches) -> Batches:
         for judged in judging.topic_partitions(rows):
             topic = judged.replicas[0].directory.topic
-            counts = JudgedCounts.of(topic, judged.found, judged.incidents, judging.surroundings.options.producer_ids)
+            counts = JudgedCounts.of(topic, judged.found, judged.incidents, judging.context.options.producer_ids)
             yield _row(judged.job_index, counts)
 
     return count

@@ -34,7 +34,7 @@ class Replica(JsonRecord, frozen=True):
     path: str
 
 
-class Moments(JsonRecord, frozen=True):
+class BrokerReplicas(JsonRecord, frozen=True):
     """Replicas that are copies of one broker's log directory (meta.properties) at different times, the oldest first."""
 
     broker_id: int
@@ -140,7 +140,7 @@ class ReplicaGap(JsonRecord, frozen=True):
         return not set(names).isdisjoint(self.missing_on) and not set(names).isdisjoint(self.held_by)
 
 
-class MomentChange(JsonRecord, frozen=True):
+class CopyChange(JsonRecord, frozen=True):
     """What a broker did to its log of a partition between two copies of it: appended, or truncated and went on.
 
     Both agree below `common_end_offset` (exclusive). `truncated` are the offsets from there to the earlier copy's end and
@@ -184,7 +184,7 @@ class PartitionComparison(JsonRecord, frozen=True, rename=_SINGULAR):
     only_on: Mapping[str, OffsetRange]
     start_offsets: Mapping[str, int | None]
     end_offsets: Mapping[str, int]
-    moments: Sequence[MomentChange] = ()
+    moments: Sequence[CopyChange] = ()
     gaps: Sequence[ReplicaGap] = ()
     """What copies lack inside their own range, earlier copies of a broker among them."""
 
@@ -234,4 +234,4 @@ class DiffResult(Struct, frozen=True):
     scan: ScanResult
     replicas: Sequence[Replica]
     partitions: Sequence[PartitionComparison] = field(default_factory=tuple)
-    moments: Sequence[Moments] = ()
+    moments: Sequence[BrokerReplicas] = ()

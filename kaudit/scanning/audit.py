@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kaudit.audits.coordinator.expired_ids import ExpiredIds
 from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
-from kaudit.audits.replicas.moments import BrokerMoments, broker_moments, same_time
+from kaudit.audits.replicas.broker_copies import BrokerCopies, broker_copies, copied_together
 from kaudit.audits.sequences.rescan import Rescan, rescan_here
 from kaudit.audits.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.profile import VersionRange
@@ -36,7 +36,13 @@ from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.scanning.command_line import asked_for
 from kaudit.scanning.feature_levels import feature_levels
-from kaudit.scanning.findings import FromOthers, Surroundings, complete_findings, judge, replicas_of
+from kaudit.scanning.findings import (
+    CrossPartitionEvidence,
+    ScanContext,
+    complete_findings,
+    partition_findings,
+    replicas_of,
+)
 from kaudit.scanning.not_covered import anomalies_not_listed, partitions_not_audited, without_digest
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.partition_evidence import transaction_evidence
@@ -49,8 +55,8 @@ if TYPE_CHECKING:
     from kaudit.scanning.log_comparison import ComparedLogs
 
 
-class _Moment(Struct, frozen=True):
-    """Partitions copied together (their numbers in the scan), what their coordinator says of them, and their clock, ms."""
+class _CopyGroup(Struct, frozen=True):
+    """Partitions copied at the same time (their numbers in the scan), their coordinator's view of them, and their clock, ms."""
 
     numbers: Sequence[int]
     reader: CoordinatorReader
@@ -58,22 +64,22 @@ class _Moment(Struct, frozen=True):
     now_ms: int
 
 
-class Together(Struct, frozen=True):
-    """What only all partitions show: of each (`others`), of the whole scan (`findings`), and what a result says of it."""
+class CrossPartition(Struct, frozen=True):
+    """Results that need all partitions: evidence about each one (`others`), findings about the whole scan, parts of the result."""
 
-    surroundings: Surroundings
-    others: Sequence[FromOthers]
+    context: ScanContext
+    others: Sequence[CrossPartitionEvidence]
     findings: Sequence[Finding]
-    moments: Sequence[_Moment]
-    copies: Sequence[BrokerMoments]
+    groups: Sequence[_CopyGroup]
+    copies: Sequence[BrokerCopies]
     stated: BrokerVersions
     unlisted: Sequence[NotAudited]
 
 
-class Found(Struct, frozen=True):
-    """What judging found: the findings with their incidents, and the producer ids they are about.
+class ScanFindings(Struct, frozen=True):
+    """The findings of a scan with their incidents, and the producer ids they are about.
 
-    `held` are records that only other copies of a partition hold, `unlisted` findings that are counted only.
+    `held` are records that only other copies of a partition hold; `unlisted` findings are counted only.
     """
 
     findings: Sequence[Finding]
@@ -115,7 +121,7 @@ def coordinator_of(open_source: OpenSource) -> ReadCoordinator:
 class Audit:
     """Collects partitions and turns them into one result.
 
-    What an engine has judged in its tasks it does not add with all details: `together`, then `result_of` what was found.
+    An engine that makes findings in its tasks adds outlines only: it calls `cross_partition`, then `result_of` with its findings.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - independent inputs
@@ -144,7 +150,7 @@ class Audit:
         self.not_asked: list[str] = []
         """Why brokers could not be asked for the state of transactions."""
         self.expired = ExpiredIds()
-        """The transactional ids that have, as `together` finds in __transaction_state."""
+        """The transactional ids that have expired, as `cross_partition` finds in __transaction_state."""
         self.state: StateUse | None = None
         """What was taken from a saved state, before that of the partitions is added."""
         self._logs: ComparedLogs | None = None
@@ -164,82 +170,82 @@ class Audit:
 
     def result(self) -> ScanResult:
         """Run the checks over everything that was read."""
-        together = self.together()
-        judged = [
-            judge(
+        cross = self.cross_partition()
+        partitions = [
+            partition_findings(
                 [self.partitions[number] for number in replicas],
-                [together.others[number] for number in replicas],
-                together.surroundings,
+                [cross.others[number] for number in replicas],
+                cross.context,
                 self.open_source,
             )
             for replicas in replicas_of([part.directory for part in self.partitions])
         ]
-        findings = [*together.findings, *(finding for partition in judged for finding in partition.findings)]
+        findings = [*cross.findings, *(finding for partition in partitions for finding in partition.findings)]
         return self.result_of(
-            together,
-            Found(
+            cross,
+            ScanFindings(
                 with_incidents(findings),
-                [held for partition in judged for held in partition.held],
+                [held for partition in partitions for held in partition.held],
                 {finding.producer_id for finding in findings if finding.producer_id is not None},
             ),
         )
 
-    def together(self) -> Together:
-        """Return what only all partitions show; their outlines are enough for that."""
+    def cross_partition(self) -> CrossPartition:
+        """Return what needs all partitions; their outlines are enough for that."""
         parts = self.partitions
-        copies = broker_moments(self.layout.everything, self.open_source)
-        moments = self._moments(copies)
-        versions, stated = self._versions(moments)
+        copies = broker_copies(self.layout.everything, self.open_source)
+        groups = self._copy_groups(copies)
+        versions, stated = self._versions(groups)
         asked = asked_for(self.options, self.layout)
         scan_wide = Context(versions=versions, coordinator=CoordinatorView(), now_ms=self.now(), asked=asked)
         allocation = allocation_evidence(parts, self.histories, self._rescan)
-        others: list[FromOthers] = [FromOthers(0)] * len(parts)
-        for index, moment in enumerate(moments):
-            transactions = transaction_evidence([parts[number] for number in moment.numbers], moment.reader.history)
-            for number, ended in zip(moment.numbers, transactions, strict=True):
+        others: list[CrossPartitionEvidence] = [CrossPartitionEvidence(0)] * len(parts)
+        for index, group in enumerate(groups):
+            transactions = transaction_evidence([parts[number] for number in group.numbers], group.reader.history)
+            for number, ended in zip(group.numbers, transactions, strict=True):
                 found = [*ended, *allocation.partitions[number], *self._beyond[number]]
-                others[number] = FromOthers(index, found, allocation.grants[number])
+                others[number] = CrossPartitionEvidence(index, found, allocation.grants[number])
         logs = self.compared_logs()
-        surroundings = Surroundings(
+        context = ScanContext(
             self.options,
             scan_wide,
-            [replace(scan_wide, coordinator=moment.coordinator, now_ms=moment.now_ms) for moment in moments],
+            [replace(scan_wide, coordinator=group.coordinator, now_ms=group.now_ms) for group in groups],
             None if logs is None else logs.events,
         )
         evidence = Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
-        findings = complete_findings(run_checks(scan_wide, evidence), surroundings, frozenset())
-        return Together(surroundings, others, findings, moments, copies, stated, allocation.unlisted)
+        findings = complete_findings(run_checks(scan_wide, evidence), context, frozenset())
+        return CrossPartition(context, others, findings, groups, copies, stated, allocation.unlisted)
 
-    def result_of(self, together: Together, found: Found) -> ScanResult:
-        """Return the result with what was found, the findings of `together` among it."""
+    def result_of(self, cross: CrossPartition, found: ScanFindings) -> ScanResult:
+        """Return the result with what was found, including the findings of `cross`."""
         parts, logs = self.partitions, self.compared_logs()
         not_audited = [
             *self._missing(found.producer_ids),
-            *self._not_audited(together.moments),
+            *self._not_audited(cross.groups),
             *self.histories.notes,
-            *together.unlisted,
+            *cross.unlisted,
             *(without_digest(parts) if self.options.digests else ()),
             *(() if logs is None else logs.not_audited),
         ]
-        newest, start = together.surroundings.scan_wide.versions.newest, self.options.log_start_offset
+        newest, start = cross.context.scan_wide.versions.newest, self.options.log_start_offset
         partitions = [partition_summary(part, newest, log_start_offset=start) for part in parts]
         return ScanResult(
             inputs=tuple(self.options.paths),
-            broker_version=together.stated,
+            broker_version=cross.stated,
             partitions=partitions,
             findings=found.findings,
             not_audited=not_audited,
             summary=total(partitions, found.findings, found.unlisted),
             incomplete=any(note.unreadable for note in not_audited),
             segments=[row for part in parts for row in segment_rows(part.directory, [*part.unreadable, *part.removed])],
-            suggestions=list(suggestions(self.options, self.layout.partitions, together.copies, found.held)),
+            suggestions=list(suggestions(self.options, self.layout.partitions, cross.copies, found.held)),
             log_events=None if logs is None else logs.summary,
             unlisted=found.unlisted,
             digests=digests_of(parts) if self.options.digests else None,
             state=self.state,
         )
 
-    def _not_audited(self, moments: Sequence[_Moment]) -> Iterator[NotAudited]:
+    def _not_audited(self, groups: Sequence[_CopyGroup]) -> Iterator[NotAudited]:
         """Yield what was there and could not be checked."""
         named = {entry.path for entry in self.layout.empty_inputs}
         for entry in self._unreadable():
@@ -247,17 +253,17 @@ class Audit:
         for entry in self.layout.skipped:
             if entry.path not in named:
                 yield NotAudited(entry.path, entry.reason)
-        alone = [moment for moment in moments if moment.numbers and not moment.coordinator.present]
+        alone = [group for group in groups if group.numbers and not group.coordinator.present]
         yield from partitions_not_audited(
             self.partitions,
             log_start_given=self.options.log_start_offset is not None,
-            without_coordinator=[[self.partitions[number] for number in moment.numbers] for moment in alone],
-            other_coordinators=len(alone) < len(moments),
+            without_coordinator=[[self.partitions[number] for number in group.numbers] for group in alone],
+            other_coordinators=len(alone) < len(groups),
         )
         for text in self.not_asked:
             yield NotAudited("open transactions", f"their state could not be asked for: {text}")
-        for moment in moments:
-            for text in moment.reader.unreadable:
+        for group in groups:
+            for text in group.reader.unreadable:
                 yield NotAudited(TRANSACTION_STATE, text)
         yield from anomalies_not_listed(self.partitions)
 
@@ -302,12 +308,12 @@ class Audit:
         newest = max((part.counts.max_timestamp for part in parts), default=-1)
         return (newest if newest >= 0 else latest_modification(self.layout)) + self.idle_ms
 
-    def _moments(self, copies: Sequence[BrokerMoments]) -> list[_Moment]:
+    def _copy_groups(self, copies: Sequence[BrokerCopies]) -> list[_CopyGroup]:
         """Group the partitions by when they were copied: a coordinator's log of another time says nothing about them."""
-        together = same_time(self.layout.everything, copies, self.open_source)
-        return [self._moment(log_dirs) for log_dirs in together]
+        groups = copied_together(self.layout.everything, copies, self.open_source)
+        return [self._copy_group(log_dirs) for log_dirs in groups]
 
-    def _moment(self, log_dirs: Collection[str]) -> _Moment:
+    def _copy_group(self, log_dirs: Collection[str]) -> _CopyGroup:
         numbers = [number for number, part in enumerate(self.partitions) if part.directory.log_dir in log_dirs]
         parts = [self.partitions[number] for number in numbers]
         directories = [
@@ -320,7 +326,7 @@ class Audit:
         else:
             reader, coordinator = CoordinatorReader(self.open_source), self._live_view(parts)
         now = self.options.now_ms if self.options.now_ms is not None else self._clock(parts)
-        return _Moment(numbers, reader, coordinator, now)
+        return _CopyGroup(numbers, reader, coordinator, now)
 
     def _live_view(self, parts: Sequence[PartitionAudit]) -> CoordinatorView:
         """Return what live brokers say of the open transactions of partitions that they sent."""
@@ -331,14 +337,14 @@ class Audit:
 
         return ask_coordinators(fetched, self.not_asked)
 
-    def _versions(self, moments: Sequence[_Moment]) -> tuple[VersionRange, BrokerVersions]:
+    def _versions(self, groups: Sequence[_CopyGroup]) -> tuple[VersionRange, BrokerVersions]:
         if self.options.broker_version != AUTO:
             return given_version(self.options.broker_version)
         return inferred_versions(
             self.layout,
             self.partitions,
             self._read_levels,
-            flexible_transaction_value=any(moment.reader.has_flexible_value for moment in moments),
+            flexible_transaction_value=any(group.reader.has_flexible_value for group in groups),
         )
 
     def _unreadable(self) -> list[Unreadable]:

@@ -1,7 +1,4 @@
-"""From a topic partition that was read to its findings: what needs of the others only what is known of all by then.
-
-So it can be done where the partition's evidence is, in any process.
-"""
+"""Findings of one topic partition. All that is needed from other partitions is passed in, so any process can compute them."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -29,27 +26,30 @@ if TYPE_CHECKING:
     from kaudit.audits.log_events.finding_evidence import EventsOfLogs
 
 
-class FromOthers(Struct, frozen=True):
-    """What the other partitions show of one replica of a topic partition.
+class CrossPartitionEvidence(Struct, frozen=True):
+    """Evidence from the other partitions about one replica of a topic partition.
 
-    `moment` is an index into the contexts, `found` evidence, `grants` of how many grants the blocks of producer ids are.
+    `context` is an index into ScanContext.contexts. `grants`: by producer id, the number of broker grants of its block.
     """
 
-    moment: int
-    found: Sequence[object] = ()
+    context: int
+    evidence: Sequence[object] = ()
     grants: Mapping[int, int] = {}
 
 
-class Surroundings(Struct, frozen=True):
-    """What is the same for every partition: the options, the scan's own context and that of each moment, logs' events."""
+class ScanContext(Struct, frozen=True):
+    """What is the same for every partition: options, the context of the whole scan, one context per group of copies, log events.
+
+    Partitions that were copied at the same time share a context: coordinator and clock differ from group to group.
+    """
 
     options: ScanOptions
     scan_wide: Context
-    moments: Sequence[Context]
+    contexts: Sequence[Context]
     events: "EventsOfLogs | None" = None
 
 
-class JudgedPartition(Struct, frozen=True):
+class PartitionFindings(Struct, frozen=True):
     """A topic partition's findings, in their order and without incidents, and the records that only other copies hold."""
 
     findings: Sequence[Finding]
@@ -65,26 +65,26 @@ def replicas_of(directories: Sequence[PartitionDirectory]) -> list[list[int]]:
     return [list(same) for _, same in groupby(sorted(range(len(directories)), key=key), key=key)]
 
 
-def judge(
+def partition_findings(
     replicas: Sequence[PartitionAudit],
-    others: Sequence[FromOthers],
-    surroundings: Surroundings,
+    others: Sequence[CrossPartitionEvidence],
+    scan: ScanContext,
     open_source: OpenSource,
-) -> JudgedPartition:
+) -> PartitionFindings:
     """Run the checks over all replicas of one topic partition; `others` says of each what the other partitions show."""
     changes = other_copies(replicas, open_source)
     findings: list[Finding] = []
     for part, other, own_changes in zip(replicas, others, changes, strict=True):
-        around = surroundings.moments[other.moment]
+        around = scan.contexts[other.context]
         context = partition_context(
             around,
             part.directory,
             compacted=part.compacted,
             log_end_offset=part.log_end_offset,
-            asked=asked_of(part.directory, around.asked, surroundings.options),
+            asked=asked_of(part.directory, around.asked, scan.options),
         )
         shared = [replace(found, grants=other.grants.get(found.producer_id, 0)) for found in part.shared]
-        found = [*other.found, *shared, *own_changes]
+        found = [*other.evidence, *shared, *own_changes]
         findings += fold_notes(run_checks(context, partition_evidence(part, found, open_source, around.versions)))
     compacted = {(part.directory.topic, part.directory.partition) for part in replicas if part.compacted}
     held = [
@@ -93,19 +93,19 @@ def judge(
         for change in own
         for held in change.held_by
     ]
-    return JudgedPartition(complete_findings(findings, surroundings, compacted), held)
+    return PartitionFindings(complete_findings(findings, scan, compacted), held)
 
 
 def complete_findings(
     findings: Sequence[Finding],
-    surroundings: Surroundings,
+    scan: ScanContext,
     compacted: "frozenset[tuple[str, int]] | set[tuple[str, int]]",
 ) -> list[Finding]:
     """Return of one topic partition's findings those asked for, in order, with what logs and known bugs explain."""
-    kept = sorted((found for found in findings if _wanted(found, surroundings.options)), key=Finding.sort_key)
-    if surroundings.events is not None:
-        kept = surroundings.events.all_explained(kept)
-    return with_known_bugs(kept, surroundings.scan_wide.versions, compacted)
+    kept = sorted((found for found in findings if _wanted(found, scan.options)), key=Finding.sort_key)
+    if scan.events is not None:
+        kept = scan.events.all_explained(kept)
+    return with_known_bugs(kept, scan.scan_wide.versions, compacted)
 
 
 def _wanted(finding: Finding, options: ScanOptions) -> bool:

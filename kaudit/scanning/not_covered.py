@@ -18,8 +18,8 @@ def partitions_not_audited(
 ) -> Iterator[NotAudited]:
     """Yield what could not be checked in the partitions.
 
-    `log_start_given`: the user passed --log-start-offset. `without_coordinator` are those beside which there is no
-    __transaction_state, by cluster and moment; `other_coordinators`: there is one of another.
+    `log_start_given`: the user passed --log-start-offset. `without_coordinator`: partitions without a __transaction_state beside
+    them, in groups of one cluster copied at one time; `other_coordinators`: another group has one.
     """
     users = [part for part in parts if part.directory.topic not in INTERNAL_TOPICS]
     yield from _reason(

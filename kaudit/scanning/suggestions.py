@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from kaudit.audits.replicas.moments import BrokerMoments
+from kaudit.audits.replicas.broker_copies import BrokerCopies
 from kaudit.checks.command_line import quote
 from kaudit.model.other_copies import HeldRecords
 from kaudit.model.result import Suggestion
@@ -14,7 +14,7 @@ from kaudit.source.layout import PartitionDirectory
 def suggestions(
     options: ScanOptions,
     directories: Sequence[PartitionDirectory],
-    moments: Sequence[BrokerMoments],
+    copies: Sequence[BrokerCopies],
     held: Iterable[tuple[str, HeldRecords]],
 ) -> Iterator[Suggestion]:
     """Suggest to compare the copies of partitions that a scan audits each by itself, cluster by cluster.
@@ -24,7 +24,7 @@ def suggestions(
     known = list(held)
     for whole in _by_cluster(entry for entry in directories if entry.whole_directory and entry.segments):
         log_dirs, paths = {entry.log_dir for entry in whole}, {entry.directory for entry in whole}
-        own = [entry for entry in moments if log_dirs.issuperset(entry.log_dirs)]
+        own = [entry for entry in copies if log_dirs.issuperset(entry.log_dirs)]
         yield from _suggestion(options, whole, own, [entry for entry in known if entry[1].directory in paths])
 
 
@@ -41,18 +41,18 @@ def _by_cluster(directories: Iterable[PartitionDirectory]) -> list[list[Partitio
 def _suggestion(
     options: ScanOptions,
     whole: Sequence[PartitionDirectory],
-    moments: Sequence[BrokerMoments],
+    copies: Sequence[BrokerCopies],
     held: Iterable[tuple[str, HeldRecords]],
 ) -> Iterator[Suggestion]:
-    copies = Counter((entry.topic, entry.partition) for entry in whole)
-    several = [entry for entry in whole if copies[entry.topic, entry.partition] > 1]
+    counts = Counter((entry.topic, entry.partition) for entry in whole)
+    several = [entry for entry in whole if counts[entry.topic, entry.partition] > 1]
     if not several:
         return
     partitions = len({(entry.topic, entry.partition) for entry in several})
-    what = f"{max(copies.values())} replicas of {partitions:,} partition{'' if partitions == 1 else 's'} were given"
-    if moments:
-        times = [f"broker {entry.identity.broker_id} at {len(entry.log_dirs)} moments" for entry in moments]
-        what = f"the inputs are copies of {', '.join(times)}"
+    what = f"{max(counts.values())} replicas of {partitions:,} partition{'' if partitions == 1 else 's'} were given"
+    if copies:
+        counted = [f"{len(entry.log_dirs)} of broker {entry.identity.broker_id}" for entry in copies]
+        what = f"the inputs are copies made at different times: {', '.join(counted)}"
     # partition directories were given, or log directories
     given = {entry.directory for entry in several} <= set(options.paths)
     paths = dict.fromkeys(entry.directory if given else entry.log_dir for entry in several)

@@ -66,7 +66,7 @@ def segment_rows(directory: PartitionDirectory, unread: Sequence[Unreadable]) ->
 
 
 def digests_of(parts: Iterable[PartitionAudit]) -> Digests:
-    """Return which batches were judged of the partitions that have digests."""
+    """Return the digests of the audited batches, for partitions that have one."""
     return Digests(ALGORITHM, [part.digest for part in parts if part.digest is not None])
 
 

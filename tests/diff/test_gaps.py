@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kaudit.cli.app import run
 from kaudit.diff import gap_records
 from tests.diff.replicas import TOPIC, Copy, broker, history
+from tests.diff.test_broker_copies import after
 from tests.diff.test_command import validate
-from tests.diff.test_moments import after
 from tests.diff.test_relations import run as compare_paths
 from tests.report.test_json_schemas import DOCUMENT
 

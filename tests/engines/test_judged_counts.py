@@ -11,7 +11,7 @@ from kaudit.engines import spark_judging
 from kaudit.engines.spark_judging import AllCounts, JudgedCounts, first_of_each, replicas
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.reading.shuffle_codec import pack
-from kaudit.scanning.findings import JudgedPartition
+from kaudit.scanning.findings import PartitionFindings
 
 GAP, OLD = ("KA104", Severity.ERROR), ("KA104", Severity.WARNING)
 BUMP = ("KA201", Severity.NOTE)
@@ -33,7 +33,7 @@ def counts(topic, **prints):
 
 def test_findings_are_counted_by_check_and_severity_in_their_order():
     found = [finding(GAP, 1, 7), finding(OLD, 2, 8), finding(GAP, 3, 9), finding(BUMP, 4)]
-    judged = JudgedPartition(found)
+    judged = PartitionFindings(found)
     made = JudgedCounts.of("orders", judged, partition_incidents(found), [9, 7, 10])
     prints = [int(each.fingerprint, 16) for each in found]
     assert {counted: own.tolist() for counted, own in made.fingerprints.items()} == {

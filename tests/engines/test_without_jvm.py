@@ -97,9 +97,9 @@ def test_only_partitions_with_findings_that_are_listed_are_judged_again(spark, s
 
     def judge(parts, *rest):
         judged.append(parts[0].directory.partition)
-        return findings.judge(parts, *rest)
+        return findings.partition_findings(parts, *rest)
 
-    monkeypatch.setattr(spark_judging, "judge", judge)
+    monkeypatch.setattr(spark_judging, "partition_findings", judge)
     assert len(spark.scan(tmp_path).findings) == 2
     assert sorted(judged) == [0, 1, 2, 3, 3]
 

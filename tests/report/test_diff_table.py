@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from kaudit.model.epoch_entry import EpochEntry
 from kaudit.model.replicas import (
+    BrokerReplicas,
+    CopyChange,
     Difference,
     DiffResult,
     MissingRecords,
-    MomentChange,
-    Moments,
     OffsetRange,
     PartitionComparison,
     Relation,
@@ -45,7 +45,7 @@ def compared(relation, number=0, **changes):
 
 
 def change(earlier="b1", later="/data/b2", relation=Relation.APPENDED, **more):
-    return MomentChange(7, earlier, later, relation, 100, **more)
+    return CopyChange(7, earlier, later, relation, 100, **more)
 
 
 def result(*partitions, findings=(), **more):
@@ -83,7 +83,7 @@ def test_copies_of_one_broker_at_different_times():
     found = result(
         compared(Relation.IDENTICAL, 0, moments=[cut, change()], relations={}),
         compared(Relation.BEHIND, 1, moments=[unknown]),
-        moments=[Moments(7, None, None, ["a", "b1", "/data/b2"])],
+        moments=[BrokerReplicas(7, None, None, ["a", "b1", "/data/b2"])],
     )
     shown = render_diff(found, RenderOptions()).split("\n\n")
     assert shown[0].splitlines()[1] == (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.audits.replicas.moments import BrokerMoments
+from kaudit.audits.replicas.broker_copies import BrokerCopies
 from kaudit.model.other_copies import HeldRecords
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.suggestions import suggestions
@@ -18,8 +18,8 @@ def directory(log_dir, topic="orders", partition=0, cluster=None, broker=1, **mo
     return PartitionDirectory(topic, partition, "", log_dir, f"{log_dir}/{topic}-{partition}", "", **fields)
 
 
-def suggested(directories, moments=(), held=(), **options):
-    found = suggestions(ScanOptions(options.pop("paths", ["/"]), **options), directories, moments, iter(held))
+def suggested(directories, copies=(), held=(), **options):
+    found = suggestions(ScanOptions(options.pop("paths", ["/"]), **options), directories, copies, iter(held))
     return [(each.reason, each.command) for each in found]
 
 
@@ -58,17 +58,17 @@ def test_each_cluster_by_itself_where_several_are_known():
     assert len(suggested([*two, unknown, *others])) == 2
 
 
-def test_moments_of_brokers():
+def test_copies_of_one_broker():
     two = [directory("/a", cluster="x"), directory("/b", cluster="x")]
-    first = BrokerMoments(LogDirectoryIdentity(1, "x"), dict.fromkeys(["/a", "/b"]))  # type: ignore[arg-type]
-    second = BrokerMoments(LogDirectoryIdentity(7, "x"), dict.fromkeys(["/a", "/b", "/c"]))  # type: ignore[arg-type]
+    first = BrokerCopies(LogDirectoryIdentity(1, "x"), dict.fromkeys(["/a", "/b"]))  # type: ignore[arg-type]
+    second = BrokerCopies(LogDirectoryIdentity(7, "x"), dict.fromkeys(["/a", "/b", "/c"]))  # type: ignore[arg-type]
     ((reason, _),) = suggested(two, [first])
-    assert reason == f"the inputs are copies of broker 1 at 2 moments; {EACH}"
+    assert reason == f"the inputs are copies made at different times: 2 of broker 1; {EACH}"
     # those of which some is of another cluster, or was not chosen, are not named
     ((reason, _),) = suggested(two, [second])
     assert reason == f"2 replicas of 1 partition were given; {EACH}"
     ((reason, _),) = suggested([*two, directory("/c", cluster="x")], [first, second])
-    assert reason == f"the inputs are copies of broker 1 at 2 moments, broker 7 at 3 moments; {EACH}"
+    assert reason == f"the inputs are copies made at different times: 2 of broker 1, 3 of broker 7; {EACH}"
 
 
 @pytest.mark.parametrize("records", [1, 2000])

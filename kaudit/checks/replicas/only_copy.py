@@ -16,8 +16,8 @@ from kaudit.checks.replicas.wording import (
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.replicas import (
+    CopyChange,
     MissingRecords,
-    MomentChange,
     OffsetRange,
     PartitionComparison,
     Relation,
@@ -52,9 +52,7 @@ def only_copy(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 yield _only_copy(context, found, name, offsets)
 
 
-def _truncated(
-    context: Context, found: ReplicaEvidence, change: MomentChange, offsets: OffsetRange
-) -> Iterator[Finding]:
+def _truncated(context: Context, found: ReplicaEvidence, change: CopyChange, offsets: OffsetRange) -> Iterator[Finding]:
     """What a broker had and cut off before it was copied again, unless all of it was written again."""
     missing = found.missing.get(change.earlier)
     if missing is not None and not missing.records:
@@ -99,7 +97,7 @@ def _truncated(
     )
 
 
-def _causes_of_truncation(change: MomentChange, missing: MissingRecords | None) -> Iterator[Explanation]:
+def _causes_of_truncation(change: CopyChange, missing: MissingRecords | None) -> Iterator[Explanation]:
     difference = change.first_difference
     if difference is None:
         yield Explanation(

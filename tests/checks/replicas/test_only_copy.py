@@ -6,7 +6,7 @@ import pytest
 
 from kaudit.checks.replicas.only_copy import only_copy
 from kaudit.model.impact import Impact
-from kaudit.model.replicas import MomentChange, OffsetRange, Relation
+from kaudit.model.replicas import CopyChange, OffsetRange, Relation
 from tests.checks.replicas.facts import alone, compared, grade, held, lacking, parted, reported
 
 ENDS = {"b1": 110, "b2": 100, "b3": 100}
@@ -107,7 +107,7 @@ def test_what_is_a_divergence_is_left_to_the_check_of_those(fields, is_reported)
 
 def truncated(missing=None, difference=None, *, mark=None, ids=None):
     """What is reported where broker 1 had offsets up to 10, of which its later copy holds those below 6."""
-    change = MomentChange(
+    change = CopyChange(
         broker_id=1,
         earlier="old",
         later="new",

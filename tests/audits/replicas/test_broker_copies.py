@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.audits.replicas.moments import broker_moments, same_time
+from kaudit.audits.replicas.broker_copies import broker_copies, copied_together
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.result import ScanResult
@@ -23,8 +23,8 @@ def audit(*paths: Path, **options: object) -> ScanResult:
     return scan(ScanOptions([str(path) for path in paths], jobs=1, **options), SilentProgress())  # type: ignore[arg-type]
 
 
-def moments_of(root: Path) -> list[tuple[int, list[str]]]:
-    found = broker_moments(discover([str(root)]).everything, open_segment)
+def copies_of(root: Path) -> list[tuple[int, list[str]]]:
+    found = broker_copies(discover([str(root)]).everything, open_segment)
     return [
         (entry.identity.broker_id, [os.path.relpath(log_dir, root) for log_dir in entry.log_dirs]) for entry in found
     ]
@@ -32,7 +32,7 @@ def moments_of(root: Path) -> list[tuple[int, list[str]]]:
 
 def together(root: Path) -> list[list[str]]:
     directories = discover([str(root)]).everything
-    groups = same_time(directories, broker_moments(directories, open_segment), open_segment)
+    groups = copied_together(directories, broker_copies(directories, open_segment), open_segment)
     return sorted(sorted(os.path.relpath(log_dir, root) for log_dir in group) for group in groups)
 
 
@@ -53,19 +53,19 @@ def test_an_open_transaction_is_compared_with_its_own_moment_of_the_coordinator(
     assert found == {"logdirs-live": both, "logdirs-killed": both, "logdirs": both[:2]}
 
 
-def test_the_moments_of_three_brokers_are_those_of_their_account(evidence):
+def test_the_copies_of_three_brokers_are_those_of_their_account(evidence):
     capture = evidence.capture("failover-acks1")
-    moments = sorted(path.name for path in capture.iterdir() if (path / "b1").exists())
-    assert moments_of(capture) == [(number, [f"{at}/b{number}" for at in moments]) for number in (1, 2, 3)]
-    assert together(capture) == [[f"{at}/b{number}" for number in (1, 2, 3)] for at in moments]
+    times = sorted(path.name for path in capture.iterdir() if (path / "b1").exists())
+    assert copies_of(capture) == [(number, [f"{at}/b{number}" for at in times]) for number in (1, 2, 3)]
+    assert together(capture) == [[f"{at}/b{number}" for number in (1, 2, 3)] for at in times]
 
 
 @pytest.mark.parametrize("names", [("before", "after"), ("b", "a")])
-def test_moments_are_ordered_by_the_clock_of_the_logs(tmp_path, names: Sequence[str]):
+def test_times_are_ordered_by_the_clock_of_the_logs(tmp_path, names: Sequence[str]):
     first, second = names
     broker(history((0, 2)).write(tmp_path / first), 1)
     broker(later(history((0, 2)), 1000).write(tmp_path / second), 1)
-    assert moments_of(tmp_path) == [(1, [first, second])]
+    assert copies_of(tmp_path) == [(1, [first, second])]
 
 
 def test_where_paths_do_not_say_the_nearest_clock_does(tmp_path):
@@ -87,7 +87,7 @@ def test_a_second_copy_of_a_broker_stays_by_itself(tmp_path):
 def test_clusters_are_never_mixed(tmp_path):
     for name, number, cluster in (("a", 1, "one"), ("b", 2, "one"), ("c", 1, "two")):
         broker(history((0, 2)).write(tmp_path / name), number, cluster=cluster)
-    assert moments_of(tmp_path) == []
+    assert copies_of(tmp_path) == []
     assert together(tmp_path) == [["a", "b"], ["c"]]
 
 
@@ -107,18 +107,18 @@ def test_partitions_of_one_name_in_several_clusters_are_no_replicas(tmp_path):
     assert suggestion.command == f"kaudit diff {tmp_path}/b {tmp_path}/c"
 
 
-def test_a_brokers_disks_are_no_moments(tmp_path):
+def test_a_brokers_disks_are_no_times(tmp_path):
     for disk in ("disk1", "disk2"):
         broker(history((0, 2)).write(tmp_path / disk), 1)
     (tmp_path / "disk2/orders-0").rename(tmp_path / "disk2/payments-0")
-    assert moments_of(tmp_path) == []
+    assert copies_of(tmp_path) == []
     assert together(tmp_path) == [["disk1", "disk2"]]
 
 
 def test_too_little_is_known_of_a_broker_without_cluster_id_and_directory_id(tmp_path):
     for name in ("a", "b"):
         broker(history((0, 2)).write(tmp_path / name), 0, cluster=None)
-    assert moments_of(tmp_path) == []
+    assert copies_of(tmp_path) == []
 
 
 def test_one_partition_twice_on_a_broker_of_no_known_cluster_is_of_two(tmp_path):
@@ -137,7 +137,7 @@ def test_no_coordinator_of_another_directory_ends_a_transaction(evidence):
 def test_a_directory_id_distinguishes_what_a_broker_id_does_not(tmp_path):
     for name, directory in (("a", "one"), ("b", "two"), ("c", "one")):
         broker(history((0, 2)).write(tmp_path / name), 1, directory=directory)
-    assert moments_of(tmp_path) == [(1, ["a", "c"])]
+    assert copies_of(tmp_path) == [(1, ["a", "c"])]
 
 
 def test_copies_that_a_scan_audits_each_by_itself_are_for_diff(tmp_path):
@@ -150,7 +150,7 @@ def test_copies_that_a_scan_audits_each_by_itself_are_for_diff(tmp_path):
     for path in (first, second):
         broker(path, 4)
     (suggestion,) = audit(tmp_path).suggestions
-    assert suggestion.reason.startswith("the inputs are copies of broker 4 at 2 moments")
+    assert suggestion.reason.startswith("the inputs are copies made at different times: 2 of broker 4")
     assert audit(first).suggestions == []
 
 

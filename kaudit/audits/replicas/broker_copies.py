@@ -1,4 +1,4 @@
-"""Copies of one broker's log directory made at different times: moments, not replicas.
+"""Copies of one broker's log directory made at different times: they are not replicas of one another.
 
 A broker holds a partition once. So copies of a partition from log directories of one identity (meta.properties) are the
 same replica before and after: where they differ the log was changed in between, and nothing diverged.
@@ -19,11 +19,11 @@ _TAIL_BYTES = 64 << 10
 _DAY_MS = 86_400_000
 
 Clock = tuple[int, int]
-"""A copy's newest batch timestamp and newest modification of a file, ms: what orders moments."""
+"""A copy's newest batch timestamp and newest modification of a file, ms: they order the copies."""
 
 
-class BrokerMoments(Struct, frozen=True):
-    """One broker's log directory at two or more moments: the clock of each copy by its path, the oldest first."""
+class BrokerCopies(Struct, frozen=True):
+    """Two or more copies of one broker's log directory: the clock of each copy by its path, the oldest first."""
 
     identity: LogDirectoryIdentity
     clocks: Mapping[str, Clock]
@@ -34,10 +34,10 @@ class BrokerMoments(Struct, frozen=True):
         return list(self.clocks)
 
 
-def broker_moments(directories: Iterable[PartitionDirectory], open_source: OpenSource) -> list[BrokerMoments]:
-    """Return the log directories that are there at several moments, by broker id.
+def broker_copies(directories: Iterable[PartitionDirectory], open_source: OpenSource) -> list[BrokerCopies]:
+    """Return the log directories of which there are several copies, ordered by broker id.
 
-    Those that share no partition are no moments: without directory.id (before 3.7) a broker's disks look alike.
+    Directories that share no partition are not copies: without directory.id (before 3.7) a broker's disks look alike.
     """
     by_log_dir = _by_log_dir(directories)
     alike: dict[tuple[int, str], list[str]] = {}
@@ -45,14 +45,14 @@ def broker_moments(directories: Iterable[PartitionDirectory], open_source: OpenS
         identity = held[0].identity
         if identity is not None and identity.key is not None:
             alike.setdefault(identity.key, []).append(log_dir)
-    found: list[BrokerMoments] = []
+    found: list[BrokerCopies] = []
     for log_dirs in alike.values():
         for copies in _sharing(log_dirs, by_log_dir):
             identity = by_log_dir[copies[0]][0].identity
             if len(copies) > 1 and identity is not None:
                 clocks = sorted((clock(by_log_dir[log_dir], open_source), log_dir) for log_dir in copies)
-                found.append(BrokerMoments(identity, {log_dir: at for at, log_dir in clocks}))
-    return sorted(found, key=lambda moments: (moments.identity.broker_id, moments.log_dirs[0]))
+                found.append(BrokerCopies(identity, {log_dir: at for at, log_dir in clocks}))
+    return sorted(found, key=lambda copies: (copies.identity.broker_id, copies.log_dirs[0]))
 
 
 def clock(directories: Iterable[PartitionDirectory], open_source: OpenSource) -> Clock:
@@ -66,23 +66,23 @@ def clock(directories: Iterable[PartitionDirectory], open_source: OpenSource) ->
     return max((at for at in timestamps if at <= modified + _DAY_MS), default=-1), modified
 
 
-def same_time(
-    directories: Iterable[PartitionDirectory], moments: Sequence[BrokerMoments], open_source: OpenSource
+def copied_together(
+    directories: Iterable[PartitionDirectory], copies: Sequence[BrokerCopies], open_source: OpenSource
 ) -> list[frozenset[str]]:
     """Group log directories into those of one cluster copied together; all are one group where nothing says otherwise.
 
-    In each cluster the broker with the most moments makes the groups. Another's copy belongs to the one whose path is
+    In each cluster the broker with the most copies makes the groups. Another's copy belongs to the one whose path is
     nearest, of equally near ones to the one with the nearest clock; a second copy of the same broker stays by itself, and
     so does one of an unknown cluster that is equally near to several.
     """
     by_log_dir = _by_log_dir(directories)
     clusters = {log_dir: getattr(held[0].identity, "cluster_id", None) for log_dir, held in by_log_dir.items()}
-    seeds = _seeds(clusters, moments) or _brokers_twice(by_log_dir)
+    seeds = _seeds(clusters, copies) or _brokers_twice(by_log_dir)
     if len(seeds) < 2:
         return [frozenset(by_log_dir)]
-    clocks = {log_dir: at for entry in moments for log_dir, at in entry.clocks.items()}
+    clocks = {log_dir: at for entry in copies for log_dir, at in entry.clocks.items()}
     clocks |= {log_dir: clock(held, open_source) for log_dir, held in by_log_dir.items() if log_dir not in clocks}
-    brokers = {log_dir: number for number, entry in enumerate(moments) for log_dir in entry.log_dirs}
+    brokers = {log_dir: number for number, entry in enumerate(copies) for log_dir in entry.log_dirs}
 
     def distance(log_dir: str, seed: str) -> tuple[int, int, int]:
         (at, modified), (other_at, other_modified) = clocks[log_dir], clocks[seed]
@@ -104,13 +104,13 @@ def same_time(
     return [frozenset(group) for group in groups.values()]
 
 
-def _seeds(clusters: Mapping[str, str | None], moments: Sequence[BrokerMoments]) -> list[str]:
-    """One log directory of each moment of each cluster; unknown clusters are one where any is known."""
+def _seeds(clusters: Mapping[str, str | None], copies: Sequence[BrokerCopies]) -> list[str]:
+    """One log directory for each time a cluster was copied; unknown clusters are one where any is known."""
     known = {cluster for cluster in clusters.values() if cluster is not None}
     seeds: list[str] = []
     for cluster in sorted(known):
         candidates: list[Sequence[str]] = [[min(log_dir for log_dir, of in clusters.items() if of == cluster)]]
-        candidates += [entry.log_dirs for entry in moments if entry.identity.cluster_id == cluster]
+        candidates += [entry.log_dirs for entry in copies if entry.identity.cluster_id == cluster]
         longest = max(candidates, key=len)
         seeds += longest
     return seeds
