@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, TextColumn
 
 from kaudit.report.console import visible
-from kaudit.report.formatting import size
+from kaudit.report.text.formatting import size
 
 if TYPE_CHECKING:  # the simulator comes with it
     from kaudit.simulate.search.schedule import Schedule

@@ -35,11 +35,11 @@ from kaudit.model.replicas import Relation
 from kaudit.model.result import NotAudited
 from kaudit.model.verification import Verdict
 from kaudit.reading.digest_tree import widened
-from kaudit.report import fingerprints as fingerprint_report
-from kaudit.report import verification as verification_report
 from kaudit.report.console import visible
-from kaudit.report.saved import SCHEMA as SAVED_SCAN
-from kaudit.report.saved import SavedScanError, read_saved
+from kaudit.report.text import fingerprints as fingerprint_report
+from kaudit.report.text import verification as verification_report
+from kaudit.results.saved_scan import SCHEMA as SAVED_SCAN
+from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import Depth, ScanOptions
 
 _FORMATS = ("table", "json")

@@ -1,7 +1,7 @@
 """Documents that a command line names: saved scans and fingerprints, from a file or stdin."""
 
 from kaudit.errors import UsageError
-from kaudit.report.saved import Saved, SavedScanError, read_saved
+from kaudit.results.saved_scan import Saved, SavedScanError, read_saved
 from kaudit.source.documents import read_document
 
 

@@ -14,7 +14,7 @@ from kaudit.policy.baseline import read_baseline
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.policy.severities import Severities
 from kaudit.report.formats import FORMATS
-from kaudit.report.selection import Selection, parse_codes
+from kaudit.results.selection import Selection, parse_codes
 
 _INT64_MAX, _INT64_DIGITS = 2**63 - 1, 19
 

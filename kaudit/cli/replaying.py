@@ -23,12 +23,12 @@ from kaudit.model.limits import ATTEMPT_LINE_BYTES
 from kaudit.replay.attempt_lines import AttemptError
 from kaudit.replay.log_directory import NoSegmentsError, read_recorded_log
 from kaudit.replay.session import Session
-from kaudit.report.answers import ROW_INDENT, fold
 from kaudit.report.console import ColorChoice, visible
-from kaudit.report.replay.broker_rules import list_profiles as profiles
-from kaudit.report.replay.explain import NoSuchAttemptError
-from kaudit.report.replay.explain import explain as explain_attempt
-from kaudit.report.replay.formats import FORMATS, formatted
+from kaudit.report.replay_formats import FORMATS, formatted
+from kaudit.report.text.answers import ROW_INDENT, fold
+from kaudit.report.text.broker_rules import list_profiles as profiles
+from kaudit.report.text.explain_attempt import NoSuchAttemptError
+from kaudit.report.text.explain_attempt import explain as explain_attempt
 
 _STDIN = "-"
 _IN_MEMORY = 16 << 20

@@ -18,10 +18,10 @@ from kaudit.histories.explain import EXPLAINED, Explanation, History, explain
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
 from kaudit.report.console import ColorChoice, Console, visible
-from kaudit.report.formatting import plural
-from kaudit.report.saved import SavedScanError, read_saved
-from kaudit.report.sequence_diagram import schedule
-from kaudit.report.sequence_diagram.schedule import event_lines
+from kaudit.report.sequence import schedule
+from kaudit.report.sequence.schedule import event_lines
+from kaudit.report.text.formatting import plural
+from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.simulate.scenario.reading import parse_document
 from kaudit.simulate.scenario.writing import scenario_toml
 from kaudit.simulate.search.search import DEFAULT_TRIES, Found, Search

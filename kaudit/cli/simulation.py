@@ -13,9 +13,16 @@ from kaudit.cli.streams import stdout_console, write_pieces, write_stdout
 from kaudit.cli.targets import output_file
 from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice, Console
-from kaudit.report.sequence_diagram import html, mermaid, outcome, terminal
-from kaudit.report.sequence_diagram.lanes import participants
-from kaudit.report.sequence_diagram.simulated import MOST_STEPS, simulation_page
+from kaudit.report.sequence import html
+from kaudit.report.sequence.decisions import participants
+from kaudit.report.sequence.run_text import (
+    mermaid_diagram,
+    outcome_lines,
+    record_facts,
+    sweep_lines,
+    terminal_diagram,
+)
+from kaudit.report.sequence.simulated import MOST_STEPS, simulation_page
 from kaudit.simulate.output.directory import OccupiedError, write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.model import Scenario
@@ -122,7 +129,7 @@ def _list(console: Console) -> str:
 def _sweep(scenario: Scenario, first: int, runs: int, form: str) -> str:
     result = sweep(scenario, first, runs)
     if form == "terminal":
-        return "\n".join(outcome.sweep(result)) + "\n"
+        return "\n".join(sweep_lines(result)) + "\n"
 
     document = {
         "schema": "kaudit.simulate-sweep/1",
@@ -149,16 +156,16 @@ def _shown(truth: Truth, form: str, console: Console, named: str) -> str:
     lanes = participants(rows, simulation.applications, [broker.name for broker in simulation.cluster.brokers.values()])
     summary = truth.summary()
     if form == "mermaid":
-        return "\n".join(mermaid.diagram(rows, lanes, trace.omitted)) + "\n"
+        return "\n".join(mermaid_diagram(rows, lanes, trace.omitted)) + "\n"
     if form == "html":
-        facts = {"scenario": scenario.name, "seed": str(simulation.seed), **outcome.facts(summary)}
+        facts = {"scenario": scenario.name, "seed": str(simulation.seed), **record_facts(summary)}
         command = f"kaudit simulate {quote(named)} --seed {simulation.seed}"
         return html.fitting_page(partial(simulation_page, simulation, facts, command), MOST_STEPS)
     lines = [
         *console.wrap(f"{scenario.title} (seed {simulation.seed})"),
-        *terminal.diagram(rows, lanes, trace.omitted, console),
+        *terminal_diagram(rows, lanes, trace.omitted, console),
         "",
-        *outcome.outcome(summary, truth.hidden(), console),
+        *outcome_lines(summary, truth.hidden(), console),
     ]
     return "\n".join(lines) + "\n"
 

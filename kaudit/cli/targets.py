@@ -15,7 +15,7 @@ from kaudit.installation import install_command
 from kaudit.model.near_names import suggestion
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.formats import FORMATS, Format
-from kaudit.report.output import Output, Tables
+from kaudit.report.render_options import Output, Tables
 
 _STDOUT = "-"
 
@@ -55,7 +55,7 @@ def _check_directory(target: Target) -> None:
         raise UsageError(f"--output-format {target.form.name}: needs a directory, -o DIR")
     if find_spec("pyarrow") is None:
         raise UsageError(f"--output-format {target.form.name} needs an extra: {install_command('parquet')}")
-    from kaudit.report.parquet import is_replaceable  # pyarrow is an extra
+    from kaudit.report.machine.parquet import is_replaceable  # pyarrow is an extra
 
     if target.file is not None and target.file.exists() and not (target.file.is_dir() and is_replaceable(target.file)):
         raise UsageError(f"--output {target.file}: holds something else than an earlier result of kaudit")
@@ -149,7 +149,7 @@ def write(target: Target, content: Output) -> None:
             sys.stderr.write(f"kaudit: wrote run_id={content.write_to(target.url)} to {visible(target.url)}\n")
             return
         assert target.file is not None
-        from kaudit.report.parquet import write_tables  # pyarrow is an extra
+        from kaudit.report.machine.parquet import write_tables  # pyarrow is an extra
 
         with refused(f"--output {target.file}"):
             write_tables(content, target.file)

@@ -24,7 +24,7 @@ from kaudit.model.result import ScanResult
 from kaudit.policy.baseline import Baseline, parse_day, read_baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
-from kaudit.report.formatting import plural
+from kaudit.report.text.formatting import plural
 from kaudit.scanning.options import ScanOptions
 
 _EXAMPLES = """\b

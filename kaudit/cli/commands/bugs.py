@@ -10,7 +10,7 @@ from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
-from kaudit.report.bug_pages import list_document, list_text
+from kaudit.report.text.bug_pages import list_document, list_text
 
 app = typer.Typer()
 

@@ -6,7 +6,7 @@ from kaudit.checks.registry import CHECKS
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.streams import stdout_console, write_stdout
-from kaudit.report.checks import list_document, list_text
+from kaudit.report.text.check_pages import list_document, list_text
 
 app = typer.Typer()
 

@@ -12,9 +12,9 @@ from kaudit.cli.pager import paged
 from kaudit.cli.parsing import complete_codes, parse_checks
 from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
-from kaudit.report.answers import fold
-from kaudit.report.checks import list_document, list_text, page_document, page_text
 from kaudit.report.console import ColorChoice, Console
+from kaudit.report.text.answers import fold
+from kaudit.report.text.check_pages import list_document, list_text, page_document, page_text
 
 
 def _complete_codes_and_bugs(incomplete: str) -> list[tuple[str, str]]:
@@ -71,7 +71,7 @@ def _check_page(code: str, console: Console | None) -> str:
 def _bug_page(ticket: str, console: Console | None) -> str:
     """Return the page of a known bug; JSON without a console."""
     from kaudit.bugs.registry import find, nearest  # checks are explained without the bugs
-    from kaudit.report.bug_pages import page_document, page_text
+    from kaudit.report.text.bug_pages import page_document, page_text
 
     bug = find(ticket)
     if bug is None:
@@ -80,7 +80,7 @@ def _bug_page(ticket: str, console: Console | None) -> str:
 
 
 def _explain_version(text: str) -> None:
-    from kaudit.report.replay.broker_rules import what_changed  # checks are explained without the releases
+    from kaudit.report.text.broker_rules import what_changed  # checks are explained without the releases
 
     width = stdout_console(ColorChoice.NEVER).width
     try:

@@ -29,13 +29,13 @@ from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import console_of
 from kaudit.errors import UsageError
 from kaudit.listings.query import Query, SortKey
-from kaudit.report.live_producers import live_document, live_table
+from kaudit.report.text.live_producers import live_document, live_table
 from kaudit.source.kafka.topic_url import TopicUrl
 from kaudit.source.schemes import KAFKA
 from kaudit.source.uri import Uri, UrlError
 
 if TYPE_CHECKING:  # every check comes with it
-    from kaudit.report.selection import Selection
+    from kaudit.results.selection import Selection
 _LIVE_FORMATS = ("table", "json")
 _EXAMPLES = """\b
 Examples:

@@ -13,7 +13,7 @@ from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.settings.configure import settings_of
 from kaudit.policy.comparison import Scope
 from kaudit.report.formats import in_pieces
-from kaudit.report.formatting import closing_line
+from kaudit.report.text.formatting import closing_line
 
 _EXAMPLES = """\b
 Examples:
