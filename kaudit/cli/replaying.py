@@ -21,7 +21,6 @@ from kaudit.cli.targets import output_file
 from kaudit.errors import UsageError
 from kaudit.model.limits import ATTEMPT_LINE_BYTES
 from kaudit.replay.attempt_lines import AttemptError
-from kaudit.replay.log_directory import NoSegmentsError, read_recorded_log
 from kaudit.replay.session import Session
 from kaudit.report.console import ColorChoice, visible
 from kaudit.report.replay_formats import FORMATS, formatted
@@ -89,6 +88,7 @@ def _recorded_log(begin: FirstState) -> RecordedLog | None:
         return None
     if begin.topic is None or begin.partition is None:
         raise UsageError("--on needs --topic and --partition")
+    from kaudit.replay.log_directory import NoSegmentsError, read_recorded_log  # only reading a log takes numpy
 
     try:
         return read_recorded_log(begin.on, begin.topic, begin.partition, restarts=begin.memory is Memory.RESTART)
