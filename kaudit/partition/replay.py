@@ -136,6 +136,21 @@ class PartitionReplay:
             self.kept.add(chunk, merged, self.transitions.table)
         return True
 
+    def grow(self, directory: PartitionDirectory, fetch_run: FetchRun) -> None:
+        """Take the partition as it is now, to be fed more of it; segments that were fed keep their numbers.
+
+        Raises:
+            OSError: the snapshots cannot be listed.
+
+        """
+        self.directory = directory
+        self.continuity.segments = directory.segments
+        self.transitions.fetch_run = fetch_run
+        self.still_growing = False
+        end = self.log_end_offset
+        # of the snapshots before the end those were compared; a broker writes one where a segment begins
+        self.snapshots.files = tuple(file for file in list_snapshots(directory) if end is None or file.offset >= end)
+
     def _feed_producers(self, chunk: ChunkRows, merged: Merged) -> None:
         """Take the producers' rows; segments that were read together may have a snapshot at the beginning of each."""
         cuts = self.snapshots.inside(chunk) if chunk.joined else []
