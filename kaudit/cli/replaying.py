@@ -7,12 +7,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from msgspec import Struct
 
 from kaudit.broker.broker import Broker
-from kaudit.broker.recorded_log import RecordedLog
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.cli.commands.replay import FirstState, Memory, ReplayOptions, ReplayOutput
 from kaudit.cli.exits import ExitCode
@@ -28,6 +27,9 @@ from kaudit.report.text.answers import ROW_INDENT, fold
 from kaudit.report.text.broker_rules import list_profiles as profiles
 from kaudit.report.text.explain_attempt import NoSuchAttemptError
 from kaudit.report.text.explain_attempt import explain as explain_attempt
+
+if TYPE_CHECKING:  # numpy comes with it
+    from kaudit.broker.recorded_log import RecordedLog
 
 _STDIN = "-"
 _IN_MEMORY = 16 << 20
@@ -80,7 +82,7 @@ def run_replay(attempts: str | None, asked: ReplayOptions, output: ReplayOutput,
     return ExitCode.OK
 
 
-def _recorded_log(begin: FirstState) -> RecordedLog | None:
+def _recorded_log(begin: FirstState) -> "RecordedLog | None":
     """Return what the broker begins with. Raises UsageError for options that belong together."""
     if begin.on is None:
         if begin.topic is not None or begin.partition is not None or begin.memory is Memory.FULL:
