@@ -4,8 +4,8 @@ import sys
 from collections.abc import Sequence
 
 from kaudit.cli.audit import AuditRequest
-from kaudit.cli.engine import Engine
 from kaudit.cli.progress import progress_on_stderr
+from kaudit.engines.engine import Engine
 from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.listings import live_states
 from kaudit.listings.query import Query
@@ -30,7 +30,7 @@ def compare_with_brokers(request: AuditRequest, engine: Engine, servers: str) ->
             query = Query(limit=sys.maxsize)
             with (
                 progress_on_stderr(quiet=request.quiet, verbose=request.verbose) as progress,
-                engine.producers(options, progress, query) as listed,
+                engine.listed_producers(options, progress, query) as listed,
             ):
                 result = listed.result
             log = live_states.rebuilt_states(result.producers)

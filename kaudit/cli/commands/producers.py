@@ -20,7 +20,6 @@ from kaudit.cli.audit_options import (
     PartitionFilter,
     ProducerFilter,
 )
-from kaudit.cli.engine import Engine
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.option_groups import OptionGroup, with_option_groups
 from kaudit.cli.parsing import parse_duration
@@ -36,6 +35,9 @@ from kaudit.source.uri import Uri, UrlError
 
 if TYPE_CHECKING:  # every check comes with it
     from kaudit.results.selection import Selection
+if TYPE_CHECKING:  # numpy comes with it
+    from kaudit.engines.engine import Engine
+
 _LIVE_FORMATS = ("table", "json")
 _EXAMPLES = """\b
 Examples:
@@ -148,7 +150,7 @@ def producers(  # noqa: PLR0913 - typer reads the options off the signature
     return run_producers(request, query, engine.choose())
 
 
-def _run_live(request: AuditRequest, engine: Engine) -> int:
+def _run_live(request: AuditRequest, engine: "Engine") -> int:
     """Compare with the brokers and show; return 1 where something differs without an explanation.
 
     Raises UsageError for inputs that are not on one cluster, UnreadableInputError where the leaders cannot be asked.

@@ -9,8 +9,8 @@ import typer
 
 from kaudit.cli.streams import refused, write_stdout
 from kaudit.cli.targets import output_file
-from kaudit.engines.spark_bundle import ENTRY, write_bundle
 from kaudit.errors import UsageError
+from kaudit.spark.bundle import ENTRY, write_bundle
 
 app = typer.Typer()
 
