@@ -71,6 +71,8 @@ _FEW_FILES = 8
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Use all cores where many files run; -n on the command line wins. pytest-xdist may be disabled."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return  # a worker runs this hook too, without the controller's -n: it must not start workers
     if config.pluginmanager.hasplugin("xdist") and config.option.numprocesses is None and not config.option.tx:
         config.option.numprocesses = "auto" if _many_files(config.args) and not config.option.collectonly else 0
 
@@ -139,7 +141,7 @@ def evidence() -> Evidence:
 @pytest.fixture(scope="session")
 def spark_session(tmp_path_factory):
     """One session for the whole run, started by the first test that asks."""
-    from kaudit.engines.spark_session import SparkOptions, session
+    from kaudit.spark.session import SparkOptions, session
 
     # nobody looks at the UI, and its server costs a second
     tables = f"spark.sql.warehouse.dir={tmp_path_factory.mktemp('warehouse')}"

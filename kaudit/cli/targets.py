@@ -16,7 +16,7 @@ from kaudit.installation import install_command
 from kaudit.model.near_names import suggestion
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.formats import FORMATS, Format
-from kaudit.report.output import Output, Tables
+from kaudit.report.render_options import Output, Tables
 
 if TYPE_CHECKING:  # 3 ms, and most reports go to stdout
     from pathlib import Path
@@ -59,7 +59,7 @@ def _check_directory(target: Target) -> None:
         raise UsageError(f"--output-format {target.form.name}: needs a directory, -o DIR")
     if find_spec("pyarrow") is None:
         raise UsageError(f"--output-format {target.form.name} needs an extra: {install_command('parquet')}")
-    from kaudit.report.parquet import is_replaceable
+    from kaudit.report.machine.parquet import is_replaceable
 
     if target.file is not None and target.file.exists() and not (target.file.is_dir() and is_replaceable(target.file)):
         raise UsageError(f"--output {target.file}: holds something else than an earlier result of kaudit")
@@ -150,7 +150,7 @@ def console_of(target: Target, choice: ColorChoice) -> Console:
 def write(target: Target, content: Output) -> None:
     """Write a report: text to stdout as it comes, to its file or directory through a temporary one beside it."""
     if isinstance(content, Tables):
-        from kaudit.report.parquet import write_tables
+        from kaudit.report.machine.parquet import write_tables
 
         if target.url is not None:
             assert content.write_to is not None

@@ -9,8 +9,7 @@ from msgspec import Struct
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.output import Output
-from kaudit.report.render_options import RenderOptions
+from kaudit.report.render_options import Output, RenderOptions
 
 _RESULTS = ("scan", "timeline", "producers", "diff")
 
@@ -74,27 +73,29 @@ class _Formats(Mapping[str, Format]):
     _modules: Mapping[str, _Module] = {
         "table": _Module(
             {
-                "scan": "table:render_scan",
-                "timeline": "timeline:render_timeline",
-                "producers": "producers:render_producers",
-                "diff": "diff:render_diff",
+                "scan": "text.table:render_scan",
+                "timeline": "text.timeline:render_timeline",
+                "producers": "text.producers:render_producers",
+                "diff": "text.diff:render_diff",
             },
             machine=False,
         ),
-        "concise": _Module(_all_in("concise"), machine=False),
-        "json": _Module(_all_in("json")),
-        "jsonl": _Module(_all_in("jsonl")),
-        "sarif": _Module({"scan": "sarif:render_scan"}),
-        "sarif-github": _Module({"scan": "sarif:render_scan_for_github"}),
-        **{name: _Module({"scan": f"{name}:render_scan"}) for name in ("junit", "github", "gitlab")},
-        "markdown": _Module({"scan": "markdown_report:render_scan"}),
-        "chrome-trace": _Module({"scan": "chrome_trace:render_scan", "timeline": "chrome_trace:render_timeline"}),
+        "concise": _Module(_all_in("text.concise"), machine=False),
+        "json": _Module(_all_in("machine.json")),
+        "jsonl": _Module(_all_in("machine.jsonl")),
+        "sarif": _Module({"scan": "machine.sarif:render_scan"}),
+        "sarif-github": _Module({"scan": "machine.sarif:render_scan_for_github"}),
+        **{name: _Module({"scan": f"machine.{name}:render_scan"}) for name in ("junit", "github", "gitlab")},
+        "markdown": _Module({"scan": "text.markdown:render_scan"}),
+        "chrome-trace": _Module(
+            {"scan": "machine.chrome_trace:render_scan", "timeline": "machine.chrome_trace:render_timeline"}
+        ),
         "parquet": _Module(
             {
-                "scan": "streamed_tables:recorded_tables",
-                "timeline": "streamed_tables:recorded_timelines",
-                "producers": "streamed_tables:listed_producers",
-                "diff": "tables:diff_tables",
+                "scan": "machine.streamed_tables:recorded_tables",
+                "timeline": "machine.streamed_tables:recorded_timelines",
+                "producers": "machine.streamed_tables:listed_producers",
+                "diff": "machine.tables:diff_tables",
             },
             directory=True,
             histories=frozenset({"scan", "timeline"}),

@@ -60,7 +60,7 @@ from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.unread_segments import Failure
 from kaudit.replay.attempt_lines import AttemptError, read_attempts
-from kaudit.report.saved import SavedScanError, read_saved
+from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.fetched_segment import NO_ABORTS, FetchedSegment
 from kaudit.source.kafka.properties import parse_properties

@@ -7,7 +7,7 @@ from typing import Any
 from kaudit.errors import UsageError
 from kaudit.model.near_names import suggestion
 from kaudit.policy.topics import Accepted, TopicRule
-from kaudit.report.selection import parse_codes
+from kaudit.results.selection import parse_codes
 
 _KEYS = ("compacted", "expected-producers", "ignore")
 _IGNORE_KEYS = ("codes", "reason")

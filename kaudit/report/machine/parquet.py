@@ -1,0 +1,196 @@
+"""`--output-format parquet -o DIR`: tables as Parquet, the whole directory or nothing."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from kaudit.model.table_columns import schema_of
+from kaudit.report.render_options import Row, Tables
+
+MANIFEST = "manifest.json"
+"""Written last: a directory that has it is whole."""
+_FILE_ROWS = 5_000_000
+"""Rows of one file of a large table, about: a fraction of a GiB, which readers share among their tasks."""
+_GROUP_ROWS = 1 << 17
+"""Rows of one row group: some MiB. Many partitions with a few rows each share one, or the file's footer outgrows them."""
+PART = "part-00000.parquet"
+
+
+def is_replaceable(directory: Path) -> bool:
+    """Return whether a directory may be replaced: it is empty, or an earlier result of kaudit."""
+    return not any(directory.iterdir()) or (directory / MANIFEST).is_file()
+
+
+@contextmanager
+def replaced(directory: Path) -> Iterator[Path]:
+    """Give a new directory beside `directory`, and put it there at once if nothing was raised: the whole of it or nothing.
+
+    Raises:
+        OSError: something cannot be written; `directory` is as before.
+
+    """
+    partial = directory.with_name(f".kaudit-{os.urandom(4).hex()}.partial")
+    partial.mkdir()
+    try:
+        yield partial
+        if directory.exists():
+            before = directory.with_name(f"{partial.name}.old")
+            directory.rename(before)
+            partial.rename(directory)
+            shutil.rmtree(before)
+        else:
+            partial.rename(directory)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_tables(tables: Tables, directory: Path) -> None:
+    """Write all tables beside `directory`, then move them there at once; an earlier result is replaced.
+
+    Raises:
+        OSError: something cannot be written; `directory` is as before.
+
+    """
+    with replaced(directory) as partial:
+        counts = {name: len(rows) for name, rows in tables.rows.items()}
+        for name, rows in tables.rows.items():
+            with PartFiles(arrow_schema(name), partial / name) as files:
+                files.write(_table(name, rows))
+                files.finish()
+        counts |= _write_pieces(tables, partial)
+        text = json.dumps({**tables.manifest, "rows": counts}, sort_keys=True, indent=2, allow_nan=False) + "\n"
+        (partial / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def _write_pieces(tables: Tables, partial: Path) -> dict[str, int]:
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    parts = {name: PartFiles(arrow_schema(name), partial / name) for name in tables.streamed}
+    try:
+        for name, data in tables.pieces:
+            parts[name].write(pa.ipc.open_stream(data).read_all())
+        for part in parts.values():
+            part.finish()
+    finally:
+        for part in parts.values():
+            part.close()
+    return {name: part.rows for name, part in parts.items()}
+
+
+class PartFiles:
+    """A table's directory, its rows in files of about `file_rows`; at least one, so that readers find the schema."""
+
+    def __init__(self, schema: Any, directory: Path, file_rows: float = _FILE_ROWS) -> None:  # noqa: ANN401 - as below
+        self._schema = schema
+        self._directory = directory
+        self._file_rows = file_rows
+        self._writer: Any = None
+        self._waiting: list[Any] = []
+        self._number = 0
+        self.rows = self._put_rows = 0
+        directory.mkdir()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def write(self, table: Any) -> None:  # noqa: ANN401 - pyarrow has no types
+        """Append rows. However few at a time, they become row groups of _GROUP_ROWS."""
+        if not table.num_rows:
+            return  # behind a full file it would begin one without rows
+        self._waiting.append(table)
+        self.rows += table.num_rows
+        waiting = sum(held.num_rows for held in self._waiting)
+        if waiting >= _GROUP_ROWS:
+            self._put(waiting - waiting % _GROUP_ROWS)
+
+    def _put(self, rows: int) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+        import pyarrow.parquet  # noqa: PLC0415 - an extra
+
+        held = pa.concat_tables(self._waiting)
+        for start in range(0, max(rows, 1), _GROUP_ROWS):
+            if self._writer is None:
+                path = self._directory / f"part-{self._number:05d}.parquet"
+                self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+                self._number += 1
+            group = held.slice(start, _GROUP_ROWS).combine_chunks()
+            self._writer.write_table(group, row_group_size=_GROUP_ROWS)
+            self._put_rows += group.num_rows
+            if self._put_rows >= self._number * self._file_rows:
+                self._end_file()
+        self._waiting = [held.slice(rows)] if rows < held.num_rows else []
+
+    def finish(self) -> None:
+        """Write what waits; a table without rows has a file too."""
+        if self._waiting or not self._number:
+            self._waiting = self._waiting or [self._schema.empty_table()]
+            self._put(sum(held.num_rows for held in self._waiting))
+        self._end_file()
+
+    def close(self) -> None:
+        """End the file that is open; what waits is lost."""
+        self._end_file()
+
+    def _end_file(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def to_ipc(name: str, rows: Sequence[Row]) -> bytes:
+    """Pack rows of the table `name` as an Arrow IPC stream."""
+    return _ipc(_table(name, rows))
+
+
+def columns_to_ipc(name: str, columns: Mapping[str, Any]) -> bytes:
+    """Pack numpy columns of the table `name`, masked where null, as an Arrow IPC stream."""
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    schema = arrow_schema(name)
+    arrays = []
+    for field in schema:
+        values = columns[field.name]
+        mask = values.mask if hasattr(values, "mask") else None
+        arrays.append(pa.array(values.data if mask is not None else values, mask=mask).cast(field.type))
+    return _ipc(pa.table(arrays, schema=schema))
+
+
+def _ipc(table: Any) -> bytes:  # noqa: ANN401 - pyarrow has no types
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def arrow_schema(table: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return the Arrow schema of a table."""
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    types = {"bool": pa.bool_(), "timestamp": pa.timestamp("ms", tz="UTC")}
+    return pa.schema([(name, types.get(kind) or getattr(pa, kind)()) for name, kind in schema_of(table).items()])
+
+
+def _table(table: str, rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    schema = arrow_schema(table)
+    held = {
+        name: pa.array([_known(row.get(name), kind) for row in rows], schema.field(name).type)
+        for name, kind in schema_of(table).items()
+    }
+    return pa.table(held, schema=schema)
+
+
+def _known(value: object, kind: str) -> object:
+    """A time of -1 is none: the row has null there."""
+    return None if kind == "timestamp" and isinstance(value, int) and value < 0 else value

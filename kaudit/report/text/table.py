@@ -1,0 +1,157 @@
+"""`--output-format table`: what happened and what it cost, each incident with its evidence and the next command."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.result import ScanResult, Suggestion
+from kaudit.model.total_impact import total_impact
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.text.formatting import SEVERITY_STYLE, extent, omitted_text, plural
+from kaudit.report.text.impact import impact_text
+from kaudit.report.text.incident_block import incident_sections
+from kaudit.report.text.not_checked import coverage_sections, digest_section, text_of
+
+_FEW = 8
+"""Findings that are read one by one; more are counted in a table, too."""
+
+
+def render_scan(result: ScanResult, options: RenderOptions) -> str:
+    """Return the report as text."""
+    shown = options.for_people(result.findings)
+    sections = finding_sections(shown, options, many_inputs=len(result.inputs) > 1)
+    sections += [_overview(result, shown, options), digest_section(result.digests, options.console)]
+    sections += coverage_sections(result, options)
+    return text_of([*sections, *(_suggestion(suggestion, options.console) for suggestion in result.suggestions)])
+
+
+def _suggestion(suggestion: Suggestion, console: Console) -> list[str]:
+    # the command is never wrapped: it is there to be copied
+    reason = visible(suggestion.reason)
+    return [
+        *console.wrap(f"{reason[:1].upper()}{reason[1:]}:"),
+        f"  {console.paint(visible(suggestion.command), Style.COMMAND)}",
+    ]
+
+
+def finding_sections(shown: Sequence[Finding], options: RenderOptions, *, many_inputs: bool) -> list[list[str]]:
+    """Return the findings: the incidents and, where they fill more than a screen, a table of them; or their counts."""
+    if options.statistics:
+        return [check_counts(shown, options.console)]
+    sections = incident_sections(shown, options, many_inputs=many_inputs)
+    if len(shown) > _FEW:
+        sections.append(topic_counts(shown, options.console))
+    return sections
+
+
+def _overview(result: ScanResult, shown: Sequence[Finding], options: RenderOptions) -> list[str]:
+    """Return the command that explains each code, what is hidden, or that there is nothing to report."""
+    lines = [] if options.statistics else explain_lines(shown, options.console)
+    if not shown:
+        lines.append(f"{options.console.paint(nothing_text(result), Style.GOOD)} {extent(result)}")
+    return lines + hidden_lines(result, shown)
+
+
+def nothing_text(result: ScanResult) -> str:
+    """Return what to say where no finding is shown."""
+    new = any(finding.status is Status.NEW for finding in result.findings)
+    return "no findings" if not result.findings else "no errors, no warnings" if new else "no new findings"
+
+
+def explain_lines(shown: Sequence[Finding], console: Console) -> list[str]:
+    """Return the findings by code with the command that explains each; nothing without findings."""
+    if not shown:
+        return []
+    if len(shown) > _FEW:
+        return ["kaudit explain CODE says more about a check"]
+    tally = Counter((finding.code, finding.name) for finding in shown)
+    rows = [
+        (console.paint(f"kaudit explain {code}", Style.COMMAND), f"{name}, {plural(number, 'finding')}")
+        for (code, name), number in sorted(tally.items())
+    ]
+    return [console.paint("More about each:", Style.STRONG), *_aligned(rows)]
+
+
+def hidden_lines(result: ScanResult, shown: Sequence[Finding]) -> list[str]:
+    """Return how many findings are not shown, and why."""
+    lines: list[str] = []
+    notes = sum(finding.severity is Severity.NOTE and finding.status is Status.NEW for finding in result.findings)
+    notes -= sum(finding.severity is Severity.NOTE for finding in shown)
+    if notes:
+        lines.append(f"{plural(notes, 'informational note')} hidden (-v shows {'it' if notes == 1 else 'them'})")
+    lines += [f"{plural(number, 'finding')} hidden: {why}" for number, why in _accepted(result)]
+    if result.summary.omitted:
+        lines.append(f"{omitted_text(result.summary.omitted)} (--max-findings)")
+    return lines
+
+
+def _accepted(result: ScanResult) -> list[tuple[int, str]]:
+    """Return how many findings someone has accepted before, and how."""
+    reasons = {Status.KNOWN: "in the baseline", Status.SUPPRESSED: "suppressed by the configuration"}
+    counted = [(sum(finding.status is status for finding in result.findings), why) for status, why in reasons.items()]
+    return [(number, why) for number, why in counted if number]
+
+
+def _aligned(rows: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"  {left}   {right}" for left, right in rows]
+
+
+_TOPIC_ROWS = 20
+_GAP = "  "
+_COST = "cost"
+_NARROW = 24
+"""Columns a cost needs beside its row to be wrapped there."""
+
+
+def check_counts(findings: Iterable[Finding], console: Console) -> list[str]:
+    """Return a line for each check: how many findings, and what they cost together; the most frequent first."""
+    groups = _grouped(findings, lambda finding: (finding.code, finding.name))
+    rows = [(f"{len(found):,}", *place, _cost(found)) for place, found in groups]
+    worst = [max(finding.severity for finding in found) for _, found in groups]
+    lines = []
+    for severity, (count, code, name, cost) in zip(worst, rows, strict=True):
+        lead = _GAP.join([count.rjust(_width(rows, 0)), code, name.ljust(_width(rows, 2)), ""])
+        first, *more = _row(lead, cost, console)
+        lines += [first.replace(code, console.paint(code, SEVERITY_STYLE[severity]), 1), *more]
+    return lines
+
+
+def topic_counts(findings: Iterable[Finding], console: Console) -> list[str]:
+    """Return a table of topics and checks, in order of their findings; at most as many rows as fit a screen."""
+    groups = _grouped(findings, lambda finding: (visible(finding.topic or "-"), f"{finding.code} {finding.name}"))
+    rows = [(*place, f"{len(found):,}", _cost(found)) for place, found in groups[:_TOPIC_ROWS]]
+    headings = ("topic", "check", "findings", _COST)
+    topic, check, number, _ = (max(len(heading), _width(rows, at)) for at, heading in enumerate(headings))
+    lines = []
+    for name, what, count, cost in (headings, *rows):
+        lead = _GAP.join([name.ljust(topic), what.ljust(check), count.rjust(number), ""])
+        lines += _row(lead, cost, console)
+    lines[0] = console.paint(lines[0], Style.FAINT)
+    if len(groups) > len(rows):
+        lines.append(f"{plural(len(groups) - len(rows), 'more row')} (json lists all findings)")
+    return lines
+
+
+def _row(lead: str, cost: str, console: Console) -> list[str]:
+    """Return a row with its cost beside it, or below where there is too little room."""
+    if console.fits(len(lead) + min(len(cost), _NARROW)):
+        return [line.rstrip() for line in console.wrap(cost, lead=lead)]
+    return [lead.rstrip(), *(console.wrap(cost, lead="    ") if cost != _COST else ())]
+
+
+def _grouped(
+    findings: Iterable[Finding], key: Callable[[Finding], tuple[str, str]]
+) -> list[tuple[tuple[str, str], list[Finding]]]:
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(key(finding), []).append(finding)
+    return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+
+
+def _width(rows: Sequence[Sequence[str]], column: int) -> int:
+    return max((len(row[column]) for row in rows), default=0)
+
+
+def _cost(findings: Sequence[Finding]) -> str:
+    return impact_text(total_impact(findings))

@@ -1,0 +1,136 @@
+"""Which findings a report is about: --select and --ignore."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kaudit.checks.registry import CHECKS, find, nearest
+from kaudit.errors import UsageError
+from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.producer_listing import ProducersResult
+from kaudit.model.replicas import DiffResult
+from kaudit.model.result import ScanResult, Timeline, TimelineResult, UnlistedFindings
+
+
+def parse_codes(values: Sequence[str], option: str) -> tuple[str, ...]:
+    """Parse codes, prefixes of codes or names of checks, commas between, to codes and prefixes.
+
+    Raises UsageError for what is none of these; `option` is where it stood.
+    """
+    typed = [code.strip() for value in values for code in value.split(",")]
+    return tuple(_code(code, option) for code in typed if code)
+
+
+def _code(typed: str, option: str) -> str:
+    found, prefix = find(typed), typed.upper()
+    if found is not None:
+        return found.code
+    if any(code.startswith(prefix) for code in CHECKS):
+        return prefix
+    raise UsageError(f"{option} {typed}: no check has this code, prefix or name{nearest(typed)}")
+
+
+class Selection(Struct, frozen=True):
+    """Prefixes of codes. The longest matching prefix decides; at equal length `ignore` does."""
+
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+
+    def includes(self, code: str) -> bool:
+        """Return whether findings of this code belong into the report."""
+        selected = _longest(self.select or ("",), code)
+        return selected is not None and selected > (_longest(self.ignore, code) or -1)
+
+    def codes(self) -> frozenset[str] | None:
+        """Return the codes that belong, None for all."""
+        if not self.select and not self.ignore:
+            return None
+        return frozenset(code for code in CHECKS if self.includes(code))
+
+    def of_scan(self, result: ScanResult) -> ScanResult:
+        """Return the result with only the findings that belong, and the counts to match."""
+        belonging = set(filter(self.includes, {finding.code for finding in result.findings}))
+        kept = [finding for finding in result.findings if finding.code in belonging]
+        unlisted = [more for more in result.unlisted if self.includes(more.code)]
+        if len(kept) == len(result.findings) and len(unlisted) == len(result.unlisted):
+            return result
+        omitted = sum(more.count for more in unlisted)
+        summary = replace(result.summary, findings=count([*kept, *unlisted]), omitted=omitted)
+        return replace(result, findings=kept, unlisted=unlisted, summary=summary)
+
+    def of_timeline(self, result: TimelineResult) -> TimelineResult:
+        """Return the timelines with only the findings that belong."""
+        timelines = result.timelines
+        if not all(map(self.includes, {finding.code for finding in result.scan.findings})):
+            timelines = [self._of_one(timeline) for timeline in timelines]
+        return replace(result, scan=self.of_scan(result.scan), timelines=timelines)
+
+    def of_producers(self, result: ProducersResult) -> ProducersResult:
+        """Return the list with only the findings that belong; the engine has left the others out of the producers."""
+        scan = self.of_scan(result.scan)
+        return replace(result, scan=scan, summary={**result.summary, "findings": dict(scan.summary.findings)})
+
+    def of_diff(self, result: DiffResult) -> DiffResult:
+        """Return the comparison with only the findings that belong."""
+        return replace(result, scan=self.of_scan(result.scan))
+
+    def _of_one(self, timeline: Timeline) -> Timeline:
+        entries = [
+            entry for entry in timeline.entries if entry["kind"] != "finding" or self.includes(str(entry["code"]))
+        ]
+        return replace(timeline, entries=entries)
+
+
+def count(findings: Sequence[Finding | UnlistedFindings]) -> dict[str, int]:
+    """Count findings by severity; every severity is there, also at 0."""
+    counts = {severity.value: 0 for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)}
+    for finding in findings:
+        counts[finding.severity.value] += _number(finding)
+    return counts
+
+
+def count_statuses(findings: Sequence[Finding | UnlistedFindings]) -> dict[str, int]:
+    """Count findings by status; every status is there, also at 0."""
+    counts = {status.value: 0 for status in Status}
+    for finding in findings:
+        counts[finding.status.value] += _number(finding)
+    return counts
+
+
+def _number(counted: Finding | UnlistedFindings) -> int:
+    return counted.count if isinstance(counted, UnlistedFindings) else 1
+
+
+def _longest(prefixes: Sequence[str], code: str) -> int | None:
+    return max((len(prefix) for prefix in prefixes if code.startswith(prefix)), default=None)
+
+
+def most_severe(findings: Sequence[Finding], limit: int) -> list[Finding]:
+    """Return at most `limit` findings, new and severe ones before others, in their original order."""
+
+    def weight(index: int) -> tuple[bool, int, int]:
+        finding = findings[index]
+        return finding.status is not Status.NEW, -finding.severity.rank, index
+
+    kept = sorted(sorted(range(len(findings)), key=weight)[:limit])
+    return [findings[index] for index in kept]
+
+
+def first_of_checks(result: ScanResult, limit: int | None) -> ScanResult:
+    """Return the result with at most `limit` findings of each check, severity and status in a topic partition, the first.
+
+    The summary counts all. None is no limit.
+    """
+    if limit is None:
+        return result
+    counts: Counter[tuple[str, Severity, Status, str | None, int | None]] = Counter()
+    kept = []
+    for finding in result.findings:
+        key = finding.code, finding.severity, finding.status, finding.topic, finding.partition
+        counts[key] += 1
+        if counts[key] <= limit:
+            kept.append(finding)
+    omitted = result.summary.omitted + len(result.findings) - len(kept)
+    return replace(result, findings=kept, summary=replace(result.summary, omitted=omitted))
