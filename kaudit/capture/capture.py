@@ -11,7 +11,7 @@ from kaudit.capture.account import MOST_RUNS, Account, Origin, PartitionAccount,
 from kaudit.capture.directory import CaptureDirectory, OccupiedError
 from kaudit.capture.log_directory import write_checkpoints, write_identity, write_partition_metadata
 from kaudit.capture.partition import CaptureError, PartitionCapture
-from kaudit.model.rfc3339 import rfc3339
+from kaudit.model.json_record import rfc3339
 from kaudit.source.captures import CAPTURE_ACCOUNT
 from kaudit.source.kafka.answers import TopicMetadata, TopicPartition
 from kaudit.source.kafka.client import KafkaClient

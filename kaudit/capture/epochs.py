@@ -6,7 +6,7 @@ from typing import Final
 from kaudit.capture.directory import CaptureDirectory
 from kaudit.formats.sidefiles.checkpoint_text import leader_epoch_checkpoint
 from kaudit.formats.sidefiles.checkpoints import LEADER_EPOCH_CHECKPOINT, parse_leader_epoch_checkpoint
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 from kaudit.source.kafka.answers import TopicPartition
 from kaudit.source.kafka.client import KafkaClient
 

@@ -12,9 +12,8 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.model.coordinator import TransactionStanding
+from kaudit.model.coordinator import TransactionStanding, application_of
 from kaudit.model.finding import Finding
-from kaudit.model.transactional_ids import application_of
 
 _Subject = Hashable
 """What a finding is about; equal where two findings are about the same, or a Moment."""

@@ -16,8 +16,7 @@ from kaudit.cli.parsing import parse_int64
 from kaudit.cli.stdout import refused, stdout_console
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_directory, output_file, split_formats
-from kaudit.errors import NothingToAuditError, UsageError
-from kaudit.model.near_names import suggestion
+from kaudit.errors import NothingToAuditError, UsageError, suggestion
 from kaudit.report import inspect_json
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.inspect_table import table

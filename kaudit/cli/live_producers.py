@@ -16,7 +16,7 @@ from kaudit.source.uri import Uri, UrlError
 if TYPE_CHECKING:
     from kaudit.cli.audit import AuditRequest
     from kaudit.cli.engine import Engine
-    from kaudit.model.live_producers import ComparedPartition
+    from kaudit.model.producer_listing import ComparedPartition
     from kaudit.source.kafka.answers import TopicPartition
     from kaudit.source.kafka.client import KafkaClient
 

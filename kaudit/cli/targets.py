@@ -11,9 +11,8 @@ from msgspec import Struct
 
 from kaudit.cli.stdout import refused, stdout_console
 from kaudit.cli.streams import write_pieces
-from kaudit.errors import UsageError
+from kaudit.errors import UsageError, suggestion
 from kaudit.installation import install_command
-from kaudit.model.near_names import suggestion
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.formats import FORMATS, Format
 from kaudit.report.output import Output, Tables

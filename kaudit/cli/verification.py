@@ -12,14 +12,14 @@ from kaudit.engines.verification import verify_report
 from kaudit.errors import UsageError
 from kaudit.model.digests import ALGORITHM, PartitionDigest
 from kaudit.model.finding import Severity
-from kaudit.model.verification import Verdict
+from kaudit.model.fingerprint import VerificationOutcome
 from kaudit.reading.digest_tree import widened
 from kaudit.report.console import visible
 from kaudit.report.saved import SavedScanError, read_saved
 from kaudit.report.verification import document, render
 from kaudit.scanning.options import Depth, ScanOptions
 
-_FAILS = frozenset((Verdict.DIFFERS, Verdict.MISSING))
+_FAILS = frozenset((VerificationOutcome.DIFFERS, VerificationOutcome.MISSING))
 
 
 def run_verification(

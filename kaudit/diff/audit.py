@@ -136,7 +136,7 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         counted = MissingCounts(task.holders, marks, open_source)
         comparison = replace(
             comparison,
-            moments=[counted.of_copy(change) for change in comparison.moments],
+            copy_changes=[counted.of_copy(change) for change in comparison.copy_changes],
             gaps=[with_records(gap, task.holders, open_source) for gap in comparison.gaps],
         )
         evidence = ReplicaEvidence(

@@ -19,8 +19,8 @@ from kaudit.checks.incident_groups import (
 )
 from kaudit.engines.spark_tasks import ArrowMap, Batches
 from kaudit.model.finding import Finding, Severity
+from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.limits import FINDINGS_OF_CHECK
-from kaudit.model.other_copies import HeldRecords
 from kaudit.model.result import UnlistedFindings
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource

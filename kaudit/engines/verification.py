@@ -10,8 +10,8 @@ from kaudit.engines.partition_tasks import EachPartition, each_partition
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.digests import PartitionDigest
+from kaudit.model.fingerprint import PartitionVerification, Verification, VerificationOutcome
 from kaudit.model.result import NotAudited
-from kaudit.model.verification import PartitionVerification, Verdict, Verification
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import Layout, PartitionDirectory
@@ -109,7 +109,7 @@ def _missing(judged: PartitionDigest) -> PartitionVerification:
         topic=judged.topic,
         partition=judged.partition,
         replica=judged.replica,
-        verdict=Verdict.MISSING,
+        verdict=VerificationOutcome.MISSING,
         start_offset=judged.start_offset,
         end_offset=judged.end_offset,
     )

@@ -20,7 +20,7 @@ from kaudit.formats.sidefiles.transaction_index import AbortedTxn, parse_transac
 from kaudit.inspect.file_kinds import FileKind, LogFile
 from kaudit.inspect.rows import Row, fields_of, null
 from kaudit.model.limits import INSPECTED_FILE_BYTES
-from kaudit.model.producer_snapshot import SnapshotEntry
+from kaudit.model.side_files import SnapshotEntry
 from kaudit.source.schemes import filesystem
 
 MAX_SIDE_FILE = INSPECTED_FILE_BYTES

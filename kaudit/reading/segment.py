@@ -34,8 +34,8 @@ from kaudit.formats.log.record_batch import (
     gather_headers,
 )
 from kaudit.model.batch import Batches, empty_batches
-from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.model.result import CoverageGap
 from kaudit.reading.held_batches import HeldBatches, Stretch
 from kaudit.reading.read_window import Window
 from kaudit.reading.sound_batches import Block, SoundBatches

@@ -13,8 +13,8 @@ from msgspec import Struct, field
 
 from kaudit import __version__
 from kaudit.model.finding import Finding
+from kaudit.model.json_record import rfc3339
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
-from kaudit.model.rfc3339 import rfc3339
 from kaudit.report.chrome_trace_slices import Slice, arranged
 from kaudit.report.console import visible
 from kaudit.report.render_options import RenderOptions

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from kaudit.model.finding import Finding, Severity, Status
-from kaudit.model.result import ScanResult
-from kaudit.model.state_use import StateUse
+from kaudit.model.result import ScanResult, StateUse
 from kaudit.report.console import Console, Style, visible
 
 SEVERITY_STYLE = {Severity.ERROR: Style.ERROR, Severity.WARNING: Style.WARNING, Severity.NOTE: Style.NOTE}

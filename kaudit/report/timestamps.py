@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kaudit.model.finding import Finding
-from kaudit.model.rfc3339 import rfc3339
+from kaudit.model.json_record import rfc3339
 
 NO_TIMESTAMP = -1
 

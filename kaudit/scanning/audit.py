@@ -23,10 +23,9 @@ from kaudit.errors import NothingToAuditError
 from kaudit.formats.sidefiles.checkpoints import HIGH_WATERMARK_CHECKPOINT
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
-from kaudit.model.other_copies import HeldRecords
-from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, UnlistedFindings
+from kaudit.model.leader_epochs import HeldRecords
+from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, StateUse, UnlistedFindings
 from kaudit.model.side_files import CheckpointBeyondLogEnd
-from kaudit.model.state_use import StateUse
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
 from kaudit.reading.chunk_plan import OpenSource

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kaudit.errors import UsageError
 from kaudit.installation import version_text
-from kaudit.model.state_use import StateUse
+from kaudit.model.result import StateUse
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.saved_partition import DamagedStateError, Settings

@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.audits.log_events.clock import ClockOffset
+from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.finding import Explanation, Finding
-from kaudit.model.log_event import LogEvent, LogEventKind
 
 MAX_EVENTS = 5
 """Events listed of one finding."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from kaudit.audits.sidefiles.log_facts import LogFacts
 from kaudit.audits.sidefiles.side_file_reader import SideFileReader
 from kaudit.formats.sidefiles.checkpoints import LEADER_EPOCH_CHECKPOINT, parse_leader_epoch_checkpoint
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.side_files import UnparsableLeaderEpochs, WrongLeaderEpochs
 from kaudit.source.layout import SegmentFile
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct, field
 
-from kaudit.model.continuity import MissingCause, MissingOffsets, PlacedDamage
+from kaudit.model.damage import MissingCause, MissingOffsets, PlacedDamage
 from kaudit.reading.batch_starts import BATCH_START
 from kaudit.reading.rows import Rows
 from kaudit.source.kafka.fetched_segment import Aborted

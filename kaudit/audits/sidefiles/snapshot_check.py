@@ -12,7 +12,7 @@ from kaudit.broker.producer_state.producer_state_manager import ProducerStateMan
 from kaudit.broker.producer_state.rebuild import snapshot_entry
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE
-from kaudit.model.producer_snapshot import LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
+from kaudit.model.side_files import LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.snapshots import SnapshotFile

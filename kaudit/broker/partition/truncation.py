@@ -7,7 +7,7 @@ Kafka 3.9.
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 
 _EpochEnd = tuple[int, int]
 """An epoch, and the offset after its last record."""

@@ -1,8 +1,8 @@
 """Appends go on after one that was written in part."""
 
 from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence
-from kaudit.model.log_event import LogEventKind
 
 
 def _no_offset_missing(case: Case) -> bool:

@@ -1,8 +1,8 @@
 """A new partition takes any first sequence, and an earlier batch in flight is then dropped."""
 
 from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence
-from kaudit.model.log_event import LogEventKind
 
 
 def _just_created(case: Case) -> bool:

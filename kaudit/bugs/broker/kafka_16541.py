@@ -1,8 +1,8 @@
 """A host that stops leaves half a leader-epoch-checkpoint."""
 
 from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Program, Trait, codes, jira, logged
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence
-from kaudit.model.log_event import LogEventKind
 
 BUG = Bug(
     id="KAFKA-16541",

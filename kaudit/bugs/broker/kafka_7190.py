@@ -1,8 +1,8 @@
 """Deleting a producer's records makes the broker forget the producer, and take its retry again."""
 
 from kaudit.bugs.bug import Affected, Bug, Program, Trait, codes, jira, logged
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence
-from kaudit.model.log_event import LogEventKind
 
 BUG = Bug(
     id="KAFKA-7190",

@@ -1,8 +1,8 @@
 """A leader that forgot a producer takes the marker of a coordinator that was replaced."""
 
 from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence
-from kaudit.model.log_event import LogEventKind
 
 _EXPIRATION_MS = 7 * 86_400_000
 """transactional.id.expiration.ms: how long these releases remember a producer after its last data."""

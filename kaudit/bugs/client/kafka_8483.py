@@ -1,8 +1,8 @@
 """A producer that starts its sequences again may swap batches in flight."""
 
 from kaudit.bugs.bug import Affected, Bug, Program, Trait, codes, jira, logged
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence
-from kaudit.model.log_event import LogEventKind
 
 BUG = Bug(
     id="KAFKA-8483",

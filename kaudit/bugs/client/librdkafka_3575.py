@@ -1,8 +1,8 @@
 """librdkafka raises its epoch within a transaction, and commits the rest as if it were all."""
 
 from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, logged
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence
-from kaudit.model.log_event import LogEventKind
 
 
 def _aborted(case: Case) -> bool:

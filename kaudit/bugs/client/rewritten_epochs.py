@@ -1,7 +1,7 @@
 """What the traits of batches that were sent again under a new epoch share."""
 
 from kaudit.bugs.bug import Case, Trait, logged
-from kaudit.model.log_event import LogEventKind
+from kaudit.model.application_logs import LogEventKind
 
 
 def _another_leader(case: Case) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.forgotten_producers import EvictedProducer
+from kaudit.model.producer_patterns import EvictedProducer
 
 _RULE = (
     "brokers before 2.4 drop every producer whose last record lies below a new log start "

@@ -6,7 +6,7 @@ from kaudit.broker.partition.log_loading import gap_verdict
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.log.missing_offsets import NO_PRODUCER
-from kaudit.model.continuity import LeaderEpochRegression
+from kaudit.model.damage import LeaderEpochRegression
 from kaudit.model.finding import Explanation, Finding, Severity
 
 _CAUSES = (

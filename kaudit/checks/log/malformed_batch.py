@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.log.malformed import Wording, malformed_findings
+from kaudit.model.damage import MalformedBatch
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.malformed import MalformedBatch
 
 _WORDING = Wording(
     "malformed",

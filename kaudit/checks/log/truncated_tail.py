@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.log.damage import Wording, damage_finding, damaged_ranges
-from kaudit.model.continuity import PlacedDamage
-from kaudit.model.damage import DamageKind
+from kaudit.model.damage import DamageKind, PlacedDamage
 from kaudit.model.finding import Explanation, Finding, Severity
 
 _LAST_SEGMENT_CAUSES = (

@@ -6,7 +6,7 @@ from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.repeats.wording import NO_PRODUCER, batch_evidence, inspect_around
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.repeats import ReorderedBatches
+from kaudit.model.producer_patterns import ReorderedBatches
 
 _CAUSES = (
     Explanation(

@@ -10,7 +10,7 @@ from kaudit.cli.audit_options import ApplicationLogOptions, ConnectionOptions, P
 from kaudit.cli.option_groups import with_option_groups
 
 if TYPE_CHECKING:
-    from kaudit.model.log_event import LogEvent, Origin
+    from kaudit.model.application_logs import LogEvent, Origin
     from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings
 
 _EXAMPLES = """\b

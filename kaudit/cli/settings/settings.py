@@ -10,8 +10,7 @@ from typer.core import TyperOption
 
 from kaudit.cli.settings.files import project_file, read_table, user_file
 from kaudit.cli.settings.values import check, from_environment, from_toml
-from kaudit.errors import UsageError
-from kaudit.model.near_names import suggestion
+from kaudit.errors import UsageError, suggestion
 from kaudit.policy.topics import TopicRule
 
 PREFIX = "KAUDIT_"

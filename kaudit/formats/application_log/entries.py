@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kaudit.formats.application_log.errors import described_error, error_name, error_of, exception_in, refusal
 from kaudit.formats.application_log.patterns import Pattern, PatternSet
-from kaudit.model.log_event import LogEventKind
+from kaudit.model.application_logs import LogEventKind
 
 _MAX_LINE: Final = 4096
 """Bytes of one line that are held against patterns."""

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from kaudit.model.log_event import LogEventKind
+from kaudit.model.application_logs import LogEventKind
 
 _REFUSALS: Final = {
     "OUT_OF_ORDER_SEQUENCE_NUMBER": LogEventKind.OUT_OF_ORDER_SEQUENCE,

@@ -17,7 +17,7 @@ from kaudit.formats.application_log.layouts import (
 )
 from kaudit.formats.application_log.patterns import client_of, pattern_set
 from kaudit.formats.application_log.pieces import line_blocks
-from kaudit.model.log_event import MAX_TEXT, LogEvent, Origin
+from kaudit.model.application_logs import MAX_TEXT, LogEvent, Origin
 
 _OF_KAFKA: Final = re.compile(rb"o\.a\.k\.|state\.change\.logger|zookeeper|#(?:producer|consumer)-|sarama").search
 """Beside the name itself: how logs name Kafka's parts."""

@@ -12,7 +12,7 @@ from kaudit.formats.sidefiles.checkpoints import (
     PartitionMetadata,
     PartitionOffset,
 )
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 
 
 def offset_checkpoint(rows: Collection[PartitionOffset]) -> str:

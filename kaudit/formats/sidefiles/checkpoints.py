@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Damage, Reason, WireError
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 
 CHECKPOINT_VERSION: Final = 0
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"

@@ -10,7 +10,7 @@ from msgspec import Struct
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Damage, Reason
 from kaudit.formats.wire_format import WireFormat
-from kaudit.model.schema import Int16, Int64
+from kaudit.model.dtypes import Int16, Int64
 
 
 class AbortedTxnRow(NamedTuple):

@@ -3,7 +3,7 @@
 import pytest
 
 from kaudit.broker.partition.truncation import end_offset_for, truncation_offset
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 
 
 def epochs(*rows: tuple[int, int]) -> list[EpochEntry]:

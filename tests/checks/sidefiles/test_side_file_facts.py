@@ -13,13 +13,15 @@ from kaudit.checks.sidefiles.leader_epoch_checkpoint_disagrees import leader_epo
 from kaudit.checks.sidefiles.snapshot_corrupt import snapshot_corrupt
 from kaudit.checks.sidefiles.snapshot_disagrees import snapshot_disagrees
 from kaudit.checks.sidefiles.timeindex_broken import timeindex_broken
-from kaudit.model.producer_snapshot import LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
 from kaudit.model.side_files import (
     CheckpointBeyondLogEnd,
     CorruptSnapshot,
     IndexFault,
     IndexKind,
+    LogBeforeSnapshot,
     MissingIndexes,
+    SnapshotComparison,
+    SnapshotEntry,
     UnparsableCheckpoint,
     UnparsableLeaderEpochs,
     WrongLeaderEpochs,

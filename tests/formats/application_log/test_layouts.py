@@ -15,7 +15,7 @@ from kaudit.formats.application_log.json_lines import parse_json_line
 from kaudit.formats.application_log.layouts import LineReader, entry_time
 from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.application_log.timestamps import LogTime, parse_time
-from kaudit.model.log_event import LogEvent, LogEventKind
+from kaudit.model.application_logs import LogEvent, LogEventKind
 
 HEAD = (
     "[2026-11-22 19:45:04,073] ERROR [ReplicaManager broker=1] Error processing append operation on partition orders-0 "

@@ -18,7 +18,7 @@ from kaudit.formats.sidefiles.checkpoints import (
     parse_offset_checkpoint,
     parse_partition_metadata,
 )
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 from tests.formats.archives import files
 from tests.formats.fuzz import damaged, outcome, quick
 
