@@ -101,7 +101,7 @@ def _check_urls(request: AuditRequest, engine: "Engine") -> None:
 
 def _require_name_nodes(url: str) -> None:
     from kaudit.source.filesystem import require_listener  # what audits to stdout need not wait for
-    from kaudit.source.name_nodes import name_nodes
+    from kaudit.source.hdfs import name_nodes
     from kaudit.source.uri import Uri, UrlError
 
     try:

@@ -29,7 +29,7 @@ def run_live_producers(request: "AuditRequest", engine: "Engine") -> int:
     Raises UsageError for inputs that are not on a cluster, UnreadableInputError where the leaders cannot be asked.
     """
     from kaudit.report.live_producers import live_document, live_table
-    from kaudit.source.kafka.topic_url import TopicUrl
+    from kaudit.source.kafka.options import TopicUrl
 
     uris = [Uri.parse(path) for path in request.options.paths]
     if any(uri.scheme != KAFKA for uri in uris):
@@ -92,7 +92,7 @@ def _compare(request: "AuditRequest", engine: "Engine", servers: str) -> "list[C
 
 def _partitions(client: "KafkaClient", paths: Sequence[str]) -> "list[TopicPartition]":
     from kaudit.source.kafka.answers import TopicPartition
-    from kaudit.source.kafka.topic_url import TopicUrl
+    from kaudit.source.kafka.options import TopicUrl
 
     found = []
     for url in map(TopicUrl.of, map(Uri.parse, paths)):

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.audits.replicas.broker_copies import broker_copies
-from kaudit.audits.sidefiles.side_file_reader import SideFileReader
+from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kaudit.audits.replicas.log_tail import batches_from, producers_records
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
-from kaudit.formats.log.records_crc import records_crcs
+from kaudit.formats.log.crc_algebra import records_crcs
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.replicas import CopyChange, MissingRecords, PartitionComparison, Relation

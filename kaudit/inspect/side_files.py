@@ -14,9 +14,8 @@ from kaudit.formats.sidefiles.checkpoints import (
     parse_offset_checkpoint,
     parse_partition_metadata,
 )
-from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index
+from kaudit.formats.sidefiles.indexes import AbortedTxn, parse_offset_index, parse_time_index, parse_transaction_index
 from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, parse_producer_snapshot
-from kaudit.formats.sidefiles.transaction_index import AbortedTxn, parse_transaction_index
 from kaudit.inspect.file_kinds import FileKind, LogFile
 from kaudit.inspect.rows import Row, fields_of, null
 from kaudit.model.limits import INSPECTED_FILE_BYTES

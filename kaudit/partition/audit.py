@@ -11,9 +11,8 @@ from kaudit.audits.repeats.restarts import Restart
 from kaudit.audits.repeats.sessions import Handover
 from kaudit.audits.sequences.expired_producers import idle_longest
 from kaudit.audits.sequences.leader_changes import leader_changes
-from kaudit.audits.sidefiles.log_facts import LogFacts
+from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.audits.sidefiles.partition_files import compare_side_files
-from kaudit.audits.sidefiles.side_file_reader import SideFileReader
 from kaudit.audits.sidefiles.snapshot_states import Suspects
 from kaudit.audits.transactions.marker_outcomes import Markers
 from kaudit.model.damage import DamageKind, LeaderEpochRegression, MalformedBatch, MissingOffsets, PlacedDamage

@@ -24,7 +24,7 @@ from kaudit.formats.log.batch_header import (
     plausible_length,
 )
 from kaudit.formats.log.candidate_scan import Framing
-from kaudit.formats.log.chained_crc import all_crcs_hold, restore_heads
+from kaudit.formats.log.crc_algebra import all_crcs_hold, restore_heads
 from kaudit.formats.log.record_batch import (
     Headers,
     Walk,

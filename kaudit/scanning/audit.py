@@ -13,7 +13,7 @@ from kaudit.audits.coordinator.expired_ids import ExpiredIds
 from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.audits.replicas.broker_copies import BrokerCopies, broker_copies, copied_together
 from kaudit.audits.sequences.rescan import Rescan, rescan_here
-from kaudit.audits.sidefiles.side_file_reader import SideFileReader
+from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context

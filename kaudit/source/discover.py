@@ -18,8 +18,7 @@ from kaudit.model.limits import DIRECTORY_DEPTH
 from kaudit.source.captures import CAPTURE_ACCOUNT, captured_features
 from kaudit.source.dumps import describe_dump
 from kaudit.source.filesystem import FileStatus
-from kaudit.source.kafka.options import ClusterOptions
-from kaudit.source.kafka.topic_url import TopicUrl
+from kaudit.source.kafka.options import ClusterOptions, TopicUrl
 from kaudit.source.layout import (
     Evidence,
     Layout,

@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.audits.sidefiles.log_facts import LogFacts
-from kaudit.audits.sidefiles.side_file_reader import SideFileReader
+from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.formats.sidefiles.indexes import OffsetIndex, TimeIndex, parse_offset_index, parse_time_index
 from kaudit.model.damage import MissingCause
 from kaudit.model.side_files import IndexFault, IndexKind, MissingIndexes

@@ -6,8 +6,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct
 
-from kaudit.audits.sidefiles.log_facts import LogFacts
-from kaudit.audits.sidefiles.side_file_reader import SideFileReader
+from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.formats.sidefiles.checkpoints import LEADER_EPOCH_CHECKPOINT, parse_leader_epoch_checkpoint
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.side_files import UnparsableLeaderEpochs, WrongLeaderEpochs

@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from kaudit.audits.sidefiles.index_audit import compare_indexes
 from kaudit.audits.sidefiles.leader_epoch_audit import compare_leader_epochs
-from kaudit.audits.sidefiles.listed_aborts import compare_listed_aborts
-from kaudit.audits.sidefiles.log_facts import LogFacts
-from kaudit.audits.sidefiles.side_file_reader import SideFileReader
-from kaudit.audits.sidefiles.transaction_index_audit import compare_transaction_indexes
+from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
+from kaudit.audits.sidefiles.transaction_index_audit import compare_listed_aborts, compare_transaction_indexes
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.producer_snapshot import validate_producer_snapshot
 from kaudit.model.side_files import CorruptSnapshot

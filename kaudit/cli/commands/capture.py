@@ -108,7 +108,7 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
 
 def _wanted(urls: list[str]) -> "tuple[str, dict[str, list[int] | None]]":
     """Return the servers, and partitions, None for all, by topic. Raises UsageError, also for URLs of several clusters."""
-    from kaudit.source.kafka.topic_url import TopicUrl
+    from kaudit.source.kafka.options import TopicUrl
     from kaudit.source.uri import Uri, UrlError
 
     parsed = []

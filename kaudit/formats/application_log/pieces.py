@@ -9,7 +9,7 @@ from typing import IO, Final, cast
 
 import zstandard
 
-from kaudit.formats.application_log.counts import LogCounts
+from kaudit.formats.application_log.reader import LogCounts
 from kaudit.model.limits import SERVER_LOG_LINE_BYTES
 
 MAX_LINE_BYTES: Final = SERVER_LOG_LINE_BYTES

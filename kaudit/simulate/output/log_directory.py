@@ -10,17 +10,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kaudit.broker.releases.profile import Profile
-from kaudit.formats.sidefiles.checkpoint_text import (
-    leader_epoch_checkpoint,
-    meta_properties,
-    offset_checkpoint,
-    partition_metadata,
-)
 from kaudit.formats.sidefiles.checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
     MetaProperties,
     PartitionMetadata,
     PartitionOffset,
+    leader_epoch_checkpoint,
+    meta_properties,
+    offset_checkpoint,
+    partition_metadata,
 )
 from kaudit.simulate.cluster.broker import BrokerServer, ProcessState
 from kaudit.simulate.cluster.partition import ReplicatedPartition

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.sidefiles.checkpoint_text import meta_properties
 from kaudit.formats.sidefiles.checkpoints import (
     OFFSET_CHECKPOINT_NAMES,
     MetaProperties,
     PartitionMetadata,
     PartitionOffset,
+    meta_properties,
     parse_clean_shutdown,
     parse_leader_epoch_checkpoint,
     parse_meta_properties,
