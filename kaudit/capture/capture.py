@@ -11,7 +11,6 @@ from kaudit.capture.account import MOST_RUNS, Account, Origin, PartitionAccount,
 from kaudit.capture.directory import CaptureDirectory, OccupiedError
 from kaudit.capture.partition import RETENTION, CaptureError, PartitionCapture
 from kaudit.formats.sidefiles.checkpoints import (
-    HIGH_WATERMARK_CHECKPOINT,
     MetaProperties,
     PartitionMetadata,
     PartitionOffset,
@@ -20,14 +19,19 @@ from kaudit.formats.sidefiles.checkpoints import (
     partition_metadata,
 )
 from kaudit.model.json_record import rfc3339
-from kaudit.source.captures import CAPTURE_ACCOUNT
-from kaudit.source.discover import CLEANER_CHECKPOINT, LOG_START_CHECKPOINT, META_PROPERTIES, PARTITION_METADATA
+from kaudit.source.file_kinds import (
+    CAPTURE_ACCOUNT,
+    CLEANER_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINT_CHECKPOINT,
+)
 from kaudit.source.kafka.answers import TopicMetadata, TopicPartition
 from kaudit.source.kafka.client import KafkaClient
 from kaudit.source.kafka.failures import AccessDeniedError, BrokerError, UnknownTopicError
 from kaudit.source.kafka.fetched_segment import Throttle
-
-RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 
 
 def write_checkpoints(directory: CaptureDirectory, account: Account) -> None:

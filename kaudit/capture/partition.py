@@ -8,12 +8,9 @@ from kaudit.broker.partition.topic_config import DEFAULT_SEGMENT_BYTES
 from kaudit.capture.account import PartitionAccount
 from kaudit.capture.directory import CaptureDirectory
 from kaudit.capture.segments import Frame, NotABatchError, SegmentWriter, frames
-from kaudit.formats.sidefiles.checkpoints import (
-    LEADER_EPOCH_CHECKPOINT,
-    leader_epoch_checkpoint,
-    parse_leader_epoch_checkpoint,
-)
+from kaudit.formats.sidefiles.checkpoints import leader_epoch_checkpoint, parse_leader_epoch_checkpoint
 from kaudit.model.leader_epochs import EpochEntry
+from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT
 from kaudit.source.kafka.answers import Fetched, PartitionMetadata, TopicMetadata, TopicPartition
 from kaudit.source.kafka.client import EARLIEST, LATEST, KafkaClient
 from kaudit.source.kafka.failures import AccessDeniedError, OffsetOutOfRangeError, UnsupportedRequestError

@@ -10,8 +10,8 @@ from kaudit.cli.option_groups import OptionGroup
 from kaudit.errors import UsageError
 
 if TYPE_CHECKING:  # the decoder of records comes with it
-    from kaudit.inspect.bytes_text import BytesFormatter
     from kaudit.inspect.row_filter import RowFilter
+    from kaudit.inspect.rows import BytesFormatter
 
 
 class RowOutput(OutputOptions, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class ContentOptions(OptionGroup, frozen=True, kw_only=True):
         """Return what writes keys and values. Raises UsageError for options that exclude each other."""
         if self.hex_bytes and self.utf8:
             raise UsageError("--hex and --utf8: choose one")
-        from kaudit.inspect.bytes_text import BytesForm, BytesFormatter
+        from kaudit.inspect.rows import BytesForm, BytesFormatter
 
         form = BytesForm.HEX if self.hex_bytes else BytesForm.UTF8 if self.utf8 else BytesForm.AUTO
         return BytesFormatter(form, self.max_bytes)

@@ -18,8 +18,6 @@ from kaudit.diff.missing_records import MissingCounts
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.diff.replica_set import compare_partition
 from kaudit.formats.sidefiles.checkpoints import (
-    HIGH_WATERMARK_CHECKPOINT,
-    LEADER_EPOCH_CHECKPOINT,
     LeaderEpochCheckpoint,
     parse_leader_epoch_checkpoint,
     parse_offset_checkpoint,
@@ -34,6 +32,7 @@ from kaudit.reading.chunk_reader import read_serially
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.partition_context import partition_context
 from kaudit.scanning.summaries import segment_rows, total
+from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 

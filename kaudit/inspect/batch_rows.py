@@ -11,10 +11,8 @@ from kaudit.formats.log.codecs import Codec
 from kaudit.formats.log.control import ControlType, parse_control
 from kaudit.formats.log.legacy import LegacyRecord, parse_message, read_legacy_records
 from kaudit.formats.log.records import Record, read_records
-from kaudit.inspect.bytes_text import BytesFormatter
-from kaudit.inspect.file_kinds import LogFile
 from kaudit.inspect.internal_topics import content_row
-from kaudit.inspect.rows import Row, fields_of, null
+from kaudit.inspect.rows import BytesFormatter, LogFile, Row, fields_of, null
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import (
     CODEC_MASK,

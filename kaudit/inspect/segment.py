@@ -13,18 +13,17 @@ from kaudit.errors import NothingToAuditError
 from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.formats.log.record_batch import decode_headers
 from kaudit.inspect.batch_rows import batch_rows, damage_row, is_batch
-from kaudit.inspect.file_kinds import FileKind, LogFile
 from kaudit.inspect.row_filter import RowFilter
-from kaudit.inspect.rows import Row
+from kaudit.inspect.rows import LogFile, Row
 from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.segment import ByteRange, Piece
 from kaudit.source.bytes import ByteSource
 from kaudit.source.discover import discover
+from kaudit.source.file_kinds import SEGMENT, segment_base_offset
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import FetchedRange, PartitionDirectory
-from kaudit.source.names import segment_base_offset
 from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
 
@@ -174,7 +173,7 @@ def _file(entry: PartitionDirectory, around: int | None) -> LogFile:
     fetched = segment.fetched if around is None else _near(segment.fetched, around)
     return LogFile(
         path=Uri.parse(segment.path),
-        kind=FileKind.SEGMENT,
+        kind=SEGMENT,
         topic=entry.topic,
         partition=entry.partition,
         replica=entry.replica,

@@ -10,20 +10,19 @@ from kaudit.broker.releases.version import Version
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.formats.log.records import DEFAULT_LIMIT
 from kaudit.inspect.batch_rows import MAX_BATCH_BYTES, record_rows
-from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.dump_text import dump_rows
 from kaudit.inspect.fields import field_rows
-from kaudit.inspect.file_kinds import FileKind, LogFile, identify, identify_by_name
 from kaudit.inspect.internal_topics import CONTENT_TOPICS
 from kaudit.inspect.row_filter import RowFilter, around
-from kaudit.inspect.rows import Row, fields_of
+from kaudit.inspect.rows import BytesFormatter, LogFile, Row, fields_of, identify, identify_by_name
 from kaudit.inspect.segment import SegmentReader
 from kaudit.inspect.side_files import side_rows
 from kaudit.model.batch import last_offsets
 from kaudit.model.damage import DamageKind
-from kaudit.model.table_columns import INSPECT_TABLES
 from kaudit.source.discover import MAX_DEPTH, PathNotFoundError, discover
+from kaudit.source.file_kinds import DUMP, OFFSET_CHECKPOINT, UNKNOWN
 from kaudit.source.filesystem import FileStatus
+from kaudit.source.inspect_columns import INSPECT_TABLES
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import Unreadable
 from kaudit.source.schemes import KAFKA, filesystem
@@ -190,7 +189,7 @@ def _near(places: Sequence[LogFile], offset: int) -> list[LogFile]:
 def _file(file: LogFile, options: InspectOptions) -> Iterator[Row]:
     if options.at is not None:
         if not file.kind.holds_batches:
-            raise UsageError(f"--at shows batch headers, {file.path} is not a segment ({file.kind.value})")
+            raise UsageError(f"--at shows batch headers, {file.path} is not a segment ({file.kind.name})")
         with SegmentReader(file, options.version) as segment:
             if not 0 <= options.at < segment.size:
                 raise UsageError(f"--at {options.at}: {file.path} has {segment.size} bytes")
@@ -199,9 +198,9 @@ def _file(file: LogFile, options: InspectOptions) -> Iterator[Row]:
     if file.kind.holds_batches:
         yield from _batches([file], options)
         return
-    if file.kind is FileKind.UNKNOWN:
+    if file.kind is UNKNOWN:
         raise NothingToAuditError(f"{file.path}: not a recognised Kafka file, by name or content")
-    if file.kind is FileKind.DUMP:
+    if file.kind is DUMP:
         rows = dump_rows(file, options.texts, records=options.records)
         chosen = _around_each(rows, options.around) if options.around is not None else rows
         yield from (row for row in chosen if options.wanted.accepts(row))
@@ -272,13 +271,13 @@ def file_row(file: LogFile, name: str) -> Row:
     """
     row: Row = {"row": "file"} | dict.fromkeys(INSPECT_TABLES["file"])
     row |= fields_of(file, ("leftover", "topic", "partition", "replica"))
-    row |= {"file": name, "kind": file.kind.value, "status": "ok"}
+    row |= {"file": name, "kind": file.kind.name, "status": "ok"}
     try:
         row["size"] = filesystem(file.path).status(file.path).size
         if file.kind.holds_batches:
             row |= _covered_by_batches(file)
-        elif file.kind in (FileKind.UNKNOWN, FileKind.DUMP):
-            row["status"] = "unknown" if file.kind is FileKind.UNKNOWN else "ok"
+        elif file.kind in (UNKNOWN, DUMP):
+            row["status"] = "unknown" if file.kind is UNKNOWN else "ok"
         else:
             row |= _covered_by_rows(file)
     except OSError as error:
@@ -318,7 +317,7 @@ def _covered_by_rows(file: LogFile) -> Row:
             detail = detail or f"byte {row['position']}: {row['detail']}"
             continue
         entries += 1
-        if file.kind is FileKind.CHECKPOINT:
+        if file.kind is OFFSET_CHECKPOINT:
             continue  # its offsets belong to many partitions
         low, high = row.get("first_offset", row.get("offset")), row.get("last_offset", row.get("offset"))
         if isinstance(low, int) and isinstance(high, int):

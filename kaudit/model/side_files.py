@@ -97,9 +97,10 @@ class CheckpointBeyondLogEnd(Struct, frozen=True):
     log_end_offset: int
 
 
-class UnparsableLeaderEpochs(Struct, frozen=True):
-    """A leader-epoch-checkpoint of `size` bytes that does not parse."""
+class UnparsableSideFile(Struct, frozen=True):
+    """A file of a partition, of `size` bytes, that does not parse. `kind` is the name of its kind (`source/file_kinds.py`)."""
 
+    kind: str
     file: str
     position: int
     size: int

@@ -22,7 +22,7 @@ from kaudit.report.locations import base_directory, in_repository, location_text
 from kaudit.report.most_severe import first_of_checks, most_severe, omitted_text
 from kaudit.report.output import Output
 from kaudit.report.render_options import RenderOptions
-from kaudit.source.names import segment_base_offset
+from kaudit.source.file_kinds import segment_base_offset
 
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT_KEY = "kauditFinding/v1"

@@ -20,7 +20,6 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
 from kaudit.errors import NothingToAuditError
-from kaudit.formats.sidefiles.checkpoints import HIGH_WATERMARK_CHECKPOINT
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
@@ -48,6 +47,7 @@ from kaudit.scanning.partition_evidence import transaction_evidence
 from kaudit.scanning.suggestions import suggestions
 from kaudit.scanning.summaries import digests_of, partition_summary, segment_rows, total
 from kaudit.scanning.versions import AUTO, ReadLevels, given_version, inferred_versions
+from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.sidefiles.about_file import partition_file
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.side_files import UnparsableLeaderEpochs, WrongLeaderEpochs
+from kaudit.model.side_files import UnparsableSideFile, WrongLeaderEpochs
+from kaudit.source.file_kinds import LEADER_EPOCHS
 
 _RULE = (
     "the checkpoint names the first offset of every leader epoch; followers truncate by it after a leader change "
@@ -27,18 +28,19 @@ _WRONG_CAUSES = (
     severity=Severity.ERROR,
     severity_note="warning when it can be parsed",
     summary="leader-epoch-checkpoint cannot be parsed or disagrees with the batches",
-    needs=(UnparsableLeaderEpochs, WrongLeaderEpochs),
+    needs=(UnparsableSideFile, WrongLeaderEpochs),
     withdrawn_by=Withdrawal.NEXT_READING,
 )
 def leader_epoch_checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a partition's file once, at its first fault."""
-    for unparsable in evidence.of(UnparsableLeaderEpochs):
-        yield _unparsable(context, unparsable)
+    for unparsable in evidence.of(UnparsableSideFile):
+        if unparsable.kind == LEADER_EPOCHS.name:
+            yield _unparsable(context, unparsable)
     for wrong in evidence.of(WrongLeaderEpochs):
         yield _wrong(context, wrong)
 
 
-def _unparsable(context: Context, found: UnparsableLeaderEpochs) -> Finding:
+def _unparsable(context: Context, found: UnparsableSideFile) -> Finding:
     return leader_epoch_checkpoint_disagrees.finding(
         context,
         f"{found.file} cannot be parsed: {found.detail}",

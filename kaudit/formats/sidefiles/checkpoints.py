@@ -15,16 +15,6 @@ from kaudit.formats.errors import Damage, Reason, WireError
 from kaudit.model.leader_epochs import EpochEntry
 
 CHECKPOINT_VERSION: Final = 0
-LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
-HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
-OFFSET_CHECKPOINT_NAMES: Final = frozenset(
-    {
-        "recovery-point-offset-checkpoint",
-        HIGH_WATERMARK_CHECKPOINT,
-        "log-start-offset-checkpoint",
-        "cleaner-offset-checkpoint",
-    }
-)
 
 _INTEGER: Final = re.compile(rb"[+-]?[0-9]{1,19}")
 _INT32_BITS, _INT64_BITS = 32, 64
@@ -78,6 +68,12 @@ class PartitionMetadata(Struct, frozen=True):
 
     version: int
     topic_id: str
+
+
+class QuorumState(Struct, frozen=True):
+    """quorum-state of a metadata log: `content` as JSON has it."""
+
+    content: object
 
 
 def parse_offset_checkpoint(data: Buffer) -> OffsetCheckpoint:
@@ -293,6 +289,17 @@ def parse_clean_shutdown(data: Buffer) -> int | None:
     if type(epoch) is not int or not -(2**63) <= epoch < 2**63:
         raise WireError(0, Reason.VALUE, f"no brokerEpoch in {raw[:40]!r}")
     return epoch
+
+
+def parse_quorum_state(data: Buffer) -> QuorumState:
+    """Read the state of a KRaft voter. Raises WireError unless it is JSON."""
+    import json  # noqa: PLC0415 - as above
+
+    raw = bytes(data)
+    try:
+        return QuorumState(json.loads(raw))
+    except (ValueError, RecursionError):
+        raise WireError(0, Reason.TEXT, f"{raw[:40]!r} is no JSON") from None
 
 
 def offset_checkpoint(rows: Collection[PartitionOffset]) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.formats.sidefiles.checkpoints import (
-    LEADER_EPOCH_CHECKPOINT,
     MetaProperties,
     PartitionMetadata,
     PartitionOffset,
@@ -25,6 +24,7 @@ from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.replica_log import ReplicaLog
 from kaudit.simulate.encode.snapshot import producer_snapshot
 from kaudit.simulate.output.segments import segments_of
+from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT
 
 _TOPIC_IDS_SINCE = (2, 8)
 _EPOCH_IN_SHUTDOWN_FILE_SINCE = (3, 7)

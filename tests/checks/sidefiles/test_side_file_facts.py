@@ -23,7 +23,7 @@ from kaudit.model.side_files import (
     SnapshotComparison,
     SnapshotEntry,
     UnparsableCheckpoint,
-    UnparsableLeaderEpochs,
+    UnparsableSideFile,
     WrongLeaderEpochs,
 )
 from tests.checks.facts import CONTEXT, reported, summary
@@ -78,7 +78,7 @@ def test_leader_epochs_that_are_wrong(segment, broker):
     assert summary(found) == ("warning", "certain", 95, 95)
     assert found.segment == (None if segment is None else SECOND)
     assert str(found.evidence["broker"]).startswith(broker)
-    unparsable = UnparsableLeaderEpochs("leader-epoch-checkpoint", 4, 17, "truncated", "no version")
+    unparsable = UnparsableSideFile("leader_epoch", "leader-epoch-checkpoint", 4, 17, "truncated", "no version")
     (found,) = reported(leader_epoch_checkpoint_disagrees, unparsable)
     assert found.message == "leader-epoch-checkpoint cannot be parsed: no version"
     assert (*summary(found), found.position) == ("error", "certain", None, None, 4)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.sidefiles.checkpoints import (
-    OFFSET_CHECKPOINT_NAMES,
     MetaProperties,
     PartitionMetadata,
     PartitionOffset,
@@ -19,6 +18,7 @@ from kaudit.formats.sidefiles.checkpoints import (
     parse_partition_metadata,
 )
 from kaudit.model.leader_epochs import EpochEntry
+from kaudit.source.file_kinds import OFFSET_CHECKPOINT_NAMES
 from tests.formats.archives import files
 from tests.formats.fuzz import damaged, outcome, quick
 
