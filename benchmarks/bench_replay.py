@@ -19,7 +19,7 @@ from benchmarks.processes import Cost, Runner
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import profile_for
 from kaudit.replay.session import Session
-from kaudit.report.replay.formats import formatted
+from kaudit.report.replay_formats import formatted
 
 PRODUCERS = 1000
 START = 1_795_241_983_883

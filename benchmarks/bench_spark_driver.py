@@ -40,8 +40,8 @@ from kaudit.engines.spark_session import SparkOptions, session
 from kaudit.listings.query import Query
 from kaudit.model.limits import OBSERVATIONS
 from kaudit.reading.shuffle_codec import pack
+from kaudit.report.machine.streamed_tables import listed_producers, recorded_tables
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.streamed_tables import listed_producers, recorded_tables
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.filesystem import FileStatus

@@ -13,7 +13,7 @@ from kaudit.model.result import ScanResult
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
-from kaudit.report.selection import Selection, parse_codes
+from kaudit.results.selection import Selection, parse_codes
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from kaudit.library import AnyPath, NothingToAuditError, ScanResult, Severity, scan
 from kaudit.model.finding import Status
 from kaudit.report.console import Console, visible
-from kaudit.report.finding_block import finding_lines
-from kaudit.report.formatting import plural
+from kaudit.report.text.finding_block import finding_lines
+from kaudit.report.text.formatting import plural
 
 _SHOWN = 20
 

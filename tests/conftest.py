@@ -70,12 +70,9 @@ _FEW_FILES = 8
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Use all cores where many files run; -n on the command line wins. pytest-xdist may be disabled.
-
-    A worker comes here too, with no number of its own: it starts no further workers.
-    """
-    if hasattr(config, "workerinput"):
-        return
+    """Use all cores where many files run; -n on the command line wins. pytest-xdist may be disabled."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return  # a worker runs this hook too, without the controller's -n: it must not start workers
     if config.pluginmanager.hasplugin("xdist") and config.option.numprocesses is None and not config.option.tx:
         config.option.numprocesses = "auto" if _many_files(config.args) and not config.option.collectonly else 0
 

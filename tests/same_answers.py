@@ -69,7 +69,7 @@ def runs(root: Path, engine: str | None) -> list[tuple[str, list[str]]]:
             (f"inspect-records:{log}", ["inspect", "--records", log]),
             (f"dedup:{log}", ["dedup", "--output-format", "json:{out}/json", "--output-format", "table", log]),
             (f"dedup-records:{log}", ["dedup", "--depth", "records", "--output-format", "json", log]),
-            (f"attempts:{log}", ["attempts", log]),
+            (f"attempts:{log}", ["attempts", "--broker-version", "2.8.1", log]),
             (f"fingerprint:{log}", ["diff", "--fingerprint", log]),
         ]
     parents = sorted({str(Path(log).parent) for log in logs} - {"."})
@@ -106,7 +106,7 @@ def _text_runs(root: Path) -> list[tuple[str, list[str]]]:
         if path.suffix == ".jsonl":
             found += [
                 (f"replay:{name}", ["replay", name]),
-                (f"replay-json:{name}", ["replay", "--output-format", "json", "--state", name]),
+                (f"replay-json:{name}", ["replay", "--output-format", "json", "-v", name]),
             ]
         else:
             found += [(f"scan:{name}", ["scan", name]), (f"inspect:{name}", ["inspect", name])]
@@ -129,12 +129,10 @@ def record(root: Path, out: Path, engine: str | None, only: str) -> None:
     os.chdir(root)
     out.mkdir(parents=True)
     todo = [run for run in runs(root, engine) if re.search(only, run[0])]
-    logs = [run for run in todo if run[0].startswith(("scan:", "timeline:", "inspect:", "dedup:"))]
-    for name, arguments in [
-        next(run for run in logs if run[0].startswith(kind)) for kind in {n.split(":")[0] for n, _ in logs}
-    ]:
+    first_of_each = {name.split(":")[0]: (name, arguments) for name, arguments in reversed(todo)}
+    for name, arguments in first_of_each.values() if engine is None else ():
         _run(out / "warm-up", name, arguments, here=True)
-    shutil.rmtree(out / "warm-up")
+    shutil.rmtree(out / "warm-up", ignore_errors=True)
     workers: set[int] = set()
     for number, (name, arguments) in enumerate(todo):
         if len(workers) >= (1 if engine else os.cpu_count() or 1) or name.startswith("scan-state-again"):

@@ -16,7 +16,7 @@ from kaudit.model.result import (
     Timeline,
     TimelineResult,
 )
-from kaudit.report.selection import count, count_statuses
+from kaudit.results.selection import count, count_statuses
 
 MORNING = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 HOSTILE = "pay\x1b[31m[red]boom[/red]\r\n\u202egnp.exe</script>\x00\x9b2J"

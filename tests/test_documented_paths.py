@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-# in backquotes or a link: from the root (`kaudit/report/json.py`, `tests/data/`), or a module of the package (`report/json.py`)
+# in backquotes or a link: from the root (`kaudit/report/machine/json.py`, `tests/data/`), or a module of the package (`report/machine/json.py`)
 _MENTION = re.compile(r"[`(](?:\.\./)?(?P<path>[\w./-]+/[\w.-]*)[`)]")
 _PLACEHOLDER = re.compile(r"NAME|CODE|TARGET")
 _PACKAGES = {path.name for path in (ROOT / "kaudit").iterdir() if path.is_dir()}

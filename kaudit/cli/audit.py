@@ -30,10 +30,10 @@ from kaudit.policy.decision import Decision
 from kaudit.policy.policy import Policy
 from kaudit.report.console import ColorChoice, visible
 from kaudit.report.formats import FORMATS, Format, in_pieces
-from kaudit.report.formatting import closing_line, state_lines
 from kaudit.report.output import Output, Tables
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.selection import Selection, count
+from kaudit.report.text.formatting import closing_line, state_lines
+from kaudit.results.selection import Selection, count
 from kaudit.scanning.options import ScanOptions
 
 if TYPE_CHECKING:  # numpy comes with them

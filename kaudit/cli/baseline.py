@@ -20,7 +20,7 @@ from kaudit.model.result import ScanResult
 from kaudit.policy.baseline import Baseline, parse_day
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
-from kaudit.report.formatting import plural
+from kaudit.report.text.formatting import plural
 from kaudit.scanning.options import ScanOptions
 
 _SAVED_SUFFIX = ".json"

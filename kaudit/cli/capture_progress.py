@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kaudit.cli.progress import LINE_SECONDS, REDRAW_SECONDS
 from kaudit.report.console import visible
-from kaudit.report.formatting import size
+from kaudit.report.text.formatting import size
 
 if TYPE_CHECKING:
     from rich import progress as bars

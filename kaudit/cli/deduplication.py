@@ -13,8 +13,8 @@ from kaudit.engines import local
 from kaudit.errors import NothingToAuditError
 from kaudit.listings.duplicates import DuplicateListing
 from kaudit.report.console import visible
-from kaudit.report.duplicates import document, duplicate_rows, jsonl, not_compared, summary_text
-from kaudit.report.inspect_table import table
+from kaudit.report.text.duplicates import document, duplicate_rows, jsonl, not_compared, summary_text
+from kaudit.report.text.inspect_table import table
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.schemes import open_segment
 
@@ -41,7 +41,7 @@ def run_dedup(options: ScanOptions, targets: Sequence[RowTarget], isolation_leve
 def _write(listing: DuplicateListing, target: RowTarget, isolation_level: str, display: DisplayOptions) -> None:
     rows = duplicate_rows(listing, read_committed=isolation_level == "read_committed")
     if target.form == PARQUET:
-        from kaudit.report.inspect_parquet import DUPLICATES, write_row_tables
+        from kaudit.report.machine.inspect_parquet import DUPLICATES, write_row_tables
 
         assert target.file is not None
         with refused(f"--output {target.file}"):

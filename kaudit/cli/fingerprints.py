@@ -28,8 +28,8 @@ from kaudit.model.fingerprint import Fingerprint, FingerprintDiff
 from kaudit.model.replicas import Relation
 from kaudit.model.result import NotAudited
 from kaudit.report.console import visible
-from kaudit.report.fingerprints import document, render
-from kaudit.report.saved import SCHEMA as SAVED_SCAN
+from kaudit.report.text.fingerprints import document, render
+from kaudit.results.saved_scan import SCHEMA as SAVED_SCAN
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.documents import read_document
 

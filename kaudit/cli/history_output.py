@@ -6,8 +6,8 @@ from typing import Any
 from kaudit.histories.explain import Explanation, History
 from kaudit.model.finding import Finding
 from kaudit.report.console import Console, visible
-from kaudit.report.formatting import plural
-from kaudit.report.sequence_diagram.schedule import event_lines
+from kaudit.report.sequence.schedule import event_lines
+from kaudit.report.text.formatting import plural
 from kaudit.simulate.scenario.writing import scenario_toml
 
 WEIGHTS = (

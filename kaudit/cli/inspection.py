@@ -17,9 +17,9 @@ from kaudit.cli.stdout import refused, stdout_console
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_directory, output_file, split_formats
 from kaudit.errors import NothingToAuditError, UsageError, suggestion
-from kaudit.report import inspect_json
 from kaudit.report.console import ColorChoice, Console, visible
-from kaudit.report.inspect_table import table
+from kaudit.report.machine import inspect_json
+from kaudit.report.text.inspect_table import table
 
 if TYPE_CHECKING:
     from kaudit.inspect.walk import InspectOptions
@@ -80,7 +80,7 @@ def run_inspect(
         rows = reading.watched(inspect_rows(shown, batches=target.form in ("jsonl", PARQUET)), UNREADABLE)
         first = list(islice(rows, 1))  # wrong options show before anything is written
         if target.form == PARQUET:
-            from kaudit.report.inspect_parquet import INSPECTED, write_row_tables
+            from kaudit.report.machine.inspect_parquet import INSPECTED, write_row_tables
 
             assert target.file is not None
             with refused(f"--output {target.file}"):

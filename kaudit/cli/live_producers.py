@@ -28,7 +28,7 @@ def run_live_producers(request: "AuditRequest", engine: "Engine") -> int:
 
     Raises UsageError for inputs that are not on a cluster, UnreadableInputError where the leaders cannot be asked.
     """
-    from kaudit.report.live_producers import live_document, live_table
+    from kaudit.report.text.live_producers import live_document, live_table
     from kaudit.source.kafka.options import TopicUrl
 
     uris = [Uri.parse(path) for path in request.options.paths]

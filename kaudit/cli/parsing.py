@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from kaudit.checks.check import Check
 from kaudit.checks.registry import matching, nearest
 from kaudit.errors import UsageError, suggestion
-from kaudit.report.selection import Selection, parse_codes
+from kaudit.results.selection import Selection, parse_codes
 
 _INT64_MAX, _INT64_DIGITS = 2**63 - 1, 19
 

@@ -8,7 +8,7 @@ from kaudit.model.finding import Severity
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.policy.severities import Severities
-from kaudit.report.selection import parse_codes
+from kaudit.results.selection import parse_codes
 
 
 def parse_policy(severity: Sequence[str], baseline: str | None, max_findings: int | None, settings: Settings) -> Policy:

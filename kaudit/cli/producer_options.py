@@ -9,7 +9,7 @@ from kaudit.cli.option_groups import OptionGroup
 from kaudit.listings.query import Query, SortKey
 
 if TYPE_CHECKING:  # every check comes with it
-    from kaudit.report.selection import Selection
+    from kaudit.results.selection import Selection
 
 
 class ListingOptions(OptionGroup, frozen=True, kw_only=True):

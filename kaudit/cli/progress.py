@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kaudit.engines.progress import Progress, SilentProgress
 from kaudit.report.console import visible
-from kaudit.report.formatting import size
+from kaudit.report.text.formatting import size
 
 if TYPE_CHECKING:
     from rich import progress as bars

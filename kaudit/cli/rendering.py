@@ -7,8 +7,8 @@ from kaudit.cli.exits import ExitCode, exit_code
 from kaudit.errors import UsageError
 from kaudit.policy.comparison import Scope
 from kaudit.report.formats import in_pieces
-from kaudit.report.formatting import closing_line
-from kaudit.report.saved import Saved, SavedScanError, read_saved
+from kaudit.report.text.formatting import closing_line
+from kaudit.results.saved_scan import Saved, SavedScanError, read_saved
 from kaudit.source.documents import read_document
 
 _STDIN = "-"

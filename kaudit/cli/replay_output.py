@@ -15,8 +15,8 @@ from kaudit.broker.broker import Broker
 from kaudit.cli.streams import Output, whole_file, write_pieces
 from kaudit.model.limits import ATTEMPT_LINE_BYTES
 from kaudit.replay.session import Session
-from kaudit.report.answers import ROW_INDENT, fold
-from kaudit.report.replay.formats import FORMATS, formatted
+from kaudit.report.replay_formats import FORMATS, formatted
+from kaudit.report.text.answers import ROW_INDENT, fold
 
 STDIN = "-"
 _IN_MEMORY = 16 << 20

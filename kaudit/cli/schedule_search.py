@@ -122,7 +122,7 @@ def _saved_finding(named: str) -> "tuple[Finding, ScanResult]":
     from pathlib import Path
 
     from kaudit.errors import UsageError
-    from kaudit.report.saved import SavedScanError, read_saved
+    from kaudit.results.saved_scan import SavedScanError, read_saved
 
     path, mark, fingerprint = named.rpartition("#")
     if not (path and mark and fingerprint):
@@ -157,7 +157,7 @@ def replayable(found: "Found", name: str) -> str:
 def _shown(found: "Found", name: str, form: str, output: str | None) -> str:
     from kaudit.cli.stdout import stdout_console
     from kaudit.report.console import ColorChoice
-    from kaudit.report.sequence_diagram import schedule
+    from kaudit.report.sequence import schedule
 
     if form == "json":
         toml = None if found.schedule is None else replayable(found, name)

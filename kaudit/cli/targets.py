@@ -58,7 +58,7 @@ def _check_directory(target: Target) -> None:
         raise UsageError(f"--output-format {target.form.name}: needs a directory, -o DIR")
     if find_spec("pyarrow") is None:
         raise UsageError(f"--output-format {target.form.name} needs an extra: {install_command('parquet')}")
-    from kaudit.report.parquet import is_replaceable
+    from kaudit.report.machine.parquet import is_replaceable
 
     if target.file is not None and target.file.exists() and not (target.file.is_dir() and is_replaceable(target.file)):
         raise UsageError(f"--output {target.file}: holds something else than an earlier result of kaudit")
@@ -149,7 +149,7 @@ def console_of(target: Target, choice: ColorChoice) -> Console:
 def write(target: Target, content: Output) -> None:
     """Write a report: text to stdout as it comes, to its file or directory through a temporary one beside it."""
     if isinstance(content, Tables):
-        from kaudit.report.parquet import write_tables
+        from kaudit.report.machine.parquet import write_tables
 
         if target.url is not None:
             assert content.write_to is not None

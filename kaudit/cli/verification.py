@@ -15,8 +15,8 @@ from kaudit.model.finding import Severity
 from kaudit.model.fingerprint import VerificationOutcome
 from kaudit.reading.digest_tree import widened
 from kaudit.report.console import visible
-from kaudit.report.saved import SavedScanError, read_saved
-from kaudit.report.verification import document, render
+from kaudit.report.text.verification import document, render
+from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import Depth, ScanOptions
 
 _FAILS = frozenset((VerificationOutcome.DIFFERS, VerificationOutcome.MISSING))

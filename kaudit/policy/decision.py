@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kaudit.model.finding import Finding
 from kaudit.policy.policy import Policy
-from kaudit.report.selection import Selection
+from kaudit.results.selection import Selection
 
 
 class Decision(Struct, frozen=True):

@@ -11,13 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit import __version__
+from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.json_record import rfc3339
 from kaudit.model.producer_listing import GrantedBlock, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.incidents import incidents_of
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.timestamps import NO_TIMESTAMP
+from kaudit.results.incidents import incidents_of
 
 _TIMESTAMP = re.compile(r'timestamp": (-?[0-9]+)(?=[,}])')
 """The end of such a key, and its whole number: in a string the quotation mark would be escaped."""

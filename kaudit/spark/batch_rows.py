@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kaudit.model.batch import BATCH_NAMES, Batches, batches_of
 from kaudit.model.batch_fields import NO_CONTROL_TYPE, NO_COORDINATOR_EPOCH
 from kaudit.partition.batch_export import SegmentTask
-from kaudit.report.streamed_tables import batch_columns
+from kaudit.report.machine.streamed_tables import batch_columns
 from kaudit.spark.schemas import milliseconds, to_batch
 
 NEEDED = (

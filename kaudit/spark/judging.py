@@ -12,7 +12,7 @@ from kaudit.listings.timeline import by_replica
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.report.tables import finding_row
+from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.audit import Audit
 from kaudit.scanning.block_histories import metadata_of, read_blocks
 from kaudit.scanning.options import ScanOptions

@@ -8,7 +8,7 @@ from kaudit.broker.releases.profile import Profile
 from kaudit.listings.producer_histories import HistoryRows, PartitionHistory
 from kaudit.model.finding import Finding
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.report.streamed_tables import producer_table_rows, timeline_table_rows
+from kaudit.report.machine.streamed_tables import producer_table_rows, timeline_table_rows
 from kaudit.spark.assembling import JOB, KEY, Part, assemble, parts
 from kaudit.spark.judging import Judged, row
 from kaudit.spark.schemas import to_batches

@@ -27,7 +27,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.listings.producer_histories import PartitionHistory, Piece
 from kaudit.model.finding import Finding
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.report.tables import finding_row
+from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.plan import find_input
 from kaudit.spark.assembling import JOB
 from kaudit.spark.judging import FINDINGS_AT_ONCE, require_complete, row

@@ -12,7 +12,7 @@ from kaudit.model.result import ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.report.selection import count
+from kaudit.results.selection import count
 from kaudit.scanning.audit import latest_modification
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import audit_needs, plan_jobs

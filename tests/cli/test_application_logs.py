@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.report.saved import read_saved
+from kaudit.results.saved_scan import read_saved
 from tests.conformance.server_logs import unpacked
 from tests.report.test_json_schemas import DOCUMENT, validator
 

@@ -9,7 +9,7 @@ import pytest
 
 from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.saved import SavedScanError, read_saved
+from kaudit.results.saved_scan import SavedScanError, read_saved
 from tests import scan_results as results
 from tests.html.page_reader import Page
 

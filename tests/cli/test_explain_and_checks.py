@@ -9,7 +9,7 @@ from kaudit.bugs.registry import BUGS
 from kaudit.checks.check import HEADINGS
 from kaudit.checks.registry import CHECKS
 from kaudit.installation import version_text
-from kaudit.report.selection import parse_codes
+from kaudit.results.selection import parse_codes
 
 
 @pytest.mark.parametrize("code", CHECKS)

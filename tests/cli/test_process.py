@@ -38,7 +38,7 @@ finally:
         (["scan", "--help"], ("rich",)),
         (["baseline", "create", "--help"], ("rich",)),
         (["config", "show", "--isolated"], ("rich", "tomllib")),
-        (["report", "--help"], ("rich", "xml.etree.ElementTree", "kaudit.report.sarif", "tomllib")),
+        (["report", "--help"], ("rich", "xml.etree.ElementTree", "kaudit.report.machine.sarif", "tomllib")),
     ],
 )
 def test_light_commands_import_nothing_heavy(arguments, also):
@@ -62,7 +62,7 @@ def test_a_scan_of_a_log_imports_only_what_it_needs():
     command = [sys.executable, "-c", MODULES, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=unconfigured)
     loaded = set(json.loads(done.stderr[done.stderr.index('["') :]))
-    assert "kaudit.report.concise" in loaded
+    assert "kaudit.report.text.concise" in loaded
     standard = {"tomllib", "pydantic", "rich"}
     other_commands = {"kaudit.cli.commands.timeline", "kaudit.cli.commands.simulate", "kaudit.cli.producer_options"}
     texts = {
@@ -71,7 +71,7 @@ def test_a_scan_of_a_log_imports_only_what_it_needs():
         "kaudit.formats.dump_text.rows",
         "kaudit.formats.dump_text.record_content",
     }
-    formats = {"kaudit.report.tables", "kaudit.report.parquet", "kaudit.report.table"}
+    formats = {"kaudit.report.machine.tables", "kaudit.report.machine.parquet", "kaudit.report.text.table"}
     blocks = {
         "kaudit.audits.producer_ids.block_sources",
         "kaudit.scanning.block_audit",

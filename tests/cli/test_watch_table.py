@@ -8,7 +8,7 @@ import rich.live
 
 from kaudit.cli.watch import outputs
 from kaudit.cli.watch.outputs import Outputs
-from kaudit.report.watch.stream import STREAMS
+from kaudit.report.machine.watch_stream import STREAMS
 
 
 def test_the_table_is_drawn_when_it_is_told(monkeypatch):

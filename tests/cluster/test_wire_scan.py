@@ -10,7 +10,7 @@ import pytest
 
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.report.incidents import incidents_of
+from kaudit.results.incidents import incidents_of
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 from tests.cluster.brokers import WITH_EITHER

@@ -19,7 +19,7 @@ from kaudit.audits.log_events.clock import ClockOffset
 from kaudit.audits.log_events.log_files import log_events, log_lines
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.version import Version
-from kaudit.formats.application_log.reader import LogCounts
+from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.model.application_logs import LogEvent
 from kaudit.replay.reconstruction.broker_logs import BrokerSettings
 from kaudit.replay.reconstruction.reconstruct import (
@@ -30,7 +30,7 @@ from kaudit.replay.reconstruction.reconstruct import (
 )
 from kaudit.replay.reconstruction.refusals import ERRORS, REFUSALS
 from kaudit.replay.session import Session
-from kaudit.report.generated_section import write_section
+from kaudit.report.text.generated_section import write_section
 from kaudit.source.discover import discover
 from kaudit.source.layout import INTERNAL_TOPICS
 from kaudit.source.schemes import open_segment

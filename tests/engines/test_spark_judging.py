@@ -21,7 +21,7 @@ from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.reading.shuffle_codec import pack
 from kaudit.report.json_documents import timeline_document
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.selection import Selection, count
+from kaudit.results.selection import Selection, count
 from kaudit.scanning.audit import Audit
 from kaudit.scanning.findings import PartitionFindings
 from kaudit.scanning.options import ScanOptions

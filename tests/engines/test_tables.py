@@ -13,7 +13,7 @@ from kaudit.engines import spark
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.spark_jobs import SparkFailedError
 from kaudit.model.table_columns import SCAN_TABLES
-from kaudit.report import parquet
+from kaudit.report.machine import parquet
 from kaudit.scanning.options import ScanOptions
 from tests.engines.faulty_logs import FAULTS, duplicates, gap
 from tests.logs import Log, data, marker

@@ -22,7 +22,8 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.formats.application_log.patterns import PROGRAMS
-from kaudit.formats.application_log.reader import LogCounts, read_events
+from kaudit.formats.application_log.pieces import LogCounts
+from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.lines import DumpLines
 from kaudit.formats.dump_text.record_content import parse_printed_metadata, parse_printed_transaction
@@ -56,7 +57,7 @@ from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.unread_segments import Failure
 from kaudit.replay.attempt_lines import AttemptError, read_attempts
-from kaudit.report.saved import SavedScanError, read_saved
+from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.command_config import parse_properties
 from kaudit.source.kafka.fetched_segment import NO_ABORTS, FetchedSegment

@@ -12,7 +12,7 @@ from kaudit.engines.local import timeline
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings import timeline as timelines
 from kaudit.listings.missing_entries import LISTED
-from kaudit.report.json import render_timeline
+from kaudit.report.machine.json import render_timeline
 from kaudit.report.render_options import RenderOptions
 from kaudit.scanning.options import ScanOptions
 from tests.logs import Log, data, marker

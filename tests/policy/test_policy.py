@@ -11,7 +11,7 @@ from kaudit.policy.decision import Decision
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.policy.severities import Severities
 from kaudit.policy.topics import Accepted, TopicRule
-from kaudit.report.selection import Selection
+from kaudit.results.selection import Selection
 from kaudit.scanning.options import ScanOptions
 from tests import scan_results as results
 

@@ -17,7 +17,7 @@ from kaudit.broker.partition import produce
 from kaudit.broker.releases.profile import all_releases, profile_for
 from kaudit.replay.attempt_lines import AttemptError, parse_attempt
 from kaudit.replay.session import Session
-from kaudit.report.replay.formats import formatted
+from kaudit.report.replay_formats import formatted
 from tests.logs import data, marker
 
 RELEASES = [str(version) for version in all_releases()]

@@ -19,9 +19,10 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.installation import information_uri
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import BaselineComparison, Expected, NotAudited
-from kaudit.report import github, gitlab, junit, markdown_report, sarif
-from kaudit.report.locations import shown_path
+from kaudit.report.machine import github, gitlab, junit, sarif
+from kaudit.report.machine.locations import shown_path
 from kaudit.report.render_options import RenderOptions
+from kaudit.report.text import markdown
 from kaudit.scanning.options import ScanOptions
 from tests import scan_results as results
 from tests.rendered import scan_text
@@ -379,7 +380,7 @@ LIMITS = [
     ("junit", junit, "FINDINGS_PER_CASE"),
     ("github", github, "ANNOTATIONS_PER_LEVEL"),
     ("gitlab", gitlab, "ISSUES_SHOWN"),
-    ("markdown", markdown_report, "INCIDENTS_SHOWN"),
+    ("markdown", markdown, "INCIDENTS_SHOWN"),
 ]
 
 

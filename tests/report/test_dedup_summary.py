@@ -10,7 +10,7 @@ from kaudit.listings.duplicates import DuplicateListing, PartitionTotal
 from kaudit.model.duplicates import DuplicateCounts
 from kaudit.model.result import NotAudited
 from kaudit.report.console import Console
-from kaudit.report.duplicates import document, jsonl, not_compared, summary_text
+from kaudit.report.text.duplicates import document, jsonl, not_compared, summary_text
 from tests.scan_results import scan_result
 
 

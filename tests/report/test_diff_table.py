@@ -17,9 +17,9 @@ from kaudit.model.replicas import (
     ReplicaBatch,
 )
 from kaudit.report.console import Console
-from kaudit.report.diff import comparison_text, relation_table, render_diff
+from kaudit.report.machine.tables import diff_tables
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.tables import diff_tables
+from kaudit.report.text.diff import comparison_text, relation_table, render_diff
 from tests.scan_results import old_duplicate, scan_result
 
 REPLICAS = (Replica("b1", "/data/b1"), Replica("/data/b2", "/data/b2"))

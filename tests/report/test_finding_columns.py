@@ -9,8 +9,8 @@ from kaudit.model.finding import JSON_OMITS, Finding
 from kaudit.model.table_columns import DATAFRAME_TABLES, SCAN_COLUMNS, SCAN_TABLES
 from kaudit.report.html.finding_rows import PAGE_OMITS, PAGE_PLACES
 from kaudit.report.html.page_model import FindingRow
-from kaudit.report.sarif import PROPERTIES, SARIF_OMITS
-from kaudit.report.tables import finding_row
+from kaudit.report.machine.sarif import PROPERTIES, SARIF_OMITS
+from kaudit.report.machine.tables import finding_row
 from kaudit.spark.schemas import arrow_schema
 from tests import scan_results as results
 

@@ -9,7 +9,7 @@ from kaudit.model.fingerprint import FingerprintComparison, FingerprintDiff, Hel
 from kaudit.model.replicas import OffsetRange, Relation
 from kaudit.model.result import NotAudited
 from kaudit.report.console import Console
-from kaudit.report.fingerprints import document, render
+from kaudit.report.text.fingerprints import document, render
 
 SITES = ("paris", "oslo")
 

@@ -1,4 +1,4 @@
-from kaudit.report.fitting import fit, notice
+from kaudit.report.text.fitting import fit, notice
 
 CELLS = {
     "offset": ["0..14", "15..18"],

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from kaudit.model.application_logs import LogClock
 from kaudit.report.console import Console, wanted_width
-from kaudit.report.formatting import closing_line, duration, extent, plural, size, span, verdict
-from kaudit.report.histograms import histogram_lines
 from kaudit.report.json_documents import pretty
-from kaudit.report.locations import base_directory, in_repository, path_of, uri_of
-from kaudit.report.log_events import clock_text
-from kaudit.report.producer_formatting import timestamp_text
-from kaudit.report.timestamps import clock_time, date_and_clock, timestamp_of
+from kaudit.report.machine.locations import base_directory, in_repository, path_of, uri_of
+from kaudit.report.text.formatting import closing_line, duration, extent, plural, size, span, verdict
+from kaudit.report.text.histograms import histogram_lines
+from kaudit.report.text.log_events import clock_text
+from kaudit.report.text.producer_formatting import timestamp_text
+from kaudit.report.text.timestamps import clock_time, date_and_clock, timestamp_of
 from tests.scan_results import scan_result
 
 

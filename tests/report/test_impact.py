@@ -5,8 +5,8 @@ import json
 import pytest
 
 from kaudit.model.impact import Impact
-from kaudit.report.impact import impact_text
 from kaudit.report.render_options import RenderOptions
+from kaudit.report.text.impact import impact_text
 from tests import scan_results as results
 from tests.rendered import scan_text
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from kaudit.report import inspect_table
 from kaudit.report.console import Console
-from kaudit.report.inspect_table import table
+from kaudit.report.text import inspect_table
+from kaudit.report.text.inspect_table import table
 
 T = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 SEGMENT = {"topic": "orders", "partition": 0, "replica": "b1", "segment": "00.log"}

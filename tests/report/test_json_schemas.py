@@ -19,7 +19,7 @@ from tests import scan_results as results
 from tests.rendered import producers_text, scan_text, timeline_text
 from tests.report.test_ci_formats import RUN, accepted
 
-SHIPPED = importlib.resources.files("kaudit.report") / "schemas"
+SHIPPED = importlib.resources.files("kaudit.report.machine") / "schemas"
 DOCUMENT, LINE = (
     json.loads((SHIPPED / f"{name}.schema.json").read_text(encoding="utf-8")) for name in ("json", "jsonl")
 )

@@ -6,7 +6,7 @@ import pytest
 
 from kaudit.model.producer_listing import ComparedPartition, ComparedProducer, DescribedState, Relation
 from kaudit.report.console import Console
-from kaudit.report.live_producers import live_document, live_table
+from kaudit.report.text.live_producers import live_document, live_table
 
 LOG = DescribedState(3, 41, 1_700_000_000_000, -1, -1)
 BROKER = DescribedState(3, 42, -1, 0, 900)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.report import parquet
-from kaudit.report.parquet import PartFiles
+from kaudit.report.machine import parquet
+from kaudit.report.machine.parquet import PartFiles
 
 SCHEMA = pa.schema([("number", pa.int64())])
 GROUP_ROWS, FILE_ROWS = 4, 8

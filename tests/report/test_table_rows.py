@@ -8,8 +8,7 @@ from kaudit.model.digests import Digests, PartitionDigest, RangeDigests
 from kaudit.model.producer_listing import GrantedBlock, ProducerState
 from kaudit.model.table_columns import SCAN_TABLES
 from kaudit.report.json_documents import pretty, producers_document
-from kaudit.report.render_options import RenderOptions
-from kaudit.report.tables import (
+from kaudit.report.machine.tables import (
     block_row,
     digest_row,
     finding_row,
@@ -19,6 +18,7 @@ from kaudit.report.tables import (
     scan_tables,
     timeline_rows,
 )
+from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kaudit.model.finding import Severity
 from kaudit.model.result import Timeline
 from kaudit.report.console import Console
-from kaudit.report.timeline_lanes import lane_lines
+from kaudit.report.text.timeline_lanes import lane_lines
 from tests import scan_results as results
 
 WIDTH = 80

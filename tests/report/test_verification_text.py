@@ -8,7 +8,7 @@ from kaudit.model.fingerprint import PartitionVerification, Verification, Verifi
 from kaudit.model.replicas import OffsetRange
 from kaudit.model.result import NotAudited
 from kaudit.report.console import Console
-from kaudit.report.verification import document, render
+from kaudit.report.text.verification import document, render
 
 
 def judged(verdict, number=0, *, start=0, end=100, **more):

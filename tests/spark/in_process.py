@@ -5,7 +5,7 @@ from pyspark.sql.types import StructType
 
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
-from kaudit.report.tables import finding_row
+from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.options import ScanOptions
 from kaudit.spark.assembling import CHUNK, KEY
 from kaudit.spark.batches_to_runs import batches_to_runs

@@ -11,7 +11,7 @@ import kaudit.spark as ks
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES
-from kaudit.report.tables import finding_row
+from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.options import ScanOptions
 from tests.engines.faulty_logs import FAULTS
 from tests.spark.conftest import ON_SPARK

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from kaudit.audits.log_events.log_files import log_events, log_files
 from kaudit.errors import UnreadableInputError, UsageError
-from kaudit.formats.application_log.reader import LogCounts
+from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.model.application_logs import ApplicationLogFile, ApplicationLogs, LogEvent, Origin
 
 MAX_EVENTS = 100_000

@@ -1,7 +1,7 @@
-"""Where a follower cuts its log when it begins to follow a leader (KIP-101, KIP-279).
+"""Where a follower cuts its log when it begins to follow a leader (KIP-101, KIP-279): the only copy of this rule.
 
-Source of the rules: `LeaderEpochFileCache.endOffsetFor` and `AbstractFetcherThread.getOffsetTruncationState` of Apache
-Kafka 3.9.
+Source: `LeaderEpochFileCache.endOffsetFor` and `truncateFromEnd`, `AbstractFetcherThread.getOffsetTruncationState` of
+Apache Kafka 2.0 to 3.9. From 2.7 on the leader puts the same answer into the response to a fetch (`divergingEpoch`).
 """
 
 from bisect import bisect_right
@@ -16,7 +16,8 @@ _EpochEnd = tuple[int, int]
 def end_offset_for(epochs: Sequence[EpochEntry], log_end_offset: int, requested: int) -> _EpochEnd | None:
     """Answer OffsetsForLeaderEpoch: the greatest known epoch <= `requested` and where it ends; None if undefined.
 
-    `epochs` ascend. A leader that knows no epoch that old answers the requested epoch with its first epoch's start.
+    `epochs` ascend. Undefined: there are no epochs, or `requested` is newer than all of them. A leader whose epochs are all
+    newer answers the requested epoch with its first epoch's start.
     """
     if not epochs:
         return None
@@ -34,22 +35,19 @@ def truncation_offset(
 ) -> int | None:
     """Return the offset a follower truncates to, its own log end where it cuts nothing.
 
-    None where epochs cannot decide (no epochs at all, as before 0.11: the follower then truncates to its high watermark).
+    None where epochs do not decide: the follower has none, or the leader knows none as new as the follower's (an empty
+    log, a leader before 2.1 that has not written yet: KAFKA-7415). The follower then truncates to its high watermark.
     """
-    if not follower:
-        return None
-    epoch = follower[-1].epoch
-    reached = follower_end
-    while True:
-        answer = end_offset_for(leader, leader_end, epoch)
+    known, end = list(follower), follower_end
+    while known:
+        answer = end_offset_for(leader, leader_end, known[-1].epoch)
         if answer is None:
             return None
         leader_epoch, leader_offset = answer
-        own = end_offset_for(follower, follower_end, leader_epoch)
-        if own is None:
-            return min(leader_offset, reached)
-        own_epoch, own_offset = own
-        if own_epoch == leader_epoch or own_epoch >= epoch:
-            return min(own_offset, leader_offset, reached)
-        # the leader has skipped epochs this replica wrote under: cut those, ask again with an older one
-        epoch, reached = own_epoch, min(own_offset, reached)
+        own_epoch, own_offset = end_offset_for(known, end, leader_epoch) or answer
+        if own_epoch == leader_epoch:
+            return min(own_offset, leader_offset, end)
+        # the leader skipped epochs that this replica wrote under: cut those and ask again with an older one
+        end = min(own_offset, end)
+        known = [entry for entry in known if entry.start_offset < end]
+    return None

@@ -98,7 +98,7 @@ def _events(server_logs: list[str], client_logs: list[str], settings: "BrokerSet
 
     from kaudit.audits.log_events.log_files import log_events, log_files, log_lines
     from kaudit.errors import UsageError
-    from kaudit.formats.application_log.reader import LogCounts
+    from kaudit.formats.application_log.pieces import LogCounts
     from kaudit.replay.reconstruction.broker_logs import kept
 
     found: list[LogEvent] = []

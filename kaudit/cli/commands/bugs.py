@@ -31,7 +31,7 @@ def bugs(
     from kaudit.bugs.bug import parse_release
     from kaudit.bugs.registry import of_version
     from kaudit.cli.stdout import stdout_console, write_stdout
-    from kaudit.report.bug_pages import list_document, list_text
+    from kaudit.report.text.bug_pages import list_document, list_text
 
     release = None
     if affects is not None:

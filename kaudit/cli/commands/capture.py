@@ -135,7 +135,7 @@ def _wanted(urls: list[str]) -> "tuple[str, dict[str, list[int] | None]]":
 def _summary(account: "Account", request: "CaptureRequest", output: str) -> str:
     """Return a line for each partition that was asked for, and one for all."""
     from kaudit.report.console import visible
-    from kaudit.report.formatting import size
+    from kaudit.report.text.formatting import size
 
     rows = [
         part

@@ -19,7 +19,7 @@ def checks(
     """List the checks: code, name, highest severity, what it finds."""
     from kaudit.checks.registry import CHECKS
     from kaudit.cli.stdout import stdout_console, write_stdout
-    from kaudit.report.checks import list_document, list_text
+    from kaudit.report.text.check_pages import list_document, list_text
 
     if output_format is options.TextFormat.JSON:
         write_stdout(list_document(CHECKS.values()))

@@ -51,7 +51,7 @@ def explain(
 def _check_page(code: str, console: Console | None) -> str:
     """Return the page of a check, or a list of several; JSON without a console."""
     from kaudit.cli.parsing import parse_checks
-    from kaudit.report.checks import list_document, list_text, page_document, page_text
+    from kaudit.report.text.check_pages import list_document, list_text, page_document, page_text
 
     check, *others = found = parse_checks(code)
     if console is None:
@@ -62,7 +62,7 @@ def _check_page(code: str, console: Console | None) -> str:
 def _bug_page(ticket: str, console: Console | None) -> str:
     """Return the page of a known bug; JSON without a console."""
     from kaudit.bugs.registry import find, nearest
-    from kaudit.report.bug_pages import page_document, page_text
+    from kaudit.report.text.bug_pages import page_document, page_text
 
     bug = find(ticket)
     if bug is None:
@@ -73,8 +73,8 @@ def _bug_page(ticket: str, console: Console | None) -> str:
 def _explain_version(text: str) -> None:
     from kaudit.broker.releases.profile import UnknownVersionError
     from kaudit.cli.stdout import stdout_console, write_stdout
-    from kaudit.report.answers import fold
-    from kaudit.report.replay.broker_rules import what_changed
+    from kaudit.report.text.answers import fold
+    from kaudit.report.text.broker_rules import what_changed
 
     width = stdout_console(ColorChoice.NEVER).width
     try:

@@ -121,9 +121,9 @@ def replay(  # noqa: PLR0913 - typer reads the options off the signature
     from kaudit.cli.stdout import stdout_console
     from kaudit.cli.targets import output_file
     from kaudit.replay.attempt_lines import AttemptError
-    from kaudit.report.replay.broker_rules import list_profiles as profiles
-    from kaudit.report.replay.explain import NoSuchAttemptError
-    from kaudit.report.replay.explain import explain as explain_attempt
+    from kaudit.report.text.broker_rules import list_profiles as profiles
+    from kaudit.report.text.explain_attempt import NoSuchAttemptError
+    from kaudit.report.text.explain_attempt import explain as explain_attempt
 
     width = stdout_console(ColorChoice.NEVER).width
     read = [str(path) for path in (begin.on, attempts) if path not in (None, STDIN)]

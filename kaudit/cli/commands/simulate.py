@@ -165,7 +165,7 @@ def _list(console: "Console") -> str:
 
 
 def _sweep(scenario: "Scenario", first: int, runs: int, form: str) -> str:
-    from kaudit.report.sequence_diagram import outcome
+    from kaudit.report.sequence import outcome
     from kaudit.simulate.sweep import sweep
 
     result = sweep(scenario, first, runs)
@@ -190,8 +190,8 @@ def _sweep(scenario: "Scenario", first: int, runs: int, form: str) -> str:
 
 def _shown(truth: "Truth", form: str, console: "Console", named: str) -> str:
     """Return the run in a format; `named` is the scenario as it was asked for."""
-    from kaudit.report.sequence_diagram import mermaid, outcome, terminal
-    from kaudit.report.sequence_diagram.lanes import participants
+    from kaudit.report.sequence import mermaid, outcome, terminal
+    from kaudit.report.sequence.lanes import participants
 
     simulation = truth.simulation
     scenario, trace = simulation.scenario, simulation.trace
@@ -206,8 +206,8 @@ def _shown(truth: "Truth", form: str, console: "Console", named: str) -> str:
         from functools import partial
 
         from kaudit.checks.command_line import quote
-        from kaudit.report.sequence_diagram import html
-        from kaudit.report.sequence_diagram.simulated import MOST_STEPS, simulation_page
+        from kaudit.report.sequence import html
+        from kaudit.report.sequence.simulated import MOST_STEPS, simulation_page
 
         facts = {"scenario": scenario.name, "seed": str(simulation.seed), **outcome.facts(summary)}
         command = f"kaudit simulate {quote(named)} --seed {simulation.seed}"

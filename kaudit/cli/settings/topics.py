@@ -6,7 +6,7 @@ from typing import Any
 
 from kaudit.errors import UsageError, suggestion
 from kaudit.policy.topics import Accepted, TopicRule
-from kaudit.report.selection import parse_codes
+from kaudit.results.selection import parse_codes
 
 _KEYS = ("compacted", "expected-producers", "ignore")
 _IGNORE_KEYS = ("codes", "reason")

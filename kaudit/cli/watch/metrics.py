@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kaudit.cli.streams import write_pieces
 from kaudit.errors import UsageError
-from kaudit.report.watch.metrics import CONTENT_TYPE
+from kaudit.report.machine.metrics import CONTENT_TYPE
 
 _CLIENT_SECONDS = 5
 

@@ -13,9 +13,9 @@ from kaudit.errors import UsageError
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import ScanResult
 from kaudit.model.watch_status import WatchStatus
-from kaudit.report.formatting import extent, plural
+from kaudit.report.machine.watch_stream import STREAMS, summary_text
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.watch.stream import STREAMS, summary_text
+from kaudit.report.text.formatting import extent, plural
 from kaudit.watch.memory import Memory
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Outputs:
             if text:
                 self._send(number, text)
         if self._live is not None and status is not None:
-            from kaudit.report.watch.live_table import live_table
+            from kaudit.report.text.live_table import live_table
 
             self._live.update(live_table(status), refresh=True)
 

@@ -24,7 +24,7 @@ from kaudit.cli.watch.status import StatusKeeper
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import ScanResult
-from kaudit.report.watch.metrics import render_metrics
+from kaudit.report.machine.metrics import render_metrics
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.options import TopicUrl
 from kaudit.source.schemes import KAFKA

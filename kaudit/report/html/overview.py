@@ -10,9 +10,6 @@ from kaudit.listings.activity_over_time import ActivityOverTime, added
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import BaselineComparison, ScanResult
 from kaudit.model.total_impact import total_impact
-from kaudit.report.coverage import rules_text
-from kaudit.report.digests import more_digests, named_digests
-from kaudit.report.formatting import extent, headline
 from kaudit.report.html.page_model import (
     CheckCount,
     Counts,
@@ -27,10 +24,13 @@ from kaudit.report.html.page_model import (
 )
 from kaudit.report.html.partition_columns import Key
 from kaudit.report.html.script_json import within
-from kaudit.report.impact import impact_text
-from kaudit.report.incident_block import extent_text, verdict_text
-from kaudit.report.incidents import describe, distinct
-from kaudit.report.table import hidden_lines, nothing_text
+from kaudit.report.text.digests import more_digests, named_digests
+from kaudit.report.text.formatting import extent, headline
+from kaudit.report.text.impact import impact_text
+from kaudit.report.text.incident_block import extent_text, verdict_text
+from kaudit.report.text.not_checked import rules_text
+from kaudit.report.text.table import hidden_lines, nothing_text
+from kaudit.results.incidents import describe, distinct
 
 MOST_INCIDENTS = 200
 _MOST_OF_INCIDENT = 100

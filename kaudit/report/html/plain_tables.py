@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kaudit.report.formatting import span
 from kaudit.report.html.page_model import FindingRow, PageModel, PartitionRow
 from kaudit.report.html.script_json import within
-from kaudit.report.timestamps import date_and_clock
+from kaudit.report.text.formatting import span
+from kaudit.report.text.timestamps import date_and_clock
 
 _MOST_ROWS = 300
 _MOST_BYTES = 200_000

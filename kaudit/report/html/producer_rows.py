@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 
 from kaudit.model.producer_listing import Producer, ProducerPartition, ProducersResult
-from kaudit.report.formatting import span
 from kaudit.report.html.finding_rows import int64
 from kaudit.report.html.page_model import ProducerRow
 from kaudit.report.html.partition_columns import Key
-from kaudit.report.producer_formatting import block_text
+from kaudit.report.text.formatting import span
+from kaudit.report.text.producer_formatting import block_text
 
 
 def producer_rows(result: ProducersResult, partitions: Mapping[Key, int]) -> Iterator[ProducerRow]:

@@ -12,7 +12,6 @@ from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import PartitionSummary, ScanResult, TimelineResult
-from kaudit.report.diff import comparison_text, difference_rows
 from kaudit.report.html.document import BUDGET, REPORT_SCRIPTS, REPORT_STYLES, document
 from kaudit.report.html.finding_rows import finding_row, profile_of
 from kaudit.report.html.histories import Histories, histories_of, key_of
@@ -32,8 +31,9 @@ from kaudit.report.html.partition_rows import left_out_of, partition_rows
 from kaudit.report.html.plain_tables import plain_tables
 from kaudit.report.html.producer_rows import producer_rows
 from kaudit.report.html.script_json import within
-from kaudit.report.incidents import members
 from kaudit.report.render_options import RenderOptions
+from kaudit.report.text.diff import comparison_text, difference_rows
+from kaudit.results.incidents import members
 
 _FOR_FINDINGS = 1_200_000
 _FOR_PRODUCERS = 600_000

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.topic_config import TopicLimits
+from kaudit.broker.partition.truncation import truncation_offset
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch, ProducerStateEntry
 from kaudit.broker.producer_state.verdict import Outcome, Verdict
 from kaudit.broker.response import TopicPartition
@@ -188,7 +189,7 @@ class ReplicatedPartition:
                 log.memory.next_sweep = self.logs[old].memory.next_sweep
                 log.memory.verifications = {}
                 lost = _truncation(log, self.logs[old])
-                regained = common_end(log, self.logs[old]) < end
+                regained = bool(log.batches) and not self.logs[old].holds(log.batches[-1])
             self.last_leader = leader
         election = Election(self._clock.now, self.leader_epoch, leader, unclean, end, lost, old, regained)
         self.elections.append(election)
@@ -285,7 +286,7 @@ class ReplicatedPartition:
         for broker in self.isr:
             mine = self.logs[broker]
             reached = broker != self.leader and self._brokers.is_up(broker) and self._reaches(broker)
-            if reached and common_end(mine, log) == mine.log_end:
+            if reached and _truncation(log, mine) is None:
                 mine.follow(log.batches[log.position(mine.log_end) :])
                 self._followers[broker].log_end = mine.log_end
         self._advance_high_watermark()
@@ -360,7 +361,7 @@ class ReplicatedPartition:
         if cut is not None:
             self._clock.after(self._delay(), partial(self._truncate, broker, follower, cut))
             return
-        if log.end_of_epoch(mine.last_epoch).epoch != mine.last_epoch:
+        if all(entry.epoch != mine.last_epoch for entry in log.epochs):
             mine.drop_empty_epochs()  # it led without writing, and the leader does not know that epoch
         follower.log_end = mine.log_end
         if mine.log_end >= log.log_end:
@@ -455,25 +456,8 @@ class ReplicatedPartition:
 
 
 def _truncation(leader: ReplicaLog, mine: ReplicaLog) -> int | None:
-    """Return where a log stops being the leader's, None when it does not."""
-    common = common_end(mine, leader)
-    return common if common < mine.log_end else None
-
-
-def common_end(mine: ReplicaLog, leader: ReplicaLog) -> int:
-    """Return the offset up to which two logs agree, asking for leader epochs as followers do.
-
-    Source: AbstractFetcherThread.getOffsetTruncationState, OffsetsForLeaderEpoch.
-    """
-    end, epoch = mine.log_end, mine.last_epoch
-    while end:
-        theirs = leader.end_of_epoch(epoch)
-        ours = mine.end_of_epoch(theirs.epoch)
-        if theirs.epoch == epoch:
-            return min(end, theirs.start_offset)
-        # The leader does not know our epoch: compare with the newest one it knows.
-        end = min(end, ours.start_offset, theirs.start_offset)
-        if ours.epoch == theirs.epoch:
-            return end
-        epoch = ours.epoch
-    return end
+    """Return the offset a follower truncates its log to, None when it cuts nothing."""
+    cut = truncation_offset(mine.epochs, mine.log_end, leader.epochs, leader.log_end)
+    if cut is None:
+        cut = mine.high_watermark
+    return cut if cut < mine.log_end else None

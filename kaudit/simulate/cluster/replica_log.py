@@ -15,8 +15,6 @@ from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.side_files import SnapshotEntry
 from kaudit.simulate.producer_batch import ProducerBatch
 
-NO_LEADER_EPOCH = -1
-
 
 class StoredBatch(NamedTuple):
     """A batch as every replica that has it holds it; `data` is as sent, `sent` None where no producer sent it."""
@@ -68,22 +66,13 @@ class ReplicaLog:
     @property
     def last_epoch(self) -> int:
         """Leader epoch of the newest entry, -1 without any."""
-        return self.epochs[-1].epoch if self.epochs else NO_LEADER_EPOCH
+        return self.epochs[-1].epoch if self.epochs else -1
 
     def begin_epoch(self, epoch: int, start: int) -> None:
         """Begin a leader epoch at an offset, unless it has begun here. Source: LeaderEpochFileCache.assign."""
         if epoch > self.last_epoch:
             self.epochs = [entry for entry in self.epochs if entry.start_offset < start]
             self.epochs.append(EpochEntry(epoch, start))
-
-    def end_of_epoch(self, epoch: int) -> EpochEntry:
-        """Return the newest epoch up to `epoch` and where it ends. Source: LeaderEpochFileCache.endOffsetFor."""
-        found = NO_LEADER_EPOCH
-        for entry in self.epochs:
-            if entry.epoch > epoch:
-                return EpochEntry(found, entry.start_offset)
-            found = entry.epoch
-        return EpochEntry(found, self.log_end)
 
     def drop_empty_epochs(self) -> None:
         """Forget leader epochs that began at the end of the log: nothing was written in them. Source: UnifiedLog.truncateTo."""
@@ -92,6 +81,11 @@ class ReplicaLog:
     def position(self, offset: int) -> int:
         """Return the index of the first batch that ends at `offset` or later."""
         return bisect_left(self.batches, offset, key=lambda batch: batch.last_offset)
+
+    def holds(self, batch: StoredBatch) -> bool:
+        """Return whether this very batch lies in the log: replicas share the batches that they copy."""
+        index = self.position(batch.base_offset)
+        return index < len(self.batches) and self.batches[index] is batch
 
     # -- writing -----------------------------------------------------------------------------------------------------
     def store(self, batch: StoredBatch, producer_before: ProducerStateEntry) -> None:

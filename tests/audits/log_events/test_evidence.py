@@ -13,7 +13,7 @@ from kaudit.checks.registry import CHECKS
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UsageError
-from kaudit.formats.application_log.reader import LogCounts
+from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.scanning.options import ScanOptions

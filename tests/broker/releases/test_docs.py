@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from kaudit.report.replay.attempts_page import write_page
-from kaudit.report.replay.broker_rules import table, write_table
+from kaudit.report.text.attempts_page import write_page
+from kaudit.report.text.broker_rules import table, write_table
 from tests.broker.producer_state import test_why_five
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -34,7 +34,7 @@ def test_the_table_of_switches_is_as_generated(tmp_path):
     page.write_text((DOCS / "broker-rules.md").read_text())
     write_table(page)
     assert page.read_text() == (DOCS / "broker-rules.md").read_text(), (
-        "run: python -m kaudit.report.replay.broker_rules docs/broker-rules.md"
+        "run: python -m kaudit.report.text.broker_rules docs/broker-rules.md"
     )
     assert page.read_text().count(table()) == 1
 
@@ -50,7 +50,7 @@ def test_the_page_of_the_attempts_format_is_as_generated(tmp_path):
     page.write_text((DOCS / "attempts.md").read_text())
     write_page(page)
     assert page.read_text() == (DOCS / "attempts.md").read_text(), (
-        "run: python -m kaudit.report.replay.attempts_page docs/attempts.md"
+        "run: python -m kaudit.report.text.attempts_page docs/attempts.md"
     )
     for op in ("produce", "txn_offset_commit", "expire_producers", "restart"):
         assert f"### {op}\n" in page.read_text()

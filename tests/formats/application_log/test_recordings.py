@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from kaudit.formats.application_log.patterns import read_pattern_file
-from kaudit.formats.application_log.reader import LogCounts, read_events
+from kaudit.formats.application_log.pieces import LogCounts
+from kaudit.formats.application_log.reader import read_events
 from kaudit.model.application_logs import Client, LogEvent
 
 DATA = Path(__file__).parents[2] / "data"

@@ -1,0 +1,1 @@
+"""Reports for programs: JSON, tables, and the formats of CI systems."""

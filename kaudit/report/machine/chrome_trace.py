@@ -1,0 +1,213 @@
+"""`--output-format chrome-trace`: the Trace Event format in its JSON object form, for ui.perfetto.dev and chrome://tracing.
+
+A partition replica is a process, a producer id in one epoch a thread. Runs are slices ("X"), within a slice of their
+transaction if they have one; markers, missing offsets and findings are instants ("i"). Times are the log's, in microseconds: what
+has none stands where the one before it ended. `args` hold what the log says.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+from kaudit import __version__
+from kaudit.model.finding import Finding
+from kaudit.model.json_record import rfc3339
+from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.report.console import visible
+from kaudit.report.machine.chrome_trace_slices import Slice, arranged
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.text.timeline_entries import Entry, event
+from kaudit.report.text.timestamps import timestamp_of
+
+_LARGEST_EXACT = 2**53 - 1
+"""Of a number in a browser."""
+_LATEST_MS = _LARGEST_EXACT // 1000
+_Event = dict[str, object]
+_Place = tuple[str | None, int | None, str | None]
+"""Topic, partition and replica; the topic is None for what belongs to no partition."""
+
+
+def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
+    """Yield the trace of the timelines and of all findings, an event a line."""
+    scan = result.scan
+    about = {
+        "tool": f"kaudit {__version__}",
+        "inputs": list(scan.inputs),
+        "incomplete": scan.incomplete,
+        "not_audited": [item.to_dict() for item in scan.not_audited],
+        "omitted_findings": scan.summary.omitted,
+        **({} if options.run is None else {"run": dict(options.run)}),
+    }
+    yield f'{{"displayTimeUnit": "ms",\n"otherData": {json.dumps(about, sort_keys=True)},\n"traceEvents": ['
+    separator = "\n"
+    for one in _events(result):
+        yield separator + json.dumps(one)
+        separator = ",\n"
+    yield "\n]}\n"
+
+
+def render_scan(result: ScanResult, options: RenderOptions) -> Iterator[str]:
+    """Yield the trace of the findings: only a timeline has runs."""
+    yield from render_timeline(TimelineResult(result, ()), options)
+
+
+class _Thread(NamedTuple):
+    """A producer id in one epoch in one partition replica; no producer id: what is said of none."""
+
+    place: _Place
+    producer_id: int | None
+    epoch: object
+
+
+class _Numbers(Struct):
+    """Numbers of processes and threads, all different: a thread with its process's number would be its main thread."""
+
+    processes: dict[_Place, int] = field(default_factory=dict)
+    threads: dict[_Thread, int] = field(default_factory=dict)
+
+    def named(self, thread: _Thread, transactional_id: str | None) -> Iterator[_Event]:
+        """Yield the events that name the thread and its process, the first time."""
+        if thread.place not in self.processes:
+            pid = self.processes[thread.place] = self._next()
+            yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": _process_name(thread.place)}}
+        if thread not in self.threads:
+            tid = self.threads[thread] = self._next()
+            own = self.of(thread)
+            yield {"ph": "M", "name": "thread_name", **own, "args": {"name": _thread_name(thread, transactional_id)}}
+            yield {"ph": "M", "name": "thread_sort_index", **own, "args": {"sort_index": tid}}
+
+    def of(self, thread: _Thread) -> _Event:
+        """Return the numbers of a thread that has been named."""
+        return {"pid": self.processes[thread.place], "tid": self.threads[thread]}
+
+    def _next(self) -> int:
+        return len(self.processes) + len(self.threads) + 1
+
+
+def _events(result: TimelineResult) -> Iterator[_Event]:
+    numbers = _Numbers()
+    times = (_span(entry) for timeline in result.timelines for entry in timeline.entries)
+    origin = min((span[0] for span in times if span is not None), default=0)
+    found_at: dict[tuple[_Place, str], int] = {}
+    for timeline in result.timelines:
+        history = _History(timeline, numbers, found_at, origin, origin)
+        yield from history.events()
+    for finding in result.scan.findings:
+        place = (finding.topic, finding.partition, finding.replica)
+        known = timestamp_of(finding)
+        time = (
+            known * 1000
+            if known is not None and known <= _LATEST_MS
+            else found_at.get((place, finding.fingerprint), origin)
+        )
+        thread = _Thread(place, finding.producer_id, finding.producer_epoch)
+        yield from numbers.named(thread, None)
+        yield _instant(f"{finding.code} {finding.name}", "finding", time, numbers.of(thread), _finding_args(finding))
+
+
+class _History(Struct):
+    """One producer id's events. `start` and `end` (microseconds) are of the latest run or marker, or come before the first.
+
+    Notes when the findings were in `found_at`.
+    """
+
+    timeline: Timeline
+    numbers: _Numbers
+    found_at: dict[tuple[_Place, str], int]
+    start: int
+    end: int
+    slices: dict[_Thread, list[Slice]] = field(default_factory=dict)
+    transaction: Slice | None = None
+
+    def events(self) -> Iterator[_Event]:
+        """Yield the events: instants as they come, then the slices of each thread by time."""
+        timeline = self.timeline
+        place = (timeline.topic, timeline.partition, timeline.replica)
+        thread: _Thread | None = None
+        for entry in timeline.entries:
+            if entry["kind"] == "finding":
+                self.found_at[place, str(entry["fingerprint"])] = self.start
+            if entry["kind"] in {"run", "marker"}:
+                thread = _Thread(place, timeline.producer_id, entry.get("producer_epoch"))
+                self.start, self.end = _span(entry) or (self.end, self.end)
+                yield from self.numbers.named(thread, timeline.transactional_id)
+            if thread is not None and entry["kind"] == "run":
+                self._run(entry, self.slices.setdefault(thread, []))
+            elif thread is not None and entry["kind"] in {"marker", "missing"}:
+                yield self._instant(entry, self.numbers.of(thread))
+        for thread, slices in self.slices.items():
+            for one in arranged(slices):
+                span = {"ts": one.start, "dur": one.end - one.start, **self.numbers.of(thread)}
+                yield {"ph": "X", "name": one.name, "cat": one.category, **span, "args": _exact(one.args)}
+
+    def _run(self, entry: Entry, slices: list[Slice]) -> None:
+        run = Slice(event(entry), "run", self.start, self.end, _args(entry))
+        outcome = entry.get("transaction")
+        if not isinstance(outcome, Mapping):
+            slices.append(run)
+            return
+        if self.transaction is None or self.transaction.args != outcome:
+            name = visible(f"transaction {outcome.get('outcome')}")
+            self.transaction = Slice(name, "transaction", self.start, self.end, outcome)
+            slices.append(self.transaction)
+        self.transaction.inner.append(run)
+        self.transaction.end = max(self.transaction.end, self.end)
+
+    def _instant(self, entry: Entry, numbers: _Event) -> _Event:
+        if entry["kind"] == "missing":
+            return _instant("missing", "missing", self.end, numbers, _args(entry))
+        if self.transaction is not None:
+            self.transaction.end, self.transaction = max(self.transaction.end, self.end), None
+        return _instant(event(entry), "marker", self.start, numbers, _args(entry))
+
+
+def _finding_args(finding: Finding) -> Mapping[str, object]:
+    fields = finding.to_dict()
+    names = ("severity", "confidence", "message", "offset", "last_offset", "status", "fingerprint")
+    return {name: fields[name] for name in names if fields[name] is not None}
+
+
+def _instant(name: str, category: str, time: int, numbers: _Event, args: Mapping[str, object]) -> _Event:
+    return {"ph": "i", "name": name, "cat": category, "ts": time, "s": "t", **numbers, "args": _exact(args)}
+
+
+def _span(entry: Entry) -> tuple[int, int] | None:
+    """Return first and last time in microseconds, None where the log has none or one that no trace can hold."""
+    times = [entry.get(name) for name in ("min_timestamp", "max_timestamp", "timestamp")]
+    known = [time * 1000 for time in times if isinstance(time, int) and 0 <= time <= _LATEST_MS]
+    return (min(known), max(known)) if known else None
+
+
+def _process_name(place: _Place) -> str:
+    topic, partition, replica = place
+    name = "no partition" if topic is None else visible(f"{topic}-{partition}")
+    return f"{name} ({visible(replica)})" if replica else name
+
+
+def _thread_name(thread: _Thread, transactional_id: str | None) -> str:
+    if thread.producer_id is None:
+        return "no producer"
+    name = f"producer {thread.producer_id}" + ("" if thread.epoch is None else f" epoch {thread.epoch}")
+    return name if transactional_id is None else f"{name} {visible(transactional_id)}"
+
+
+def _args(entry: Entry) -> Mapping[str, object]:
+    """Return what the entry says, timestamps as people read them."""
+    return {
+        name: rfc3339(value) or value if name.endswith("timestamp") and isinstance(value, int) and value >= 0 else value
+        for name, value in entry.items()
+        if name not in {"kind", "transaction"}
+    }
+
+
+def _exact(args: Mapping[str, object]) -> Mapping[str, object]:
+    """Write numbers that a browser would round as text, and make text visible."""
+    return {name: _shown(value) for name, value in args.items()}
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, int) and abs(value) > _LARGEST_EXACT:
+        return str(value)
+    return visible(value) if isinstance(value, str) else value

@@ -1,0 +1,66 @@
+"""`--output-format json`: one document (report/schemas/json.schema.json), an item of its lists at a time.
+
+As objects a hundred thousand findings take gigabytes.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from kaudit.model.producer_listing import ProducersResult
+from kaudit.model.replicas import DiffResult
+from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.report.json_documents import (
+    Listed,
+    diff_document,
+    found,
+    pretty_pieces,
+    producers_document,
+    scan_document,
+    timeline_document,
+    with_scan,
+)
+from kaudit.report.render_options import RenderOptions
+from kaudit.results.most_severe import first_of_checks
+
+
+def render_scan(result: ScanResult, options: RenderOptions) -> Iterator[str]:
+    """Yield the kaudit.scan/1 document."""
+    bare, findings = _apart(result, options)
+    yield from pretty_pieces(scan_document(bare, options), findings)
+
+
+def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
+    """Yield the kaudit.timeline/1 document."""
+    bare, findings = _apart(result.scan, options)
+    timelines = map(_timeline, result.timelines)
+    yield from pretty_pieces(
+        timeline_document(replace(result, scan=bare, timelines=()), options), {**findings, "timelines": timelines}
+    )
+
+
+def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
+    """Yield the kaudit.producers/1 document."""
+    bare, findings = _apart(result.scan, options)
+    document = producers_document(with_scan(result, bare), options)
+    producers = (producer.to_dict() for producer in result.producers)
+    yield from pretty_pieces(document, {**findings, "producers": producers})
+
+
+def render_diff(result: DiffResult, options: RenderOptions) -> Iterator[str]:
+    """Yield the kaudit.diff/1 document."""
+    bare, findings = _apart(result.scan, options)
+    yield from pretty_pieces(diff_document(replace(result, scan=bare), options), findings)
+
+
+def _timeline(timeline: Timeline) -> Mapping[str, object] | Listed:
+    """Return it, entries that are made when they are asked for as a list to be filled."""
+    if isinstance(timeline.entries, list):
+        return timeline.to_dict()
+    return Listed(replace(timeline, entries=()).to_dict(), {"entries": timeline.entries})
+
+
+def _apart(result: ScanResult, options: RenderOptions) -> tuple[ScanResult, dict[str, Iterator[dict[str, object]]]]:
+    """Return the result without findings, and the lists of its document that come an item at a time."""
+    listed = first_of_checks(result, options.findings_of_check)
+    return replace(listed, findings=()), found(result, listed)

@@ -1,1 +1,0 @@
-"""Answers to attempts as text for people and programs."""

@@ -1,0 +1,1 @@
+"""Reports for people, on terminals and in Markdown."""

@@ -1,0 +1,106 @@
+"""The rules of broker releases as text: what sets each release apart, and the table of switches in docs/broker-rules.md.
+
+The table is written by `python -m kaudit.report.text.broker_rules docs/broker-rules.md`.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.releases.known_releases import RELEASES
+from kaudit.broker.releases.profile import profile_for, profile_groups
+from kaudit.broker.releases.switches import switches
+from kaudit.broker.releases.table import Change, Switch, Value
+from kaudit.broker.releases.version import Version
+from kaudit.report.text.generated_section import write_section
+
+TABLE_BEGIN = "<!-- switches: written by python -m kaudit.report.text.broker_rules docs/broker-rules.md -->"
+TABLE_END = "<!-- end of switches -->"
+
+
+def release_span(first: Version, last: Version) -> str:
+    """Return a range of releases, both included, as text."""
+    if last == RELEASES[-1]:
+        return f"{first} and later"
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def list_profiles() -> Iterator[str]:
+    """Yield the lines that say which releases share their rules, and what each group changed."""
+    for number, (_, versions) in enumerate(profile_groups()):
+        if number == 0:
+            yield f"{release_span(versions[0], versions[-1])}: the first with producer ids; every line below is a change to it"
+            continue
+        yield ""
+        yield release_span(versions[0], versions[-1])
+        yield from _changes(RELEASES[RELEASES.index(versions[0]) - 1], versions[0])
+
+
+def what_changed(version: str) -> Iterator[str]:
+    """Yield how the rules of a release differ from those before it, and what the next ones change.
+
+    Raises UnknownVersionError.
+    """
+    profile = profile_for(version)
+    groups = profile_groups()
+    here = next(index for index, (rules, _) in enumerate(groups) if not rules.differences(profile))
+    versions = groups[here][1]
+    yield f"Broker {profile.version}: the rules of {release_span(versions[0], versions[-1])}"
+    if here:
+        before = groups[here - 1][1]
+        yield ""
+        yield f"Different from {release_span(before[0], before[-1])} before:"
+        yield from _changes(before[-1], versions[0])
+    if here + 1 < len(groups):
+        after = groups[here + 1][1]
+        yield ""
+        yield f"Changed again in {release_span(after[0], after[-1])}:"
+        yield from _changes(versions[-1], after[0])
+    yield ""
+    yield "kaudit replay --list-profiles lists every release."
+
+
+def _changes(old: Version, new: Version) -> Iterator[str]:
+    """Yield how two releases differ: each switch with its values, the source of the change and its meaning."""
+    before, after = profile_for(old), profile_for(new)
+    for name in before.differences(after):
+        switch = switches()[name]
+        change = switch.last_change(new)
+        source = "not in this line" if change is None else change.source
+        yield f"  {name}: {_value(switch.value_in(old))} -> {_value(switch.value_in(new))} ({source})"
+        yield f"    {switch.meaning}"
+
+
+def table() -> str:
+    """Return the table of broker switches in Markdown."""
+    rows = [
+        f"| `{switch.name}` | {_meaning(switch)} | {_value(switch.default)} | {'; '.join(map(_change, switch.changes))} |"
+        for switch in switches().values()
+    ]
+    return "\n".join(["| switch | meaning | in 0.11.0.0 | changed |", "|---|---|---|---|", *rows])
+
+
+def _meaning(switch: Switch) -> str:
+    return switch.meaning if switch.informative is None else f"{switch.meaning} (listed only: {switch.informative})"
+
+
+def _change(change: Change) -> str:
+    return f"{change.releases}: {_value(change.value)} ({change.source})"
+
+
+def _value(value: Value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, KafkaError):
+        return f"{int(value)} {value.name}"
+    return "none" if value is None else str(value)
+
+
+def write_table(page: Path) -> None:
+    """Put the table into a page, between the two comments that mark its place."""
+    write_section(page, TABLE_BEGIN, TABLE_END, table())
+
+
+if __name__ == "__main__":
+    write_table(Path(sys.argv[1]))

@@ -1,0 +1,94 @@
+"""`--output-format concise`: one line per finding, made for grep."""
+
+from collections.abc import Iterator
+
+from kaudit.model.finding import Finding
+from kaudit.model.producer_listing import Producer, ProducersResult
+from kaudit.model.replicas import DiffResult, Relation
+from kaudit.model.result import NotAudited, ScanResult, TimelineResult
+from kaudit.report.console import visible
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.text.formatting import (
+    SEVERITY_STYLE,
+    headline,
+    omitted_text,
+    partition_of,
+    plural,
+    short_producer_of,
+    span,
+)
+from kaudit.report.text.producer_formatting import blocks_of, expired_text, timestamp_text
+from kaudit.report.text.timeline_entries import describe
+
+
+def render_scan(result: ScanResult, options: RenderOptions) -> str:
+    """Return `file:byte: error[CODE] name: message [topic-partition@offset producer id/epoch fingerprint]` lines."""
+    lines = [finding_line(finding, options) for finding in options.for_people(result.findings)]
+    if result.summary.omitted:
+        lines.append(f"-:-: more: {omitted_text(result.summary.omitted)}")
+    lines += [_not_audited(item) for item in result.not_audited]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
+    """Return one line per entry of every timeline."""
+    by_fingerprint = {finding.fingerprint: finding for finding in result.scan.findings}
+    lines = []
+    for timeline in result.timelines:
+        place = visible(f"{timeline.topic}-{timeline.partition}")
+        for entry in timeline.entries:
+            if entry["kind"] != "finding":
+                lines.append(f"{place}: producer {timeline.producer_id}: {describe(entry)}")
+            elif (finding := by_fingerprint.get(str(entry["fingerprint"]))) is not None:
+                lines.append(finding_line(finding, options))
+    lines += [_not_audited(item) for item in result.scan.not_audited]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
+    """Yield one line per producer id and expired transactional id, then the findings and what was not checked."""
+    for producer in result.producers:
+        yield _producer(producer) + "\n"
+    for entry in result.expired:
+        yield f"expired transactional id {expired_text(entry)}\n"
+    yield render_scan(result.scan, options)
+
+
+def render_diff(result: DiffResult, options: RenderOptions) -> str:
+    """Return one line per partition that is not identical everywhere, then the findings and what was not checked."""
+    lines = []
+    for entry in result.partitions:
+        if entry.relation is not Relation.IDENTICAL:
+            ends = ", ".join(f"{name} ends at {end}" for name, end in entry.end_offsets.items())
+            agree = "" if entry.common_end_offset is None else f"identical up to {entry.common_end_offset}, "
+            lines.append(visible(f"{entry.topic}-{entry.partition}: {entry.relation.value}: {agree}{ends}") + "\n")
+    return "".join(lines) + render_scan(result.scan, options)
+
+
+def _producer(producer: Producer) -> str:
+    parts = [plural(len(producer.partitions), "partition"), plural(producer.batches, "batch", "batches")]
+    parts += [
+        plural(producer.records, "record"),
+        f"last {timestamp_text(producer.last_timestamp)}",
+        blocks_of(producer),
+    ]
+    parts += [visible(producer.transactional_id or producer.pattern), *producer.findings]
+    return f"producer {producer.producer_id}: {', '.join(parts)}"
+
+
+def finding_line(finding: Finding, options: RenderOptions) -> str:
+    """Return the line of one finding, without its end."""
+    file = visible(finding.file or finding.log_dir or "-")
+    label, rest = headline(finding)
+    where = []
+    partition = partition_of(finding)
+    if partition is not None:
+        where.append(partition + ("" if finding.offset is None else f"@{span(finding.offset, finding.last_offset)}"))
+    where += [*short_producer_of(finding), finding.fingerprint]
+    label = options.console.paint(label, SEVERITY_STYLE[finding.severity])
+    byte = "-" if finding.position is None else finding.position
+    return f"{file}:{byte}: {label}{rest} [{' '.join(where)}]"
+
+
+def _not_audited(item: NotAudited) -> str:
+    return f"{visible(item.path)}:-: {'unreadable' if item.unreadable else 'not checked'}: {visible(item.reason)}"

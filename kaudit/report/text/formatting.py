@@ -1,0 +1,132 @@
+"""Small pieces of text that several human formats share: counts, sizes, spans, places."""
+
+from collections.abc import Mapping
+
+from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.result import ScanResult, StateUse
+from kaudit.report.console import Console, Style, visible
+
+SEVERITY_STYLE = {Severity.ERROR: Style.ERROR, Severity.WARNING: Style.WARNING, Severity.NOTE: Style.NOTE}
+
+
+def plural(number: int, noun: str, several: str | None = None) -> str:
+    """Return `1 batch`, `2,000 batches`."""
+    return f"{number:,} {noun if number == 1 else several or noun + 's'}"
+
+
+def omitted_text(number: int) -> str:
+    """Return `3 more findings, not listed here`, or nothing where nothing is left out."""
+    return f"{plural(number, 'more finding', 'more findings')}, not listed here" if number else ""
+
+
+def size(number: int) -> str:
+    """Return a size in decimal units, as disks are sold and `df -H` counts."""
+    if number < 1000:
+        return f"{number} B"
+    scaled = float(number)
+    for unit in ("kB", "MB", "GB", "TB"):
+        scaled /= 1000
+        if scaled < 999.95:  # what is more rounds to 1000.0
+            return f"{scaled:.1f} {unit}"
+    return f"{scaled / 1000:.1f} PB"
+
+
+def duration(seconds: float) -> str:
+    """Return `0.4 s`, `41 s`, `12 min 5 s`, `3 h 20 min`, `12 d 4 h`."""
+    if seconds < 59.5:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} d {minutes // 60 % 24} h"
+
+
+def span(first: object, last: object) -> str:
+    """Return `7`, `7..9`, or `-` where there is no number."""
+    if first is None or first == "":
+        return "-"
+    return str(first) if last in (None, first) else f"{first}..{last}"
+
+
+def partition_of(finding: Finding) -> str | None:
+    """Return `topic-partition`, or None for a finding about no partition."""
+    return None if finding.topic is None else visible(f"{finding.topic}-{finding.partition}")
+
+
+def producer_of(finding: Finding) -> str | None:
+    """Return `producer 42 epoch 0`, or None for a finding about no producer."""
+    if finding.producer_id is None:
+        return None
+    return f"producer {finding.producer_id}" + (
+        "" if finding.producer_epoch is None else f" epoch {finding.producer_epoch}"
+    )
+
+
+def short_producer_of(finding: Finding) -> list[str]:
+    """Return `producer 42/0` in a list, an empty one for a finding about no producer."""
+    epoch = "-" if finding.producer_epoch is None else finding.producer_epoch
+    return [] if finding.producer_id is None else [f"producer {finding.producer_id}/{epoch}"]
+
+
+def headline_lines(finding: Finding, console: Console, *, lead: str, indent: str, end: str = "") -> list[str]:
+    """Return the headline and `end` after `lead`, wrapped, the severity in its colour."""
+    label, rest = headline(finding)
+    lines = console.wrap(label + rest + end, lead=lead, indent=indent)
+    lines[0] = lines[0].replace(label, console.paint(label, SEVERITY_STYLE[finding.severity]), 1)
+    return lines
+
+
+def headline(finding: Finding) -> tuple[str, str]:
+    """Return (`error[KA102]`, ` old-duplicate: message`)."""
+    return f"{finding.severity.value}[{finding.code}]", f" {finding.name}: {visible(finding.message)}"
+
+
+def verdict(result: ScanResult, *, notes_hidden: bool) -> str:
+    """Return `3 errors, 1 warning, 2 notes (hidden)`, or `no findings`."""
+    counts = result.summary.findings
+    parts = [plural(counts[severity], severity) for severity in ("error", "warning", "note") if counts.get(severity)]
+    if parts and notes_hidden and counts.get("note"):
+        parts[-1] += " (hidden; -v shows)"
+    return (", ".join(parts) or "no findings") + _statuses(result.summary.statuses)
+
+
+def _statuses(counts: Mapping[str, int]) -> str:
+    """Return ` (2 new, 1 in the baseline)`, or nothing where all is new."""
+    words = {"known": "in the baseline", "suppressed": "suppressed"}
+    accepted = [f"{counts[status]:,} {word}" for status, word in words.items() if counts.get(status)]
+    if not accepted:
+        return ""
+    return f" ({', '.join([f'{counts.get(Status.NEW.value, 0):,} new', *accepted])})"
+
+
+def extent(result: ScanResult) -> str:
+    """Return what was read: `in 3 segments, 2 partitions, 1.2 GB`; brokers send no segments."""
+    summary = result.summary
+    segments = f"{plural(summary.segments, 'segment')}, " if summary.segments or not summary.partitions else ""
+    return f"in {segments}{plural(summary.partitions, 'partition')}, {size(summary.bytes)}"
+
+
+def closing_line(result: ScanResult, *, notes_hidden: bool, seconds: float | None) -> str:
+    """Return the line that ends a run on stderr."""
+    parts = [verdict(result, notes_hidden=notes_hidden), extent(result)]
+    text = " ".join(parts) + (f", {duration(seconds)}" if seconds is not None else "")
+    return f"{text}; incomplete" if result.incomplete else text
+
+
+def state_lines(use: StateUse, *, quiet: bool) -> list[str]:
+    """Return the lines for stderr on what a saved state was of use for; with `quiet` only what went wrong."""
+    lines: list[str] = []
+    if use.notice is not None:
+        lines.append(f"--state: {use.notice}: everything was read anew")
+    if use.damaged:
+        lines.append(f"--state: damaged in {plural(use.damaged, 'place')}: the log was read there")
+    if use.not_saved is not None:
+        reason, partitions = use.not_saved
+        lines.append(f"--state: not saved: {plural(partitions, 'partition')}: {reason}")
+    if not quiet:
+        names = ("unchanged", "grown", "new", "read_again", "dropped")
+        found = [f"{number:,} {name.replace('_', ' ')}" for name in names if (number := getattr(use, name))]
+        lines.append(f"--state: segments: {', '.join(found) or 'none'}")
+    return lines

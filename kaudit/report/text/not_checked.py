@@ -1,0 +1,103 @@
+"""The end of every human report: what was not checked and why, and which brokers' rules were applied."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from kaudit.model.result import BaselineComparison, BrokerVersions, NotAudited, ScanResult
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.text.log_events import log_section
+
+_PATHS_SHOWN = 3
+
+
+def coverage_sections(result: ScanResult, options: RenderOptions) -> list[list[str]]:
+    """Return the sections that say what this report does not cover, and which brokers' rules were applied."""
+    console = options.console
+    rules = _broker_rules(result.broker_version, console, with_reasons=options.verbose)
+    return [log_section(result.log_events, console), *unchecked_sections(result, console), rules]
+
+
+def unchecked_sections(result: ScanResult, console: Console) -> list[list[str]]:
+    """Return the sections that say what this report does not cover."""
+    unreadable = [item for item in result.not_audited if item.unreadable]
+    unchecked = [item for item in result.not_audited if not item.unreadable]
+    sections = [
+        _section("Could not be read:", unreadable, console, Style.ERROR),
+        _section("Not checked:", unchecked, console, Style.STRONG),
+    ]
+    if result.incomplete:
+        sections.append(console.wrap("This audit is incomplete: the absence of findings proves nothing."))
+    return [*sections, _baseline(result.baseline, console)]
+
+
+def text_of(sections: Iterable[Sequence[str]]) -> str:
+    """Return the sections as text, empty ones left out, a blank line between."""
+    return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
+
+
+def _section(title: str, items: Iterable[NotAudited], console: Console, style: Style) -> list[str]:
+    """List by reason, so that a hundred thousand paths with one reason take two lines."""
+    by_reason: dict[str, list[str]] = {}
+    for item in items:
+        by_reason.setdefault(item.reason, []).append(item.path)
+    if not by_reason:
+        return []
+    lines = [console.paint(title, style)]
+    for reason, paths in by_reason.items():
+        lines += console.wrap(f"{_paths(paths)}: {visible(reason)}", lead="  - ")
+    return lines
+
+
+def _paths(paths: Sequence[str]) -> str:
+    """List the first of them, each once: replicas of a partition share its name."""
+    copies = Counter(paths)
+    named = [visible(path) + (f" ({number} copies)" if number > 1 else "") for path, number in copies.items()]
+    shown = ", ".join(named[:_PATHS_SHOWN])
+    more = len(named) - _PATHS_SHOWN
+    return f"{shown} and {more:,} more (json lists all)" if more > 0 else shown
+
+
+def _baseline(compared: BaselineComparison | None, console: Console) -> list[str]:
+    """Report on the baseline: entries found again, stale ones, those out of this scan's scope, and expired ones."""
+    if compared is None:
+        return []
+    text = f"Baseline {visible(compared.file)}: {compared.known:,} known"
+    if compared.out_of_scope:
+        text += f", {len(compared.out_of_scope):,} not seen because out of scope"
+    lines = console.wrap(text)
+    for label, entries in (
+        ("stale, no longer found", compared.stale),
+        ("expired, counted as new again", compared.expired),
+    ):
+        for entry in entries[:_PATHS_SHOWN]:
+            lines += console.wrap(f"{visible(entry.fingerprint)} {label}: {visible(entry.summary)}", lead="  - ")
+        if len(entries) > _PATHS_SHOWN:
+            lines.append(f"  - {len(entries) - _PATHS_SHOWN:,} more {label.split(',')[0]} (json lists all)")
+    if compared.stale:
+        lines.append("  kaudit baseline prune removes the stale entries")
+    return lines
+
+
+def _broker_rules(versions: BrokerVersions, console: Console, *, with_reasons: bool) -> list[str]:
+    """Return one line, and below it why these versions where that is asked for."""
+    settled = versions.at_least is not None and versions.at_least == versions.at_most
+    hints = ["-v: why"] if versions.because and not with_reasons else []
+    if versions.requested == "auto" and not settled:
+        hints.append("--broker-version: stricter")
+    text = f"Rules of {rules_text(versions)}" + (f" ({', '.join(hints)})" if hints else "")
+    lines = console.wrap(visible(text), indent="  ")
+    for reason in versions.because if with_reasons else ():
+        lines += console.wrap(visible(reason), lead="  - ")
+    return lines
+
+
+def rules_text(versions: BrokerVersions) -> str:
+    """Return which brokers' rules were applied: `broker 2.8.0`, `brokers 2.0.0 to 2.4.1`."""
+    if versions.at_least is None and versions.at_most is None:
+        return (
+            f"broker version {versions.profile or ('unknown' if versions.requested == 'auto' else versions.requested)}"
+        )
+    if versions.at_least == versions.at_most:
+        return f"broker {versions.at_least}"
+    return f"brokers {versions.at_least or 'any'} to {versions.at_most or 'any'}"

@@ -1,0 +1,118 @@
+"""Statistics of all producer ids as text: how many, how fast, how long the blocks last, which clients open them."""
+
+from collections.abc import Mapping, Sequence
+
+from kaudit.model.producer_listing import ProducersResult
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.text.formatting import plural
+from kaudit.report.text.histograms import histogram_lines
+from kaudit.report.text.producer_formatting import timestamp_text
+
+_DAYS_PER_YEAR = 365.25
+_HOUR_MS = 3_600_000
+_Figures = Mapping[str, object]
+
+
+def statistics_lines(result: ProducersResult, console: Console) -> list[str]:
+    """Return the summary; nothing where there are no ids."""
+    ids = result.summary.get("ids")
+    if not isinstance(ids, Mapping) or not result.found:
+        return []
+    lines = [console.paint(line, Style.STRONG) for line in console.wrap(_headline(ids), indent="    ")]
+    for text in (_rate(ids), _batches(ids), _alive(ids)):
+        if text:
+            lines += console.wrap(text, lead="  ", indent="    ")
+    blocks = result.summary.get("blocks")
+    for figures in blocks if isinstance(blocks, Sequence) else ():
+        lines += console.wrap(_blocks(figures), lead="  ", indent="    ")
+    histograms = ids.get("histograms")
+    if isinstance(histograms, Mapping) and not result.listed:  # beside a list they would be too much
+        lines += histogram_lines(histograms, console)
+    return lines + _creators(result, ids, console)
+
+
+def _headline(ids: _Figures) -> str:
+    chosen, found = _number(ids, "chosen"), _number(ids, "found")
+    text = plural(chosen, "producer id") + (f" of {found:,}" if chosen != found else "")
+    if _number(ids, "transactional"):
+        text += f", {_number(ids, 'transactional'):,} transactional"
+    text += f": {plural(_number(ids, 'batches'), 'batch', 'batches')}, {plural(_number(ids, 'records'), 'record')}"
+    first, last = ids.get("first_timestamp"), ids.get("last_timestamp")
+    if isinstance(first, int) and isinstance(last, int):
+        text += f", {timestamp_text(first)} to {timestamp_text(last)} UTC"
+    return text
+
+
+def _rate(ids: _Figures) -> str:
+    per_hour, busiest = ids.get("per_hour"), ids.get("busiest_hour")
+    if not isinstance(per_hour, int | float) or not isinstance(busiest, Mapping):
+        return ""
+    first, last = ids.get("first_timestamp"), ids.get("last_timestamp")
+    if isinstance(first, int) and isinstance(last, int) and last - first < _HOUR_MS:
+        return "new ids: all within an hour"
+    start = busiest.get("start_timestamp")
+    hour = timestamp_text(start)[:16] if isinstance(start, int) else "-"
+    return f"new ids: {per_hour:,.1f} an hour; most in the hour from {hour}: {_number(busiest, 'ids'):,}"
+
+
+def _batches(ids: _Figures) -> str:
+    figures = ids.get("batches_per_id")
+    if not isinstance(figures, Mapping):
+        return ""
+    least, most = _number(figures, "least"), _number(figures, "most")
+    if least == most:
+        return f"batches per id: {least:,}"
+    return f"batches per id: {least:,} to {most:,}, median {figures['median']:,.0f}, mean {figures['mean']:,.1f}"
+
+
+def _alive(ids: _Figures) -> str:
+    alive = ids.get("alive")
+    if not isinstance(alive, Mapping):
+        return ""
+    return (
+        f"still remembered by brokers: {_number(alive, '1d'):,} (1-day expiry), {_number(alive, '7d'):,} (7-day expiry)"
+    )
+
+
+def _blocks(figures: _Figures) -> str:
+    history = "complete" if figures.get("complete") else "incomplete"
+    text = f"{history} allocation history: {plural(_number(figures, 'granted'), 'block')}"
+    per_day, days_left = figures.get("per_day"), figures.get("days_left")
+    if isinstance(per_day, int | float) and isinstance(days_left, int | float):
+        text += f", {per_day:,.1f} a day, {_span(days_left)} left at that rate"
+    following = figures.get("next")
+    if isinstance(following, Mapping):
+        text += f"; next {following.get('start')}..{following.get('end')}"
+    return f"{text} ({visible(str(figures.get('source')))})"
+
+
+def _span(days: float) -> str:
+    if days < 2 * _DAYS_PER_YEAR:
+        return f"{days:,.1f} days"
+    years = days / _DAYS_PER_YEAR
+    return f"{years:,.0f} years" if years < 1e6 else "over a million years"
+
+
+def _creators(result: ProducersResult, ids: _Figures, console: Console) -> list[str]:
+    creators = result.summary.get("creators")
+    if not isinstance(creators, Sequence) or not creators:
+        return []
+    lines = ["  client patterns, most ids first:"]
+    groups = [_number(creator, "producers") for creator in creators]
+    others = max(_number(ids, "chosen") - sum(groups), 0)
+    width = max(len(f"{number:,}") for number in (*groups, others))
+    for creator in creators:
+        topics, count = creator["topics"], _number(creator, "topic_count")
+        named = ", ".join(map(str, topics)) + (
+            f" and {plural(count - len(topics), 'more topic')}" if count > len(topics) else ""
+        )
+        kind = f"transactional ids like {creator['pattern']}" if creator["transactional_id"] else creator["pattern"]
+        text = f"{kind}, {creator['batches_per_producer']:,.1f} batches each, in {named}"
+        lead = f"    {_number(creator, 'producers'):>{width},}  "
+        lines += console.wrap(visible(text), lead=lead)
+    return [*lines, f"    {others:>{width},}  of other patterns"] if others else lines
+
+
+def _number(figures: _Figures, name: str) -> int:
+    value = figures.get(name)
+    return value if isinstance(value, int) else 0

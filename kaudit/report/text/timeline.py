@@ -1,0 +1,140 @@
+"""`kaudit timeline --output-format table`: a picture of each partition, a block per producer id in offset order."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from kaudit.model.finding import Finding
+from kaudit.model.result import Timeline, TimelineResult
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.text import timeline_entries
+from kaudit.report.text.formatting import extent, headline_lines, partition_of, span
+from kaudit.report.text.not_checked import coverage_sections, text_of
+from kaudit.report.text.timeline_lanes import lane_lines
+from kaudit.report.text.timestamps import date_and_clock
+
+_HEADINGS = ("offset", "event", "epoch", "sequence", "time (UTC)")
+_STYLES = {
+    "COMMIT": Style.GOOD,
+    "ABORT": Style.WARNING,
+    "missing": Style.ERROR,
+    "open since ": Style.WARNING,
+    "fences epoch ": Style.NOTE,
+}
+"""Events, and beginnings of details, in their colours."""
+_GAP = "  "
+_INDENT = "  "
+
+
+def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
+    """Return the report as text."""
+    console = options.console
+    shown = options.for_people(result.scan.findings)
+    by_fingerprint = {finding.fingerprint: finding for finding in shown}
+    sections: list[list[str]] = []
+    timelines = list(result.timelines)  # made when they are asked for, and looked at twice
+    for _, of_partition in groupby(timelines, key=lambda one: (one.topic, one.partition, one.replica)):
+        own = list(of_partition)
+        sections.append(lane_lines(own, by_fingerprint, console))
+        sections += [_block(timeline, by_fingerprint, console) for timeline in own]
+    if not timelines:
+        sections.append([f"no producer ids {extent(result.scan)}"])
+    sections.append(_others(timelines, shown, console))
+    return text_of([*sections, *coverage_sections(result.scan, options)])
+
+
+def _others(timelines: Sequence[Timeline], shown: Sequence[Finding], console: Console) -> list[str]:
+    """Return the findings that belong to no timeline, such as damage."""
+    entries_of_all = (entry for timeline in timelines for entry in timeline.entries)
+    listed = {str(entry["fingerprint"]) for entry in entries_of_all if entry["kind"] == "finding"}
+    others = [finding for finding in shown if finding.fingerprint not in listed]
+    lines = [console.paint("Findings outside the timelines above:", Style.STRONG)] if others else []
+    for finding in others:
+        where = partition_of(finding) or visible(finding.file or "-")
+        lead = f"  {where} @ {span(finding.offset, finding.last_offset)}  "
+        lines += headline_lines(finding, console, lead=lead, indent=_INDENT * 3)
+    return lines
+
+
+def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console) -> list[str]:
+    name = visible(f"{timeline.topic}-{timeline.partition}")
+    title = [f"{name}  producer {timeline.producer_id}"]
+    if timeline.transactional_id is not None:
+        title.append(f"transactional id {visible(timeline.transactional_id)}")
+    if timeline.replica:
+        title.append(f"replica {visible(timeline.replica)}")
+    rows = [_cells(entry) for entry in timeline.entries]
+    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
+    heading = _INDENT + _GAP.join(text.ljust(width) for text, width in zip(_HEADINGS, widths, strict=True))
+    lines = [console.paint(line, Style.STRONG) for line in _folded(title, console.width)]
+    lines.append(console.paint(heading.rstrip(), Style.FAINT))
+    day = ""
+    before: timeline_entries.Entry | None = None
+    for entry, cells in zip(timeline.entries, rows, strict=True):
+        if entry["kind"] == "finding":
+            finding = findings.get(str(entry["fingerprint"]))
+            if finding is not None:
+                lines += headline_lines(finding, console, lead=_INDENT, indent=_INDENT * 3)
+            continue
+        date = _time(entry)[0]
+        if date and date != day:
+            lines.append(console.paint(f"{_INDENT}{date}", Style.FAINT))
+            day = date
+        lines += _row(cells, widths, timeline_entries.detail(entry, before), console)
+        before = before if entry["kind"] in ("missing", "event") else {**(before or {}), **entry}
+    return lines + console.wrap(_state(timeline.state), lead=f"{_INDENT}end state: ")
+
+
+def _cells(entry: timeline_entries.Entry) -> Sequence[str]:
+    if entry["kind"] == "finding":
+        return ("",) * len(_HEADINGS)
+    epoch = entry.get("producer_epoch")
+    return (
+        timeline_entries.offsets(entry),
+        timeline_entries.event(entry),
+        "-" if epoch is None else str(epoch),
+        timeline_entries.sequences(entry),
+        _time(entry)[1],
+    )
+
+
+def _time(entry: timeline_entries.Entry) -> tuple[str, str]:
+    """Return (date, clock) of the entry's first timestamp."""
+    return date_and_clock(entry.get("min_timestamp", entry.get("timestamp")))
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], detail: str, console: Console) -> list[str]:
+    text = _INDENT + _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    beside = detail and console.fits(len(text) + len(_GAP) + len(detail))
+    below = console.wrap(detail, lead=_INDENT + " " * (widths[0] + len(_GAP))) if detail and not beside else []
+    lines = [f"{text}{_GAP}{detail}" if beside else text.rstrip(), *below]
+    return [_highlighted(line, cells[1], console) for line in lines]
+
+
+def _highlighted(line: str, event: str, console: Console) -> str:
+    """Colour what the eye looks for: how a transaction ended, that it has not, offsets that are missing."""
+    for word, style in _STYLES.items():
+        if word == event or word.endswith(" "):
+            line = line.replace(word, console.paint(word, style), 1)
+    return line
+
+
+def _folded(parts: Sequence[str], width: int | None) -> list[str]:
+    """Put parts of a title side by side, those that do not fit on lines of their own below."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if width is None or len(lines[-1]) + len(_GAP) + len(part) <= width:
+            lines[-1] += _GAP + part
+        else:
+            lines.append(_INDENT * 2 + part)
+    return lines
+
+
+def _state(state: Mapping[str, object]) -> str:
+    """Return what a broker would remember of this producer after the last entry."""
+    epoch, sequence, offset = (state.get(name) for name in ("producer_epoch", "last_sequence", "last_offset"))
+    parts = [f"epoch {epoch}"]
+    parts.append("no sequence remembered" if sequence in (None, -1) else f"last sequence {sequence} at offset {offset}")
+    open_since = state.get("current_txn_start_offset")
+    parts.append("no open transaction" if open_since in (None, -1) else f"transaction open since offset {open_since}")
+    return ", ".join(parts)

@@ -1,1 +1,0 @@
-"""What a watch shows while it runs."""
