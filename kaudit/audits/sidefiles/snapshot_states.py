@@ -1,7 +1,7 @@
 """Producer snapshots compared with the state of the log at their offset, while the log is read.
 
 Between two chunks the producers' rows are that state, so that only producers that do not fit are read again
-(replica_state.py). What the rows cannot distinguish from the broker's own state is accepted here.
+(snapshot_check.py). What the rows cannot distinguish from the broker's own state is accepted here.
 """
 
 from bisect import bisect_right
