@@ -4,8 +4,7 @@ from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.formats import FORMATS, in_pieces
-from kaudit.report.output import Output, Tables
-from kaudit.report.render_options import RenderOptions
+from kaudit.report.render_options import Output, RenderOptions, Tables
 
 
 def scan_text(name: str, result: ScanResult, options: RenderOptions) -> str:

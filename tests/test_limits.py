@@ -21,7 +21,7 @@ from kaudit.reading.batch_stream import stream_batches
 from kaudit.replay import attempt_lines
 from kaudit.report.machine import sarif
 from kaudit.report.render_options import RenderOptions
-from kaudit.results.most_severe import first_of_checks
+from kaudit.results.selection import first_of_checks
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source import documents, local, snapshots
 from tests import scan_results

@@ -30,8 +30,7 @@ from kaudit.policy.decision import Decision
 from kaudit.policy.policy import Policy
 from kaudit.report.console import ColorChoice, visible
 from kaudit.report.formats import FORMATS, Format, in_pieces
-from kaudit.report.output import Output, Tables
-from kaudit.report.render_options import RenderOptions
+from kaudit.report.render_options import Output, RenderOptions, Tables
 from kaudit.report.text.formatting import closing_line, state_lines
 from kaudit.results.selection import Selection, count
 from kaudit.scanning.options import ScanOptions

@@ -15,7 +15,7 @@ from kaudit.errors import UsageError, suggestion
 from kaudit.installation import install_command
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.formats import FORMATS, Format
-from kaudit.report.output import Output, Tables
+from kaudit.report.render_options import Output, Tables
 
 if TYPE_CHECKING:  # 3 ms, and most reports go to stdout
     from pathlib import Path

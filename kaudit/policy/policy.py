@@ -12,8 +12,7 @@ from kaudit.policy.baseline import Baseline
 from kaudit.policy.comparison import Scope, compare, mark_known
 from kaudit.policy.severities import Severities
 from kaudit.policy.topics import TopicRule
-from kaudit.results.most_severe import most_severe
-from kaudit.results.selection import count, count_statuses
+from kaudit.results.selection import count, count_statuses, most_severe
 
 
 class NamedBaseline(Struct, frozen=True):

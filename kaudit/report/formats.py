@@ -9,8 +9,7 @@ from msgspec import Struct
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.output import Output
-from kaudit.report.render_options import RenderOptions
+from kaudit.report.render_options import Output, RenderOptions
 
 _RESULTS = ("scan", "timeline", "producers", "diff")
 

@@ -72,3 +72,20 @@ class RenderOptions(Struct, frozen=True):
     def fails(self, finding: Finding) -> bool:
         """Whether the finding makes the exit code 1."""
         return finding.status is Status.NEW and self.fail_on is not None and finding.severity >= self.fail_on
+
+
+Row = Mapping[str, object]
+
+
+class Tables(Struct, frozen=True):
+    """What a directory of tables holds: `rows` at hand, and the tables `streamed` as they come, in `pieces`."""
+
+    rows: Mapping[str, Sequence[Row]]
+    manifest: Mapping[str, object]
+    streamed: Sequence[str] = ()
+    pieces: Iterable[tuple[str, bytes]] = ()
+    write_to: Callable[[str], str] | None = None
+    """Lets the engine write all of it to a URL, and returns the run's id; None: nothing but this process can."""
+
+
+Output = Iterable[str] | Tables

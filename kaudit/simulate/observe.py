@@ -14,15 +14,16 @@ from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.transaction_state_manager import TRANSACTION_TOPIC
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
 from kaudit.simulate.producer_batch import ProducerBatch
-from kaudit.simulate.run_state import (
-    BatchState,
-    ClientPartitionState,
-    ClientState,
-    PartitionState,
+from kaudit.simulate.trace import (
+    Client,
+    ClientPartition,
+    Partition,
+    QueuedBatch,
     RememberedProducer,
-    ReplicaState,
+    Replica,
     RunState,
-    TransactionState,
+    Transaction,
+    numbers_text,
 )
 
 _SHOWN_BATCHES = 12
@@ -71,14 +72,14 @@ class Observer:
                 else:
                     yield self._same(key, RememberedProducer(partition.name, producer_id, entry))
 
-    def _transactions(self) -> Iterator[TransactionState]:
+    def _transactions(self) -> Iterator[Transaction]:
         ids = {app.spec.config.transactional_id for app in self._applications.values()} - {None}
         for transactional_id in sorted(filter(None, ids)):
             transaction = self._cluster.transactions.coordinator.transaction(transactional_id)
             if transaction is not None:
-                state = TransactionState(
+                state = Transaction(
                     transactional_id,
-                    transaction.producer_id,
+                    str(transaction.producer_id),
                     transaction.epoch,
                     transaction.state.label,
                     tuple(map(_name, transaction.partitions)),
@@ -88,23 +89,21 @@ class Observer:
                 yield self._same(("transaction", transactional_id), state)
 
 
-def _client(application: Application) -> ClientState:
+def _client(application: Application) -> Client:
     config = application.spec.config
     producer = application.producer
     if producer is None:
         process = "killed" if application.sessions else "not started"
-        return ClientState(
-            application.spec.name, process, -1, -1, config.max_in_flight, config.transactional_id, None, ()
-        )
+        return Client(application.spec.name, process, "-1", -1, config.max_in_flight, config.transactional_id, None, ())
     manager = producer.manager
     producer_id, epoch = (-1, -1) if manager is None else manager.producer
     state = None
     if config.transactional_id is not None and producer.transactions is not None:
         state = producer.transactions.state.value
-    return ClientState(
+    return Client(
         application.spec.name,
         "running" if producer.is_running else "paused",
-        producer_id,
+        str(producer_id),
         epoch,
         config.max_in_flight,
         config.transactional_id,
@@ -113,45 +112,50 @@ def _client(application: Application) -> ClientState:
     )
 
 
-def _client_partition(producer: KafkaProducer, key: TopicPartition) -> ClientPartitionState:
+def _client_partition(producer: KafkaProducer, key: TopicPartition) -> ClientPartition:
     accumulator, manager = producer.accumulator, producer.manager
     queue = accumulator.queues[key]
     in_flight = [batch for batch in producer.in_flight if batch.partition == key]
     sequences = None if manager is None else manager.partitions.get(key)
     next_sequence = -1 if manager is None else 0
-    return ClientPartitionState(
+    return ClientPartition(
         _name(key),
         tuple(map(_batch, islice(queue, _SHOWN_BATCHES))),
         len(queue),
         tuple(map(_batch, in_flight[:_SHOWN_BATCHES])),
         len(in_flight),
         key in accumulator.muted,
+        manager is not None and manager.is_unresolved(key),
         next_sequence if sequences is None else sequences.next_sequence,
         -1 if sequences is None else sequences.last_acknowledged,
-        manager is not None and manager.is_unresolved(key),
     )
 
 
-def _batch(batch: ProducerBatch) -> BatchState:
-    last = batch.last_sequence if batch.has_sequence else -1
-    return BatchState(batch.numbers[0], batch.numbers[-1], batch.epoch, batch.base_sequence, last, batch.attempts)
+def _batch(batch: ProducerBatch) -> QueuedBatch:
+    sequences = numbers_text(batch.base_sequence, batch.last_sequence) if batch.has_sequence else ""
+    return QueuedBatch(numbers_text(batch.numbers[0], batch.numbers[-1]), sequences, batch.epoch, batch.attempts)
 
 
-def _partition(partition: ReplicatedPartition, brokers: Mapping[int, BrokerServer]) -> PartitionState:
+def _partition(partition: ReplicatedPartition, brokers: Mapping[int, BrokerServer]) -> Partition:
     leader = partition.leader
-    return PartitionState(
+    log = None if leader is None else partition.logs[leader]
+    return Partition(
         partition.name,
         leader,
         partition.leader_epoch,
-        tuple(partition.isr),
         partition.config.min_insync_replicas,
+        None if log is None else str(min(log.memory.last_stable_offset, log.high_watermark)),
         tuple(
-            ReplicaState(broker, brokers[broker].process.value, log.log_start, log.log_end, log.high_watermark)
+            Replica(
+                broker,
+                brokers[broker].process.value,
+                broker in partition.isr,
+                str(log.log_start),
+                str(log.log_end),
+                str(log.high_watermark),
+            )
             for broker, log in partition.logs.items()
         ),
-        -1
-        if leader is None
-        else min(partition.logs[leader].memory.last_stable_offset, partition.logs[leader].high_watermark),
     )
 
 

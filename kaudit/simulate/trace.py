@@ -1,4 +1,8 @@
-"""The events of a run that a sequence diagram shows, in order, each with the run's state after it."""
+"""The events of a run that a sequence diagram shows, in order, each with the run's state after it.
+
+States are data of the diagram's page (kaudit/report/sequence/page_model.py): offsets and producer ids are decimal text, since a
+browser's numbers are exact up to 2**53 only; times are ms since the run began.
+"""
 
 from collections.abc import Callable
 from enum import Enum
@@ -7,8 +11,113 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
 from kaudit.broker.response import Answer
-from kaudit.simulate.run_state import NO_STATE, RunState
+
+Int64 = str
+"""A number of 64 bits as decimal text."""
+
+
+class QueuedBatch(Struct, frozen=True):
+    """A client's batch: its records, its sequences (empty while it has none), its epoch and failed attempts."""
+
+    records: str
+    sequences: str
+    epoch: int
+    attempts: int
+
+
+class ClientPartition(Struct, frozen=True):
+    """A client's batches of one partition: the first that wait, the first that were sent and not answered, and how many of each.
+
+    Sequences are -1 without any. While `muted` nothing more is sent until the request under way is answered
+    (max.in.flight.requests.per.connection=1); while `unresolved` nothing new is sent: a batch was given up after it had been sent.
+    """
+
+    partition: str
+    queue: tuple[QueuedBatch, ...]
+    queued: int
+    in_flight: tuple[QueuedBatch, ...]
+    sent: int
+    muted: bool
+    unresolved: bool
+    next_sequence: int
+    last_acknowledged: int
+
+
+class Client(Struct, frozen=True):
+    """A client's process, producer id, transaction and batches.
+
+    The id and the epoch are -1 while it has none; `transaction_state` is None without a transactional id.
+    """
+
+    name: str
+    process: str
+    producer_id: Int64
+    epoch: int
+    max_in_flight: int
+    transactional_id: str | None
+    transaction_state: str | None
+    partitions: tuple[ClientPartition, ...]
+
+
+class Replica(Struct, frozen=True):
+    """One replica's log."""
+
+    broker: int
+    process: str
+    in_sync: bool
+    log_start: Int64
+    log_end: Int64
+    high_watermark: Int64
+
+
+class Partition(Struct, frozen=True):
+    """A partition over its replicas; leader and its last stable offset are None while there is none."""
+
+    name: str
+    leader: int | None
+    leader_epoch: int
+    min_insync_replicas: int
+    last_stable_offset: Int64 | None
+    replicas: tuple[Replica, ...]
+
+
+class Transaction(Struct, frozen=True):
+    """What the coordinator holds of a transactional id; `started_at` is None while no transaction is open."""
+
+    transactional_id: str
+    producer_id: Int64
+    epoch: int
+    status: str
+    partitions: tuple[str, ...]
+    started_at: int | None
+    timeout_ms: int
+
+
+class RememberedProducer(Struct, frozen=True):
+    """What a partition's leader remembers of one producer id."""
+
+    partition: str
+    producer_id: int
+    entry: ProducerStateEntry
+
+
+class RunState(Struct, frozen=True):
+    """What clients, brokers and the transaction coordinator hold after an event."""
+
+    clients: tuple[Client, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    producers: tuple[RememberedProducer, ...] = ()
+    transactions: tuple[Transaction, ...] = ()
+
+
+NO_STATE = RunState()
+
+
+def numbers_text(first: int, last: int) -> str:
+    """Return a range of numbers, both included: `3` or `3 to 5`."""
+    return str(first) if first == last else f"{first} to {last}"
 
 
 class EventKind(Enum):

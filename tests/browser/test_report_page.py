@@ -7,8 +7,7 @@ import pytest
 from playwright.sync_api import Page
 
 from kaudit.report.formats import FORMATS, in_pieces
-from kaudit.report.output import Tables
-from kaudit.report.render_options import RenderOptions
+from kaudit.report.render_options import RenderOptions, Tables
 from tests import scan_results as results
 from tests.browser.opening import follow, until
 from tests.html import page_reader

@@ -3,8 +3,7 @@
 import re
 from importlib.resources import files
 
-from kaudit.report.html.document import REPORT_SCRIPTS
-from kaudit.report.html.scripts import script
+from kaudit.report.html.document import REPORT_SCRIPTS, script
 
 
 def test_the_report_page_has_every_module_once_and_no_import_is_left():

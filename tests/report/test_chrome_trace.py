@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kaudit.cli.app import run
 from kaudit.model.result import TimelineResult
-from kaudit.report.machine.chrome_trace_slices import Slice, arranged
+from kaudit.report.machine.chrome_trace import Slice, arranged
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
 from tests.rendered import timeline_text

@@ -5,7 +5,7 @@ import pytest
 from kaudit.model.finding import Severity
 from kaudit.model.impact import Impact
 from kaudit.report.console import Console
-from kaudit.report.text.counts import check_counts, topic_counts
+from kaudit.report.text.table import check_counts, topic_counts
 from tests.scan_results import old_duplicate
 
 

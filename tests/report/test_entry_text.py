@@ -11,11 +11,11 @@ from kaudit.model.incident import AffectedPartition, Incident
 from kaudit.model.known_bug import KnownBug
 from kaudit.model.producer_listing import ProducerState
 from kaudit.report.console import Console
+from kaudit.report.text.finding_block import bugs_of, known_bug_text, with_known_bugs
+from kaudit.report.text.formatting import blocks_of, expired_text, partition_text
 from kaudit.report.text.incident_block import extent_text, verdict_text
-from kaudit.report.text.known_bugs import bugs_of, known_bug_text, with_known_bugs
 from kaudit.report.text.log_events import event_text, log_section, refused_text, shortened
 from kaudit.report.text.markdown import code, prose
-from kaudit.report.text.producer_formatting import blocks_of, expired_text, partition_text
 from kaudit.report.text.timeline_entries import describe, detail, event, is_refusal, offsets, sequences
 from kaudit.results.incidents import describe as incident_of
 from tests.scan_results import BLOCKS, MORNING, marker, old_duplicate, place, producer, run

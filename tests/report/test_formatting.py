@@ -13,11 +13,21 @@ from kaudit.model.application_logs import LogClock
 from kaudit.report.console import Console, wanted_width
 from kaudit.report.json_documents import pretty
 from kaudit.report.machine.locations import base_directory, in_repository, path_of, uri_of
-from kaudit.report.text.formatting import closing_line, duration, extent, plural, size, span, verdict
-from kaudit.report.text.histograms import histogram_lines
+from kaudit.report.text.formatting import (
+    clock_time,
+    closing_line,
+    date_and_clock,
+    duration,
+    extent,
+    plural,
+    size,
+    span,
+    timestamp_of,
+    timestamp_text,
+    verdict,
+)
 from kaudit.report.text.log_events import clock_text
-from kaudit.report.text.producer_formatting import timestamp_text
-from kaudit.report.text.timestamps import clock_time, date_and_clock, timestamp_of
+from kaudit.report.text.producer_statistics import histogram_lines
 from tests.scan_results import scan_result
 
 

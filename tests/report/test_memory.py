@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.report.formats import FORMATS, in_pieces
-from kaudit.report.output import Tables
-from kaudit.report.render_options import RenderOptions
+from kaudit.report.render_options import RenderOptions, Tables
 from tests import scan_results
 
 

@@ -11,7 +11,7 @@ from kaudit.model.impact import Impact
 from kaudit.report.console import Console
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text import incident_block
-from kaudit.report.text.counts import topic_counts
+from kaudit.report.text.table import topic_counts
 from kaudit.results.incidents import describe, distinct, fingerprints, incidents_of, members
 from kaudit.results.saved_scan import read_saved
 from tests import scan_results as results

@@ -81,7 +81,7 @@ def clients_seen(simulation):
         for client in event.state.clients:
             assert (client.name, client.max_in_flight) == ("shop", 5)
             seen[
-                client.process, client.producer_id, client.epoch, client.transactional_id, client.transaction_state
+                client.process, int(client.producer_id), client.epoch, client.transactional_id, client.transaction_state
             ] = None
     return list(seen)
 

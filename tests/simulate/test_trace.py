@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from kaudit.simulate.run_state import NO_STATE
-from kaudit.simulate.trace import BrokerAnswer, EventKind, Trace, TraceEvent
+from kaudit.simulate.trace import NO_STATE, BrokerAnswer, EventKind, Trace, TraceEvent
 
 
 def noted(trace, count, *, since=0):

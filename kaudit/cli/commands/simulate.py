@@ -165,12 +165,12 @@ def _list(console: "Console") -> str:
 
 
 def _sweep(scenario: "Scenario", first: int, runs: int, form: str) -> str:
-    from kaudit.report.sequence import outcome
+    from kaudit.report.sequence.run_text import sweep_lines
     from kaudit.simulate.sweep import sweep
 
     result = sweep(scenario, first, runs)
     if form == "terminal":
-        return "\n".join(outcome.sweep(result)) + "\n"
+        return "\n".join(sweep_lines(result)) + "\n"
     import json
 
     document = {
@@ -190,8 +190,8 @@ def _sweep(scenario: "Scenario", first: int, runs: int, form: str) -> str:
 
 def _shown(truth: "Truth", form: str, console: "Console", named: str) -> str:
     """Return the run in a format; `named` is the scenario as it was asked for."""
-    from kaudit.report.sequence import mermaid, outcome, terminal
-    from kaudit.report.sequence.lanes import participants
+    from kaudit.report.sequence.decisions import participants
+    from kaudit.report.sequence.run_text import mermaid_diagram, outcome_lines, record_facts, terminal_diagram
 
     simulation = truth.simulation
     scenario, trace = simulation.scenario, simulation.trace
@@ -201,7 +201,7 @@ def _shown(truth: "Truth", form: str, console: "Console", named: str) -> str:
     lanes = participants(rows, simulation.applications, [broker.name for broker in simulation.cluster.brokers.values()])
     summary = truth.summary()
     if form == "mermaid":
-        return "\n".join(mermaid.diagram(rows, lanes, trace.omitted)) + "\n"
+        return "\n".join(mermaid_diagram(rows, lanes, trace.omitted)) + "\n"
     if form == "html":
         from functools import partial
 
@@ -209,14 +209,14 @@ def _shown(truth: "Truth", form: str, console: "Console", named: str) -> str:
         from kaudit.report.sequence import html
         from kaudit.report.sequence.simulated import MOST_STEPS, simulation_page
 
-        facts = {"scenario": scenario.name, "seed": str(simulation.seed), **outcome.facts(summary)}
+        facts = {"scenario": scenario.name, "seed": str(simulation.seed), **record_facts(summary)}
         command = f"kaudit simulate {quote(named)} --seed {simulation.seed}"
         return html.fitting_page(partial(simulation_page, simulation, facts, command), MOST_STEPS)
     lines = [
         *console.wrap(f"{scenario.title} (seed {simulation.seed})"),
-        *terminal.diagram(rows, lanes, trace.omitted, console),
+        *terminal_diagram(rows, lanes, trace.omitted, console),
         "",
-        *outcome.outcome(summary, truth.hidden(), console),
+        *outcome_lines(summary, truth.hidden(), console),
     ]
     return "\n".join(lines) + "\n"
 

@@ -5,6 +5,7 @@ A Content-Security-Policy allows exactly these styles and scripts, by their hash
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
@@ -13,7 +14,6 @@ from markupsafe import Markup
 
 from kaudit.report.console import visible
 from kaudit.report.html.script_json import json_for_script, made_visible
-from kaudit.report.html.scripts import script
 
 BUDGET = 5_000_000
 """Bytes a page may have: what a mail or a ticket takes, and a browser opens at once."""
@@ -89,3 +89,36 @@ def _environment() -> jinja2.Environment:
 
 def _template(name: str) -> str:
     return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([^"]+)";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
+
+
+def script(name: str) -> str:
+    """Return the file `name` of `assets`; a module (it imports others of its folder) with those before it.
+
+    Each module keeps a scope of its own: a function that returns what the module exports, called once. Modules import by
+    the names that are exported, and never in a circle.
+    """
+    folder, _, entry = name.rpartition("/")
+    texts: dict[str, str] = {}
+    _collect(folder, entry, texts)
+    if len(texts) == 1:
+        return texts[entry]
+    scopes = "\n".join(_scope(module, text) for module, text in texts.items())
+    return f'(() => {{\n"use strict";\nconst modules = {{}};\n{scopes}\n}})();\n'
+
+
+def _collect(folder: str, name: str, texts: dict[str, str]) -> None:
+    """Add the module to `texts` after those it imports."""
+    text = files(__package__).joinpath("assets", folder, name).read_text(encoding="utf-8")
+    for _, imported in _IMPORT.findall(text):
+        if imported not in texts:
+            _collect(folder, imported, texts)
+    texts[name] = text
+
+
+def _scope(name: str, text: str) -> str:
+    body = _EXPORT.sub("", _IMPORT.sub(r'const \1 = modules["\2"];', text))
+    return f'modules["{name}"] = (() => {{\n{body}return {{ {", ".join(_EXPORT.findall(text))} }};\n}})();'

@@ -17,10 +17,9 @@ from kaudit.model.finding import Explanation, Finding
 from kaudit.model.json_record import json_value, rfc3339
 from kaudit.report.html.page_model import ExplanationRow, FindingRow, Int64, Table
 from kaudit.report.text.evidence import evidence_table
-from kaudit.report.text.finding_block import place_text
+from kaudit.report.text.finding_block import known_bug_text, place_text
+from kaudit.report.text.formatting import timestamp_of
 from kaudit.report.text.impact import impact_text
-from kaudit.report.text.known_bugs import known_bug_text
-from kaudit.report.text.timestamps import timestamp_of
 
 _SHOWN_ELSEWHERE = frozenset({"rule", "broker", "remembered", "previous", "offending", "next", "copies"})
 Fact = tuple[str, str]

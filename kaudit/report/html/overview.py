@@ -24,11 +24,10 @@ from kaudit.report.html.page_model import (
 )
 from kaudit.report.html.partition_columns import Key
 from kaudit.report.html.script_json import within
-from kaudit.report.text.digests import more_digests, named_digests
 from kaudit.report.text.formatting import extent, headline
 from kaudit.report.text.impact import impact_text
 from kaudit.report.text.incident_block import extent_text, verdict_text
-from kaudit.report.text.not_checked import rules_text
+from kaudit.report.text.not_checked import more_digests, named_digests, rules_text
 from kaudit.report.text.table import hidden_lines, nothing_text
 from kaudit.results.incidents import describe, distinct
 

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kaudit.report.html.page_model import FindingRow, PageModel, PartitionRow
 from kaudit.report.html.script_json import within
-from kaudit.report.text.formatting import span
-from kaudit.report.text.timestamps import date_and_clock
+from kaudit.report.text.formatting import date_and_clock, span
 
 _MOST_ROWS = 300
 _MOST_BYTES = 200_000

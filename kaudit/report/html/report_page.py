@@ -9,12 +9,11 @@ from msgspec.structs import replace
 from kaudit import __version__
 from kaudit.checks.command_line import quote
 from kaudit.model.finding import Finding
-from kaudit.model.producer_listing import ProducersResult
+from kaudit.model.producer_listing import Producer, ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import PartitionSummary, ScanResult, TimelineResult
 from kaudit.report.html.document import BUDGET, REPORT_SCRIPTS, REPORT_STYLES, document
-from kaudit.report.html.finding_rows import finding_row, profile_of
-from kaudit.report.html.histories import Histories, histories_of, key_of
+from kaudit.report.html.finding_rows import finding_row, int64, profile_of
 from kaudit.report.html.overview import MOST_INCIDENTS, Shown, overview, with_histories
 from kaudit.report.html.page_model import (
     DATA_ID,
@@ -27,12 +26,12 @@ from kaudit.report.html.page_model import (
     Table,
 )
 from kaudit.report.html.partition_columns import Key
-from kaudit.report.html.partition_rows import left_out_of, partition_rows
+from kaudit.report.html.partition_rows import Histories, histories_of, key_of, left_out_of, partition_rows
 from kaudit.report.html.plain_tables import plain_tables
-from kaudit.report.html.producer_rows import producer_rows
 from kaudit.report.html.script_json import within
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.diff import comparison_text, difference_rows
+from kaudit.report.text.formatting import block_text, span
 from kaudit.results.incidents import members
 
 _FOR_FINDINGS = 1_200_000
@@ -191,3 +190,43 @@ def _listing(result: ProducersResult, partitions: Mapping[Key, int]) -> _More:
     expired = result.summary.get("expired_transactional_ids")
     facts = [("expired transactional ids", f"{expired}: kaudit producers lists them")] if expired else []
     return _More(producers=rows, facts=facts, left_out=left_out)
+
+
+def producer_rows(result: ProducersResult, partitions: Mapping[Key, int]) -> Iterator[ProducerRow]:
+    """Yield the rows in the order of the listing; `partitions` are the indexes of those the page shows."""
+    for producer in result.producers:
+        for place in producer.partitions:
+            yield _row(producer, place, partitions.get((place.topic, place.partition, place.replica)))
+
+
+def _row(producer: Producer, place: ProducerPartition, partition: int | None) -> ProducerRow:
+    state = place.state
+    known = {
+        "producer epoch": state.producer_epoch,
+        "last sequence": state.last_sequence,
+        "last offset": state.last_offset,
+        "coordinator epoch": state.coordinator_epoch,
+        "transaction open since offset": state.current_txn_start_offset,
+    }
+    return ProducerRow(
+        producer_id=str(producer.producer_id),
+        transactional_id=producer.transactional_id,
+        pattern=producer.pattern,
+        block=" and ".join(map(block_text, producer.grants)),
+        partition=partition,
+        place=f"{place.topic}-{place.partition}",
+        replica=place.replica,
+        epochs=span(place.first_epoch, place.last_epoch),
+        first_offset=int64(place.first_offset),
+        last_offset=int64(place.last_offset),
+        first_timestamp=_time(place.first_timestamp),
+        last_timestamp=_time(place.last_timestamp),
+        batches=place.batches,
+        records=place.records,
+        state=[(name, "none" if value < 0 else str(value)) for name, value in known.items()],
+        findings=list(dict.fromkeys(place.findings)),
+    )
+
+
+def _time(milliseconds: int) -> str | None:
+    return None if milliseconds < 0 else str(milliseconds)

@@ -11,7 +11,7 @@ from kaudit.report.machine.locations import location_text, shown_path
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import omitted_text, plural
 from kaudit.report.text.impact import with_impact
-from kaudit.results.most_severe import most_severe
+from kaudit.results.selection import most_severe
 
 ISSUES_SHOWN = 10_000
 _UNREAD_SHOWN = 100

@@ -21,7 +21,7 @@ from kaudit.report.json_documents import (
     with_scan,
 )
 from kaudit.report.render_options import RenderOptions
-from kaudit.results.most_severe import first_of_checks
+from kaudit.results.selection import first_of_checks
 
 
 def render_scan(result: ScanResult, options: RenderOptions) -> Iterator[str]:

@@ -11,7 +11,7 @@ from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.json_documents import diff_document, header, line, omitted_timelines, producers_document, with_scan
 from kaudit.report.render_options import RenderOptions
-from kaudit.results.most_severe import first_of_checks
+from kaudit.results.selection import first_of_checks
 
 _ONE_BY_ONE = ("findings", "incidents")
 """What a document lists and a stream of findings does not repeat."""

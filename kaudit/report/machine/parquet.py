@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from kaudit.model.table_columns import schema_of
-from kaudit.report.output import Row, Tables
+from kaudit.report.render_options import Row, Tables
 
 MANIFEST = "manifest.json"
 """Written last: a directory that has it is whole."""

@@ -16,12 +16,11 @@ from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.json_documents import pretty_pieces
 from kaudit.report.machine.locations import base_directory, in_repository, location_text, path_of, uri_of
-from kaudit.report.output import Output
-from kaudit.report.render_options import RenderOptions
+from kaudit.report.render_options import Output, RenderOptions
+from kaudit.report.text.finding_block import with_known_bugs
 from kaudit.report.text.formatting import omitted_text, plural, producer_of, span
 from kaudit.report.text.impact import with_impact
-from kaudit.report.text.known_bugs import with_known_bugs
-from kaudit.results.most_severe import first_of_checks, most_severe
+from kaudit.results.selection import first_of_checks, most_severe
 from kaudit.source.file_kinds import segment_base_offset
 
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -29,8 +29,7 @@ from kaudit.report.machine.tables import (
     scan_tables,
     timeline_rows,
 )
-from kaudit.report.output import Row, Tables
-from kaudit.report.render_options import Decide, RenderOptions
+from kaudit.report.render_options import Decide, RenderOptions, Row, Tables
 from kaudit.scanning.summaries import partition_summary, segment_rows
 
 _PIECE_ROWS = 20_000

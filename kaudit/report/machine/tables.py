@@ -11,8 +11,7 @@ from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, Timeline
 from kaudit.model.table_columns import SCAN_TABLES
 from kaudit.report.json_documents import header
-from kaudit.report.output import Row, Tables
-from kaudit.report.render_options import RenderOptions
+from kaudit.report.render_options import RenderOptions, Row, Tables
 
 SCHEMA = "kaudit.tables/1"
 

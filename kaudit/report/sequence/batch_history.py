@@ -6,9 +6,8 @@ from kaudit.broker.producer_state.producer_state_entry import BatchMetadata, Dat
 from kaudit.broker.producer_state.verdict import Outcome, Rule
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Ruling
-from kaudit.report.sequence.decisions import span
 from kaudit.report.text.formatting import plural
-from kaudit.simulate.trace import Copy
+from kaudit.simulate.trace import Copy, numbers_text
 
 Key = tuple[str, int]
 """A partition and a producer id."""
@@ -63,7 +62,7 @@ class BatchHistory:
         batch = answer.verdict.batch
         itself = self._forgotten.get((key, batch.producer_epoch, batch.last_sequence))
         if itself is not None and itself.first_sequence == batch.base_sequence:
-            return self._story(span(batch.base_sequence, batch.last_sequence), itself)
+            return self._story(numbers_text(batch.base_sequence, batch.last_sequence), itself)
         if answer.verdict.rule is not Rule.OUT_OF_ORDER or batch.base_sequence == 0:
             return ""
         before = self._forgotten.get((key, batch.producer_epoch, batch.base_sequence - 1))

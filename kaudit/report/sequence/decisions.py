@@ -1,6 +1,6 @@
 """A broker's decisions as the diagrams state them: in short for a line of text, in full beside the steps of a page."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
 from kaudit.broker.errors import KafkaError
@@ -11,7 +11,7 @@ from kaudit.broker.response import Answer, Ruling
 from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.sequence import next_sequence, subtract
 from kaudit.report.sequence.page_model import Decision, Slot, Window
-from kaudit.simulate.trace import BrokerAnswer, EventKind, TraceEvent
+from kaudit.simulate.trace import BrokerAnswer, EventKind, TraceEvent, numbers_text
 
 REFUSALS = frozenset({Outcome.REJECTED.value, "connection-closed"})
 _Item = TypeVar("_Item", bound=Hashable)
@@ -57,13 +57,8 @@ def short_reason(decided: BrokerAnswer) -> str:
     more = ""
     if held and verdict.rule.compared in (Compared.SEQUENCES, Compared.WINDOW):
         first = subtract(held[0].last_sequence, held[0].offset_delta)
-        more = f"; remembered: sequences {span(first, held[-1].last_sequence)}"
+        more = f"; remembered: sequences {numbers_text(first, held[-1].last_sequence)}"
     return f"expected {verdict.expected}, got {verdict.got}: {verdict.rule.reason}{more}"
-
-
-def span(first: int, last: int) -> str:
-    """Return a range of numbers, both included."""
-    return str(first) if first == last else f"{first} to {last}"
 
 
 def window(partition: str, producer_id: int, entry: ProducerStateEntry, profile: Profile) -> Window:
@@ -125,12 +120,26 @@ def _verdict(answer: Answer) -> Verdict | None:
 
 
 def _slot(batch: BatchMetadata, profile: Profile) -> Slot:
-    return Slot(span(batch.first_sequence(profile), batch.last_sequence), span(batch.first_offset, batch.last_offset))
+    return Slot(
+        numbers_text(batch.first_sequence(profile), batch.last_sequence),
+        numbers_text(batch.first_offset, batch.last_offset),
+    )
 
 
 def _incoming(batch: DataBatch | MarkerBatch) -> str:
     if isinstance(batch, MarkerBatch):
         return f"{'commit' if batch.commit else 'abort'} marker, epoch {batch.producer_epoch}"
-    sequences = span(batch.base_sequence, batch.last_sequence)
+    sequences = numbers_text(batch.base_sequence, batch.last_sequence)
     many = "" if batch.base_sequence == batch.last_sequence else "s"
     return f"epoch {batch.producer_epoch}, sequence{many} {sequences}"
+
+
+_OTHERS = ("controller", "znode")
+
+
+def participants(rows: Iterable[TraceEvent], producers: Iterable[str], brokers: Iterable[str]) -> list[str]:
+    """Return who takes part: producers, brokers, then who else; only those that appear."""
+    seen: set[str] = set()
+    for row in rows:
+        seen.update((row.source, row.target))
+    return [name for name in (*producers, *brokers, *_OTHERS) if name in seen]

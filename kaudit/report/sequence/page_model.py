@@ -9,9 +9,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from kaudit.simulate.trace import Client, Int64, Partition, Transaction
+
 SCHEMA = "kaudit.sequence/1"
-Int64 = str
-"""A number of 64 bits as decimal text."""
 Role = Literal["client", "broker", "partition", "other"]
 Tone = Literal["request", "ok", "duplicate", "refused", "lost", "repeated", "replication", "note", "fault"]
 """How a step is drawn. `repeated`: written although the log holds the same records already."""
@@ -66,76 +66,6 @@ class Decision(Struct, frozen=True):
     after: int | None
     matched: int | None
     history: str
-
-
-class QueuedBatch(Struct, frozen=True):
-    """A client's batch: its records, its sequences (empty while it has none), its epoch and failed attempts."""
-
-    records: str
-    sequences: str
-    epoch: int
-    attempts: int
-
-
-class ClientPartition(Struct, frozen=True):
-    """A client's batches of one partition; `queued` and `sent` count those left out too. Sequences are -1 without any."""
-
-    partition: str
-    queue: Sequence[QueuedBatch]
-    queued: int
-    in_flight: Sequence[QueuedBatch]
-    sent: int
-    muted: bool
-    unresolved: bool
-    next_sequence: int
-    last_acknowledged: int
-
-
-class Client(Struct, frozen=True):
-    """A client's process, producer id, transaction and batches."""
-
-    name: str
-    process: str
-    producer_id: Int64
-    epoch: int
-    max_in_flight: int
-    transactional_id: str | None
-    transaction_state: str | None
-    partitions: Sequence[ClientPartition]
-
-
-class Replica(Struct, frozen=True):
-    """One replica's log."""
-
-    broker: int
-    process: str
-    in_sync: bool
-    log_start: Int64
-    log_end: Int64
-    high_watermark: Int64
-
-
-class Partition(Struct, frozen=True):
-    """A partition; `leader` is None while there is none."""
-
-    name: str
-    leader: int | None
-    leader_epoch: int
-    min_insync_replicas: int
-    last_stable_offset: Int64 | None
-    replicas: Sequence[Replica]
-
-
-class Transaction(Struct, frozen=True):
-    """What the coordinator holds of a transactional id; `started_at` is None while no transaction is open."""
-
-    transactional_id: str
-    producer_id: Int64
-    epoch: int
-    status: str
-    partitions: Sequence[str]
-    started_at: int | None
-    timeout_ms: int
 
 
 class State(Struct, frozen=True):

@@ -37,11 +37,10 @@ from kaudit.report.sequence.page_model import (
     State,
     Step,
     Tone,
-    Transaction,
     Window,
 )
 from kaudit.report.text.answers import answer_text, request_text
-from kaudit.simulate.trace import BrokerAnswer
+from kaudit.simulate.trace import BrokerAnswer, Transaction
 
 MOST_STEPS = 1_000
 _BEGINNING = 20

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kaudit.report.console import Console, visible
-from kaudit.report.sequence import outcome, terminal
-from kaudit.report.sequence.lanes import participants
+from kaudit.report.sequence.decisions import participants
+from kaudit.report.sequence.run_text import outcome_lines, terminal_diagram
 from kaudit.simulate.search.schedule import Schedule
 from kaudit.simulate.search.search import Found
 from kaudit.simulate.trace import DEFAULT_LIMIT, EventKind
@@ -72,9 +72,9 @@ def _diagram(schedule: Schedule, console: Console) -> Iterator[str]:
     rows = [row for row in simulation.trace.events if row.kind is not EventKind.REPLICATION]
     brokers = [broker.name for broker in simulation.cluster.brokers.values()]
     lanes = participants(rows, simulation.applications, brokers)
-    yield from terminal.diagram(rows, lanes, simulation.trace.omitted, console)
+    yield from terminal_diagram(rows, lanes, simulation.trace.omitted, console)
     yield ""
-    yield from outcome.outcome(truth.summary(), (), console)
+    yield from outcome_lines(truth.summary(), (), console)
 
 
 def event_lines(schedule: Schedule) -> Iterator[str]:

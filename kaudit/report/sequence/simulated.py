@@ -7,27 +7,10 @@ from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer
 from kaudit.report.sequence.batch_history import BatchHistory
-from kaudit.report.sequence.decisions import Interned, decision, reason_of, span, window
-from kaudit.report.sequence.lanes import participants
-from kaudit.report.sequence.page_model import (
-    Client,
-    ClientPartition,
-    Lane,
-    LeftOut,
-    Partition,
-    QueuedBatch,
-    Replica,
-    Role,
-    SequencePage,
-    State,
-    Step,
-    Tone,
-    Transaction,
-    Window,
-)
-from kaudit.simulate.run_state import BatchState, ClientPartitionState, ClientState, PartitionState, RunState
+from kaudit.report.sequence.decisions import Interned, decision, participants, reason_of, window
+from kaudit.report.sequence.page_model import Lane, LeftOut, Role, SequencePage, State, Step, Tone, Window
 from kaudit.simulate.simulation import Simulation
-from kaudit.simulate.trace import EventKind, TraceEvent
+from kaudit.simulate.trace import Client, EventKind, Partition, RunState, TraceEvent, Transaction
 
 _TONES: Mapping[EventKind, Tone] = {
     EventKind.REQUEST: "request",
@@ -120,28 +103,12 @@ class _Steps:
         )
 
     def _state(self, state: RunState) -> State:
-        profile = self._profile
+        windows = [window(known.partition, known.producer_id, known.entry, self._profile) for known in state.producers]
         return State(
-            [self.clients.place(_client(client)) for client in state.clients],
-            [self.partitions.place(_partition(partition)) for partition in state.partitions],
-            [
-                self.windows.place(window(known.partition, known.producer_id, known.entry, profile))
-                for known in state.producers
-            ],
-            [
-                self.transactions.place(
-                    Transaction(
-                        item.transactional_id,
-                        str(item.producer_id),
-                        item.epoch,
-                        item.status,
-                        item.partitions,
-                        item.started_at,
-                        item.timeout_ms,
-                    )
-                )
-                for item in state.transactions
-            ],
+            list(map(self.clients.place, state.clients)),
+            list(map(self.partitions.place, state.partitions)),
+            list(map(self.windows.place, windows)),
+            list(map(self.transactions.place, state.transactions)),
         )
 
 
@@ -157,57 +124,3 @@ def _tone(event: TraceEvent) -> Tone:
 
 def _is_duplicate(answer: Answer | None) -> bool:
     return answer is not None and answer.fields.get("outcome") == Outcome.DUPLICATE.value
-
-
-def _client(client: ClientState) -> Client:
-    return Client(
-        client.name,
-        client.process,
-        str(client.producer_id),
-        client.epoch,
-        client.max_in_flight,
-        client.transactional_id,
-        client.transaction_state,
-        tuple(map(_client_partition, client.partitions)),
-    )
-
-
-def _client_partition(state: ClientPartitionState) -> ClientPartition:
-    return ClientPartition(
-        state.partition,
-        tuple(map(_batch, state.queue)),
-        state.queued,
-        tuple(map(_batch, state.in_flight)),
-        state.sent,
-        state.is_muted,
-        state.is_unresolved,
-        state.next_sequence,
-        state.last_acknowledged,
-    )
-
-
-def _batch(batch: BatchState) -> QueuedBatch:
-    sequences = "" if batch.first_sequence < 0 else span(batch.first_sequence, batch.last_sequence)
-    return QueuedBatch(span(batch.first_record, batch.last_record), sequences, batch.epoch, batch.attempts)
-
-
-def _partition(state: PartitionState) -> Partition:
-    stable = state.last_stable_offset
-    return Partition(
-        state.name,
-        state.leader,
-        state.leader_epoch,
-        state.min_insync_replicas,
-        None if stable < 0 else str(stable),
-        tuple(
-            Replica(
-                replica.broker,
-                replica.process,
-                replica.broker in state.isr,
-                str(replica.log_start),
-                str(replica.log_end),
-                str(replica.high_watermark),
-            )
-            for replica in state.replicas
-        ),
-    )

@@ -10,14 +10,16 @@ from kaudit.report.console import visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import (
     SEVERITY_STYLE,
+    blocks_of,
+    expired_text,
     headline,
     omitted_text,
     partition_of,
     plural,
     short_producer_of,
     span,
+    timestamp_text,
 )
-from kaudit.report.text.producer_formatting import blocks_of, expired_text, timestamp_text
 from kaudit.report.text.timeline_entries import describe
 
 

@@ -7,8 +7,7 @@ from msgspec import Struct
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding
 from kaudit.report.console import Console, Style, visible
-from kaudit.report.text.formatting import span
-from kaudit.report.text.timestamps import date_and_clock
+from kaudit.report.text.formatting import date_and_clock, span
 
 _ROWS = ("previous", "offending", "next")
 _GAP = "  "

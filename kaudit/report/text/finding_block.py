@@ -1,15 +1,14 @@
 """One finding as people read it: headline, place, evidence, argument, what to do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.known_bug import KnownBug
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.evidence import evidence_lines
-from kaudit.report.text.formatting import SEVERITY_STYLE, headline, partition_of, producer_of, span
+from kaudit.report.text.formatting import SEVERITY_STYLE, headline, partition_of, plural, producer_of, span
 from kaudit.report.text.impact import impact_text
-from kaudit.report.text.known_bugs import known_bug_text
 from kaudit.report.text.log_events import event_text
 
 
@@ -128,3 +127,25 @@ def _reasons(cause: Explanation, console: Console) -> list[str]:
 def remark_lines(name: str, text: str, console: Console) -> list[str]:
     """Return `= name: text` below a finding, wrapped."""
     return console.wrap(text, lead=f"  = {name}: ", indent="      ", style=Style.STRONG)
+
+
+def known_bug_text(known: KnownBug) -> str:
+    """Return `looks like KAFKA-12671, fixed in 3.6.0 by KIP-890: 2 of 2 traits seen`."""
+    fixed = f"fixed in {known.fixed_in}" if known.fixed_in else "no fix known"
+    seen = f"{len(known.traits_seen)} of {plural(len(known.traits), 'trait')} seen"
+    return visible(f"looks like {known.id}, {fixed}: {seen}")
+
+
+def bugs_of(findings: Iterable[Finding]) -> Sequence[KnownBug]:
+    """Return the bugs that findings of one cause look like, each once, with the most traits that any of them shows."""
+    found: dict[str, KnownBug] = {}
+    for finding in findings:
+        for known in finding.known_bugs:
+            if known.id not in found or len(found[known.id].traits_seen) < len(known.traits_seen):
+                found[known.id] = known
+    return list(found.values())
+
+
+def with_known_bugs(text: str, bugs: Iterable[KnownBug]) -> str:
+    """Return the text, and what it looks like where that is known."""
+    return ". ".join([text, *(f"It {known_bug_text(known)}" for known in bugs)])

@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping
 
+from kaudit.model.batch_fields import NO_TIMESTAMP
+from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.json_record import rfc3339
+from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition
 from kaudit.model.result import ScanResult, StateUse
 from kaudit.report.console import Console, Style, visible
 
@@ -130,3 +134,83 @@ def state_lines(use: StateUse, *, quiet: bool) -> list[str]:
         found = [f"{number:,} {name.replace('_', ' ')}" for name in names if (number := getattr(use, name))]
         lines.append(f"--state: segments: {', '.join(found) or 'none'}")
     return lines
+
+
+def clock_time(milliseconds: int) -> str:
+    """Return the time of day to the second, UTC."""
+    return date_and_clock(milliseconds)[1].partition(".")[0]
+
+
+def date_and_clock(milliseconds: object) -> tuple[str, str]:
+    """Return (date, time of day) for a table; a value no calendar reaches stays a number of ms."""
+    if not isinstance(milliseconds, int) or milliseconds == NO_TIMESTAMP:
+        return "", "-"
+    text = rfc3339(milliseconds)
+    if text is None:
+        return "", f"{milliseconds} ms"
+    date, clock = text.removesuffix("Z").split("T")
+    return date, clock
+
+
+def timestamp_of(finding: Finding) -> int | None:
+    """Return when the batch in question was written, in ms since the epoch; None where the evidence has no such time."""
+    for holder in (finding.evidence.get("offending"), finding.evidence):
+        for name in ("timestamp", "first_timestamp", "last_timestamp"):
+            value = holder.get(name) if isinstance(holder, Mapping) else None
+            if isinstance(value, int) and value >= 0:
+                return value
+    return None
+
+
+def timestamp_text(milliseconds: int) -> str:
+    """Return `2026-11-21 06:02:49`, or `-`: to the second, as a list needs no more."""
+    date, clock = date_and_clock(milliseconds)
+    return f"{date} {clock.partition('.')[0]}" if date else clock
+
+
+def blocks_of(producer: Producer) -> str:
+    """Return `block 3000..3999 of broker 0`, all of them if there are several."""
+    if not producer.grants:
+        return "block unknown"
+    return " and ".join(f"block {block_text(block)}" for block in producer.grants)
+
+
+def block_text(block: GrantedBlock) -> str:
+    """Return `3000..3999 of broker 0`."""
+    place = f"{block.start}..{block.end}"
+    return place if block.broker is None else f"{place} of broker {block.broker}"
+
+
+def partition_text(place: ProducerPartition) -> str:
+    """Return what the producer did in one partition, and what a broker would remember of it."""
+    name = visible(f"{place.topic}-{place.partition}") + (f" ({visible(place.replica)})" if place.replica else "")
+    epochs = span(place.first_epoch, place.last_epoch)
+    did = (
+        f"{plural(place.batches, 'batch', 'batches')}, {plural(place.records, 'record')}, epoch {epochs}, "
+        f"{timestamp_text(place.first_timestamp)} to {timestamp_text(place.last_timestamp)}"
+    )
+    state = place.state
+    parts = [f"epoch {state.producer_epoch}"]
+    parts.append(
+        "no sequence"
+        if state.last_sequence < 0
+        else f"last sequence {state.last_sequence} at offset {state.last_offset}"
+    )
+    if state.coordinator_epoch >= 0:
+        parts.append(f"coordinator epoch {state.coordinator_epoch}")
+    if state.current_txn_start_offset >= 0:
+        parts.append(f"transaction open since offset {state.current_txn_start_offset}")
+    return f"{name} @ {span(place.first_offset, place.last_offset)}: {did}; a broker remembers {', '.join(parts)}"
+
+
+def expired_text(expired: ExpiredTransactionalId) -> str:
+    """Return what a transactional id had, when it expired, and what it has been given since."""
+    had, following = "what it had before is not in the log any more", expired.next_producer_id
+    if expired.producer_id is not None:
+        assert expired.last_update_timestamp is not None
+        updated = timestamp_text(expired.last_update_timestamp)
+        had = f"producer id {expired.producer_id} epoch {expired.producer_epoch}, last updated {updated}"
+    since = "not seen since" if following is None else f"then producer id {following}"
+    where = f"__transaction_state-{expired.partition}@{expired.offset}"
+    name = visible(expired.transactional_id)
+    return f"{name}: {had}; expired {timestamp_text(expired.expired_timestamp)} UTC ({where}); {since}"

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from kaudit.model.impact import Impact
-from kaudit.report.text.formatting import plural
-from kaudit.report.text.timestamps import date_and_clock
+from kaudit.report.text.formatting import date_and_clock, plural
 
 
 def impact_text(impact: Impact) -> str:

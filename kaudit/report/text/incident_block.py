@@ -11,6 +11,7 @@ from kaudit.report.text.evidence import evidence_lines
 from kaudit.report.text.finding_block import (
     argument_lines,
     bug_lines,
+    bugs_of,
     cause_lines,
     command_lines,
     finding_lines,
@@ -19,10 +20,8 @@ from kaudit.report.text.finding_block import (
     remark_lines,
     rule_lines,
 )
-from kaudit.report.text.formatting import SEVERITY_STYLE, headline, partition_of, plural, span
+from kaudit.report.text.formatting import SEVERITY_STYLE, date_and_clock, headline, partition_of, plural, span
 from kaudit.report.text.impact import impact_text
-from kaudit.report.text.known_bugs import bugs_of
-from kaudit.report.text.timestamps import date_and_clock
 from kaudit.results.incidents import describe, distinct, members
 
 _BLOCKS = 10

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.fitting import GAP, Fitted, fit, notice
-from kaudit.report.text.formatting import span
-from kaudit.report.text.timestamps import date_and_clock
+from kaudit.report.text.formatting import date_and_clock, span
 from kaudit.source.inspect_columns import INSPECT_COLUMNS, INSPECT_TABLES
 
 Row = Mapping[str, object]

@@ -6,8 +6,7 @@ from kaudit import __version__
 from kaudit.model.producer_listing import COMPARED, ComparedPartition, ComparedProducer, DescribedState, Relation
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.json_documents import pretty
-from kaudit.report.text.formatting import plural
-from kaudit.report.text.producer_formatting import timestamp_text
+from kaudit.report.text.formatting import plural, timestamp_text
 
 _ONLY = {Relation.LOG_ONLY: "only in the log", Relation.BROKER_ONLY: "only on the broker"}
 _TIMES = ("last_timestamp",)

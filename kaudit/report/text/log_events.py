@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from kaudit.model.application_logs import LogClock, LogEventSummary, RefusedBatches
 from kaudit.report.console import Console, Style, visible
-from kaudit.report.text.formatting import duration, plural, span
-from kaudit.report.text.timestamps import date_and_clock
+from kaudit.report.text.formatting import date_and_clock, duration, plural, span
 
 _SHOWN = 10
 _LONGEST = 200

@@ -8,9 +8,15 @@ from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.fitting import GAP, fit, notice
-from kaudit.report.text.formatting import extent, headline_lines, partition_of
+from kaudit.report.text.formatting import (
+    expired_text,
+    extent,
+    headline_lines,
+    partition_of,
+    partition_text,
+    timestamp_text,
+)
 from kaudit.report.text.not_checked import coverage_sections, text_of
-from kaudit.report.text.producer_formatting import expired_text, partition_text, timestamp_text
 from kaudit.report.text.producer_statistics import statistics_lines
 
 _PAGE = 1000

@@ -8,10 +8,9 @@ from kaudit.model.result import Timeline, TimelineResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text import timeline_entries
-from kaudit.report.text.formatting import extent, headline_lines, partition_of, span
+from kaudit.report.text.formatting import date_and_clock, extent, headline_lines, partition_of, span
 from kaudit.report.text.not_checked import coverage_sections, text_of
 from kaudit.report.text.timeline_lanes import lane_lines
-from kaudit.report.text.timestamps import date_and_clock
 
 _HEADINGS = ("offset", "event", "epoch", "sequence", "time (UTC)")
 _STYLES = {

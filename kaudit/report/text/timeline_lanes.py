@@ -9,9 +9,8 @@ from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import Timeline
 from kaudit.report.console import Console, Style, visible
-from kaudit.report.text.formatting import SEVERITY_STYLE, plural, span
+from kaudit.report.text.formatting import SEVERITY_STYLE, date_and_clock, plural, span
 from kaudit.report.text.timeline_entries import Entry, is_refusal
-from kaudit.report.text.timestamps import date_and_clock
 
 _MOST_LANES = 10
 _FEWEST_MARKS = 3

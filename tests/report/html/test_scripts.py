@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import kaudit.report.html
-from kaudit.report.html.scripts import script
+from kaudit.report.html.document import script
 
 ASSETS = Path(kaudit.report.html.__file__).parent / "assets"
 

@@ -5,41 +5,47 @@ import pytest
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_state_entry import BatchMetadata, ProducerStateEntry
 from kaudit.broker.releases.profile import profile_for
-from kaudit.report.sequence.decisions import Interned, decision, span, window
+from kaudit.report.sequence.decisions import Interned, decision, window
 from kaudit.report.sequence.page_model import Window
 from kaudit.report.sequence.simulated import _Steps
-from kaudit.simulate.run_state import (
-    BatchState,
-    ClientPartitionState,
-    ClientState,
-    PartitionState,
+from kaudit.simulate.trace import (
+    BrokerAnswer,
+    Client,
+    ClientPartition,
+    Copy,
+    EventKind,
+    Partition,
+    QueuedBatch,
     RememberedProducer,
-    ReplicaState,
+    Replica,
     RunState,
-    TransactionState,
+    TraceEvent,
+    Transaction,
+    numbers_text,
 )
-from kaudit.simulate.trace import BrokerAnswer, Copy, EventKind, TraceEvent
 
 PROFILE = profile_for("2.8.2")
 ENTRY = ProducerStateEntry(3, 7, 5, (BatchMetadata(4, 104, 4, 5), BatchMetadata(5, 105, 0, 6)), 104)
 STATE = RunState(
     clients=(
-        ClientState(
-            "p", "up", 2**62, 3, 5, "pay", "IN_TRANSACTION",
+        Client(
+            "p", "up", str(2**62), 3, 5, "pay", "IN_TRANSACTION",
             (
-                ClientPartitionState(
-                    "orders-0", (BatchState(9, 9, 3, -1, -1, 0),), 12, (BatchState(7, 8, 3, 0, 1, 2),), 4,
-                    is_muted=True, next_sequence=6, last_acknowledged=5, is_unresolved=False,
+                ClientPartition(
+                    "orders-0", (QueuedBatch("9", "", 3, 0),), 12, (QueuedBatch("7 to 8", "0 to 1", 3, 2),), 4,
+                    muted=True, unresolved=False, next_sequence=6, last_acknowledged=5,
                 ),
             ),
         ),
     ),
     partitions=(
-        PartitionState("orders-0", 2, 4, (2, 3), 1, (ReplicaState(1, "down", 5, 90, 80), ReplicaState(2, "up", 6, 91, 81)), 0),
-        PartitionState("orders-1", None, 5, (), 2, (), -1),
+        Partition("orders-0", 2, 4, 1, "0", (
+            Replica(1, "down", False, "5", "90", "80"), Replica(2, "up", True, "6", "91", "81"),
+        )),
+        Partition("orders-1", None, 5, 2, None, ()),
     ),
     producers=(RememberedProducer("orders-0", 2**62, ENTRY),),
-    transactions=(TransactionState("pay", 2**62, 3, "Ongoing", ("orders-0",), 11, 60_000),),
+    transactions=(Transaction("pay", str(2**62), 3, "Ongoing", ("orders-0",), 11, 60_000),),
 )  # fmt: skip
 
 
@@ -137,4 +143,4 @@ def test_windows():
     assert window("t-0", 5, ProducerStateEntry(current_txn_first_offset=0), PROFILE).transaction_from == "0"
     wrapped = window("t-0", 5, ProducerStateEntry(batches=(BatchMetadata(2**31 - 1, 9, 0, 0),)), PROFILE)
     assert (wrapped.next_sequence, wrapped.slots[0].sequences) == (0, str(2**31 - 1))
-    assert [span(3, 3), span(3, 4)] == ["3", "3 to 4"]
+    assert [numbers_text(3, 3), numbers_text(3, 4)] == ["3", "3 to 4"]

@@ -4,7 +4,7 @@ import pytest
 
 from kaudit.broker.errors import KafkaError
 from kaudit.report.console import Console
-from kaudit.report.sequence.terminal import diagram
+from kaudit.report.sequence.run_text import terminal_diagram
 from kaudit.simulate.trace import BrokerAnswer, EventKind, TraceEvent
 
 LANES = ["producer", "broker 1", "broker 2"]
@@ -17,7 +17,7 @@ def event(kind, source, target, text, *, at=5, **more):
 
 
 def drawn(*rows, lanes=LANES, omitted=0, console=PLAIN):
-    return list(diagram(rows, lanes, omitted, console))
+    return list(terminal_diagram(rows, lanes, omitted, console))
 
 
 def test_every_kind_of_row():

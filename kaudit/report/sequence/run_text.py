@@ -1,0 +1,186 @@
+"""A simulated run as text: its sequence diagram for terminals and for Mermaid, and what became of its records."""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.sequence.decisions import reason_of
+from kaudit.simulate.sweep import SweepOutcome
+from kaudit.simulate.trace import EventKind, TraceEvent
+
+_TIME_WIDTH = 9
+_WIDEST_LANE = 13
+_NARROWEST_LANE = 4
+_NARROWEST_TEXT = 26
+_DEFAULT_WIDTH = 100
+
+
+class _Strokes(NamedTuple):
+    """Characters of the drawing."""
+
+    bar: str
+    line: str
+    dashed: str
+    right: str
+    left: str
+    lost: str
+    own: str
+
+
+_DRAWN = _Strokes("│", "─", "╌", "►", "◄", "✗", "●")
+_PLAIN = _Strokes("|", "-", ".", ">", "<", "x", "*")
+
+_STYLES = {
+    EventKind.LOST: Style.ERROR,
+    EventKind.FAULT: Style.WARNING,
+    EventKind.NOTE: Style.NOTE,
+    EventKind.REPLICATION: Style.FAINT,
+}
+
+
+def terminal_diagram(rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: int, console: Console) -> Iterator[str]:
+    """Yield the lines of the diagram."""
+    strokes = _DRAWN if console.draws else _PLAIN
+    width = console.width or _DEFAULT_WIDTH
+    space = width - _TIME_WIDTH - _NARROWEST_TEXT
+    lane = max(_NARROWEST_LANE, min(_WIDEST_LANE, space // max(len(lanes), 1)))
+    text_at = _TIME_WIDTH + lane * len(lanes)
+    places = {name: index for index, name in enumerate(lanes)}
+    yield from _heads(lanes, lane)
+    bars = "".join(strokes.bar.ljust(lane) for _ in lanes)
+    for row in rows:
+        drawn = _drawn(row, places, lane, strokes)
+        words = textwrap.wrap(visible(_words(row)), max(width - text_at, _NARROWEST_TEXT)) or [""]
+        style = Style.ERROR if row.is_error else _STYLES.get(row.kind)
+        first, *rest = [word if style is None else console.paint(word, style) for word in words]
+        yield f"{row.at:>{_TIME_WIDTH - 2}}  {drawn}{first}".rstrip()
+        for word in rest:
+            yield f"{'':{_TIME_WIDTH}}{bars}{word}"
+    if omitted:
+        yield f"{'':{_TIME_WIDTH}}{omitted:,} more messages are not shown (--rows)"
+
+
+def _heads(lanes: Sequence[str], lane: int) -> Iterator[str]:
+    """Yield the names above the lanes, on as many lines as the longest one takes."""
+    cut = [textwrap.wrap(visible(name), lane - 1) for name in lanes]
+    for line in range(max((len(parts) for parts in cut), default=0)):
+        head = f"{'ms':>{_TIME_WIDTH - 2}}  " if line == 0 else " " * _TIME_WIDTH
+        yield (head + "".join((parts[line] if line < len(parts) else "").ljust(lane) for parts in cut)).rstrip()
+
+
+def _drawn(row: TraceEvent, places: dict[str, int], lane: int, strokes: _Strokes) -> str:
+    """Return a row's lanes with its arrow."""
+    cells = list("".join(strokes.bar.ljust(lane) for _ in places))
+    source, target = places[row.source] * lane, places[row.target] * lane
+    if source == target:
+        cells[source] = strokes.own
+        return "".join(cells)
+    low, high = sorted((source, target))
+    line = strokes.dashed if row.kind in (EventKind.LOST, EventKind.REPLICATION) else strokes.line
+    for at in range(low + 1, high):
+        cells[at] = line
+    if row.kind is EventKind.LOST:
+        cells[(low + high) // 2] = strokes.lost
+        return "".join(cells)
+    if target > source:
+        cells[target - 1] = strokes.right
+    else:
+        cells[target + 1] = strokes.left
+    return "".join(cells)
+
+
+def _words(row: TraceEvent) -> str:
+    if row.kind in (EventKind.NOTE, EventKind.FAULT):
+        return row.text if row.source == "controller" else f"{row.source}: {row.text}"
+    reason = reason_of(row)
+    text = f"{row.text}: {reason}" if reason else row.text
+    return f"lost: {text}" if row.kind is EventKind.LOST and "lost" not in row.text else text
+
+
+_ARROWS = {EventKind.REQUEST: "->>", EventKind.RESPONSE: "-->>", EventKind.LOST: "-x", EventKind.REPLICATION: "-)"}
+
+
+def mermaid_diagram(rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: int) -> Iterator[str]:
+    """Yield the lines of the diagram in Mermaid."""
+    yield "sequenceDiagram"
+    names = {name: f"P{index}" for index, name in enumerate(lanes)}
+    for name, alias in names.items():
+        yield f"    participant {alias} as {_escaped(name)}"
+    for row in rows:
+        source, target = names[row.source], names[row.target]
+        reason = reason_of(row)
+        text = f"{row.at} ms: {_escaped(f'{row.text}: {reason}' if reason else row.text)}"
+        if row.source == row.target:
+            yield f"    Note over {source}: {text}"
+        else:
+            yield f"    {source}{_ARROWS.get(row.kind, '->>')}{target}: {text}"
+    if omitted and lanes:
+        yield f"    Note over {names[lanes[0]]}: {omitted} more messages are not shown"
+
+
+def _escaped(text: str) -> str:
+    """Spell what Mermaid would obey: # begins an entity, ; ends a statement, < and > are markup."""
+    spelled = visible(text).replace("#", "#35;")
+    return spelled.replace("; ", ", ").replace("<", "#lt;").replace(">", "#gt;").replace("\\", "/")
+
+
+WORDS = {
+    "sent": "records sent",
+    "acknowledged": "acknowledged",
+    "failed": "failed",
+    "unanswered": "never answered",
+    "present": "in the leader's log",
+    "absent": "not in it",
+    "deleted": "deleted",
+    "acknowledged_but_lost": "acknowledged, and lost",
+    "written_but_not_acknowledged": "written, not acknowledged",
+    "duplicate_copies": "duplicate records",
+    "repeated_across_sessions": "repeated across sessions",
+    "out_of_order": "out of order",
+    "on_a_replica_only": "on another replica only",
+    "open_transactions": "open transactions",
+    "hanging_transactions": "hanging transactions",
+}
+_BAD = frozenset(
+    {
+        "acknowledged_but_lost",
+        "duplicate_copies",
+        "repeated_across_sessions",
+        "out_of_order",
+        "open_transactions",
+        "hanging_transactions",
+    }
+)
+
+
+def record_facts(summary: Mapping[str, int]) -> dict[str, str]:
+    """Return the counts that are not zero under their words."""
+    return {WORDS[name]: f"{count:,}" for name, count in summary.items() if count}
+
+
+def outcome_lines(
+    summary: Mapping[str, int], hidden: Sequence[Mapping[str, object]], console: Console
+) -> Iterator[str]:
+    """Yield the counts of one run, and what no log shows of them."""
+    for name, count in summary.items():
+        if count:
+            words = f"{count:>9,}  {WORDS[name]}"
+            yield console.paint(words, Style.ERROR) if name in _BAD else words
+    if hidden:
+        yield ""
+        yield "What the leaders' logs cannot show:"
+        for item in hidden:
+            words = WORDS.get(str(item["what"]), str(item["what"]).replace("_", " "))
+            yield from console.wrap(f"{item['records']:,} {words}: {item['because']}", "  ", "    ")
+
+
+def sweep_lines(result: SweepOutcome) -> Iterator[str]:
+    """Yield the outcomes of many seeds: in how many runs, how many records, and a seed to look at."""
+    yield f"{'RUNS':>7}  {'RECORDS':>10}  {'EXAMPLE':>8}  OUTCOME"
+    for name, tally in result.tallies.items():
+        if tally.runs:
+            yield f"{tally.runs:>7,}  {tally.records:>10,}  {tally.example:>8}  {WORDS[name]}"
+    yield ""
+    share = 100 * result.untouched / result.runs
+    yield f"{result.runs:,} runs; in {result.untouched:,} ({share:.1f}%) every record is there once and in order"
