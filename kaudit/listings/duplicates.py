@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kaudit.audits.repeats.duplicates import DuplicateReader
 from kaudit.audits.repeats.suspects import PartitionDuplicates, ReportedRepeat
 from kaudit.model.duplicates import Duplicate, DuplicateCounts
-from kaudit.model.repeats import RepeatedBatch, RepeatedEpoch, RepeatedSession
+from kaudit.model.producer_patterns import RepeatedBatch, RepeatedEpoch, RepeatedSession
 from kaudit.model.result import ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource

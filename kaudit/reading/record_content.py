@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import HEADER, HEADER_SIZE
+from kaudit.formats.log.crc_algebra import Crcs
 from kaudit.formats.log.legacy import LegacyRecord
 from kaudit.formats.log.records import Record, read_records
-from kaudit.formats.log.records_crc import Crcs
 from kaudit.model.batch_fields import CODEC_MASK
 from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
 from kaudit.reading.chunk_plan import OpenSource

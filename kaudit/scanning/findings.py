@@ -19,10 +19,10 @@ from kaudit.checks.context import Context
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.finding import Finding
-from kaudit.model.forgotten_producers import EvictedProducer
-from kaudit.model.other_copies import HeldRecords
-from kaudit.model.producer_snapshot import SnapshotComparison
-from kaudit.model.rfc3339 import rfc3339
+from kaudit.model.json_record import rfc3339
+from kaudit.model.leader_epochs import HeldRecords
+from kaudit.model.producer_patterns import EvictedProducer
+from kaudit.model.side_files import SnapshotComparison
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource

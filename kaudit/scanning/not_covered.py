@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.coverage_gap import CoverageGap
+from kaudit.errors import suggestion
 from kaudit.model.damage import DamageKind
-from kaudit.model.near_names import suggestion
-from kaudit.model.result import NotAudited
+from kaudit.model.result import CoverageGap, NotAudited
 from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory

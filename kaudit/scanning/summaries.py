@@ -8,7 +8,7 @@ from kaudit.broker.releases.profile import Profile
 from kaudit.checks.command_line import quote
 from kaudit.model.digests import ALGORITHM, Digests
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.other_copies import HeldRecords
+from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.result import PartitionSummary, SegmentSummary, Suggestion, Summary, UnlistedFindings
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import last_stable_offset, remembered

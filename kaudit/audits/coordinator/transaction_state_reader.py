@@ -12,9 +12,15 @@ from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.transaction_state import coordinator_partition, parse_transaction_record
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch_fields import NO_TIMESTAMP
-from kaudit.model.coordinator import CoordinatorEntry, CoordinatorView, ExpiredTransactionalId
+from kaudit.model.coordinator import (
+    CoordinatorEntry,
+    CoordinatorView,
+    ExpiredTransactionalId,
+    TransactionRecord,
+    TransactionStatus,
+    TransactionValue,
+)
 from kaudit.model.limits import PRODUCERS
-from kaudit.model.transaction_state import TransactionRecord, TransactionStatus, TransactionValue
 from kaudit.model.transactions import IllegalTransition
 from kaudit.reading.batch_content import data_batches
 from kaudit.reading.batch_stream import stream_batches

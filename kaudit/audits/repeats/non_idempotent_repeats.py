@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.model.log_rows import NonIdempotentBatch
-from kaudit.model.repeats import ReorderedBatches, RepeatedBatch, Repeats
+from kaudit.model.producer_patterns import ReorderedBatches, RepeatedBatch, Repeats
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.equal_batches import (

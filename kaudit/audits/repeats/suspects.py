@@ -11,7 +11,7 @@ from kaudit.audits.sequences.producer_table import ProducerTable
 from kaudit.audits.transactions.transaction_spans import TransactionSpans
 from kaudit.model.columns import Columns, joined, no_rows
 from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
-from kaudit.model.repeats import RepeatedBatch, RepeatedEpoch, RepeatedSession
+from kaudit.model.producer_patterns import RepeatedBatch, RepeatedEpoch, RepeatedSession
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.content_rows import CONTENT, NO_KEY
 from kaudit.reading.equal_batches import EqualUnits, Indexes
