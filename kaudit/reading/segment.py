@@ -334,7 +334,7 @@ class _Reader:
         resumed = self._resynchronise(at)
         if resumed is None or resumed >= at + size:
             return Piece(empty_batches(), [_crc_mismatch(batches, 0)], at + size)
-        detail = f"the length field says {size - LOG_OVERHEAD}, but a sound batch starts before it ends"
+        detail = f"the length field says {size - LOG_OVERHEAD}, but a valid batch starts inside it"
         damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, True, detail, int(batches["base_offset"][0]))
         return Piece(empty_batches(), [damage], resumed)
 
