@@ -57,6 +57,8 @@ class KeptRows(Struct):
         """Keep the chosen producers' rows (all of them if none are chosen)."""
         runs, markers = merged.runs, chunk.markers
         if self.producer_ids is not None:
+            if not self.producer_ids:
+                return
             chosen = np.fromiter(self.producer_ids, dtype=np.int64, count=len(self.producer_ids))
             runs = runs[np.isin(runs["producer_id"], chosen)]
             markers = markers[np.isin(markers["producer_id"], chosen)]

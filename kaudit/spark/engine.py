@@ -1,0 +1,404 @@
+"""The Spark engine: the pipeline of the local engine, its ranges and partitions scheduled as Spark tasks.
+
+Reading tasks compress ranges where they read them; their rows are shuffled, by partition replica; replaying tasks put
+partitions together and read again what must be read twice. What only all partitions show the driver finds out from their
+outlines, and tasks judge with it. The driver gets counts and as many findings as are listed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
+from kaudit.audits.sequences.rescan import Questions, Seen, rescan
+from kaudit.checks.incident_groups import marked_with, partition_incidents
+from kaudit.engines.engine import AuditedInput, Done, Engine, Task
+from kaudit.engines.engine import Job as PartitionJob
+from kaudit.engines.progress import Progress
+from kaudit.engines.rows import NO_ROWS, Rows
+from kaudit.listings.producer_histories import RecordedScan
+from kaudit.listings.producer_listing import ListedProducers
+from kaudit.listings.query import Query
+from kaudit.listings.timeline import with_names
+from kaudit.model.coordinator import CoordinatorView
+from kaudit.model.finding import Finding
+from kaudit.model.limits import TIMELINES
+from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.model.state_use import StateUse
+from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.job import Job
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.saved_partition import SavedPartition
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.scanning.audit import Audit, CrossPartition, ScanFindings, coordinator_of, names_of
+from kaudit.scanning.block_histories import BlockHistories, metadata_of, read_blocks
+from kaudit.scanning.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
+from kaudit.scanning.findings import PartitionFindings
+from kaudit.scanning.opened_state import OpenedState, open_state
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import audit_needs, find_input, plan_jobs, share_rate
+from kaudit.scanning.versions import newest_profile
+from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.source.schemes import open_segment
+from kaudit.spark.jobs import (
+    JobProgress,
+    ReadMetrics,
+    SparkFailedError,
+    ask_tasks,
+    errors_in_one_line,
+    from_here,
+    named_job,
+    require_readable,
+    retries,
+)
+from kaudit.spark.plan import SparkPlan, share
+from kaudit.spark.producer_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
+from kaudit.spark.session import SparkOptions, session
+from kaudit.spark.tables import ListedRows, SparkTables
+from kaudit.spark.task_findings import (
+    COUNTS_SCHEMA,
+    JUDGED_SCHEMA,
+    TIMELINES_SCHEMA,
+    AllCounts,
+    FindingsInTasks,
+    JudgedCounts,
+    counting,
+    counting_timelines,
+    first_of_each,
+    first_timelines,
+    listing,
+    making_timelines,
+)
+from kaudit.spark.tasks import AUDIT_SCHEMA, ROWS_SCHEMA, reading, replayer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kaudit.audits.producer_ids.block_sources import BlockSource
+
+__all__ = ["SparkFailedError", "listed_producers", "producers", "record", "scan", "timeline"]
+
+_MATCHED_AT_ONCE = 64
+"""Partitions that one question to a task is about."""
+_SCAN_WIDE = -1
+"""In place of a job's index: findings about no partition, which come before all others."""
+
+
+class SparkEngine(Engine):
+    """Schedules ranges and partitions as tasks of the Spark that the options say."""
+
+    writes_to_urls = True
+
+    def __init__(self, spark: SparkOptions | None = None) -> None:
+        self._spark = spark or SparkOptions()
+
+    @contextmanager
+    def audited(self, options: ScanOptions, progress: Progress, rows: Rows = NO_ROWS) -> Iterator[AuditedInput]:
+        """Audit on Spark, and keep what is replayed on its disks."""
+        with _started(options, self._spark, rows) as run, _kept_on_disk(run.replayed) as replayed:
+            yield _SparkAudit(run, replayed, _judged(run, replayed, progress))
+
+    def each_partition(
+        self, work: Sequence[Task], job: PartitionJob[Task, Done], options: ScanOptions, progress: Progress
+    ) -> list[Done]:
+        """Return the result of each task, in their order. Raises as `audited` does."""
+        # dealt out in turn, so that large ones do not come together
+        by_size = sorted(range(len(work)), key=lambda number: -work[number].bytes)
+        directories = [directory for task in work for directory in task.directories if directory.segments]
+        with session(self._spark, options.jobs) as started:
+            require_readable(started, {directory.log_dir: directory.segments[-1] for directory in directories})
+            one = partial(job, options=options, open_source=from_here())
+            done = ask_tasks(started, "kaudit: compare partitions", [work[number] for number in by_size], one)
+        progress.advance(sum(task.bytes for task in work))
+        results = dict(zip(by_size, done, strict=True))
+        return [results[number] for number in range(len(work))]
+
+
+class _SparkAudit(AuditedInput):
+    def __init__(self, run: "_Run", replayed: "DataFrame", judged: "_JudgedScan") -> None:
+        self._run = run
+        self._replayed = replayed
+        self._judged = judged
+
+    @property
+    def result(self) -> ScanResult:
+        return self._judged.result
+
+    def timelines(self) -> TimelineResult:
+        run, judged = self._run, self._judged
+        counts = _timeline_counts(run, self._replayed)
+        listed = first_timelines(counts, None if run.options.producer_ids else TIMELINES)
+        timelines = with_names(judged.audit, _timelines(run, self._replayed, judged, listed))
+        return TimelineResult(judged.result, timelines, sum(counts) - len(timelines))
+
+    def producers(self, query: Query) -> ListedProducers:
+        run, judged = self._run, self._judged
+        ids = ids_to_share(judged.audit, judged.result, judged.judging, judged.scan_wide, query)
+        frame = self._run.kept.enter_context(_kept_on_disk(ids.frame(run.session, self._replayed)))
+        result, rows = list_producers(SharedIds(run.session, frame, ids), judged.audit, judged.result)
+        return ListedProducers(result, self._tables(rows))
+
+    def recorded(self) -> RecordedScan:
+        tables, audit = self._tables(), self._judged.audit
+        return RecordedScan(
+            self.result, tables.histories, tables.batches, audit.high_watermarks, audit.transactional_ids, tables
+        )
+
+    def _tables(self, listed: ListedRows | None = None) -> SparkTables:
+        run, judged = self._run, self._judged
+        return SparkTables(
+            run.session,
+            self._replayed,
+            run.jobs,
+            judged.judging,
+            judged.across,
+            judged.scan_wide,
+            newest=newest_profile(judged.result.broker_version),
+            listed=listed,
+            names=NamesOfJobs(run.session, judged.audit.coordinator_logs, shares_of(judged.audit, judged.result)),
+        )
+
+
+class _Run(Struct, frozen=True):
+    """One audit under way: its session, its plan, and the partitions as Spark will replay them."""
+
+    session: "SparkSession"
+    options: ScanOptions
+    layout: Layout
+    histories: BlockHistories
+    jobs: Sequence[Job]
+    plan: SparkPlan
+    replayed: "DataFrame"
+    metrics: ReadMetrics
+    kept: ExitStack
+    """What is given up when the run ends."""
+    state: StateUse | None = None
+
+    def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
+        """Take the partitions, in the plan's order, or their outlines; their repeats were looked for."""
+        asked = self._coordinator, self._rescan, self._names, self._levels
+        audit = Audit(self.options, self.layout, open_segment, self.histories, *asked)
+        audit.state = self.state
+        for job, partition in zip(self.jobs, partitions, strict=True):
+            partition.directory = job.directory
+            audit.add_compared(partition)
+        return audit
+
+    def _coordinator(
+        self,
+        directories: Sequence[PartitionDirectory],
+        wanted: Any,  # noqa: ANN401 - ids
+    ) -> tuple[CoordinatorReader, CoordinatorView]:
+        read = partial(_read_coordinator, open_source=from_here())
+        what = "kaudit: read __transaction_state"
+        (found,) = ask_tasks(self.session, what, [(directories, frozenset(wanted))], read)
+        reader = CoordinatorReader(open_segment)
+        reader.has_flexible_value, reader.unreadable, reader.history, reader.expired, view = found
+        return reader, view
+
+    def _names(self, directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
+        read = partial(_read_names, open_source=from_here())
+        questions = [(directory, wanted) for directory in directories]
+        found = ask_tasks(self.session, "kaudit: read the names in __transaction_state", questions, read)
+        return {producer_id: name for names in found for producer_id, name in names.items()}
+
+    def _levels(self, directories: Sequence[PartitionDirectory]) -> Mapping[str, int]:
+        read = partial(_read_levels, open_source=from_here())
+        (found,) = ask_tasks(self.session, "kaudit: read the feature levels in __cluster_metadata", [directories], read)
+        levels: Mapping[str, int] = found
+        return levels
+
+    def _rescan(self, asked: Sequence[tuple[PartitionDirectory, Questions]]) -> list[Seen]:
+        return ask_tasks(
+            self.session, "kaudit: find unallocated producer ids", asked, partial(_rescan, open_source=from_here())
+        )
+
+
+def _read_coordinator(question: tuple[Sequence[PartitionDirectory], frozenset[int]], open_source: OpenSource) -> object:
+    reader, view = coordinator_of(open_source)(*question)
+    return reader.has_flexible_value, reader.unreadable, reader.history, reader.expired, view
+
+
+def _read_levels(directories: Sequence[PartitionDirectory], open_source: OpenSource) -> Mapping[str, int]:
+    levels = feature_levels(directories, open_source)
+    return {name: levels[name] for name in (METADATA_VERSION, TRANSACTION_VERSION) if name in levels}
+
+
+def _metadata(spark: "SparkSession", directories: Sequence[PartitionDirectory]) -> "list[BlockSource]":
+    """Return what replicas of __cluster_metadata say of blocks, each read in a task."""
+    read = partial(_read_metadata, open_source=from_here())
+    return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, read)
+
+
+def _read_metadata(directory: PartitionDirectory, open_source: OpenSource) -> "BlockSource":
+    (source,) = metadata_of(open_source)([directory])
+    return source
+
+
+def _read_names(
+    question: tuple[PartitionDirectory, NDArray[np.int64] | None], open_source: OpenSource
+) -> Mapping[int, str]:
+    directory, wanted = question
+    return names_of(open_source)([directory], wanted)
+
+
+def _rescan(question: tuple[PartitionDirectory, Questions], open_source: OpenSource) -> Seen:
+    directory, questions = question
+    return rescan(directory, open_source, questions)
+
+
+class _JudgedScan(Struct, frozen=True):
+    """A scan whose partitions were judged in tasks: its result, and what judges them again for tables.
+
+    `across`: ids of incidents that take more than one topic partition; `scan_wide`: findings about none.
+    """
+
+    audit: Audit
+    result: ScanResult
+    judging: FindingsInTasks
+    across: dict[int, dict[int, str]]
+    scan_wide: Sequence[Finding]
+
+
+def _judged(run: _Run, replayed: "DataFrame", progress: Progress) -> _JudgedScan:
+    audit = run.audit(_outlines(run, replayed, progress))
+    cross = audit.cross_partition()
+    judging = FindingsInTasks(cross.context, dict(enumerate(cross.others)), from_here())
+    counts = _counts(run, replayed, cross, judging)
+    across, to_list = counts.incident_ids(), counts.to_list()
+    scan_wide = marked_with(cross.findings, partition_incidents(cross.findings), across.get(_SCAN_WIDE, {}))
+    jobs = [job_index for job_index in to_list if job_index != _SCAN_WIDE]
+    listed = _listed(run, replayed, listing(judging, to_list, across)) if jobs else ()
+    partitions = counts.partitions.values()
+    found = ScanFindings(
+        [*first_of_each(scan_wide, to_list.get(_SCAN_WIDE, {})), *listed],
+        [held for own in partitions for held in own.held],
+        {producer_id for own in partitions for producer_id in own.producer_ids},
+        tuple(counts.unlisted(to_list)),
+    )
+    return _JudgedScan(audit, audit.result_of(cross, found), judging, across, scan_wide)
+
+
+def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[PartitionAudit]:
+    table = _table(run, replayed.select("job_index", "outline").where("outline is not null"), progress)
+    found = dict(zip(table["job_index"].to_pylist(), table["outline"], strict=True))
+    return [unpack(found[job_index].as_py()) for job_index in range(len(run.jobs))]
+
+
+def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, judging: FindingsInTasks) -> AllCounts:
+    with errors_in_one_line(), named_job(run.session, "kaudit: judge the partitions"):
+        table = replayed.select("job_index", "audit").mapInArrow(counting(judging), JUDGED_SCHEMA).toArrow()
+    found = sorted(zip(table["job_index"].to_pylist(), table["judged"], strict=True), key=lambda row: row[0])
+    wide = PartitionFindings(cross.findings)
+    of_scan = JudgedCounts.of("", wide, partition_incidents(cross.findings), run.options.producer_ids)
+    return AllCounts({_SCAN_WIDE: of_scan, **{job_index: unpack(data.as_py()) for job_index, data in found}})
+
+
+def _timeline_counts(run: _Run, replayed: "DataFrame") -> list[int]:
+    with errors_in_one_line(), named_job(run.session, "kaudit: count the timelines"):
+        kept = replayed.select("job_index", "audit", "kept")
+        table = kept.mapInArrow(counting_timelines(), COUNTS_SCHEMA).toArrow()
+    return [count for _, count in sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))]
+
+
+def _timelines(run: _Run, replayed: "DataFrame", judged: _JudgedScan, listed: Mapping[int, int]) -> list[Timeline]:
+    make = making_timelines(judged.judging, judged.across, listed, judged.audit.compared_logs())
+    with errors_in_one_line(), named_job(run.session, "kaudit: bring the timelines that are listed"):
+        kept = replayed.select("job_index", "audit", "kept")
+        table = kept.mapInArrow(make, TIMELINES_SCHEMA).toArrow()
+    places = zip(table["job_index"].to_pylist(), table["number"].to_pylist(), range(table.num_rows), strict=True)
+    return [unpack(table["timeline"][at].as_py()) for _, _, at in sorted(places)]
+
+
+def _listed(run: _Run, replayed: "DataFrame", list_findings: Any) -> Iterator[Finding]:  # noqa: ANN401 - an ArrowMap
+    with errors_in_one_line(), named_job(run.session, "kaudit: bring the findings that are listed"):
+        table = replayed.select("job_index", "audit").mapInArrow(list_findings, JUDGED_SCHEMA).toArrow()
+    for _, data in sorted(zip(table["job_index"].to_pylist(), table["judged"], strict=True), key=lambda row: row[0]):
+        yield from unpack(data.as_py())
+
+
+@contextmanager
+def _kept_on_disk(frame: "DataFrame") -> Iterator["DataFrame"]:
+    from pyspark import StorageLevel  # noqa: PLC0415 - an extra
+
+    kept = frame.persist(StorageLevel.DISK_ONLY)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
+
+
+@contextmanager
+def _started(options: ScanOptions, spark: SparkOptions, rows: Rows) -> Iterator[_Run]:
+    layout = find_input(options)
+    state = None if options.state is None else open_state(options.state, options, layout)
+    with session(spark, options.jobs) as started, ExitStack() as kept:
+        histories = read_blocks(options, layout, partial(_metadata, started))
+        jobs = plan_jobs(options, layout, audit_needs(options, layout, histories))
+        require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan})
+        cores = started.sparkContext.defaultParallelism
+        if state is not None:
+            jobs = _matched(started, state, jobs, resumes=rows is NO_ROWS)
+        plan = share(share_rate(jobs, cores), cores)
+        use = None if state is None else state.use
+        metrics = ReadMetrics.of(started.sparkContext)
+        replayed = _dataframe(started, plan, metrics, rows)
+        yield _Run(started, options, layout, histories, jobs, plan, replayed, metrics, kept, use)
+        if state is not None:
+            state.sweep(layout)
+
+
+def _matched(spark: "SparkSession", state: OpenedState, jobs: Sequence[Job], *, resumes: bool) -> list[Job]:
+    """Return the jobs with what holds of what is saved, as tasks find it."""
+    questions = [jobs[first : first + _MATCHED_AT_ONCE] for first in range(0, len(jobs), _MATCHED_AT_ONCE)]
+    match = partial(_match, state=state, open_source=from_here(), resumes=resumes)
+    answers = ask_tasks(spark, "kaudit: what of the saved state holds?", questions, match)
+    found = [saved for answer in answers for saved in answer]
+    return [replace(state.planned(job), saved=saved) for job, saved in zip(jobs, found, strict=True)]
+
+
+def _match(
+    jobs: Sequence[Job], state: OpenedState, open_source: OpenSource, *, resumes: bool
+) -> list[SavedPartition | None]:
+    return [state.matched(job, open_source, resumes=resumes).saved for job in jobs]
+
+
+def _table(run: _Run, frame: "DataFrame", progress: Progress) -> pa.Table:
+    with (
+        errors_in_one_line(),
+        named_job(run.session, f"kaudit: audit {', '.join(run.options.paths)}") as group,
+        JobProgress(run.session.sparkContext, group, len(run.plan.works), run.plan.bytes, progress),
+    ):
+        table = frame.toArrow()
+    run.metrics.log()
+    return table
+
+
+def _dataframe(spark: "SparkSession", plan: SparkPlan, metrics: ReadMetrics, rows: Rows) -> "DataFrame":
+    """Describe the job: plan -> read -> shuffle -> replay -> one row per partition replica, more if much is kept."""
+    table = pa.table(
+        {
+            "task": pa.array(range(len(plan.works)), pa.int32()),
+            "work": pa.array((pack(work) for work in plan.works), pa.binary()),
+        }
+    )
+    return (
+        spark.createDataFrame(table)
+        .repartitionById(len(plan.works), "task")
+        .mapInArrow(reading(from_here(), retries(spark), metrics.add), ROWS_SCHEMA)
+        .repartitionById(plan.shuffle_partitions, "shuffle_partition")
+        .sortWithinPartitions("job_index", "number")
+        .mapInArrow(replayer(rows.make_sink, rows.seal, from_here()), AUDIT_SCHEMA)
+    )
+
+
+_HERE = SparkEngine()
+scan, timeline, producers, record = _HERE.scan, _HERE.timeline, _HERE.producers, _HERE.record
+listed_producers = _HERE.listed_producers

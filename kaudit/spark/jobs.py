@@ -1,0 +1,263 @@
+"""Spark's jobs as kaudit runs them: named and logged, with progress, failures in one line, and questions that tasks answer."""
+
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import pyarrow as pa
+from msgspec import Struct
+
+from kaudit.engines.progress import Progress
+from kaudit.errors import UnreadableInputError
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.chunk_rows import ChunkRows, Outcome
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.source.layout import SegmentFile
+from kaudit.source.schemes import open_segment
+from kaudit.spark.tasks import ANSWER_SCHEMA, answering, why_not_opened
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator, SparkContext
+    from pyspark.sql import SparkSession
+
+_Question = TypeVar("_Question")
+_GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+_SENTENCES = {
+    "spark.driver.maxResultSize": "the results of a job are larger than spark.driver.maxResultSize allows: "
+    "--spark-conf spark.driver.maxResultSize=4g, or audit fewer topics at a time",
+    "PYTHON_VERSION_MISMATCH": "the workers' Python is not of the driver's version: give both the same with "
+    "PYSPARK_PYTHON, or a bundle made with it (kaudit spark-bundle)",
+    "No module named 'kaudit": "the workers' Python has no kaudit: kaudit spark-bundle makes an archive for --archives",
+    "No module named 'pandas": "the driver's Python has no pandas, which pyspark needs: make the bundle anew",
+    "Cannot run program": "the workers have no Python at the given place: see PYSPARK_PYTHON and --archives",
+    "S3AFileSystem not found": "Spark has no connector for s3a://: --spark-conf "
+    "spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION, the version being that of Spark's Hadoop",
+    "failed on connection exception": "nobody answers at the name node of the URL that is written to",
+    "failed on socket timeout exception": "the name node of the URL that is written to does not answer in time",
+    "No FileSystem for scheme": "Spark has no connector for this kind of URL",
+}
+"""What Spark's reports of common faults say, and how it is put here."""
+
+
+class SparkFailedError(UnreadableInputError):
+    """Spark gave up on a job: the input was not read to its end. The text says why."""
+
+
+def from_here() -> OpenSource:
+    """Return how tasks open segments: a relative path is the driver's, whatever directory a worker runs in."""
+    return partial(open_segment, working_directory=os.getcwd())  # noqa: PTH109 - a text is wanted
+
+
+def retries(spark: "SparkSession") -> int:
+    """Return how often Spark starts a task that failed again: never on this machine alone, unless its master says so."""
+    settings = spark.sparkContext.getConf()
+    master = settings.get("spark.master") or ""
+    if master == "local" or master.startswith("local["):
+        return 0
+    return int(settings.get("spark.task.maxFailures") or 4) - 1
+
+
+def ask_tasks(
+    spark: "SparkSession", description: str, questions: Sequence[_Question], answer: Callable[[_Question], Any]
+) -> list[Any]:
+    """Return the answers to the questions, in their order, each given in a task."""
+    if not questions:
+        return []
+    table = pa.table(
+        {
+            "number": pa.array(range(len(questions)), pa.int64()),
+            "question": pa.array(map(pack, questions), pa.binary()),
+        }
+    )
+    tasks = max(min(len(questions), 2 * spark.sparkContext.defaultParallelism), 1)
+    asked = spark.createDataFrame(table).repartition(tasks) if tasks > 1 else spark.createDataFrame(table).coalesce(1)
+    with errors_in_one_line(), named_job(spark, description):
+        answers = asked.mapInArrow(answering(answer), ANSWER_SCHEMA).toArrow()
+    found = dict(zip(answers["number"].to_pylist(), answers["answer"], strict=True))
+    return [unpack(found[number].as_py()) for number in range(len(questions))]
+
+
+def require_readable(spark: "SparkSession", newest: Mapping[str, SegmentFile]) -> None:
+    """Open one segment of each log directory from a task, the newest: retention removes it last.
+
+    Raises:
+        UnreadableInputError: the driver can open it and the task cannot: the workers do not see this log directory.
+
+    """
+    try_to_open = partial(why_not_opened, open_source=from_here())
+    reasons = ask_tasks(spark, "kaudit: can the workers read the input?", list(newest.values()), try_to_open)
+    refused = {
+        segment.path: reason for segment, reason in zip(newest.values(), reasons, strict=True) if reason is not None
+    }
+    for segment in newest.values():
+        if segment.path in refused and _opens_here(segment):
+            raise UnreadableInputError(
+                f"{segment.path}: {refused[segment.path]} on a Spark worker, though the driver can read it: give a URL "
+                "that every worker reads (hdfs://, s3://), mount the directory on all of them, or use --engine local"
+            )
+
+
+def _opens_here(segment: SegmentFile) -> bool:
+    try:
+        open_segment(segment).close()
+    except OSError:
+        return False  # gone for everybody: the audit says so
+    return True
+
+
+@contextmanager
+def errors_in_one_line() -> Iterator[None]:
+    """Turn Spark's error reports into one line.
+
+    Raises:
+        SparkFailedError: in place of what Spark raised.
+
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra
+
+    try:
+        yield
+    except PySparkException as error:
+        raise SparkFailedError(f"Spark gave up: {_reason(error)}") from error
+    except Exception as error:
+        if type(error).__module__.startswith("py4j."):  # what the JVM throws past pyspark
+            raise SparkFailedError(f"Spark gave up: {_reason(error)}") from error
+        raise
+
+
+@contextmanager
+def named_job(spark: "SparkSession", description: str) -> Iterator[str]:
+    """Name the jobs of the body in Spark's UI, and log them in a line; give their group."""
+    context = spark.sparkContext
+    group = f"kaudit-{secrets.token_hex(4)}"
+    context.setJobGroup(group, description, interruptOnCancel=True)
+    try:
+        with logged_job(context, group, description):
+            yield group
+    finally:
+        for name in _GROUP_PROPERTIES:
+            context.setLocalProperty(name, None)  # type: ignore[arg-type]
+
+
+def _reason(error: Exception) -> str:
+    """Return what a common fault means, else the line of Spark's long report that says what happened."""
+    text = str(error)
+    for sign, sentence in _SENTENCES.items():
+        if sign in text:
+            return sentence
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    errors = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (errors or lines or [type(error).__name__])[-1]
+
+
+_LOG = logging.getLogger(__name__)
+
+
+class ReadMetrics(Struct, frozen=True):
+    """Accumulators of the reading stage: ranges, the bytes and batches that were valid in them, the runs they came to.
+
+    A task that runs twice, failed or copied, counts twice: Spark promises no more of a stage that makes rows.
+    """
+
+    ranges: "Accumulator[int]"
+    bytes: "Accumulator[int]"
+    batches: "Accumulator[int]"
+    runs: "Accumulator[int]"
+
+    @classmethod
+    def of(cls, context: "SparkContext") -> "ReadMetrics":
+        """Return accumulators of this context, at 0."""
+        return cls(*(context.accumulator(0) for _ in cls.__struct_fields__))
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Count what reading a range gave; in a task."""
+        self.ranges.add(1)
+        for rows in outcomes:
+            if isinstance(rows, ChunkRows):
+                self.bytes.add(rows.counts.bytes)
+                self.batches.add(rows.counts.batches)
+                self.runs.add(len(rows.runs))
+
+    def log(self) -> None:
+        """Log them in one line; on the driver."""
+        read = (metric.value for metric in (self.ranges, self.bytes, self.batches, self.runs))
+        _LOG.info("kaudit: ranges read: %s, bytes %s, batches %s, runs %s", *(f"{number:,}" for number in read))
+
+
+@contextmanager
+def logged_job(context: "SparkContext", group: str, description: str) -> Iterator[None]:
+    """Log in one line how many tasks the jobs of this group took, and how long, once the body has ended."""
+    began = time.monotonic()
+    yield
+    seconds = time.monotonic() - began
+    tasks, failed = _tasks(context, group) if _LOG.isEnabledFor(logging.INFO) else (0, 0)
+    again = f", {failed:,} failed and tried again" if failed else ""
+    _LOG.info("%s: tasks: %s%s, %.1f s", description, f"{tasks:,}", again, seconds)
+
+
+def _tasks(context: "SparkContext", group: str) -> tuple[int, int]:
+    """Return the tasks of a group's jobs that ran, and how often one failed."""
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+    found = [info for stage in stages if (info := tracker.getStageInfo(stage)) is not None]
+    return sum(info.numCompletedTasks for info in found), sum(info.numFailedTasks for info in found)
+
+
+_POLL_SECONDS = 0.25
+
+
+class JobProgress:
+    """Reports how many bytes the reading stage of a job group has read, while the body runs.
+
+    `tasks` is the number of the reading stage's tasks; each counts alike, as each reads about the same.
+    """
+
+    def __init__(self, context: "SparkContext", group: str, tasks: int, total_bytes: int, progress: Progress) -> None:
+        self._tracker = context.statusTracker()
+        self._group = group
+        self._tasks = tasks
+        self._total = total_bytes
+        self._progress = progress
+        self._reported = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="kaudit-progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._progress.start(self._total)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._thread.join()
+        if kind is None:
+            self._report(self._total)
+
+    def _poll(self) -> None:
+        while not self._done.wait(_POLL_SECONDS):
+            self._report(self._total * self._finished() // max(self._tasks, 1))
+
+    def _finished(self) -> int:
+        finished = 0
+        for job in self._tracker.getJobIdsForGroup(self._group):
+            info = self._tracker.getJobInfo(job)
+            for stage in info.stageIds if info is not None else ():
+                status = self._tracker.getStageInfo(stage)
+                if status is not None and status.numTasks == self._tasks:
+                    finished = max(finished, int(status.numCompletedTasks))
+        return finished
+
+    def _report(self, read: int) -> None:
+        if read > self._reported:
+            self._progress.advance(read - self._reported)
+            self._reported = read

@@ -1,0 +1,222 @@
+"""The list of producer ids on Spark, from the driver's side: jobs over shares of the ids, and what little they give it."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from kaudit.listings.client_patterns import Creator, top_creators
+from kaudit.listings.histograms import TimeSteps
+from kaudit.listings.partition_join import join, replica_places
+from kaudit.listings.producer_histories import Piece, TableWriter
+from kaudit.listings.producer_listing import Ids, Listing, producers_result
+from kaudit.listings.query import Query
+from kaudit.listings.statistics import IdFigures
+from kaudit.model.finding import Finding
+from kaudit.model.limits import PRODUCER_REPLICAS, PRODUCERS
+from kaudit.model.producer_listing import Producer, ProducersResult
+from kaudit.model.result import ScanResult
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.scanning.audit import Audit
+from kaudit.source.layout import PartitionDirectory
+from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
+from kaudit.spark.producer_shares import (
+    SHARES_SCHEMA,
+    FirstIds,
+    NamesTask,
+    Sharing,
+    figuring,
+    finding_first,
+    grouping_creators,
+    largest_creators,
+    making_producers,
+    making_rows,
+    merging_first,
+    naming_jobs,
+    packing_rows,
+    row_schema,
+    sharing,
+    sharing_findings,
+    sharing_ids,
+    sharing_names,
+)
+from kaudit.spark.table_target import SORTED_BY
+from kaudit.spark.tables import PIECES_SCHEMA, OutputBatches
+from kaudit.spark.task_findings import FindingsInTasks
+from kaudit.spark.tasks import ArrowMap
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SHARE_IDS = 250_000
+"""Producer ids of partitions, each once a partition, that a task joins: some 100 bytes each."""
+_SHARE_BYTES = 64 << 20
+"""Of __transaction_state, whose names a task gets."""
+_NOTHING: tuple[int, int] | None = (np.iinfo(np.int64).min, -1)
+"""Before all ids."""
+_MOST_GROUPS = 32
+"""Tasks that group ids by kind of client: each gives the driver ten kinds at most."""
+
+
+class IdsToShare(Struct, frozen=True):
+    """What is shuffled by producer id, in `shares` shares, and how it is put together there."""
+
+    shares: int
+    judging: FindingsInTasks
+    scan_wide: Sequence[Finding]
+    coordinator: Sequence[PartitionDirectory]
+    sharing: Sharing
+
+    def frame(self, spark: "SparkSession", replayed: "DataFrame") -> "DataFrame":
+        """Describe the rows: of partitions, findings and __transaction_state, by share, kind and number."""
+        query = self.sharing.listing.query
+        kept = replayed.select("job_index", "audit", "kept")
+        rows = kept.mapInArrow(sharing(self.judging, query, self.shares), SHARES_SCHEMA)
+        found = list(sharing_findings(self.scan_wide, query, self.shares, -1))
+        if found:
+            rows = rows.unionByName(spark.createDataFrame(pa.Table.from_batches(found)))
+        if self.coordinator:
+            rows = rows.unionByName(_names(spark, self.coordinator, self.shares))
+        return _in_shares(rows, self.shares)
+
+
+def _names(spark: "SparkSession", coordinator: Sequence[PartitionDirectory], shares: int) -> "DataFrame":
+    """Describe the reading of __transaction_state: a task for each of its partitions."""
+    works = [pack(NamesTask(number, directory)) for number, directory in enumerate(coordinator)]
+    table = pa.table({"task": pa.array(range(len(works)), pa.int32()), "work": pa.array(works, pa.binary())})
+    planned = spark.createDataFrame(table).repartitionById(len(works), "task")
+    return planned.mapInArrow(sharing_names(shares, from_here()), SHARES_SCHEMA)
+
+
+def _in_shares(rows: "DataFrame", shares: int) -> "DataFrame":
+    return rows.repartitionById(shares, "share").sortWithinPartitions("share", "kind", "number")
+
+
+class NamesOfJobs(Struct, frozen=True):
+    """The transactional ids that partitions of __transaction_state name, brought to the jobs that have their producer ids."""
+
+    session: "SparkSession"
+    coordinator: Sequence[PartitionDirectory]
+    shares: int
+
+    def pieces(self, kept: "DataFrame", output_batches: OutputBatches) -> "DataFrame | None":
+        """Describe rows like those of pieces; None where there is no such topic."""
+        if not self.coordinator:
+            return None
+        rows = kept.mapInArrow(sharing_ids(self.shares), SHARES_SCHEMA)
+        rows = rows.unionByName(_names(self.session, self.coordinator, self.shares))
+        return _in_shares(rows, self.shares).mapInArrow(naming_jobs(output_batches), PIECES_SCHEMA)
+
+
+def ids_to_share(
+    audit: Audit, scan: ScanResult, judging: FindingsInTasks, scan_wide: Sequence[Finding], query: Query
+) -> IdsToShare:
+    """Plan the shares of the producer ids of an audit whose partitions were judged."""
+    together = Sharing(replica_places(audit.partitions, audit.histories), Listing.of(audit, query, scan))
+    return IdsToShare(shares_of(audit, scan), judging, scan_wide, audit.coordinator_logs, together)
+
+
+def shares_of(audit: Audit, scan: ScanResult) -> int:
+    """Return in how many shares the ids of all partitions and the names of the coordinator's log are joined."""
+    ids = sum(partition.producers for partition in scan.partitions)
+    size = sum(segment.size for directory in audit.coordinator_logs for segment in directory.segments)
+    return max(-(-ids // _SHARE_IDS), -(-size // _SHARE_BYTES), 1)
+
+
+class SharedIds(Struct, frozen=True):
+    """The producer ids of an audit in shares: the rows of `shared`, on Spark's disks."""
+
+    session: "SparkSession"
+    frame: "DataFrame"
+    shared: IdsToShare
+
+    @property
+    def sharing(self) -> Sharing:
+        """How shares are put together."""
+        return self.shared.sharing
+
+    def figures(self) -> IdFigures:
+        """Return the figures of all ids."""
+        found = self._bring("count the producer ids", figuring(self.sharing))
+        if found:
+            return IdFigures.together(found)
+        nothing = Ids(join((), ()), {}, {})
+        return self.sharing.listing.figures(nothing, self.sharing.listing.choose(nothing))
+
+    def creators(self) -> list[Creator]:
+        """Return the kinds of clients that opened the most ids."""
+        groups = min(self.shared.shares, _MOST_GROUPS)
+        grouped = self.frame.mapInArrow(grouping_creators(self.sharing, groups), SHARES_SCHEMA)
+        grouped = grouped.repartitionById(groups, "share")
+        found = self._collect("group the producer ids by client", grouped.mapInArrow(largest_creators, SHARES_SCHEMA))
+        return top_creators(creator for some in found for creator in some)
+
+    def first(self, steps: TimeSteps | None, most: int) -> FirstIds:
+        """Return the first `most` ids of the list, and when ids appeared."""
+        first = self.frame.mapInArrow(finding_first(self.sharing, steps, most), SHARES_SCHEMA)
+        merged = first.repartitionById(1, "share").mapInArrow(merging_first(most), SHARES_SCHEMA)
+        found = self._collect("find the first producer ids", merged)
+        none = np.zeros(0, dtype=np.int64)
+        return found[0] if found else FirstIds(none, none, none, none)
+
+    def producers(self, ids: NDArray[np.int64]) -> list[Producer]:
+        """Bring the producers with these ids, in their order."""
+        if not len(ids):
+            return []
+        made = self._bring("bring the producer ids that are listed", making_producers(self.sharing, np.sort(ids)))
+        by_id = {producer.producer_id: producer for some in made for producer in some}
+        return [by_id[producer_id] for producer_id in ids.tolist()]
+
+    def _bring(self, what: str, make: ArrowMap) -> list[Any]:
+        return self._collect(what, self.frame.mapInArrow(make, SHARES_SCHEMA))
+
+    def _collect(self, what: str, frame: "DataFrame") -> list[Any]:
+        with errors_in_one_line(), named_job(self.session, f"kaudit: {what}"):
+            table = frame.toArrow()
+        return [unpack(data.as_py()) for data in table["data"]]
+
+
+class RowsOfList(Struct, frozen=True):
+    """The rows of the table `producers`: of all ids that were chosen, up to `last`, its key and id, where there is a limit."""
+
+    ids: SharedIds
+    last: tuple[int, int] | None
+
+    def frame(self, writer: TableWriter) -> "DataFrame":
+        """Describe the rows, with the columns that they are sorted by."""
+        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - an extra
+
+        make = making_rows(self.ids.sharing, writer, self.last)
+        return self.ids.frame.mapInArrow(make, from_arrow_schema(row_schema(writer)))
+
+    def pieces(self, writer: TableWriter) -> Iterator[Piece]:
+        """Bring the rows to the driver in order, the rows of one task in memory at a time."""
+        ordered = self.frame(writer).orderBy(*SORTED_BY)
+        packed = ordered.mapInArrow(packing_rows(writer.schema("producers")), "data binary")
+        with errors_in_one_line(), named_job(self.ids.session, "kaudit: bring the table producers"):
+            for row in packed.toLocalIterator(prefetchPartitions=True):
+                yield "producers", bytes(row["data"])
+
+
+def list_producers(ids: SharedIds, audit: Audit, scan: ScanResult) -> tuple[ProducersResult, RowsOfList]:
+    """List the first ids that the query chooses; all of them, up to its limit, have rows."""
+    query, asked_for = ids.sharing.listing.query, set(audit.options.producer_ids)
+    figures = ids.figures()
+    kinds = ids.creators()
+    wanted = 0 if query.summary_only else figures.chosen if query.limit is None else min(query.limit, figures.chosen)
+    bounded = query.limit is None and not asked_for
+    first = ids.first(figures.steps, min(wanted, PRODUCERS) if bounded else wanted)
+    listed = len(first.ids)
+    if bounded:
+        listed = max(int(np.searchsorted(np.cumsum(first.replicas), PRODUCER_REPLICAS, side="right")), 1)
+    last = _NOTHING
+    if wanted == figures.chosen:
+        last = None
+    elif wanted:
+        last = int(first.keys[-1]), int(first.ids[-1])
+    made = ids.producers(first.ids[:listed])
+    result = producers_result(audit, scan, figures, first.first_seen, kinds, query, made, wanted - len(made))
+    return result, RowsOfList(ids, last)

@@ -1,0 +1,326 @@
+"""Producer ids listed in Spark's tasks: what partitions know of them is shuffled by id, and each share is joined, filtered, counted.
+
+A share has all rows of its ids, the findings about them and their transactional ids, so that the functions of the local engine do
+the rest. The driver gets figures, the first ids by their order, and the objects of those.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from kaudit.listings.client_patterns import Creator, creators, top_creators
+from kaudit.listings.histograms import TimeSteps
+from kaudit.listings.partition_join import ReplicaPlace, ReplicaRows, join
+from kaudit.listings.producer_histories import TableWriter
+from kaudit.listings.producer_listing import Chosen, Ids, Listing
+from kaudit.listings.producer_partition import about_producers, by_producer
+from kaudit.listings.query import Query
+from kaudit.model.producer_listing import Producer
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.scanning.audit import names_of
+from kaudit.source.layout import PartitionDirectory
+from kaudit.spark.table_target import KEY, PLACE, spark_schema
+from kaudit.spark.tables import OutputBatches, names_piece
+from kaudit.spark.task_findings import FindingsInTasks, replicas
+from kaudit.spark.tasks import ArrowMap, Batches
+
+SHARES_SCHEMA = "share int, kind int, number long, data binary"
+_SHARES = pa.schema([("share", pa.int32()), ("kind", pa.int32()), ("number", pa.int64()), ("data", pa.binary())])
+_ROWS, _FINDINGS, _NAMES = range(3)
+_MADE_AT_ONCE = 1000
+"""Producers made to objects and rows at a time."""
+
+
+def _shared(shares: int, kind: int, number: int, ids: NDArray[np.int64], some: Callable[[Any], object]) -> Batches:
+    """Yield a row for each share that has some of these ids; `some` gives what belongs to those at given places."""
+    share = ids % shares
+    order = np.argsort(share, kind="stable")
+    for places in np.split(order, np.flatnonzero(np.diff(share[order])) + 1) if len(order) else ():
+        yield _row(int(share[places[0]]), kind, number, some(places))
+
+
+def _row(share: int, kind: int, number: int, value: object) -> pa.RecordBatch:
+    row = {"share": share, "kind": kind, "number": number, "data": pack(value)}
+    return pa.RecordBatch.from_pylist([row], _SHARES)
+
+
+def sharing(judging: FindingsInTasks, query: Query, shares: int) -> ArrowMap:
+    """Return the function that judges partitions, and gives each share its ids' rows and the findings about them."""
+
+    def share_rows(rows: Batches) -> Batches:
+        for judged in judging.topic_partitions(rows):
+            for number, kept in enumerate(judged.kept, judged.job_index):
+                ids, own = kept.producer_ids, kept.activity
+
+                def some(places: Any, number: int = number, ids: Any = ids, own: Any = own) -> ReplicaRows:  # noqa: ANN401
+                    return ReplicaRows(number, ids[places], own[places])
+
+                yield from _shared(shares, _ROWS, number, ids, some)
+            yield from sharing_findings(judged.found.findings, query, shares, judged.job_index)
+
+    return share_rows
+
+
+def sharing_findings(findings: Any, query: Query, shares: int, number: int) -> Batches:  # noqa: ANN401 - findings
+    """Yield the rows of findings about producer ids, `number` being their partition's among all."""
+    found = list(about_producers(findings, query))
+    ids = np.array([finding.producer_id for finding in found], dtype=np.int64)
+    yield from _shared(shares, _FINDINGS, number, ids, lambda places: [found[at] for at in places.tolist()])
+
+
+def sharing_ids(shares: int) -> ArrowMap:
+    """Return the function that gives each share the producer ids of partitions alone."""
+
+    def share_ids(rows: Batches) -> Batches:
+        for number, _, kept in replicas(rows):
+
+            def some(places: Any, number: int = number, ids: Any = kept.producer_ids) -> Any:  # noqa: ANN401
+                return number, ids[places]
+
+            yield from _shared(shares, _ROWS, number, kept.producer_ids, some)
+
+    return share_ids
+
+
+def naming_jobs(output_batches: OutputBatches) -> ArrowMap:
+    """Return the function that gives each job the names of its producer ids, from shares of ids and names."""
+
+    def name_jobs(rows: Batches) -> Batches:
+        for _, held in _held(rows):
+            names = {producer_id: name for some in held[_NAMES] for producer_id, name in some.items()}
+            for job_index, ids in held[_ROWS] if names else ():
+                own = {producer_id: names[producer_id] for producer_id in ids.tolist() if producer_id in names}
+                if own:
+                    yield names_piece(output_batches, job_index, own)
+
+    return name_jobs
+
+
+class NamesTask(Struct, frozen=True):
+    """A partition of __transaction_state, and its number among all."""
+
+    number: int
+    directory: PartitionDirectory
+
+
+def sharing_names(shares: int, open_source: OpenSource) -> ArrowMap:
+    """Return the function that reads partitions of __transaction_state, and gives each share its ids' names."""
+
+    def share_names(tasks: Batches) -> Batches:
+        for batch in tasks:
+            for data in batch.column("work"):
+                task: NamesTask = unpack(data.as_py())
+                names = names_of(open_source)([task.directory], None)
+                ids, texts = np.fromiter(names, dtype=np.int64, count=len(names)), list(names.values())
+
+                def some(places: Any, ids: Any = ids, texts: Any = texts) -> dict[int, str]:  # noqa: ANN401
+                    return dict(zip(ids[places].tolist(), (texts[at] for at in places.tolist()), strict=True))
+
+                yield from _shared(shares, _NAMES, task.number, ids, some)
+
+    return share_names
+
+
+def _held(rows: Batches) -> Iterator[tuple[int, list[list[Any]]]]:
+    """Yield each share's number and what it holds of each kind, from rows sorted by share, kind and number."""
+    cells = (
+        (batch.column("share")[at].as_py(), batch.column("kind")[at].as_py(), batch.column("data")[at].as_py())
+        for batch in rows
+        for at in range(batch.num_rows)
+    )
+    for number, own in groupby(cells, key=lambda cell: cell[0]):
+        held: list[list[Any]] = [[], [], []]
+        for _, kind, data in own:
+            held[kind].append(unpack(data))
+        yield number, held
+
+
+class Share(Struct, frozen=True):
+    """A share of the ids: its number, and what is known of those that the list is to have."""
+
+    number: int
+    ids: Ids
+    chosen: Chosen
+
+
+class Sharing(Struct, frozen=True):
+    """What shares are put together with: all replicas, in order, and what makes the list."""
+
+    places: Sequence[ReplicaPlace]
+    listing: Listing
+
+    def shares(self, rows: Batches) -> Iterator[Share]:
+        """Yield the shares of rows sorted by share, kind and number."""
+        for number, held in _held(rows):
+            joined = join(self.places, held[_ROWS])
+            transactional = set(joined.ids[joined.is_transactional].tolist())
+            names = {
+                producer_id: name
+                for some in held[_NAMES]
+                for producer_id, name in some.items()
+                if producer_id in transactional
+            }
+            ids = Ids(joined, by_producer(finding for some in held[_FINDINGS] for finding in some), names)
+            yield Share(number, ids, self.listing.choose(ids))
+
+
+def figuring(sharing: Sharing) -> ArrowMap:
+    """Return the function that gives the figures of each share."""
+
+    def figure(rows: Batches) -> Batches:
+        for share in sharing.shares(rows):
+            yield _row(0, 0, share.number, sharing.listing.figures(share.ids, share.chosen))
+
+    return figure
+
+
+def grouping_creators(sharing: Sharing, shares: int) -> ArrowMap:
+    """Return the function that groups the ids of each share by kind of client, each kind in a share that its key gives."""
+
+    def group(rows: Batches) -> Batches:
+        for share in sharing.shares(rows):
+            found = creators(share.ids.joined, share.chosen.numbers, share.ids.names)
+            keys = [zlib.crc32(repr(creator.key).encode("utf-8", "replace")) for creator in found]
+
+            def some(places: Any, found: list[Creator] = found) -> list[Creator]:  # noqa: ANN401
+                return [found[at] for at in places.tolist()]
+
+            yield from _shared(shares, 0, share.number, np.array(keys, dtype=np.int64), some)
+
+    return group
+
+
+def largest_creators(rows: Batches) -> Batches:
+    """Give the largest kinds of all these: each kind is in one task."""
+    found: list[Creator] = []
+    for batch in rows:
+        for data in batch.column("data"):
+            found += unpack(data.as_py())
+    yield _row(0, 0, 0, top_creators(found))
+
+
+class FirstIds(Struct, frozen=True):
+    """The first ids of the list, in order: `keys` is what they are sorted by, `replicas` in how many each is.
+
+    `first_seen`: how many of all chosen ids appeared in each step of time.
+    """
+
+    keys: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    replicas: NDArray[np.int64]
+    first_seen: NDArray[np.int64]
+
+    def with_more(self, other: "FirstIds", most: int) -> "FirstIds":
+        """Return the first `most` of both."""
+        keys, ids = np.concatenate([self.keys, other.keys]), np.concatenate([self.ids, other.ids])
+        replicas = np.concatenate([self.replicas, other.replicas])
+        order = np.lexsort((ids, keys))[:most]
+        return FirstIds(keys[order], ids[order], replicas[order], self.first_seen + other.first_seen)
+
+
+def finding_first(sharing: Sharing, steps: TimeSteps | None, most: int) -> ArrowMap:
+    """Return the function that gives the first `most` ids of each share."""
+
+    def find(rows: Batches) -> Batches:
+        for share in sharing.shares(rows):
+            joined, numbers = share.ids.joined, share.chosen.numbers[:most]
+            seen = sharing.listing.first_seen(share.ids, share.chosen)
+            counts = np.zeros(0, dtype=np.int64) if steps is None else steps.counts(seen)
+            first = FirstIds(share.chosen.keys[:most], joined.ids[numbers], joined.replicas[numbers], counts)
+            yield _row(0, 0, share.number, first)
+
+    return find
+
+
+def merging_first(most: int) -> ArrowMap:
+    """Return the function that gives the first `most` ids of all shares, in one task."""
+
+    def merge(rows: Batches) -> Batches:
+        first: FirstIds | None = None
+        for batch in rows:
+            for data in batch.column("data"):
+                more: FirstIds = unpack(data.as_py())
+                first = more if first is None else first.with_more(more, most)
+        if first is not None:
+            yield _row(0, 0, 0, first)
+
+    return merge
+
+
+def making_producers(sharing: Sharing, wanted: NDArray[np.int64]) -> ArrowMap:
+    """Return the function that makes the producers with these ids, ascending."""
+
+    def make(rows: Batches) -> Batches:
+        for share in sharing.shares(rows):
+            numbers = np.flatnonzero(np.isin(share.ids.joined.ids, wanted, assume_unique=True))
+            for number, made in enumerate(_some_at_once(sharing.listing, share.ids, numbers)):
+                yield _row(share.number, 0, number, made)
+
+    return make
+
+
+def _some_at_once(listing: Listing, ids: Ids, numbers: NDArray[np.int64]) -> Iterator[list[Producer]]:
+    producers = listing.producers(ids, numbers.tolist())
+    while made := list(islice(producers, _MADE_AT_ONCE)):
+        yield made
+
+
+def row_schema(writer: TableWriter) -> pa.Schema:
+    """Return the columns of the table `producers` as Spark has them, and those that they are sorted by."""
+    return (
+        spark_schema(writer.schema("producers")).append(pa.field(KEY, pa.int64())).append(pa.field(PLACE, pa.int32()))
+    )
+
+
+def making_rows(sharing: Sharing, writer: TableWriter, last: tuple[int, int] | None) -> ArrowMap:
+    """Return the function that makes the rows of the table; `last` is key and id of the last one that belongs, None for all."""
+
+    def make(rows: Batches) -> Batches:
+        for share in sharing.shares(rows):
+            numbers, keys = share.chosen.numbers, share.chosen.keys
+            if last is not None:
+                own = share.ids.joined.ids[numbers]
+                among = (keys < last[0]) | ((keys == last[0]) & (own <= last[1]))
+                numbers, keys = numbers[among], keys[among]
+            start = 0
+            for made in _some_at_once(sharing.listing, share.ids, numbers):
+                yield from _sorted_rows(made, keys[start : start + len(made)], writer)
+                start += len(made)
+
+    return make
+
+
+def _sorted_rows(producers: Sequence[Producer], keys: NDArray[np.int64], writer: TableWriter) -> Batches:
+    """Yield the rows of these producers, with what they are sorted by: their keys, and the number of a row among its own."""
+    schema = row_schema(writer)
+    counts = np.array([len(producer.partitions) for producer in producers], dtype=np.int64)
+    by = np.repeat(keys, counts)
+    places = np.arange(len(by)) - np.repeat(np.cumsum(counts) - counts, counts)
+    done = 0
+    for _, data in writer.of_producers(producers):
+        table = pa.ipc.open_stream(data).read_all()
+        here = slice(done, done + table.num_rows)
+        done += table.num_rows
+        columns = [*table.columns, pa.array(by[here], pa.int64()), pa.array(places[here], pa.int32())]
+        yield from pa.table(columns, names=[*table.column_names, KEY, PLACE]).cast(schema).to_batches()
+
+
+def packing_rows(schema: pa.Schema) -> ArrowMap:
+    """Return the function that packs rows of Spark's as pieces of the table with this Arrow schema."""
+
+    def pack_rows(rows: Batches) -> Batches:
+        for batch in rows:
+            table = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
+                out.write_table(table)
+            yield pa.RecordBatch.from_pydict({"data": pa.array([sink.getvalue().to_pybytes()], pa.binary())})
+
+    return pack_rows

@@ -1,0 +1,271 @@
+"""Findings and timelines made in Spark's tasks, where a partition's evidence lies; the driver gets numbers, and the first of them."""
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from kaudit.checks.incident_groups import (
+    Group,
+    PartitionIncidents,
+    Reach,
+    ids_across,
+    marked_with,
+    partition_incidents,
+)
+from kaudit.listings.timeline import by_replica, partition_timelines, producer_ids_of
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.limits import FINDINGS_OF_CHECK
+from kaudit.model.other_copies import HeldRecords
+from kaudit.model.result import UnlistedFindings
+from kaudit.partition.audit import PartitionAudit
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.scanning.findings import CrossPartitionEvidence, PartitionFindings, ScanContext, partition_findings
+from kaudit.spark.tasks import ArrowMap, Batches
+
+if TYPE_CHECKING:
+    from kaudit.scanning.log_comparison import ComparedLogs
+
+JUDGED_SCHEMA = "job_index int, judged binary"
+_JUDGED = pa.schema([("job_index", pa.int32()), ("judged", pa.binary())])
+
+Counted = tuple[str, Severity]
+"""A check's code, and the severity of some of its findings."""
+
+
+class JudgedCounts(Struct, frozen=True):
+    """A topic partition's findings as numbers: their fingerprints by check and severity, in order, and what incidents need.
+
+    `groups` are those that reach other partitions, by their numbers among the partition's.
+    """
+
+    topic: str
+    fingerprints: Mapping[Counted, NDArray[np.uint64]]
+    groups: Mapping[int, Group]
+    reaches: NDArray[np.int64]
+    held: Sequence[tuple[str, HeldRecords]]
+    producer_ids: frozenset[int]
+
+    @classmethod
+    def of(
+        cls, topic: str, judged: PartitionFindings, incidents: PartitionIncidents, asked: Sequence[int]
+    ) -> "JudgedCounts":
+        """Count what was found in a topic partition; of the producer ids those `asked` for are kept."""
+        prints: dict[Counted, list[int]] = {}
+        for finding in judged.findings:
+            prints.setdefault((finding.code, finding.severity), []).append(int(finding.fingerprint, 16))
+        found = {finding.producer_id for finding in judged.findings} if asked else set()
+        return cls(
+            topic,
+            {counted: np.array(own, dtype=np.uint64) for counted, own in prints.items()},
+            {reach.group: incidents.groups[reach.group] for reach in incidents.reaches},
+            np.array(incidents.reaches, dtype=np.int64).reshape(-1, len(Reach._fields)),
+            judged.held,
+            frozenset(found & set(asked)),  # type: ignore[arg-type]  # None is not among those asked for
+        )
+
+
+class AllCounts(Struct, frozen=True):
+    """The counts of every topic partition, by the index of its first job, in the order of findings."""
+
+    partitions: Mapping[int, JudgedCounts]
+
+    def incident_ids(self) -> dict[int, dict[int, str]]:
+        """Return the ids of incidents that take more than one topic partition: by first job, and group."""
+        jobs = list(self.partitions)
+        groups = [counts.groups for counts in self.partitions.values()]
+        reaches = [[Reach(*row) for row in counts.reaches.tolist()] for counts in self.partitions.values()]
+        return {jobs[number]: ids for number, ids in ids_across(groups, reaches).items()}
+
+    def to_list(self) -> dict[int, dict[Counted, int]]:
+        """Return how many findings of each check are listed of each topic partition: the first ones of each check."""
+        left: dict[Counted, int] = {}
+        chosen: dict[int, dict[Counted, int]] = {}
+        for job_index, counts in self.partitions.items():
+            for counted, prints in counts.fingerprints.items():
+                take = min(len(prints), left.get(counted, FINDINGS_OF_CHECK))
+                left[counted] = left.get(counted, FINDINGS_OF_CHECK) - take
+                if take:
+                    chosen.setdefault(job_index, {})[counted] = take
+        return chosen
+
+    def unlisted(self, listed: Mapping[int, Mapping[Counted, int]]) -> list[UnlistedFindings]:
+        """Return what is counted only."""
+        rest: dict[tuple[Counted, str], list[NDArray[np.uint64]]] = {}
+        for job_index, counts in self.partitions.items():
+            for counted, prints in counts.fingerprints.items():
+                more = prints[listed.get(job_index, {}).get(counted, 0) :]
+                if len(more):
+                    rest.setdefault((counted, counts.topic), []).append(more)
+        return [
+            UnlistedFindings(code, severity, topic, np.concatenate(prints))
+            for ((code, severity), topic), prints in sorted(
+                rest.items(), key=lambda entry: (entry[0][1], entry[0][0][0])
+            )
+        ]
+
+
+class Judged(Struct, frozen=True):
+    """A topic partition that was judged in this task: the index of its first job, its replicas, its findings."""
+
+    job_index: int
+    replicas: Sequence[PartitionAudit]
+    kept: Sequence[Any]
+    found: PartitionFindings
+    incidents: PartitionIncidents
+
+    def findings(self, across: Mapping[int, Mapping[int, str]]) -> list[Finding]:
+        """Return the findings with their incidents; `across`: those that take other partitions too."""
+        return marked_with(self.found.findings, self.incidents, across.get(self.job_index, {}))
+
+
+class FindingsInTasks(Struct, frozen=True):
+    """What tasks judge with: what is the same for all, and what the others show of each job's partition."""
+
+    context: ScanContext
+    others: Mapping[int, CrossPartitionEvidence]
+    open_source: OpenSource
+
+    def topic_partitions(self, rows: Batches, chosen: Container[int] | None = None) -> Iterator[Judged]:
+        """Yield the topic partitions of rows with audits, which come in the order of jobs, replicas beside one another.
+
+        Those with none of the `chosen` jobs are not judged; None chooses all.
+        """
+        for same in _topic_partitions(rows):
+            if chosen is not None and not any(job_index in chosen for job_index, _, _ in same):
+                continue
+            parts = [part for _, part, _ in same]
+            found = partition_findings(
+                parts, [self.others[job_index] for job_index, _, _ in same], self.context, self.open_source
+            )
+            yield Judged(same[0][0], parts, [kept for _, _, kept in same], found, partition_incidents(found.findings))
+
+
+def counting(judging: FindingsInTasks) -> ArrowMap:
+    """Return the function that judges, and gives what the driver counts."""
+
+    def count(rows: Batches) -> Batches:
+        for judged in judging.topic_partitions(rows):
+            topic = judged.replicas[0].directory.topic
+            counts = JudgedCounts.of(topic, judged.found, judged.incidents, judging.context.options.producer_ids)
+            yield _row(judged.job_index, counts)
+
+    return count
+
+
+def listing(
+    judging: FindingsInTasks, listed: Mapping[int, Mapping[Counted, int]], across: Mapping[int, Mapping[int, str]]
+) -> ArrowMap:
+    """Return the function that judges, and gives so many findings of each check as `listed` says."""
+
+    def list_findings(rows: Batches) -> Batches:
+        for judged in judging.topic_partitions(rows, listed):
+            chosen = first_of_each(judged.findings(across), listed[judged.job_index])
+            if chosen:
+                yield _row(judged.job_index, chosen)
+
+    return list_findings
+
+
+def first_of_each(findings: Sequence[Finding], listed: Mapping[Counted, int]) -> list[Finding]:
+    """Return so many findings of each check and severity, the first ones."""
+    left = dict(listed)
+    chosen: list[Finding] = []
+    for finding in findings:
+        counted = finding.code, finding.severity
+        if left.get(counted, 0):
+            left[counted] -= 1
+            chosen.append(finding)
+    return chosen
+
+
+def _row(job_index: int, value: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"job_index": job_index, "judged": pack(value)}], _JUDGED)
+
+
+_Replica = tuple[int, PartitionAudit, Any]
+
+
+def _topic_partitions(rows: Batches) -> Iterator[list[_Replica]]:
+    def key(replica: _Replica) -> tuple[str, int]:
+        return replica[1].directory.topic, replica[1].directory.partition
+
+    for _, same in groupby(replicas(rows), key=key):
+        yield list(same)
+
+
+def replicas(rows: Batches) -> Iterator[_Replica]:
+    """Yield job index, audit, and what was kept beside it where the rows have that."""
+    cells = (
+        (batch.column("job_index")[at].as_py(), *(_cell(batch, name, at) for name in ("audit", "kept")))
+        for batch in rows
+        for at in range(batch.num_rows)
+    )
+    for job_index, slices in groupby(cells, key=lambda cell: cell[0]):
+        audit: bytes | None = None
+        kept: list[bytes] = []
+        for _, first, part in slices:
+            audit = audit or first
+            if part is not None:
+                kept.append(part)
+        assert audit is not None, f"job {job_index}: its audit did not arrive"
+        yield job_index, unpack(audit), unpack(b"".join(kept)) if kept else None
+
+
+def _cell(batch: pa.RecordBatch, name: str, at: int) -> Any:  # noqa: ANN401 - pyarrow has no types
+    return batch.column(name)[at].as_py() if name in batch.schema.names else None
+
+
+COUNTS_SCHEMA = "job_index int, timelines long"
+TIMELINES_SCHEMA = "job_index int, number long, timeline binary"
+_COUNTS = pa.schema([("job_index", pa.int32()), ("timelines", pa.int64())])
+_TIMELINES = pa.schema([("job_index", pa.int32()), ("number", pa.int64()), ("timeline", pa.binary())])
+
+
+def counting_timelines() -> ArrowMap:
+    """Return the function that counts the timelines of each partition replica."""
+
+    def count(rows: Batches) -> Batches:
+        for job_index, _, kept in replicas(rows):
+            row = {"job_index": job_index, "timelines": len(producer_ids_of(kept))}
+            yield pa.RecordBatch.from_pylist([row], _COUNTS)
+
+    return count
+
+
+def first_timelines(counts: Sequence[int], most: int | None) -> dict[int, int]:
+    """Return how many timelines of each job are listed: the first `most` of all, every one if None."""
+    listed, left = {}, sum(counts) if most is None else most
+    for job_index, count in enumerate(counts):
+        if count and left:
+            listed[job_index] = min(count, left)
+            left -= listed[job_index]
+    return listed
+
+
+def making_timelines(
+    judging: FindingsInTasks,
+    across: Mapping[int, Mapping[int, str]],
+    listed: Mapping[int, int],
+    logs: "ComparedLogs | None",
+) -> ArrowMap:
+    """Return the function that judges partitions, and makes so many timelines of each replica as `listed` says."""
+
+    def make(rows: Batches) -> Batches:
+        for judged in judging.topic_partitions(rows, listed):
+            own = by_replica(judged.findings(across))
+            for job_index, (part, kept) in enumerate(zip(judged.replicas, judged.kept, strict=True), judged.job_index):
+                place = part.directory
+                findings = own.get((place.topic, place.partition, place.replica), ())
+                events = None if logs is None else logs.of_partition(place.topic, place.partition)
+                made = partition_timelines(part, kept, findings, events)
+                for number, timeline in enumerate(islice(made, listed.get(job_index, 0))):
+                    row = {"job_index": job_index, "number": number, "timeline": pack(timeline)}
+                    yield pa.RecordBatch.from_pylist([row], _TIMELINES)
+
+    return make
