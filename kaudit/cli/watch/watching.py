@@ -17,8 +17,7 @@ from kaudit.cli.exits import ExitCode
 from kaudit.cli.interruption import ends_on_signals
 from kaudit.cli.parsing import parse_duration
 from kaudit.cli.targets import output_file
-from kaudit.cli.watch.metrics import Metrics, served
-from kaudit.cli.watch.outputs import Outputs
+from kaudit.cli.watch.outputs import Metrics, Outputs, served
 from kaudit.cli.watch.state_file import load_state, save_state
 from kaudit.cli.watch.status import StatusTracker
 from kaudit.errors import NothingToAuditError, UsageError
