@@ -31,7 +31,7 @@ def bugs(
     from kaudit.bugs.bug import parse_release
     from kaudit.bugs.registry import of_version
     from kaudit.cli.stdout import stdout_console, write_stdout
-    from kaudit.report.text.bug_pages import list_document, list_text
+    from kaudit.report.text.explain_pages import bug_list, bug_list_document
 
     release = None
     if affects is not None:
@@ -42,6 +42,6 @@ def bugs(
     program = Program.BROKER if release is not None and client is None else client
     found = of_version(release, program)
     if output_format is options.TextFormat.JSON:
-        write_stdout(list_document(found))
+        write_stdout(bug_list_document(found))
     else:
-        write_stdout(list_text(found, stdout_console(terminal.color_choice)))
+        write_stdout(bug_list(found, stdout_console(terminal.color_choice)))
