@@ -24,8 +24,8 @@ def measure(root: Path, master: str) -> dict[str, tuple[float, int]]:
     """Return seconds and exchanged bytes of each way to read, by its name."""
     from kaudit.engines import local  # noqa: PLC0415
     from kaudit.engines.progress import SilentProgress  # noqa: PLC0415
-    from kaudit.engines.spark_session import SparkOptions, session  # noqa: PLC0415
     from kaudit.scanning.options import ScanOptions  # noqa: PLC0415
+    from kaudit.spark.session import SparkOptions, session  # noqa: PLC0415
 
     settings = ["spark.sql.adaptive.enabled=true", "spark.sql.execution.arrow.maxRecordsPerBatch=10000"]
     with session(SparkOptions(master, settings), None) as spark:

@@ -52,11 +52,12 @@ def measure(engine_name: str, state: str, small: str, path: str) -> tuple[float,
 
     A small log is audited twice before, and the log has its last percent back when this ends.
     """
-    from kaudit.engines import local, spark  # noqa: PLC0415 - only in the measured process
+    from kaudit.engines import local  # noqa: PLC0415 - only in the measured process
     from kaudit.engines.progress import SilentProgress  # noqa: PLC0415
-    from kaudit.engines.spark_session import SparkOptions, session  # noqa: PLC0415
     from kaudit.model.result import ScanResult  # noqa: PLC0415
     from kaudit.scanning.options import ScanOptions  # noqa: PLC0415
+    from kaudit.spark import engine as spark  # noqa: PLC0415 - only in the measured process
+    from kaudit.spark.session import SparkOptions, session  # noqa: PLC0415
 
     # without the git that a checkout, unlike an installed kaudit, asks for its commit
     clock = time.process_time if engine_name == "local" else cpu_seconds

@@ -71,11 +71,12 @@ class Measured(Struct, frozen=True):
 
 def measure(master: str, paths: list[str]) -> list[Measured]:
     """Audit the paths one after the other in one session."""
-    from kaudit.engines import local, spark  # noqa: PLC0415 - only in the measured process
+    from kaudit.engines import local  # noqa: PLC0415 - only in the measured process
     from kaudit.engines.progress import SilentProgress  # noqa: PLC0415
-    from kaudit.engines.spark_session import SparkOptions, session  # noqa: PLC0415
     from kaudit.model.result import ScanResult  # noqa: PLC0415
     from kaudit.scanning.options import ScanOptions  # noqa: PLC0415
+    from kaudit.spark import engine as spark  # noqa: PLC0415 - only in the measured process
+    from kaudit.spark.session import SparkOptions, session  # noqa: PLC0415
 
     def audited(
         scan: Callable[[ScanOptions, SilentProgress], ScanResult], path: str, stages: Stages | None
@@ -137,11 +138,11 @@ def pieces(arguments: argparse.Namespace, directory: Path) -> bool:
 
 def in_pieces(path: Path, task_bytes: int) -> tuple[int, int, int]:
     """Read a log's first partition in tasks of so many bytes; return its bytes, those of the rows, and the number of their series."""
-    from kaudit.engines import spark_plan  # noqa: PLC0415
-    from kaudit.engines.spark_tasks import reading  # noqa: PLC0415
     from kaudit.scanning.options import ScanOptions  # noqa: PLC0415 - as above
     from kaudit.scanning.plan import all_needs, find_input, plan_jobs  # noqa: PLC0415
     from kaudit.source.schemes import open_segment  # noqa: PLC0415
+    from kaudit.spark import plan as spark_plan  # noqa: PLC0415
+    from kaudit.spark.tasks import reading  # noqa: PLC0415
 
     options = ScanOptions([str(path)])
     jobs = plan_jobs(options, find_input(options), all_needs)[:1]

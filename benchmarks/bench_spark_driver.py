@@ -33,10 +33,7 @@ from unittest.mock import patch
 from benchmarks.partition_logs import MIB, gaps, one_record_batches
 from benchmarks.process_tree import PeakMemory, cpu_seconds
 from benchmarks.stage_metrics import Stages
-from kaudit.engines import spark
 from kaudit.engines.progress import SilentProgress
-from kaudit.engines.spark_plan import share
-from kaudit.engines.spark_session import SparkOptions, session
 from kaudit.listings.query import Query
 from kaudit.model.limits import OBSERVATIONS
 from kaudit.reading.shuffle_codec import pack
@@ -46,6 +43,9 @@ from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri
+from kaudit.spark import engine as spark
+from kaudit.spark.plan import share
+from kaudit.spark.session import SparkOptions, session
 
 FIRST_SEGMENT = f"{0:020d}.log"
 GIB, GB = 1 << 30, 10**9

@@ -97,12 +97,12 @@ def _audit(options: ScanOptions, engine: str, spark: Any) -> ScanResult:  # noqa
         from kaudit.engines import local  # noqa: PLC0415
 
         return local.scan(options, SilentProgress())
-    from kaudit.engines.spark_session import SparkOptions, session  # noqa: PLC0415
+    from kaudit.spark.session import SparkOptions, session  # noqa: PLC0415
 
     with nullcontext(spark) if spark is not None else session(SparkOptions(), options.jobs) as started:
-        from kaudit.spark.frames import scan_with  # noqa: PLC0415 - after the session: it says which extra is missing
+        from kaudit.spark import frames  # noqa: PLC0415 - after the session: it says which extra is missing
 
-        return scan_with(started, options)
+        return frames.scan(started, options)
 
 
 def _each(paths: AnyPath | Iterable[AnyPath]) -> list[AnyPath]:

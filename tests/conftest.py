@@ -141,7 +141,7 @@ def evidence() -> Evidence:
 @pytest.fixture(scope="session")
 def spark_session(tmp_path_factory):
     """One session for the whole run, started by the first test that asks."""
-    from kaudit.engines.spark_session import SparkOptions, session
+    from kaudit.spark.session import SparkOptions, session
 
     # nobody looks at the UI, and its server costs a second
     tables = f"spark.sql.warehouse.dir={tmp_path_factory.mktemp('warehouse')}"

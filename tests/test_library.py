@@ -107,8 +107,8 @@ def test_options_that_contradict_each_other(options, says):
 def test_spark_audits_on_the_session_that_is_given_or_on_one_of_its_own(monkeypatch, given):
     from contextlib import contextmanager
 
-    from kaudit.engines import spark_session
     from kaudit.spark import frames
+    from kaudit.spark import session as spark_session
 
     asked: list[object] = []
 
@@ -117,12 +117,12 @@ def test_spark_audits_on_the_session_that_is_given_or_on_one_of_its_own(monkeypa
         asked.append((options, jobs))
         yield "own"
 
-    def scan_with(spark, options):
+    def scan(spark, options):
         asked.append((spark, options))
         return results.scan_result()
 
     monkeypatch.setattr(spark_session, "session", session)
-    monkeypatch.setattr(frames, "scan_with", scan_with)
+    monkeypatch.setattr(frames, "scan", scan)
     audited = kaudit.scan("a", engine="spark", jobs=3, spark="theirs" if given else None)
     options = ScanOptions(paths=["a"], jobs=3)
     own = [] if given else [(spark_session.SparkOptions(), 3)]

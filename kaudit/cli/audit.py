@@ -36,7 +36,7 @@ from kaudit.results.selection import Selection, count
 from kaudit.scanning.options import ScanOptions
 
 if TYPE_CHECKING:  # numpy comes with them
-    from kaudit.cli.engine import Engine, Record
+    from kaudit.engines.engine import Engine
     from kaudit.listings.producer_histories import EngineTables, RecordedScan
     from kaudit.listings.producer_listing import ListedProducers
 
@@ -167,7 +167,9 @@ def run_producers(request: AuditRequest, query: Query, engine: "Engine") -> int:
     def produce(progress: Progress, recording: _Recording) -> ProducersResult:
         if request.shows_histories("producers"):
             recording.keep(None, engine.record(request.options, progress))
-        found = request.selection.of_producers(recording.list(engine.producers(request.options, progress, query)))
+        found = request.selection.of_producers(
+            recording.list(engine.listed_producers(request.options, progress, query))
+        )
         if found.omitted:
             sys.stderr.write(
                 f"kaudit: the first {found.listed:,} producer ids of {found.listed + found.omitted:,}; "
@@ -189,7 +191,7 @@ def run_diff(
     request: AuditRequest,
     replicas: Sequence[Replica],
     engine: Callable[[ScanOptions, Sequence[Replica], Progress], DiffResult],
-    record: "Record",
+    record: "Callable[[ScanOptions, Progress], AbstractContextManager[RecordedScan]]",
 ) -> int:
     """Compare replicas; return the exit code. `record` reads the histories of one replica."""
     _refuse_urls(request, "diff writes to a directory")

@@ -18,7 +18,7 @@ from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND, ClusterOptions
 
 if TYPE_CHECKING:  # every format comes with it
     from kaudit.cli.audit import AuditRequest
-    from kaudit.cli.engine import Engine
+    from kaudit.engines.engine import Engine
     from kaudit.model.application_logs import ApplicationLogs
 
 

@@ -1,43 +1,18 @@
 """Which engine does the work; the heavy imports happen here, once every option is known to be right."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from functools import partial
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from kaudit.cli.options import EngineChoice
-from kaudit.engines.progress import Progress
 from kaudit.errors import UsageError
 from kaudit.installation import install_command
-from kaudit.listings.query import Query
-from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.scanning.options import ScanOptions
 
 if TYPE_CHECKING:  # numpy comes with them
-    from kaudit.engines.partition_tasks import EachPartition
-    from kaudit.listings.producer_histories import RecordedScan
-    from kaudit.listings.producer_listing import ListedProducers
+    from kaudit.engines.engine import Engine
 
 
-Record = Callable[[ScanOptions, Progress], "AbstractContextManager[RecordedScan]"]
-
-
-class Engine(Struct, frozen=True):
-    """What an engine can do."""
-
-    scan: Callable[[ScanOptions, Progress], ScanResult]
-    timeline: Callable[[ScanOptions, Progress], TimelineResult]
-    producers: Callable[[ScanOptions, Progress, Query], "AbstractContextManager[ListedProducers]"]
-    record: Record
-    each_partition: "EachPartition"
-    writes_to_urls: bool = False
-    """Its tables can be written where a URL says."""
-
-
-def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[str]) -> Engine:
+def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[str]) -> "Engine":
     """Return the engine asked for.
 
     Raises:
@@ -47,23 +22,14 @@ def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[s
     if choice is EngineChoice.LOCAL:
         if master is not None or settings:
             raise UsageError("--master and --spark-conf need --engine spark")
-        from kaudit.engines import local
-        from kaudit.engines.partition_tasks import each_partition
+        from kaudit.engines.local import LOCAL
 
-        return Engine(local.scan, local.timeline, local.listed_producers, local.record, each_partition)
+        return LOCAL
     require_spark()
-    from kaudit.engines import spark, spark_partition_tasks
-    from kaudit.engines.spark_session import SparkOptions
+    from kaudit.spark.engine import SparkEngine
+    from kaudit.spark.session import SparkOptions
 
-    options = SparkOptions(master, settings)
-    return Engine(
-        partial(spark.scan, spark=options),
-        partial(spark.timeline, spark=options),
-        partial(spark.listed_producers, spark=options),
-        partial(spark.record, spark=options),
-        partial(spark_partition_tasks.each_partition, spark=options),
-        writes_to_urls=True,
-    )
+    return SparkEngine(SparkOptions(master, settings))
 
 
 def require_spark() -> None:

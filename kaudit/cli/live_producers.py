@@ -15,7 +15,7 @@ from kaudit.source.uri import Uri, UrlError
 
 if TYPE_CHECKING:
     from kaudit.cli.audit import AuditRequest
-    from kaudit.cli.engine import Engine
+    from kaudit.engines.engine import Engine
     from kaudit.model.live_producers import ComparedPartition
     from kaudit.source.kafka.answers import TopicPartition
     from kaudit.source.kafka.client import KafkaClient
@@ -69,7 +69,7 @@ def _compare(request: "AuditRequest", engine: "Engine", servers: str) -> "list[C
             query = Query(limit=sys.maxsize)
             with (
                 progress_on_stderr(quiet=request.quiet, verbose=request.verbose) as progress,
-                engine.producers(options, progress, query) as listed,
+                engine.listed_producers(options, progress, query) as listed,
             ):
                 result = listed.result
             log = live_states.rebuilt_states(result.producers)

@@ -13,7 +13,8 @@ from kaudit.diff.fingerprint.reading import (
     read_fingerprint,
     rows_of,
 )
-from kaudit.engines.partition_tasks import EachPartition, each_partition
+from kaudit.engines.engine import EachPartition
+from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
 from kaudit.engines.replicas import layout_of
 from kaudit.errors import NothingToAuditError
@@ -33,7 +34,7 @@ def fingerprint(
     progress: Progress,
     other: Fingerprint | None = None,
     *,
-    each: EachPartition = each_partition,
+    each: EachPartition = LOCAL.each_partition,
 ) -> Fingerprint:
     """Return digests of what lies under a site's path, with `other` narrower ones where that one differs.
 
@@ -64,7 +65,7 @@ def compare_with_logs(  # noqa: PLR0913 - two sites, and who does the work
     other: Fingerprint,
     progress: Progress,
     *,
-    each: EachPartition = each_partition,
+    each: EachPartition = LOCAL.each_partition,
 ) -> FingerprintDiff:
     """Hold what lies under a site's path against the fingerprint of another, which is called `name`. Raises as `fingerprint`."""
     layout = _layout(site, options)

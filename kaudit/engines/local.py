@@ -1,206 +1,159 @@
 """The local engine: schedules ranges over processes and feeds their rows to each partition in order."""
 
+import multiprocessing
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from kaudit.engines.engine import AuditedInput, Done, Engine, Task
+from kaudit.engines.engine import Job as PartitionJob
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
 from kaudit.engines.progress import Progress
 from kaudit.engines.ranges import PROCESSES_PAY_BYTES, RangeRead, ranges, read_here, with_rest
-from kaudit.errors import UsageError
+from kaudit.engines.rows import NO_ROWS, Keeper, Rows, sink_itself
 from kaudit.listings.query import Query
 from kaudit.model.finding import Finding
-from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.partition.assembler import PartitionAssembler
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.job import Job
-from kaudit.partition.replay import KeptRows, RowSink
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.chunk_size import ChunkSize, RecentSizes, fixed_size
 from kaudit.scanning.audit import Audit
 from kaudit.scanning.block_histories import metadata_of, read_blocks
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.plan import all_needs, audit_needs, find_input, plan_jobs, share_rate
+from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import INTERNAL_TOPICS, Layout
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
-    from kaudit.audits.repeats.suspects import PartitionDuplicates
     from kaudit.listings.duplicates import DuplicateListing
-    from kaudit.listings.producer_histories import HistoryRows, HistoryWriter, Piece, RecordedScan
+    from kaudit.listings.producer_histories import HistoryWriter, Piece, RecordedScan
     from kaudit.listings.producer_listing import ListedProducers
     from kaudit.partition.batch_export import BatchWriter
     from kaudit.scanning.opened_state import OpenedState
 
-_Keeper = TypeVar("_Keeper", bound=RowSink | None)
 _RECORD_PIECE_BYTES = 4 << 20
-"""What decompressed records of a piece are reduced to is held at once."""
+"""Decompressed records of a piece are reduced at once."""
 _SMALL_PIECE_BYTES = 1 << 20
-"""For a million producer ids in memory: what is made while a piece is read must stay small beside them."""
+"""Bytes read at a time where rows are `small`: temporary arrays must stay small beside a million producer ids."""
+_Close = Callable[[PartitionAudit, Any], None]
+"""Takes a partition that has been read, with its sink."""
 
 
-def scan(options: ScanOptions, progress: Progress) -> ScanResult:
-    """Audit everything under the given paths.
+class LocalEngine(Engine):
+    """Reads in this process, and in others where that pays."""
 
-    Raises:
-        UsageError: a path does not exist, or an option does not fit.
-        NothingToAuditError: no segment was found.
+    @contextmanager
+    def audited(self, options: ScanOptions, progress: Progress, rows: Rows = NO_ROWS) -> Iterator[AuditedInput]:
+        """Audit, and keep rows in memory, or in files where they are sealed."""
+        (keep_freed_memory_small if rows.small else keep_freed_memory)()
+        with ExitStack() as stack:
+            kept = rows.keeper(stack)
+            piece_bytes = _SMALL_PIECE_BYTES if rows.small else None
+            yield _LocalAudit(_audit(options, progress, rows, kept.take, piece_bytes), kept)
 
-    """
-    keep_freed_memory()
-    return _run(options, progress, _no_rows).result()
+    def each_partition(
+        self, work: Sequence[Task], job: PartitionJob[Task, Done], options: ScanOptions, progress: Progress
+    ) -> Iterator[Done]:
+        """Yield the result of each task, in their order: from processes, where that pays."""
+        jobs = min(options.jobs or os.cpu_count() or 1, len(work))
+        # clients of remote stores have threads, which a fork would leave behind with their locks held
+        local = all(Uri.parse(path).is_local for path in options.paths)
+        one = partial(job, options=options, open_source=open_segment)
+        if jobs < 2 or not local or sum(task.bytes for task in work) < PROCESSES_PAY_BYTES:
+            yield from _advancing(work, map(one, work), progress)
+            return
+        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
+            yield from _advancing(work, pool.map(one, work), progress)
 
+    @staticmethod
+    def duplicates(options: ScanOptions, progress: Progress) -> "DuplicateListing":
+        """Audit, and compare every batch of data with those before it, or every record with `--depth records`.
 
-def timeline(options: ScanOptions, progress: Progress) -> TimelineResult:
-    """Audit, and return the history of the chosen producer ids (all of them if none are chosen).
+        Raises as `audited` does.
+        """
+        from kaudit.audits.repeats.suspects import Room, SuspectRows  # noqa: PLC0415 - only `dedup` lists them
+        from kaudit.listings.duplicates import DuplicateListing, partition_duplicates  # noqa: PLC0415 - as above
 
-    Raises as `scan` does.
-    """
-    from kaudit.listings.timeline import build_timelines  # noqa: PLC0415 - a scan needs no histories
+        keep_freed_memory()
+        found = []
 
-    keep_freed_memory()
-    chosen = frozenset(options.producer_ids) or None
-    kept: list[KeptRows] = []
-    audit = _run(options, progress, lambda: _appended(kept, KeptRows(chosen)))
-    return build_timelines(audit, kept)
+        def close(partition: PartitionAudit, kept: SuspectRows) -> None:
+            if partition.directory.topic not in INTERNAL_TOPICS:
+                found.append(partition_duplicates(partition, kept))
 
-
-def producers(options: ScanOptions, progress: Progress, query: Query) -> ProducersResult:
-    """Audit, and list the producer ids that `query` chooses.
-
-    Raises as `scan` does.
-    """
-    from kaudit.listings.activity import ActivityRows  # noqa: PLC0415 - a scan lists no producers
-    from kaudit.listings.producer_listing import list_producers  # noqa: PLC0415
-
-    keep_freed_memory_small()
-    kept: list[ActivityRows] = []
-    audit = _run(options, progress, lambda: _appended(kept, ActivityRows()), _SMALL_PIECE_BYTES, ids=True)
-    return list_producers(audit, kept, query)
-
-
-@contextmanager
-def listed_producers(options: ScanOptions, progress: Progress, query: Query) -> "Iterator[ListedProducers]":
-    """Audit, and list the producer ids that `query` chooses, all of them.
-
-    Raises as `scan` does.
-    """
-    from kaudit.listings.producer_listing import ListedProducers  # noqa: PLC0415 - as above
-
-    yield ListedProducers(producers(options, progress, query))
+        pieces = _RECORD_PIECE_BYTES if options.depth is Depth.RECORDS else None
+        rows = Rows(partial(SuspectRows, Room()), sink_itself)
+        audit = _audit(replace(options, contents=True), progress, rows, close, pieces)
+        return DuplicateListing(audit.result(), found, open_segment)
 
 
-def duplicates(options: ScanOptions, progress: Progress) -> "DuplicateListing":
-    """Audit, and compare every batch of data with those before it, or every record with `--depth records`.
-
-    Raises as `scan` does.
-    """
-    from kaudit.audits.repeats.suspects import Room, SuspectRows  # noqa: PLC0415
-    from kaudit.listings.duplicates import DuplicateListing, partition_duplicates  # noqa: PLC0415
-
-    keep_freed_memory()
-    room = Room()
-    found: list[PartitionDuplicates] = []
-
-    def close(partition: PartitionAudit, kept: SuspectRows) -> None:
-        if partition.directory.topic not in INTERNAL_TOPICS:
-            found.append(partition_duplicates(partition, kept))
-
-    asked = replace(options, contents=True)
-    pieces = _RECORD_PIECE_BYTES if options.depth is Depth.RECORDS else None
-    audit = _run(asked, progress, lambda: SuspectRows(room), pieces, on_close=close)
-    return DuplicateListing(audit.result(), found, open_segment)
+def _advancing(work: Sequence[Task], results: Iterable[Done], progress: Progress) -> Iterator[Done]:
+    for task, result in zip(work, results, strict=True):
+        progress.advance(task.bytes)
+        yield result
 
 
-@contextmanager
-def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]":
-    """Audit, and keep the producers' histories on disk while the body runs.
+class _LocalAudit(AuditedInput):
+    def __init__(self, audit: Audit, kept: Keeper) -> None:
+        self._audit = audit
+        self._kept = kept
 
-    Raises as `scan` does.
-    """
-    # imported here: a scan needs no compression and no histories, and keeps nothing on disk
-    import tempfile  # noqa: PLC0415
-    from pathlib import Path  # noqa: PLC0415
+    @cached_property
+    def result(self) -> ScanResult:
+        return self._audit.result()
 
-    from kaudit.listings.producer_histories import HistoryRows, PartitionHistory, RecordedScan  # noqa: PLC0415
-    from kaudit.listings.timeline import by_replica  # noqa: PLC0415
-    from kaudit.partition.batch_export import segment_tasks, write_segment  # noqa: PLC0415
-    from kaudit.reading.shuffle_codec import pack, unpack  # noqa: PLC0415
-    from kaudit.scanning.versions import newest_profile  # noqa: PLC0415
+    def timelines(self) -> TimelineResult:
+        from kaudit.listings.timeline import build_timelines  # noqa: PLC0415 - a scan needs no histories
 
-    keep_freed_memory()
-    try:
-        tempfile.gettempdir()
-    except FileNotFoundError as error:
-        raise UsageError(f"{error.strerror}: TMPDIR names another") from error
-    with tempfile.TemporaryDirectory(prefix="kaudit-") as directory:
-        files: list[Path] = []
+        return build_timelines(self._audit, list(self._kept))
 
-        def close(partition: PartitionAudit, kept: "HistoryRows") -> None:
-            files.append(Path(directory, str(len(files))))
-            # the audit goes on with all there is to report; of a history only the rest is looked at
-            bare = replace(partition, observations=(), suspects=(), shared=(), damages=())
-            files[-1].write_bytes(pack(PartitionHistory.of(bare, kept)))
+    def producers(self, query: Query) -> "ListedProducers":
+        from kaudit.listings.producer_listing import ListedProducers, list_producers  # noqa: PLC0415 - as above
 
-        audit = _run(options, progress, HistoryRows, on_close=close)
-        result = audit.result()
+        return ListedProducers(list_producers(self._audit, [sink.activity for sink in self._kept], query))
 
-        def write_histories(writer: "HistoryWriter", findings: Sequence[Finding]) -> "Iterator[Piece]":
-            own, newest = by_replica(findings), newest_profile(result.broker_version)
-            for file in files:
-                history: PartitionHistory = unpack(file.read_bytes())
-                yield from writer(history, own.get(history.key, ()), newest)
+    def recorded(self) -> "RecordedScan":
+        from kaudit.listings.producer_histories import RecordedScan  # noqa: PLC0415 - as above
 
-        def write_batches(writer: "BatchWriter") -> "Iterator[Piece]":
-            for task in segment_tasks(
-                plan_jobs(options, audit.layout, audit_needs(options, audit.layout, audit.histories))
-            ):
-                yield from write_segment(task, open_segment, writer)
+        audit = self._audit
+        return RecordedScan(self.result, self._histories, self._batches, audit.high_watermarks, audit.transactional_ids)
 
-        yield RecordedScan(
-            result,
-            write_histories,
-            write_batches,
-            audit.high_watermarks,
-            audit.transactional_ids,
-        )
+    def _histories(self, writer: "HistoryWriter", findings: Sequence[Finding]) -> "Iterator[Piece]":
+        from kaudit.listings.timeline import by_replica  # noqa: PLC0415 - as above
+
+        own, newest = by_replica(findings), newest_profile(self.result.broker_version)
+        for history in self._kept:
+            yield from writer(history, own.get(history.key, ()), newest)
+
+    def _batches(self, writer: "BatchWriter") -> "Iterator[Piece]":
+        from kaudit.partition.batch_export import segment_tasks, write_segment  # noqa: PLC0415 - as above
+
+        options, layout = self._audit.options, self._audit.layout
+        jobs = plan_jobs(options, layout, audit_needs(options, layout, self._audit.histories))
+        for task in segment_tasks(jobs):
+            yield from write_segment(task, open_segment, writer)
 
 
-def _no_rows() -> None:
-    """Return what takes the rows of a partition where only the audit needs them."""
-
-
-def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:
-    kept.append(keeper)
-    return keeper
-
-
-def _run(  # noqa: PLR0913 - independent inputs, named at each call
-    options: ScanOptions,
-    progress: Progress,
-    keeper: Callable[[], _Keeper],
-    piece_bytes: int | None = None,
-    *,
-    ids: bool = False,
-    on_close: Callable[[PartitionAudit, _Keeper], None] | None = None,
+def _audit(
+    options: ScanOptions, progress: Progress, rows: Rows, close: _Close, piece_bytes: int | None = None
 ) -> Audit:
-    """Read everything, `piece_bytes` at a time if given, else as the rows allow.
-
-    `keeper` is asked once a partition, in order, for what takes its rows beside the audit. `ids`: those of every
-    partition are wanted. `on_close` is called with each partition that has been read.
-    """
+    """Read everything, `piece_bytes` at a time if given, else as the rows allow; `close` takes each partition."""
     layout = find_input(options)
     audit = Audit(options, layout, open_segment, read_blocks(options, layout, metadata_of(open_segment)))
-    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, audit.histories))
+    jobs = plan_jobs(options, layout, all_needs if rows.every_id else audit_needs(options, layout, audit.histories))
     state = _state(options, layout)
     if state is not None:
         audit.state = state.use
-        jobs = [state.matched(job, open_segment, resumes=keeper is _no_rows) for job in jobs]
+        jobs = [state.matched(job, open_segment, resumes=rows is NO_ROWS) for job in jobs]
     total = sum(job.bytes for job in jobs)
     progress.start(total)
     processes = options.jobs or os.cpu_count() or 1
@@ -213,8 +166,8 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
     with closing(_read(jobs, chunk_sizes, processes, layout)) as outcomes:
         ahead = next(outcomes, None)
         for number, (job, chunk_size) in enumerate(zip(jobs, chunk_sizes, strict=True)):
-            kept = keeper()
-            feed = PartitionAssembler(job, kept)
+            sink = rows.make_sink()
+            feed = PartitionAssembler(job, sink)
             while ahead is not None and ahead.job == number:
                 for read in with_rest(ahead, chunk_size):
                     progress.advance(read.spec.bytes_to_read)
@@ -223,8 +176,7 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
                         chunk_size.update(read.outcome, feed.producer_ids)
                 ahead = next(outcomes, None)
             partition = feed.close()
-            if on_close is not None:
-                on_close(partition, kept)
+            close(partition, sink)
             audit.add(partition)
     if state is not None:
         state.sweep(layout)
@@ -255,3 +207,13 @@ def _start_method(layout: Layout) -> str:
     # clients of remote stores have threads, which a fork would leave behind with their locks held
     local = all(Uri.parse(directory.directory).is_local for directory in layout.partitions)
     return "fork" if local else "spawn"
+
+
+LOCAL = LocalEngine()
+scan, timeline, producers, record, duplicates = (
+    LOCAL.scan,
+    LOCAL.timeline,
+    LOCAL.producers,
+    LOCAL.record,
+    LOCAL.duplicates,
+)

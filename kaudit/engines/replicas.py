@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from kaudit.diff.audit import Task, compare_task, diff_result, replicas_of_brokers, tasks
-from kaudit.engines.partition_tasks import EachPartition, each_partition
+from kaudit.engines.engine import EachPartition
+from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.replicas import DiffResult, Replica
@@ -18,7 +19,7 @@ from kaudit.source.uri import Uri, UrlError
 
 
 def diff(
-    options: ScanOptions, replicas: Sequence[Replica], progress: Progress, each: EachPartition = each_partition
+    options: ScanOptions, replicas: Sequence[Replica], progress: Progress, each: EachPartition = LOCAL.each_partition
 ) -> DiffResult:
     """Compare the replicas' partitions; `options.paths` are the replicas' paths, `each` does the work of every partition.
 

@@ -6,7 +6,8 @@ from itertools import chain
 
 from kaudit.diff.fingerprint.reading import FingerprintTask, ReadFingerprint, read_fingerprint
 from kaudit.diff.fingerprint.verification import rows_of_judged, verify
-from kaudit.engines.partition_tasks import EachPartition, each_partition
+from kaudit.engines.engine import EachPartition
+from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.digests import PartitionDigest
@@ -24,7 +25,7 @@ def verify_report(
     options: ScanOptions,
     judged: Sequence[PartitionDigest],
     progress: Progress,
-    each: EachPartition = each_partition,
+    each: EachPartition = LOCAL.each_partition,
 ) -> Verification:
     """Hold what lies under `options.paths` against what a report judged, of the topics and partitions that are asked for.
 

@@ -57,6 +57,8 @@ class KeptRows(Struct):
         """Keep the chosen producers' rows (all of them if none are chosen)."""
         runs, markers = merged.runs, chunk.markers
         if self.producer_ids is not None:
+            if not self.producer_ids:
+                return
             chosen = np.fromiter(self.producer_ids, dtype=np.int64, count=len(self.producer_ids))
             runs = runs[np.isin(runs["producer_id"], chosen)]
             markers = markers[np.isin(markers["producer_id"], chosen)]
@@ -135,6 +137,21 @@ class PartitionReplay:
         if self.kept is not None:
             self.kept.add(chunk, merged, self.transitions.table)
         return True
+
+    def grow(self, directory: PartitionDirectory, fetch_run: FetchRun) -> None:
+        """Take the partition as it is now, to be fed more of it; segments that were fed keep their numbers.
+
+        Raises:
+            OSError: the snapshots cannot be listed.
+
+        """
+        self.directory = directory
+        self.continuity.segments = directory.segments
+        self.transitions.fetch_run = fetch_run
+        self.still_growing = False
+        end = self.log_end_offset
+        # of the snapshots before the end those were compared; a broker writes one where a segment begins
+        self.snapshots.files = tuple(file for file in list_snapshots(directory) if end is None or file.offset >= end)
 
     def _feed_producers(self, chunk: ChunkRows, merged: Merged) -> None:
         """Take the producers' rows; segments that were read together may have a snapshot at the beginning of each."""

@@ -74,7 +74,12 @@ def missing_producers(
     for producer_id in sorted(set(options.producer_ids) - set(known)):
         at = int(np.searchsorted(there, producer_id))
         if at == len(there) or there[at] != producer_id:
-            yield NotAudited(f"--producer-id {producer_id}", _near(producer_id, there), asked_for=True)
+            yield NotAudited(missing_producer(producer_id), _near(producer_id, there), asked_for=True)
+
+
+def missing_producer(producer_id: int) -> str:
+    """Return how the result names a producer id that was asked for."""
+    return f"--producer-id {producer_id}"
 
 
 def _near(producer_id: int, there: NDArray[np.int64]) -> str:

@@ -31,7 +31,7 @@ from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.allocation_evidence import allocation_evidence
-from kaudit.scanning.asked_for import missing_from_inputs, missing_producers
+from kaudit.scanning.asked_for import missing_from_inputs, missing_producer, missing_producers
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.scanning.command_line import asked_for
@@ -86,6 +86,42 @@ class ScanFindings(Struct, frozen=True):
     held: Sequence[tuple[str, HeldRecords]] = ()
     producer_ids: Collection[int] = ()
     unlisted: Sequence[UnlistedFindings] = ()
+
+
+class ResultWithoutFindings(Struct, frozen=True):
+    """A scan's result before its findings are known; tasks bring these together elsewhere.
+
+    `missing_producers`: producer ids asked for that are in no partition.
+    """
+
+    options: ScanOptions
+    result: ScanResult
+    missing_inputs: Sequence[NotAudited]
+    missing_producers: Sequence[NotAudited]
+    directories: Sequence[PartitionDirectory]
+    copies: Sequence[BrokerCopies]
+
+    def with_findings(self, found: ScanFindings) -> ScanResult:
+        """Return the whole result.
+
+        Raises:
+            NothingToAuditError: none of the producer ids asked for is in a partition or has findings.
+
+        """
+        known = {missing_producer(producer_id) for producer_id in found.producer_ids}
+        missing = [entry for entry in self.missing_producers if entry.path not in known]
+        if missing and len(missing) == len(set(self.options.producer_ids)):
+            raise NothingToAuditError("; ".join(f"{entry.path}: {entry.reason}" for entry in missing))
+        not_audited = [*self.missing_inputs, *missing, *self.result.not_audited]
+        return replace(
+            self.result,
+            findings=found.findings,
+            not_audited=not_audited,
+            summary=total(self.result.partitions, found.findings, found.unlisted),
+            incomplete=any(note.unreadable for note in not_audited),
+            suggestions=list(suggestions(self.options, self.directories, self.copies, found.held)),
+            unlisted=found.unlisted,
+        )
 
 
 ReadCoordinator = Callable[[Sequence[PartitionDirectory], Collection[int]], tuple[CoordinatorReader, CoordinatorView]]
@@ -218,31 +254,39 @@ class Audit:
 
     def result_of(self, cross: CrossPartition, found: ScanFindings) -> ScanResult:
         """Return the result with what was found, including the findings of `cross`."""
+        return self.without_findings(cross).with_findings(found)
+
+    def without_findings(self, cross: CrossPartition) -> "ResultWithoutFindings":
+        """Return the result as far as findings do not change it."""
         parts, logs = self.partitions, self.compared_logs()
-        not_audited = [
-            *self._missing(found.producer_ids),
-            *self._not_audited(cross.groups),
-            *self.histories.notes,
-            *cross.unlisted,
-            *(without_digest(parts) if self.options.digests else ()),
-            *(() if logs is None else logs.not_audited),
-        ]
         newest, start = cross.context.scan_wide.versions.newest, self.options.log_start_offset
         partitions = [partition_summary(part, newest, log_start_offset=start) for part in parts]
-        return ScanResult(
-            inputs=tuple(self.options.paths),
-            broker_version=cross.stated,
-            partitions=partitions,
-            findings=found.findings,
-            not_audited=not_audited,
-            summary=total(partitions, found.findings, found.unlisted),
-            incomplete=any(note.unreadable for note in not_audited),
-            segments=[row for part in parts for row in segment_rows(part.directory, [*part.unreadable, *part.removed])],
-            suggestions=list(suggestions(self.options, self.layout.partitions, cross.copies, found.held)),
-            log_events=None if logs is None else logs.summary,
-            unlisted=found.unlisted,
-            digests=digests_of(parts) if self.options.digests else None,
-            state=self.state,
+        return ResultWithoutFindings(
+            self.options,
+            ScanResult(
+                inputs=tuple(self.options.paths),
+                broker_version=cross.stated,
+                partitions=partitions,
+                findings=(),
+                not_audited=[
+                    *self._not_audited(cross.groups),
+                    *self.histories.notes,
+                    *cross.unlisted,
+                    *(without_digest(parts) if self.options.digests else ()),
+                    *(() if logs is None else logs.not_audited),
+                ],
+                summary=total(partitions, ()),
+                segments=[
+                    row for part in parts for row in segment_rows(part.directory, [*part.unreadable, *part.removed])
+                ],
+                log_events=None if logs is None else logs.summary,
+                digests=digests_of(parts) if self.options.digests else None,
+                state=self.state,
+            ),
+            missing_inputs=list(missing_from_inputs(self.options, self.layout)),
+            missing_producers=list(missing_producers(self.options, [part.producer_ids for part in parts], ())),
+            directories=self.layout.partitions,
+            copies=cross.copies,
         )
 
     def _not_audited(self, groups: Sequence[_CopyGroup]) -> Iterator[NotAudited]:
@@ -274,16 +318,6 @@ class Audit:
 
             self._logs = compare_logs(self.options.logs, self.partitions, self.open_source)
         return self._logs
-
-    def _missing(self, known: Collection[int]) -> list[NotAudited]:
-        """Return what was asked for and is not there; there are findings about the `known` producer ids.
-
-        Raises NothingToAuditError where that is every producer id asked for.
-        """
-        producers = list(missing_producers(self.options, [part.producer_ids for part in self.partitions], known))
-        if producers and len(producers) == len(set(self.options.producer_ids)):
-            raise NothingToAuditError("; ".join(f"{entry.path}: {entry.reason}" for entry in producers))
-        return [*missing_from_inputs(self.options, self.layout), *producers]
 
     def transactional_ids(self, wanted: Collection[int] | None) -> Mapping[int, str]:
         """Return the transactional id of each wanted producer id that __transaction_state names; of all if None."""

@@ -9,13 +9,29 @@ Nothing is read before an action. Only DataFrames are used, so all of it works u
 installed where the tasks run. docs/spark.md has the columns.
 """
 
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
 from kaudit.installation import install_command
 
-try:
+if TYPE_CHECKING:
     from kaudit.spark.frames import batches, findings, producers, records, register, runs, timelines
-except ModuleNotFoundError as error:
-    if error.name is None or error.name.split(".")[0] != "pyarrow":
-        raise
-    raise ImportError(f"kaudit.spark needs an extra: {install_command('spark')}", name="pyarrow") from error
 
 __all__ = ["batches", "findings", "producers", "records", "register", "runs", "timelines"]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - functions of `frames`
+    """Load the functions on first use: the command line imports other modules of this package without them.
+
+    Raises:
+        AttributeError: there is no such function.
+        ImportError: pyarrow is not installed.
+
+    """
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if find_spec("pyarrow") is None:
+        raise ImportError(f"kaudit.spark needs an extra: {install_command('spark')}", name="pyarrow")
+    from kaudit.spark import frames  # noqa: PLC0415 - as above
+
+    return getattr(frames, name)

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from weakref import WeakSet
 
@@ -13,24 +12,28 @@ from kaudit.errors import UsageError
 from kaudit.model.result import ScanResult
 from kaudit.reading.shuffle_codec import unpack
 from kaudit.scanning.options import ScanOptions
-from kaudit.spark.assembling import CHUNK as CHUNK_KIND
-from kaudit.spark.assembling import KEY
-from kaudit.spark.batch_rows import NEEDED
-from kaudit.spark.batches_to_runs import batches_to_runs
-from kaudit.spark.judging import Judge
+from kaudit.spark.composition import (
+    CHUNK,
+    KEY,
+    PLAN_ORDER,
+    REPLAY,
+    REPLAY_WITH_HISTORIES,
+    STEP_ORDER,
+    STEP_SCHEMA,
+    Evidence,
+    Histories,
+    WithIncidents,
+    make_findings,
+    scan_result,
+)
 from kaudit.spark.options import ReadOptions, Time, absolute, read_options, time_ms
-from kaudit.spark.partition_tables import assembled_rows, rows_of_histories
-from kaudit.spark.schemas import spark_schema
+from kaudit.spark.rows import NEEDED, batches_to_runs
+from kaudit.spark.schemas import errors_of_tasks, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-_TASK_ROWS = (
-    "topic string, partition int, replica string, kind int, segment_number int, first_position bigint, data binary"
-)
-_ORDER = (*KEY, "kind", "segment_number", "first_position")
-
 _registered: "WeakSet[SparkSession]" = WeakSet()
 
 
@@ -128,9 +131,8 @@ def findings(
 
     """
     read, asked, allow_incomplete = _asked(source, paths, options)
-    assembled = _assembled(_runs_of(source, paths, read), read)
-    judge = Judge(asked, allow_incomplete)
-    return assembled.repartition(1).mapInArrow(judge.findings, spark_schema("findings"))
+    found = _findings(_plan(source, paths, read), asked)
+    return found.mapInArrow(WithIncidents(allow_incomplete), spark_schema("findings"))
 
 
 def timelines(
@@ -157,7 +159,7 @@ def producers(
     return _histories(source, paths, options, "producers")
 
 
-def scan_with(spark: "SparkSession", options: ScanOptions) -> ScanResult:
+def scan(spark: "SparkSession", options: ScanOptions) -> ScanResult:
     """Return the whole result of an audit: one job. Local paths are made absolute.
 
     Raises:
@@ -165,8 +167,6 @@ def scan_with(spark: "SparkSession", options: ScanOptions) -> ScanResult:
         NothingToAuditError: no segment was found.
 
     """
-    from kaudit.spark.errors import errors_of_tasks  # noqa: PLC0415 - pyspark is an extra
-
     asked = replace(options, paths=absolute(options.paths))
     read = ReadOptions(
         **{
@@ -175,11 +175,10 @@ def scan_with(spark: "SparkSession", options: ScanOptions) -> ScanResult:
         },
         depth=asked.depth.value,
         command_config=asked.cluster.command_config,
-        cut=True,
     )
     with errors_of_tasks():
-        assembled = _assembled(_load(spark, "runs", read), read)
-        (packed,) = assembled.repartition(1).mapInArrow(Judge(asked).result, _TASK_ROWS).collect()
+        found = _findings(_plan(spark, asked.paths, read), asked)
+        (packed,) = found.mapInArrow(scan_result, STEP_SCHEMA).collect()
     result: ScanResult = unpack(bytes(packed["data"]))
     return result
 
@@ -188,43 +187,40 @@ def _histories(
     source: "DataFrame | SparkSession", paths: Paths | None, options: dict[str, Any], table: str
 ) -> "DataFrame":
     read, asked, allow_incomplete = _asked(source, paths, options)
-    chunks = _runs_of(source, paths, read)
-    judge = Judge(asked, allow_incomplete)
-    judged = _assembled(chunks, read).repartition(1).mapInArrow(judge.judged, _TASK_ROWS)
-    return (
-        _together(chunks, read)
-        .unionByName(judged)
-        .transform(_by_partition)
-        .mapInArrow(partial(rows_of_histories, table=table), spark_schema(table))
-    )
+    known = _with_evidence(_plan(source, paths, read), asked, REPLAY_WITH_HISTORIES)
+    return known.mapInArrow(Histories(table, asked, allow_incomplete), spark_schema(table))
 
 
-def _assembled(chunks: "DataFrame", read: ReadOptions) -> "DataFrame":
-    return _by_partition(_together(chunks, read)).mapInArrow(assembled_rows, _TASK_ROWS)
-
-
-def _together(chunks: "DataFrame", read: ReadOptions) -> "DataFrame":
-    """Return the chunks with the plan of each partition replica, as rows that go from task to task."""
-    spark = chunks.sparkSession
+def _plan(source: "DataFrame | SparkSession", paths: Paths | None, read: ReadOptions) -> "DataFrame":
+    """Return the plan of each partition replica with its chunks: as tasks read them, or those among the rows of `runs`."""
+    if paths is not None:
+        return _load(cast("SparkSession", source), "partitions", replace(read, cut=True))
+    chunks = cast("DataFrame", source)
     only = chunks.where("chunk is not null").selectExpr(
-        *KEY, f"{CHUNK_KIND} as kind", "segment_number", "first_position", "chunk as data"
+        *KEY, f"{CHUNK} as kind", "segment_number", "first_position", "chunk as data"
     )
-    return _load(spark, "partitions", read).unionByName(only)
+    return _load(chunks.sparkSession, "partitions", read).unionByName(only)
 
 
-def _by_partition(rows: "DataFrame") -> "DataFrame":
-    return rows.repartition(*KEY).sortWithinPartitions(*_ORDER)
+def _with_evidence(plan: "DataFrame", asked: ScanOptions, replay: Any) -> "DataFrame":  # noqa: ANN401 - an ArrowMap
+    """Replay every partition, and find out what all of them together show."""
+    replayed = plan.repartition(*KEY).sortWithinPartitions(*PLAN_ORDER).mapInArrow(replay, STEP_SCHEMA)
+    return _by_shard(_by_shard(replayed).mapInArrow(Evidence(asked), STEP_SCHEMA))
+
+
+def _by_shard(rows: "DataFrame") -> "DataFrame":
+    return rows.repartition("shard").sortWithinPartitions(*STEP_ORDER)
+
+
+def _findings(plan: "DataFrame", asked: ScanOptions) -> "DataFrame":
+    """Return the findings of each topic partition, all of them in one task, which joins incidents."""
+    found = _with_evidence(plan, asked, REPLAY).mapInArrow(make_findings, STEP_SCHEMA)
+    return found.repartition(1).sortWithinPartitions(*STEP_ORDER)
 
 
 def _load(spark: "SparkSession", table: str, options: ReadOptions) -> "DataFrame":
     register(spark)
     return spark.read.format(f"kaudit.{table}").options(**options.to_text()).load()
-
-
-def _runs_of(source: "DataFrame | SparkSession", paths: Paths | None, read: ReadOptions) -> "DataFrame":
-    if paths is None:
-        return cast("DataFrame", source)
-    return _load(cast("SparkSession", source), "runs", replace(read, cut=True))
 
 
 def _asked(

@@ -1,17 +1,22 @@
-"""Schemas of the DataFrames, from the table of columns: as Arrow and as Spark has them, and rows in them."""
+"""Schemas of the DataFrames, from the table of columns: as Arrow and as Spark have them, and rows in them."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES, NEVER_NULL
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+_OURS = {error.__name__: error for error in (UsageError, NothingToAuditError, UnreadableInputError)}
+_LINE = re.compile(rf"kaudit\.errors\.({'|'.join(_OURS)}): (.*)")
 LAST_TIMESTAMP_MS = 253_402_300_799_999
 """The last millisecond of the year 9999: Spark and Python know no later one."""
 _TYPES: Mapping[str, pa.DataType] = {
@@ -110,3 +115,18 @@ def milliseconds(column: pa.Array) -> "np.ndarray[Any, np.dtype[np.int64]]":
     whole = pc.fill_null(column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()), -1000)
     numbers: np.ndarray[Any, np.dtype[np.int64]] = whole.to_numpy(zero_copy_only=False)
     return numbers // 1000
+
+
+@contextmanager
+def errors_of_tasks() -> Iterator[None]:
+    """Raise again what kaudit raised in the body's tasks: Spark brings it to the driver as text."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra
+
+    try:
+        yield
+    except PySparkException as error:
+        found = _LINE.findall(str(error))
+        if not found:
+            raise
+        name, text = found[-1]
+        raise _OURS[name](text) from error

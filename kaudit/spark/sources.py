@@ -1,9 +1,11 @@
 """Kafka logs as Python data sources of Spark: `spark.read.format("kaudit.batches").load(url)`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 from pyspark.sql.datasource import (
@@ -25,16 +27,34 @@ from kaudit.engines import local
 from kaudit.engines.memory import prepare_worker
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.producer_histories import PartitionHistory, Piece
+from kaudit.model.batch import Batches, concatenate, first_timestamps, last_offsets
 from kaudit.model.finding import Finding
+from kaudit.partition.assembler import read_range
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.chunk_codec import pack_chunk
+from kaudit.reading.chunk_rows import ChunkRows
+from kaudit.reading.segment import ByteRange
 from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.reading.unread_segments import require_whole
 from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.plan import find_input
-from kaudit.spark.assembling import JOB
-from kaudit.spark.judging import FINDINGS_AT_ONCE, require_complete, row
+from kaudit.source.bytes import ByteSource
+from kaudit.source.schemes import open_segment
+from kaudit.spark.composition import (
+    CHUNK,
+    FINDINGS_AT_ONCE,
+    JOB,
+    KEY,
+    LAYOUT,
+    PLAN_SCHEMA,
+    history_rows,
+    plan_row,
+    require_complete,
+)
 from kaudit.spark.options import ReadOptions, read_options, time_ms
-from kaudit.spark.partition_tables import history_rows
-from kaudit.spark.planning import Chosen, SegmentRead, chosen_by, partition_jobs, segment_reads
-from kaudit.spark.reading import READERS
+from kaudit.spark.plan import Chosen, SegmentRead, chosen_by, plan_input
+from kaudit.spark.record_rows import record_rows
+from kaudit.spark.rows import batch_rows, run_rows
 from kaudit.spark.schemas import spark_schema, to_batches
 
 _JOBS_A_TASK = 64
@@ -151,7 +171,7 @@ class SegmentReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return what each task reads, packed: the driver keeps some 100 bytes a segment."""
-        return [InputPartition(pack(group)) for group in segment_reads(self.options, self.chosen)]
+        return [InputPartition(pack(group)) for group in plan_input(self.options, self.chosen).reads]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the segments of a task."""
@@ -204,7 +224,10 @@ def _narrowed(chosen: Chosen, column: str, entry: Any) -> dict[str, Any]:  # noq
 
 
 class PartitionSource(DataSource):
-    """A row for each partition replica, with the plan for its audit: what findings() puts together beside chunks."""
+    """The layout of the input and the plan of each partition replica; with `cut` the chunks of its segments too.
+
+    This is where findings() and its likes begin.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -212,11 +235,11 @@ class PartitionSource(DataSource):
         return "kaudit.partitions"
 
     def schema(self) -> str:
-        """Return the columns that all rows have which go from task to task."""
-        return "topic string, partition int, replica string, kind int, segment_number int, first_position bigint, data binary"
+        """Return the columns of plan rows."""
+        return PLAN_SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's interface
-        """Return what plans."""
+        """Return what plans and reads."""
         return _PartitionReader(read_options(self.options))
 
 
@@ -225,13 +248,96 @@ class _PartitionReader(DataSourceReader):
         self.options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        jobs = partition_jobs(self.options)
-        return [InputPartition(pack(jobs[first : first + _JOBS_A_TASK])) for first in range(0, len(jobs), _JOBS_A_TASK)]
+        plan = plan_input(self.options, chosen_by(self.options))
+        numbered = list(enumerate(plan.jobs))
+        tasks: list[tuple[int, object]] = [(LAYOUT, replace(plan.layout, partitions=()))]
+        tasks += [(JOB, numbered[first : first + _JOBS_A_TASK]) for first in range(0, len(numbered), _JOBS_A_TASK)]
+        tasks += [(CHUNK, reads) for reads in plan.reads if self.options.cut]
+        return [InputPartition(pack(task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for job in () if partition.value is None else unpack(partition.value):
-            directory = job.directory
-            yield row((directory.topic, directory.partition, directory.replica), JOB, pack(job))
+        if partition.value is None:
+            return
+        kind, work = unpack(partition.value)
+        if kind == LAYOUT:
+            yield plan_row(LAYOUT, pack(work))
+        elif kind == JOB:
+            for job_index, job in work:
+                yield plan_row(JOB, pack((job_index, job)), _key(job.directory))
+        else:
+            prepare_worker()
+            for read in work:
+                spec, outcome = read.task.spec, read_range(read.task.spec)
+                start = outcome.start if isinstance(outcome, ChunkRows) else spec.start
+                yield plan_row(CHUNK, pack_chunk([outcome]), _key(read.task), spec.segment, start)
+
+
+def _key(place: Any) -> tuple[object, ...]:  # noqa: ANN401 - a directory, or a task
+    return tuple(getattr(place, name) for name in KEY)
 
 
 SOURCES = (BatchSource, RunSource, RecordSource, FindingSource, TimelineSource, ProducerSource, PartitionSource)
+
+
+_ROWS_AT_ONCE = 1 << 16
+Reader = Callable[[SegmentRead, ReadOptions], Iterator[pa.RecordBatch]]
+
+
+def read_batches(read: SegmentRead, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """Yield a segment's valid batches. Raises OSError: Spark tries the task again, and says why the last attempt failed."""
+    for _, batches in _pieces(read, options):
+        yield batch_rows(read.task, batches)
+
+
+def read_records(read: SegmentRead, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """Yield a segment's records of data, decompressed. Raises as `read_batches` does."""
+    for source, batches in _pieces(read, options):
+        yield from record_rows(read.task, source, batches, options)
+
+
+def read_runs(read: SegmentRead, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """Yield a segment's runs, markers and chunk. A file that cannot be read is a chunk too."""
+    if options.since is not None and read.ends_before(options.since):
+        return
+    yield run_rows(read.task, [read_range(read.task.spec)])
+
+
+READERS: Mapping[str, Reader] = {"batches": read_batches, "runs": read_runs, "records": read_records}
+
+
+def _pieces(read: SegmentRead, options: ReadOptions) -> Iterator[tuple[ByteSource, Batches]]:
+    """Yield the batches asked for, some ten thousand at a time, with the source that they are read from."""
+    if options.since is not None and read.ends_before(options.since):
+        return
+    spec = read.task.spec
+    where = ByteRange(spec.start, spec.stop, spec.end)
+    held: list[Batches] = []
+    count = 0
+    with closing(open_segment(spec.file)) as source:
+        for piece in stream_batches(source, where, expected_offset=spec.file.base_offset, verify=spec.verify):
+            held.append(_wanted(piece.batches, options))
+            count += len(held[-1])
+            if count >= _ROWS_AT_ONCE:
+                yield source, concatenate(held)
+                held, count = [], 0
+        require_whole(spec.file, source)
+        if count:
+            yield source, concatenate(held)
+
+
+def _wanted(batches: Batches, options: ReadOptions) -> Batches:
+    """Leave the batches that overlap the offsets and times asked for."""
+    bounds = (options.first_offset, options.last_offset, options.since, options.until)
+    if bounds == (None, None, None, None) or not len(batches):
+        return batches
+    chosen = np.ones(len(batches), dtype=bool)
+    if options.first_offset is not None:
+        chosen &= last_offsets(batches) >= options.first_offset
+    if options.last_offset is not None:
+        chosen &= batches["base_offset"] <= options.last_offset
+    if options.since is not None:
+        chosen &= batches["max_timestamp"] >= options.since
+    if options.until is not None:
+        firsts = first_timestamps(batches)
+        chosen &= np.where(firsts < 0, batches["max_timestamp"], firsts) <= options.until
+    return batches[chosen]

@@ -1,12 +1,12 @@
 """One partition replica that is being written: each visit reads only what was appended since the last one.
 
-The replay of a partition takes chunks cut anywhere, so the chunks of a log that grows give what a scan of the whole log
-gives. Bytes at the end that are not a whole valid batch are read again at the next visit, as what follows decides what they
-are. Segments that retention deletes from the front stay known. Anything else - a log that was truncated, compacted, or
-deleted and made anew - is read again from its beginning, as a scan would: compaction itself read and wrote as much.
+The assembler of a partition takes chunks cut anywhere, so the chunks of a log that grows give what a scan of the whole log
+gives. Bytes at the end that are not a whole valid batch are read again at the next visit: what follows decides what they
+are. Segments that retention deletes from the front stay known. A log that was truncated, compacted, or deleted and created
+again is read from its beginning, as a scan would: compaction itself read and wrote as much.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 
 from msgspec import Struct
@@ -14,18 +14,17 @@ from msgspec.structs import replace
 
 from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.damage import DamageKind
-from kaudit.partition.audit import PartitionAudit, close_partition
+from kaudit.partition.assembler import PartitionAssembler
+from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.job import Job
 from kaudit.partition.replay import PartitionReplay
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource
-from kaudit.reading.chunk_reader import CHUNK_BATCHES, CHUNK_BYTES, read_chunk, read_parts, read_serially
+from kaudit.reading.chunk_reader import CHUNK_BATCHES, CHUNK_BYTES, read_chunk
 from kaudit.reading.chunk_rows import ChunkRows
-from kaudit.reading.run_batches import RunFetcher
-from kaudit.reading.unread_segments import Failure, UnreadSegments, failure
+from kaudit.reading.unread_segments import Failure, failure
 from kaudit.source.bytes import ByteSource
 from kaudit.source.kafka.fetched_segment import RemovedByRetentionError
 from kaudit.source.layout import PartitionDirectory, SegmentFile
-from kaudit.source.snapshots import list_snapshots
 
 MOST_DELETED = 1000
 """Deleted segments that stay known; with more of them than of others, the partition is read again, to forget them."""
@@ -34,7 +33,7 @@ MOST_DELETED = 1000
 class Mark(Struct):
     """The place up to which a partition was read: batches before `position` of segment number `segment` were taken.
 
-    `head` are the first bytes of the last of them, at `head_position`; as long as they are there, the log goes on from it.
+    `head` is the header of the last of them, at `head_position`; as long as it is there, the log goes on from it.
     """
 
     segment: int = 0
@@ -58,7 +57,7 @@ class _AsPlanned:
 
 
 class PartitionFollower:
-    """Follows one partition replica. `read_bytes` counts what was read, over again where it was read again."""
+    """Feeds an assembler with what is appended to one partition replica. `read_bytes` counts repeated readings too."""
 
     def __init__(self, job: Job, open_source: OpenSource) -> None:
         self._open_file = open_source
@@ -68,12 +67,11 @@ class PartitionFollower:
         self._begin(job)
 
     def _begin(self, job: Job) -> None:
-        """Forget all, to read the partition from its beginning."""
+        """Forget everything; the next reading begins with the first byte of the partition."""
         self._job = job
-        self.replay = PartitionReplay(self.directory, RunFetcher(self.directory, self._open))
+        self._assembler = PartitionAssembler(job, None, self._open, self._open_file)
         self.mark = Mark()
-        self._failures: dict[str, Failure] = {}
-        self._serially = False
+        self._in_order = False
         self._broken = False
 
     @property
@@ -82,44 +80,41 @@ class PartitionFollower:
         return self._job.directory
 
     @property
+    def replay(self) -> PartitionReplay:
+        """What the partition came to so far."""
+        return self._assembler.replay
+
+    @property
     def failed(self) -> bool:
         """Whether something could not be read at the last visit."""
-        return bool(self._failures)
+        return self._assembler.failed
 
     @property
     def needs_reading(self) -> bool:
-        """Whether bytes lie behind those taken."""
+        """Whether the log has bytes after those taken."""
         here = self.directory.segments[self.mark.segment :]
         return bool(here) and (len(here) > 1 or here[0].size > self.mark.position)
 
     def visit(self, job: Job, stopping: Callable[[], bool] = lambda: False) -> None:
-        """Take what was appended; `job` is the partition as it lies there now. The rest is left when `stopping` says so."""
+        """Take what was appended. `job` is the partition as it is now; reading ends early when `stopping` returns True."""
         self._stopping = stopping
         if not self._goes_on(job):
             self.restarts += 1
             self._begin(job)
-        self._set_directory(job)
-        self.replay.still_growing = False
         try:
+            self._grow(job)
             self._read()
         except FileNotFoundError:
             self._begin(job)  # deleted, or replaced, while it was read: the next visit begins with what is there then
         except OSError as error:
-            self._fail(self.directory.directory, error)
-            self._broken = True  # in the middle of a chunk: what was taken of it is not known
+            self._break(error)
 
     def close(self) -> PartitionAudit:
         """Return what the findings need of the partition as far as it was read. To be used before the next visit."""
-        return close_partition(
-            self.replay.at_end(),
-            self._open_file,
-            compacted=self._job.compacted,
-            needs=self._job.needs,
-            unread=self._unread(),
-        )
+        return self._assembler.at_end()
 
     def is_settled(self, segment: str | None, position: int | None) -> bool:
-        """Whether what lies at a position of a segment can no longer change with what is appended."""
+        """Whether appended batches can no longer change what lies at a position of a segment."""
         last = self.directory.segments[-1] if self.directory.segments else None
         if (
             last is None
@@ -135,6 +130,11 @@ class PartitionFollower:
             return self._open_file(segment)
         return _AsPlanned(self._open_file(segment), segment.size)
 
+    def _break(self, error: OSError) -> None:
+        """Reading failed inside a chunk, so that nobody knows what was taken of it: the next visit begins anew."""
+        self._assembler.skip(failure(self.directory.directory, error), for_good=False)
+        self._broken = True
+
     def _goes_on(self, job: Job) -> bool:
         """Whether the log there now is the one that was read, with more at its end and perhaps less at its front."""
         known = {segment.base_offset: segment for segment in self.directory.segments}
@@ -149,7 +149,7 @@ class PartitionFollower:
         if kept != {base for base in there if base <= last} or (gone > MOST_DELETED and gone > len(there)):
             return False
         if self.replay.continuity.missing and _is_cleaned(job.directory) != _is_cleaned(self.directory):
-            return False  # what holes mean is decided as they are read
+            return False  # whether missing offsets are normal is decided as they are read
         read = [segment for segment in self.directory.segments[: self.mark.segment] if segment.base_offset in kept]
         if any(there[segment.base_offset].size != segment.size for segment in read):
             return False
@@ -163,10 +163,10 @@ class PartitionFollower:
             with closing(self._open_file(file)) as source:
                 source.read_into(mark.head_position, memoryview(found))
         except OSError:
-            return True  # reading on shows what is the matter
+            return True  # reading on reports the error
         return found == mark.head
 
-    def _set_directory(self, job: Job) -> None:
+    def _grow(self, job: Job) -> None:
         """Take the partition as it is now; deleted segments keep their numbers."""
         there = {segment.base_offset: segment for segment in job.directory.segments}
         known = [
@@ -180,21 +180,18 @@ class PartitionFollower:
             for number, segment in enumerate(segments)
             if segment.base_offset in plan
         ]
-        directory = replace(job.directory, segments=segments)
-        self._job = replace(job, directory=directory, plan=numbered)
-        self.replay.directory = directory
-        self.replay.continuity.segments = segments
-        self.replay.transitions.fetch_run = RunFetcher(directory, self._open)
+        self._job = replace(job, directory=replace(job.directory, segments=segments), plan=numbered)
+        self._assembler.grow(self._job)
 
     @property
     def _tail_damage(self) -> list[int]:
-        """Positions in the segment of the mark where damage begins that nothing valid follows."""
+        """Positions in the segment of the mark where damage begins after which no valid batch was read."""
         return [damage.position for segment, damage in self.replay.continuity.pending if segment == self.mark.segment]
 
     def _read(self) -> None:
         plan = {spec.segment: spec for spec in self._job.plan}
         mark, last = self.mark, len(self.directory.segments) - 1
-        if self._serially and self.needs_reading:
+        if self._in_order and self.needs_reading:
             self._read_in_order()
             return
         for number in range(mark.segment, last + 1):
@@ -203,26 +200,26 @@ class PartitionFollower:
             if number > mark.segment:
                 mark.segment, mark.position, mark.head = number, 0, b""
             spec = plan.get(number)
-            if spec is not None and spec.stop > mark.position and not self._read_segment(spec):
-                self._read_in_order()
-                return
+            if spec is not None and spec.stop > mark.position:
+                self._read_segment(spec)
+                if self._assembler.out_of_order:
+                    self._read_in_order()
+                    return
 
-    def _read_segment(self, spec: ChunkSpec) -> bool:
-        """Read a segment from the mark on; return whether its batches are in order."""
-        mark, continuity = self.mark, self.replay.continuity
-        continuity.pending = [entry for entry in continuity.pending if entry[0] != spec.segment]
-        self._add_snapshots()
-        self._failures.pop(spec.file.path, None)
+    def _read_segment(self, spec: ChunkSpec) -> None:
+        """Read a segment from the mark on, as long as its batches are in order."""
+        self._assembler.read_again(spec.segment)
         try:
             source = self._open(spec.file)
         except FileNotFoundError:
             raise
         except OSError as error:
-            return self._skip(spec, error)
+            self._skip(spec, error)
+            return
         with closing(source):
-            at = mark.position
+            at = self.mark.position
             while at < spec.stop and not self._stopping():
-                expected = continuity.next_offset if at else None
+                expected = self.replay.continuity.next_offset if at else None
                 # positions of what brokers send stand for offsets, of which any number may be missing
                 stop = spec.stop if spec.file.fetched is not None else min(at + CHUNK_BYTES, spec.stop)
                 part = replace(spec, start=at, stop=stop, expected_offset=expected)
@@ -232,43 +229,31 @@ class PartitionFollower:
                     at = self._go_to(spec, at, error.log_start)
                     continue
                 except OSError as error:
-                    return self._skip(spec, error)
-                if not all(map(self.replay.feed, self._parts(part, rows, source))):
-                    return False
+                    self._skip(spec, error)
+                    return
+                self._assembler.take(rows, part)
+                if self._assembler.out_of_order or self._assembler.stopped:
+                    self._broken = self._assembler.stopped
+                    return
                 self.read_bytes += rows.read_to - at
                 at = rows.read_to
                 self._move_mark(rows, source)
-        return True
 
     def _go_to(self, spec: ChunkSpec, at: int, log_start: int) -> int:
         """Retention overtook the reader of a log that brokers send: leave out what it removed; return where to go on."""
         place = spec.file.fetched
         assert place is not None
-        mark = self.mark
-        mark.position, mark.head = min(max(place.position(log_start), at + 1), spec.stop), b""
+        self.mark.position, self.mark.head = min(max(place.position(log_start), at + 1), spec.stop), b""
         reason = f"offsets {place.offset(at)}..{log_start - 1} were removed by retention before they were read"
-        self._failures[f"{spec.file.path} {place.offset(at)}"] = Failure(spec.file.path, reason)
-        self.replay.skip()
-        return mark.position
+        self._assembler.skip(Failure(spec.file.path, reason))
+        return self.mark.position
 
-    def _skip(self, spec: ChunkSpec, error: OSError) -> bool:
+    def _skip(self, spec: ChunkSpec, error: OSError) -> None:
         """A segment cannot be read: leave it out, as a scan does; the last one may be readable at the next visit."""
-        self._fail(spec.file.path, error)
-        if spec.segment < len(self.directory.segments) - 1:
-            self.replay.skip()
-        return True
-
-    def _parts(self, part: ChunkSpec, rows: ChunkRows, source: ByteSource) -> Iterator[ChunkRows]:
-        cuts = self.replay.snapshots.inside(rows)
-        if not cuts or not rows.ordered:
-            yield rows
-            return
-        yield from read_parts(part, source, cuts)
-
-    def _add_snapshots(self) -> None:
-        """Watch for the snapshots written since: of a segment with batches, the one at its beginning is there."""
-        snapshots, end = self.replay.snapshots, self.replay.log_end_offset
-        snapshots.files = tuple(file for file in list_snapshots(self.directory) if end is None or file.offset >= end)
+        is_last = spec.segment == len(self.directory.segments) - 1
+        self._assembler.skip(failure(spec.file.path, error), for_good=not is_last)
+        if not is_last:
+            self.mark.segment, self.mark.position, self.mark.head = spec.segment + 1, 0, b""
 
     def _move_mark(self, rows: ChunkRows, source: ByteSource) -> None:
         mark = self.mark
@@ -285,28 +270,17 @@ class PartitionFollower:
         """
         job = self._job
         self._begin(replace(job, directory=replace(job.directory, segments=segments_of(job.directory))))
-        self._set_directory(replace(job, directory=self.directory))
+        self._grow(replace(job, directory=self.directory))
         last = len(self.directory.segments) - 1
-        for rows in read_serially(self._job.plan, self._open, self.replay.snapshots.offsets):
-            if not self.replay.feed(rows):
-                raise AssertionError(f"batches of {self.directory.directory} are out of order after ordering")
+        for rows in self._assembler.read_in_order():
             self.read_bytes += rows.read_to - rows.start
             self.mark.segment = rows.segment
             with closing(self._open(self.directory.segments[rows.segment])) as source:
                 self._move_mark(rows, source)
-        self._serially = any(
+        self._in_order = any(
             placed.segment == last and placed.damage.kind is DamageKind.OUT_OF_ORDER
             for placed in self.replay.continuity.damages
         )
-
-    def _fail(self, path: str, error: OSError) -> None:
-        self._failures.setdefault(path, failure(path, error))
-
-    def _unread(self) -> UnreadSegments:
-        unread = UnreadSegments(self.directory.segments)
-        for failed in self._failures.values():
-            unread.add(failed)
-        return unread
 
 
 def segments_of(directory: PartitionDirectory) -> tuple[SegmentFile, ...]:

@@ -102,19 +102,19 @@ def test_partitions_that_one_site_alone_has_are_said(kaudit, sites, tmp_path):
 
 
 def test_segments_that_retention_removes_meanwhile_are_said_and_no_fault(kaudit, sites, monkeypatch):
-    from kaudit.engines import partition_tasks
+    from kaudit.engines import local
 
     log = history((0, 3))
     log.rolls = (2, 4)
     path = Path(sites[0]).with_name("rolled")
     log.write(path)
-    first, real = path / f"{TOPIC}-0" / f"{0:020d}.log", vars(partition_tasks)["open_segment"]
+    first, real = path / f"{TOPIC}-0" / f"{0:020d}.log", vars(local)["open_segment"]
 
     def removing(segment):
         first.unlink(missing_ok=True)
         return real(segment)
 
-    monkeypatch.setattr(partition_tasks, "open_segment", removing)
+    monkeypatch.setattr(local, "open_segment", removing)
     outcome = kaudit("diff", "--fingerprint", str(path))
     document = json.loads(outcome.out)
     assert (outcome.code, document["incomplete"]) == (ExitCode.OK, False)
@@ -124,13 +124,13 @@ def test_segments_that_retention_removes_meanwhile_are_said_and_no_fault(kaudit,
 
 
 def test_segments_that_cannot_be_read_leave_a_fingerprint_incomplete(kaudit, sites, tmp_path, monkeypatch):
-    from kaudit.engines import partition_tasks
+    from kaudit.engines import local
 
     log = history((0, 3))
     log.rolls = (2, 4)
     path = tmp_path / "rolled"
     log.write(path)
-    refused, real = path / f"{TOPIC}-0" / f"{2:020d}.log", vars(partition_tasks)["open_segment"]
+    refused, real = path / f"{TOPIC}-0" / f"{2:020d}.log", vars(local)["open_segment"]
 
     def refusing(segment):
         if segment.path == str(refused):
@@ -138,7 +138,7 @@ def test_segments_that_cannot_be_read_leave_a_fingerprint_incomplete(kaudit, sit
         return real(segment)
 
     first = made(kaudit, tmp_path / "first.json", sites[0])
-    monkeypatch.setattr(partition_tasks, "open_segment", refusing)
+    monkeypatch.setattr(local, "open_segment", refusing)
     outcome = kaudit("diff", "--fingerprint", str(path))
     document = json.loads(outcome.out)
     expected = [{"path": str(refused), "reason": "Permission denied", "unreadable": True, "asked_for": False}]

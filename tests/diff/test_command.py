@@ -350,7 +350,7 @@ def test_nothing_to_compare_is_exit_3_and_a_valid_document(tmp_path, capsys, par
 
 
 def test_a_segment_that_fails_to_be_read_claims_nothing_about_the_rest(tmp_path, capsys, monkeypatch):
-    from kaudit.engines import partition_tasks as engine
+    from kaudit.engines import local as engine
 
     history((0, 3)).write(tmp_path / "b1")
     history((0, 3)).write(tmp_path / "b2")

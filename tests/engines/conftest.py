@@ -52,7 +52,7 @@ def local():
 
 @pytest.fixture
 def spark(spark_session):
-    from kaudit.engines import spark
+    from kaudit.spark import engine as spark
 
     return Engine(spark)
 

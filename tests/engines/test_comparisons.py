@@ -40,7 +40,7 @@ def test_two_sites_by_their_fingerprints(spark_session, tmp_path, capsys):
 
 
 def test_workers_that_do_not_see_the_directory(spark_session, tmp_path, capsys, monkeypatch):
-    from kaudit.engines import spark_jobs
+    from kaudit.spark import jobs as spark_jobs
 
     paths = [history((0, 2)).write(tmp_path / name) for name in ("a", "b")]
     monkeypatch.setattr(spark_jobs, "why_not_opened", lambda segment, open_source: "No such file or directory")

@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from kaudit.diff.fingerprint.reading import FingerprintTask, Rows, read_fingerprint
 from kaudit.engines import local as local_engine
-from kaudit.engines import spark as spark_engine
 from kaudit.engines.fingerprints import fingerprint
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.digests import ALGORITHM, LEAF_OFFSETS, MOST_RANGES, ranges_each
@@ -19,6 +18,7 @@ from kaudit.model.replicas import Replica
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
+from kaudit.spark import engine as spark_engine
 from tests.engines.arrow_session import ArrowSession
 from tests.engines.conftest import ON_SPARK, Engine
 from tests.engines.test_recorded_logs import CAPTURES, ORACLES, SAMPLES

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kaudit.cli.app import run
-from kaudit.engines import spark_judging
+from kaudit.spark import task_findings as spark_judging
 from tests.engines.faulty_logs import FAULTS, gap
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

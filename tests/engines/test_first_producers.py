@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kaudit.engines import spark_listing
-from kaudit.engines.spark_listing import list_producers, shares_of
-from kaudit.engines.spark_producers import FirstIds
 from kaudit.listings.query import Query
+from kaudit.spark import producer_listing as spark_listing
+from kaudit.spark.producer_listing import list_producers, shares_of
+from kaudit.spark.producer_shares import FirstIds
 
 CHOSEN = 5
 NOTHING = (-(2**63), -1)

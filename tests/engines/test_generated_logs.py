@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from kaudit.engines.spark_plan import share
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
+from kaudit.spark.plan import share
 from tests.engines.faulty_logs import FAULTS, healthy
 from tests.logs import WRAP
 from tests.properties.histories import PRODUCERS, STEPS, build

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from kaudit.checks.incident_groups import partition_incidents
-from kaudit.engines import spark_judging
-from kaudit.engines.spark_judging import AllCounts, JudgedCounts, first_of_each, replicas
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.reading.shuffle_codec import pack
 from kaudit.scanning.findings import PartitionFindings
+from kaudit.spark import task_findings as spark_judging
+from kaudit.spark.task_findings import AllCounts, JudgedCounts, first_of_each, replicas
 
 GAP, OLD = ("KA104", Severity.ERROR), ("KA104", Severity.WARNING)
 BUMP = ("KA201", Severity.NOTE)

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pyspark
 import pytest
 
-from kaudit.engines import java, memory
+from kaudit.engines import memory
 from kaudit.errors import UsageError
+from kaudit.spark import java
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 

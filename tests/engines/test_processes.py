@@ -18,7 +18,7 @@ import pytest
 
 from benchmarks.generate import Shape, generate
 from kaudit.engines import local as engine
-from kaudit.engines import partition_tasks, processes
+from kaudit.engines import processes
 from kaudit.engines import ranges as reading
 from kaudit.engines.processes import read_in_processes
 from kaudit.engines.progress import SilentProgress
@@ -138,11 +138,11 @@ def who(task: Any, /, options: object, open_source: object) -> tuple[int, int]:
     ],
 )
 def test_partitions_are_shared_out_where_that_pays(monkeypatch, sizes, jobs, path, others):
-    monkeypatch.setattr(partition_tasks, "PROCESSES_PAY_BYTES", 100)
+    monkeypatch.setattr(engine, "PROCESSES_PAY_BYTES", 100)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     work: Any = [SimpleNamespace(bytes=size, number=number) for number, size in enumerate(sizes)]
     progress = Progress()
-    done = list(partition_tasks.each_partition(work, who, ScanOptions([path], jobs=jobs), progress))
+    done = list(engine.LOCAL.each_partition(work, who, ScanOptions([path], jobs=jobs), progress))
     assert [number for number, _ in done] == list(range(len(sizes)))
     assert (os.getpid() not in {pid for _, pid in done}) is others
     assert len({pid for _, pid in done}) <= min(jobs or 2, len(sizes))
@@ -150,10 +150,10 @@ def test_partitions_are_shared_out_where_that_pays(monkeypatch, sizes, jobs, pat
 
 
 def test_where_the_cores_cannot_be_counted_all_is_done_here(monkeypatch):
-    monkeypatch.setattr(partition_tasks, "PROCESSES_PAY_BYTES", 0)
+    monkeypatch.setattr(engine, "PROCESSES_PAY_BYTES", 0)
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     work: Any = [SimpleNamespace(bytes=50, number=number) for number in range(3)]
-    done = list(partition_tasks.each_partition(work, who, ScanOptions(["/logs"]), SilentProgress()))
+    done = list(engine.LOCAL.each_partition(work, who, ScanOptions(["/logs"]), SilentProgress()))
     assert done == [(number, os.getpid()) for number in range(3)]
 
 

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kaudit.cli.app import run
-from kaudit.engines import spark_listing
 from kaudit.scanning.audit import Audit
+from kaudit.spark import producer_listing as spark_listing
 from tests.checks.transactions.coordinator_log import EMPTY, state, tombstone, write_partition, write_states
 from tests.engines.faulty_logs import FAULTS, gap, healthy
 from tests.report.test_json_schemas import DOCUMENT, validator

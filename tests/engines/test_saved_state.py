@@ -5,11 +5,11 @@ import shutil
 import pytest
 from msgspec.structs import replace
 
-from kaudit.engines.spark_plan import share
 from kaudit.model.state_use import StateUse
 from kaudit.reading.saved_partition import SavedPartition, SavedPiece, SavedRows, Settings
 from kaudit.report.json_documents import scan_document
 from kaudit.report.render_options import RenderOptions
+from kaudit.spark.plan import share
 from tests.engines.faulty_logs import FAULTS
 from tests.engines.test_spark_plan import MIB, pieces, plan, sized
 from tests.properties.histories import build

@@ -14,11 +14,11 @@ import pytest
 from kaudit import spark_submit
 from kaudit.cli import engine as engines
 from kaudit.cli.app import run
-from kaudit.engines import java
-from kaudit.engines.spark_jobs import SparkFailedError, ask_tasks, errors_in_one_line
-from kaudit.engines.spark_session import SparkOptions, session
 from kaudit.errors import UsageError
 from kaudit.installation import install_command
+from kaudit.spark import java
+from kaudit.spark.jobs import SparkFailedError, ask_tasks, errors_in_one_line
+from kaudit.spark.session import SparkOptions, session
 from kaudit.spark_submit import on_spark
 from tests.engines.faulty_logs import gap
 
@@ -55,7 +55,7 @@ def test_tables_for_an_hdfs_that_nobody_serves_are_refused_before_the_audit(monk
     def audit(*arguments, **more):
         raise AssertionError("audited")
 
-    monkeypatch.setattr("kaudit.engines.spark._started", audit)
+    monkeypatch.setattr("kaudit.spark.engine._started", audit)
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # and does not listen
         authority = f"127.0.0.1:{held.getsockname()[1]}"

@@ -9,11 +9,7 @@ from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.checks.incident_groups import partition_incidents, with_incidents
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.engines import local as local_engine
-from kaudit.engines import spark as spark_engine
-from kaudit.engines import spark_judging
 from kaudit.engines.progress import SilentProgress
-from kaudit.engines.spark_judging import AllCounts, JudgedCounts
-from kaudit.engines.spark_plan import share
 from kaudit.model.finding import Finding, Status
 from kaudit.policy.baseline import Baseline, Entry
 from kaudit.policy.comparison import Scope
@@ -26,6 +22,10 @@ from kaudit.scanning.audit import Audit
 from kaudit.scanning.findings import PartitionFindings
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
+from kaudit.spark import engine as spark_engine
+from kaudit.spark import task_findings as spark_judging
+from kaudit.spark.plan import share
+from kaudit.spark.task_findings import AllCounts, JudgedCounts
 from tests.engines.faulty_logs import FAULTS, gap, zombie
 from tests.logs import Log, data
 from tests.report.test_json_schemas import DOCUMENT, validator

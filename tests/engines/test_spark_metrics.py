@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 
 from kaudit.engines.ranges import read_most
-from kaudit.engines.spark_metrics import ReadMetrics, logged_job
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
+from kaudit.spark.jobs import ReadMetrics, logged_job
 from tests.engines.arrow_session import ArrowSession
 from tests.logs import Log, data
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kaudit.engines import spark_plan
-from kaudit.engines.spark_plan import share
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
+from kaudit.spark import plan as spark_plan
+from kaudit.spark.plan import share
 from tests.crafted_sample import snapshot
 from tests.engines.faulty_logs import healthy
 

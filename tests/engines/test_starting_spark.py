@@ -8,10 +8,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from kaudit.engines import spark_session
-from kaudit.engines.spark_session import FORWARDED, SparkOptions, session
 from kaudit.errors import UsageError
 from kaudit.source.filesystem import CONNECT_VARIABLE
+from kaudit.spark import session as spark_session
+from kaudit.spark.session import FORWARDED, SparkOptions, session
 
 OWN = {
     "spark.app.name": "kaudit",

@@ -7,9 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kaudit.engines import spark_tables
-from kaudit.engines.spark_jobs import SparkFailedError
-from kaudit.engines.spark_tables import TableTarget, _HadoopFiles, _in_files, _pieces_frame
+from kaudit.spark import table_target as spark_tables
+from kaudit.spark.jobs import SparkFailedError
+from kaudit.spark.table_target import TableTarget, _HadoopFiles, _in_files
+from kaudit.spark.tables import _pieces_frame
 from tests.engines.arrow_session import ArrowSession
 from tests.recorded_calls import RecordedCalls
 

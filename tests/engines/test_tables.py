@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from kaudit.cli.app import run
-from kaudit.engines import spark
 from kaudit.engines.progress import SilentProgress
-from kaudit.engines.spark_jobs import SparkFailedError
 from kaudit.model.table_columns import SCAN_TABLES
 from kaudit.report.machine import parquet
 from kaudit.scanning.options import ScanOptions
+from kaudit.spark import engine as spark
+from kaudit.spark.jobs import SparkFailedError
 from tests.engines.faulty_logs import FAULTS, duplicates, gap
 from tests.logs import Log, data, marker
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kaudit.cli.exits import FailOn, exit_code
-from kaudit.engines import spark_jobs
 from kaudit.errors import UnreadableInputError
+from kaudit.spark import jobs as spark_jobs
 from tests.logs import Log, data
 
 STARTS = (0, 10, 20)

@@ -18,22 +18,7 @@ from msgspec.structs import replace
 
 from kaudit.cli.app import run
 from kaudit.engines import local as local_engine
-from kaudit.engines import spark as spark_engine
-from kaudit.engines import (
-    spark_bundle,
-    spark_jobs,
-    spark_judging,
-    spark_partition_tasks,
-    spark_session,
-    spark_tables,
-    spark_tasks,
-)
 from kaudit.engines.progress import SilentProgress
-from kaudit.engines.spark_jobs import SparkFailedError, retries
-from kaudit.engines.spark_progress import JobProgress
-from kaudit.engines.spark_session import SESSION_SETTINGS, SparkOptions
-from kaudit.engines.spark_tasks import PartitionHeader, replayer
-from kaudit.engines.spark_timelines import first_timelines
 from kaudit.errors import UnreadableInputError
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.reading.shuffle_codec import pack, unpack
@@ -41,6 +26,18 @@ from kaudit.scanning import findings
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.schemes import SegmentRemovedError, open_segment
+from kaudit.spark import bundle as spark_bundle
+from kaudit.spark import engine as spark_engine
+from kaudit.spark import jobs as spark_jobs
+from kaudit.spark import session as spark_session
+from kaudit.spark import tables as spark_tables
+from kaudit.spark import task_findings as spark_judging
+from kaudit.spark import tasks as spark_tasks
+from kaudit.spark.jobs import JobProgress, SparkFailedError, retries
+from kaudit.spark.session import SESSION_SETTINGS
+from kaudit.spark.table_target import TableTarget
+from kaudit.spark.task_findings import first_timelines
+from kaudit.spark.tasks import PartitionHeader, replayer
 from tests.diff.replicas import history
 from tests.engines.arrow_session import ArrowSession
 from tests.engines.conftest import Engine
@@ -166,7 +163,7 @@ def test_tasks_of_partitions_come_back_in_their_order_and_one_may_have_nothing_t
     read: list[int] = []
     progress: Any = SimpleNamespace(advance=read.append)
     options = ScanOptions([str(tmp_path)])
-    done = spark_partition_tasks.each_partition(work, work_of, options, progress, spark=SparkOptions())
+    done = spark_engine.SparkEngine().each_partition(work, work_of, options, progress)
     assert done == ["did a", "did b", "did c", "did d"]
     assert read == [21]
     assert session.jobs == ["kaudit: can the workers read the input?", "kaudit: compare partitions"]
@@ -187,7 +184,7 @@ def test_a_bundle_has_what_kaudit_needs_and_is_the_same_each_time(tmp_path, monk
     with tarfile.open(tmp_path / "one") as archive:
         modes = {member.name: member.mode for member in archive.getmembers()}
     assert modes.pop("bin/python") == 0o755
-    assert {"lib/kaudit/__init__.py", "lib/kaudit/engines/spark-log4j2.properties", "lib/rich/console.py"} <= set(modes)
+    assert {"lib/kaudit/__init__.py", "lib/kaudit/spark/spark-log4j2.properties", "lib/rich/console.py"} <= set(modes)
     assert not [name for name in modes if "__pycache__" in name or name.endswith(".pyc") or ".." in name]
     assert {mode for name, mode in modes.items() if ".so" not in name} == {0o644}
     assert {mode for name, mode in modes.items() if ".so" in name} == {0o755}
@@ -301,7 +298,7 @@ def test_executors_get_every_row_of_the_local_tables(session, logs, tmp_path, mo
         asked.append((url, manifest["exit_code"]))
         return SimpleNamespace(run_id="nightly", write=write)
 
-    monkeypatch.setattr(spark_tables.TableTarget, "of", target)
+    monkeypatch.setattr(TableTarget, "of", target)
     codes = [
         run([command, path, "-o", str(tmp_path / "local"), *options]),
         run([command, path, "-o", "hdfs://nn/audits/run_id=nightly", "--engine", "spark", *options]),

@@ -5,7 +5,7 @@ import pytest
 
 from kaudit.model.batch import BATCH, first_timestamps
 from kaudit.spark.options import ReadOptions
-from kaudit.spark.reading import _wanted
+from kaudit.spark.sources import _wanted
 
 BASE, MAX = 1000, 5000
 FLAGS = [(0x00, BASE), (0x08, MAX), (0x40, MAX), (0x10, BASE)]

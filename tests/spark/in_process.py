@@ -7,11 +7,21 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.options import ScanOptions
-from kaudit.spark.assembling import CHUNK, KEY
-from kaudit.spark.batches_to_runs import batches_to_runs
-from kaudit.spark.judging import ROWS, Judge
+from kaudit.spark.composition import (
+    CHUNK,
+    KEY,
+    PLAN_ORDER,
+    PLAN_ROWS,
+    REPLAY,
+    REPLAY_WITH_HISTORIES,
+    STEP_ORDER,
+    Evidence,
+    Histories,
+    WithIncidents,
+    make_findings,
+)
 from kaudit.spark.options import read_options
-from kaudit.spark.partition_tables import assembled_rows, rows_of_histories
+from kaudit.spark.rows import batches_to_runs
 from kaudit.spark.sources import SOURCES
 
 
@@ -28,44 +38,53 @@ def runs_of(batches):
 
 
 def chunk_rows(runs):
-    """Return chunks as rows of an assembling task."""
+    """Return chunks as rows of the plan."""
     for batch in runs:
         rows = batch.filter(batch.column("chunk").is_valid())
         columns = {name: rows.column(name) for name in (*KEY, "segment_number", "first_position")}
         columns |= {"kind": pa.array([CHUNK] * rows.num_rows, pa.int32()), "data": rows.column("chunk")}
-        yield pa.RecordBatch.from_arrays([columns[field.name] for field in ROWS], schema=ROWS)
+        yield pa.RecordBatch.from_arrays([columns[field.name] for field in PLAN_ROWS], schema=PLAN_ROWS)
 
 
-def sorted_rows(*parts):
-    """Return rows as Spark sorts them for an assembling task, few at a time."""
-    table = pa.concat_tables(pa.Table.from_batches(part, schema=ROWS) for part in parts)
-    order = [*KEY, "kind", "segment_number", "first_position"]
+def sorted_rows(*parts, order=PLAN_ORDER):
+    """Return rows as Spark sorts them for a task, few at a time."""
+    table = pa.concat_tables(pa.Table.from_batches(part) for part in map(list, parts) if part)
     return iter(table.sort_by([(name, "ascending") for name in order]).to_batches(max_chunksize=7))
 
 
-def together(runs, *paths, **options):
-    """Return the rows of an assembling task: plans and chunks of all partitions."""
+def plan_of(runs, *paths, **options):
+    """Return the rows of plans and chunks of all partitions, from runs; from the log where they are None."""
+    if runs is None:
+        return sorted_rows(load("partitions", *paths, cut="true", **options))
     return sorted_rows(load("partitions", *paths, **options), chunk_rows(runs))
 
 
-def judge(paths, **options):
-    return Judge(read_options({"paths": ",".join(map(str, paths))}).scan_options(**options), allow_incomplete=True)
+def asked(paths, **options):
+    return read_options({"paths": ",".join(map(str, paths))}).scan_options(**options)
+
+
+def exchanged(rows):
+    """Return the rows of one step as Spark brings them to the next."""
+    return sorted_rows(rows, order=STEP_ORDER)
+
+
+def joined(plan, options, *, allow_incomplete=True):
+    """Return the record batches of `findings`, of sorted rows of the plan."""
+    known = exchanged(Evidence(options)(exchanged(REPLAY(plan))))
+    return list(WithIncidents(allow_incomplete)(exchanged(make_findings(known))))
 
 
 def findings(runs, *paths, **options):
-    """Return the rows of `findings`, of runs."""
-    assembled = assembled_rows(together(runs, *paths))
-    return [row for batch in judge(paths, **options).findings(assembled) for row in batch.to_pylist()]
+    """Return the rows of `findings`, of runs; of the log where they are None."""
+    return [row for batch in joined(plan_of(runs, *paths), asked(paths, **options)) for row in batch.to_pylist()]
 
 
 def histories(table, runs, *paths):
     """Return the rows of `timelines` or `producers`, of runs."""
-    judged = judge(paths).judged(assembled_rows(together(runs, *paths)))
-    return [
-        row
-        for batch in rows_of_histories(sorted_rows(judged, together(runs, *paths)), table)
-        for row in batch.to_pylist()
-    ]
+    options = asked(paths)
+    known = exchanged(Evidence(options)(exchanged(REPLAY_WITH_HISTORIES(plan_of(runs, *paths)))))
+    made = Histories(table, options, allow_incomplete=True)(known)
+    return [row for batch in made for row in batch.to_pylist()]
 
 
 def scanned(*paths, **options):

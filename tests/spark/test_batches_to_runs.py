@@ -5,8 +5,8 @@ import pytest
 
 from kaudit.reading.chunk_codec import unpack_chunk
 from kaudit.reading.chunk_rows import ChunkRows
-from kaudit.spark import batches_to_runs as module
-from kaudit.spark.batches_to_runs import batches_to_runs
+from kaudit.spark import rows as module
+from kaudit.spark.rows import batches_to_runs
 from tests.logs import Log, data
 from tests.spark.in_process import load
 

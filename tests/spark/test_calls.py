@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,9 +14,9 @@ import kaudit.spark as ks
 from kaudit.errors import UsageError
 from kaudit.scanning.options import Depth
 from kaudit.spark import frames
-from kaudit.spark.batch_rows import NEEDED
 from kaudit.spark.frames import _asked, _options_of, _read_options
 from kaudit.spark.options import ReadOptions, read_options
+from kaudit.spark.rows import NEEDED
 from kaudit.spark.schemas import spark_schema
 from kaudit.spark.sources import SOURCES
 from tests.recorded_calls import RecordedCalls
@@ -135,32 +136,53 @@ def test_runs_of_batches_need_all_of_their_columns(monkeypatch):
     assert str(raised.value) == f"runs() needs all columns of batches(): {NEEDED[0]}, {NEEDED[1]} missing"
 
 
-CHUNKS = loaded("runs", cut=True)
 KEY = "'topic', 'partition', 'replica'"
-TOGETHER = (
-    loaded("partitions", f"{CHUNKS}.sparkSession") + f".unionByName({CHUNKS}.where('chunk is not null')"
-    f".selectExpr({KEY}, '2 as kind', 'segment_number', 'first_position', 'chunk as data'))"
-)
+PLAN = loaded("partitions", cut=True)
 BY_PARTITION = (
     f".repartition({KEY}).sortWithinPartitions({KEY}, 'kind', 'segment_number', 'first_position').mapInArrow("
 )
+BY_SHARD = ".repartition('shard').sortWithinPartitions('shard', 'job_index', 'kind').mapInArrow("
+IN_ONE_TASK = ".repartition(1).sortWithinPartitions('shard', 'job_index', 'kind').mapInArrow("
 
 
-def test_findings_are_judged_in_one_task_of_what_others_assembled(session):
+def steps(made: str, plan: str) -> list[str]:
+    """The names of the functions that a chain's steps run, as it exchanges rows between them."""
+    assert made.startswith(f"{plan}{BY_PARTITION}")
+    exchanges = (BY_PARTITION, BY_SHARD, IN_ONE_TASK)
+    pattern = "|".join(map(re.escape, exchanges))
+    functions = re.split(pattern, made.removeprefix(plan))[1:]
+    return [
+        re.split(r"[ (]", text.replace("functools.partial(", "").replace("<function ", ""), maxsplit=1)[0]
+        for text in functions
+    ]
+
+
+def test_findings_are_made_in_tasks_and_joined_to_incidents_in_one(session):
     made = repr(ks.findings(session, "/logs", allow_incomplete=True))
-    assembled, _, judged = made.partition(".repartition(1).mapInArrow(")
-    assert assembled.startswith(f"{TOGETHER}{BY_PARTITION}<function assembled_rows")
-    assert judged.startswith("<bound method Judge.findings of ")
-    assert made.endswith(f", {spark_schema('findings')!r})")
+    assert steps(made, PLAN) == ["replay", "Evidence", "make_findings", "WithIncidents"]
+    assert made.count(BY_SHARD) == 2
+    assert made.count(IN_ONE_TASK) == 1
+    assert made.endswith(f"WithIncidents(allow_incomplete=True), {spark_schema('findings')!r})")
 
 
 @pytest.mark.parametrize("table", ["timelines", "producers"])
-def test_histories_are_made_of_the_runs_and_of_what_was_judged(session, table):
+def test_histories_are_made_where_findings_are_and_read_nothing_again(session, table):
     function: Any = getattr(ks, table)
     made = repr(function(session, "/logs"))
-    assert made.startswith(f"{TOGETHER}.unionByName({TOGETHER}{BY_PARTITION}<function assembled_rows")
-    assert ".repartition(1).mapInArrow(<bound method Judge.judged of " in made
-    assert made.endswith(f", table='{table}'), {spark_schema(table)!r})")
+    assert steps(made, PLAN) == ["replay", "Evidence", "Histories"]
+    assert made.count("load()") == 1
+    assert f"Histories(table='{table}'" in made
+    assert made.endswith(f", {spark_schema(table)!r})")
+
+
+def test_of_runs_the_chunks_join_the_plan(session):
+    schema = SimpleNamespace(fields=[column(kaudit={"paths": '["/logs"]'})])
+    given: Any = RecordedCalls("runs", schema=schema)
+    plan = (
+        loaded("partitions", "runs.sparkSession") + ".unionByName(runs.where('chunk is not null')"
+        f".selectExpr({KEY}, '2 as kind', 'segment_number', 'first_position', 'chunk as data'))"
+    )
+    assert steps(repr(ks.findings(given)), plan) == ["replay", "Evidence", "make_findings", "WithIncidents"]
 
 
 @pytest.mark.parametrize("table", ["batches", "runs", "records"])

@@ -19,16 +19,13 @@ from kaudit.reading.chunk_codec import pack_chunk, unpack_chunk
 from kaudit.reading.shuffle_codec import pack
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
-from kaudit.spark.batches_to_runs import batches_to_runs
-from kaudit.spark.judging import Judge
-from kaudit.spark.options import read_options
-from kaudit.spark.partition_tables import assembled_rows
+from kaudit.spark.rows import batches_to_runs
 from kaudit.spark.schemas import arrow_schema, milliseconds, to_batch, to_batches
-from kaudit.spark.sources import RunSource
+from kaudit.spark.sources import PartitionSource
 from tests.engines.faulty_logs import FAULTS, duplicates, healthy
 from tests.logs import Log, data
 from tests.reading.test_range_joining import plain
-from tests.spark.in_process import chunk_rows, findings, histories, load, runs_of, scanned, sorted_rows
+from tests.spark.in_process import asked, findings, histories, joined, load, runs_of, scanned, sorted_rows
 
 SAMPLES = ["compacted", "coordinator", "crafted", "duplicates", "hanging-transaction", "malformed", "open-transaction",
            "replicas", "side-files", "zombie", "damaged/flip-body", "damaged/truncate-mid-batch-active"]  # fmt: skip
@@ -47,7 +44,7 @@ def test_samples_have_the_findings_of_scan(sample):
     logs = Path("samples").absolute() / sample
     expected = scanned(logs)
     assert findings(runs_of(load("batches", logs)), logs) == expected
-    assert findings(load("runs", logs, cut="true"), logs) == expected
+    assert findings(None, logs) == expected
 
 
 def test_faults_have_the_findings_of_scan(faulty):
@@ -182,16 +179,15 @@ def test_a_chunk_is_read_back_only_as_what_it_is(tmp_path):
 
 def test_a_segment_that_is_gone_is_no_clean_verdict(tmp_path):
     healthy(tmp_path / "orders-0")
-    reader = RunSource({"path": str(tmp_path), "cut": "true"}).reader(StructType())
-    (planned,) = reader.partitions()
-    plans = load("partitions", tmp_path)
+    reader = PartitionSource({"path": str(tmp_path), "cut": "true"}).reader(StructType())
+    planned = reader.partitions()
     newest = max((tmp_path / "orders-0").glob("*.log"))
     newest.unlink()
-    rows = list(assembled_rows(sorted_rows(chunk_rows(reader.read(planned)), plans)))
-    options = read_options({"path": str(tmp_path)}).scan_options()
+    rows = [batch for task in planned for batch in reader.read(task)]
+    options = asked([tmp_path])
     with pytest.raises(UnreadableInputError, match=rf"{newest}: No such file.*allow_incomplete=True"):
-        list(Judge(options).findings(iter(rows)))
-    found = [row for batch in Judge(options, allow_incomplete=True).findings(iter(rows)) for row in batch.to_pylist()]
+        joined(sorted_rows(rows), options, allow_incomplete=False)
+    found = [row for batch in joined(sorted_rows(rows), options) for row in batch.to_pylist()]
     assert "error" not in {row["severity"] for row in found}
 
 

@@ -9,9 +9,9 @@ import pytest
 from nbclient import NotebookClient
 
 from kaudit.engines import local
-from kaudit.engines.java import java_home
 from kaudit.engines.progress import SilentProgress
 from kaudit.scanning.options import ScanOptions
+from kaudit.spark.java import java_home
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs" / "spark.ipynb"

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from kaudit.errors import UsageError
 from kaudit.spark.options import read_options
-from kaudit.spark.planning import Chosen, segment_reads
+from kaudit.spark.plan import Chosen, plan_input
 from kaudit.spark.sources import SOURCES, PushdownReader, chosen_of_filters
 from tests.logs import Log, data
 from tests.spark.in_process import load
@@ -47,7 +47,7 @@ def logs(tmp_path):
 
 
 def segments(logs, chosen):
-    groups = segment_reads(read_options({"path": str(logs)}), chosen)
+    groups = plan_input(read_options({"path": str(logs)}), chosen).reads
     return [(read.task.partition, read.task.spec.file.base_offset) for group in groups for read in group]
 
 
@@ -141,7 +141,7 @@ def test_times_choose_segments_by_their_time_indexes(logs):
     assert [(row["partition"], row["base_offset"]) for row in rows] == [(0, offset) for offset in range(20, 30, 2)] + [
         (1, offset) for offset in range(20, 30, 2)
     ]
-    ((first, *_),) = segment_reads(read_options({"path": str(logs)}), Chosen(since=START + HOUR + 5))
+    ((first, *_),) = plan_input(read_options({"path": str(logs)}), Chosen(since=START + HOUR + 5)).reads
     assert first.ends_before(START + 5)
     assert not first.ends_before(START + 4)
 
@@ -158,9 +158,9 @@ def test_offsets_and_times_choose_rows(logs):
 
 def test_tasks_share_segments_by_their_bytes(logs):
     size = (logs / "orders-0" / f"{0:020d}.log").stat().st_size
-    groups = segment_reads(read_options({"path": str(logs), "partition_bytes": str(2 * size)}), Chosen())
+    groups = plan_input(read_options({"path": str(logs), "partition_bytes": str(2 * size)}), Chosen()).reads
     assert [len(group) for group in groups] == [2, 2, 2]
-    assert len(segment_reads(read_options({"path": str(logs)}), Chosen())) == 1
+    assert len(plan_input(read_options({"path": str(logs)}), Chosen()).reads) == 1
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_of_what_brokers_send_and_of_texts_names_state_no_offsets(kind):
 def test_a_segment_ends_before_a_time_by_the_last_entry_of_its_time_index(logs, entries, since, before, cut):
     index = logs / "orders-0" / f"{0:020d}.timeindex"
     index.write_bytes(b"".join(struct.pack(">qi", *entry) for entry in entries) + cut)
-    ((first, *_),) = segment_reads(read_options({"path": str(logs)}), Chosen(since=since))
+    ((first, *_),) = plan_input(read_options({"path": str(logs)}), Chosen(since=since)).reads
     assert first.time_index is not None
     assert first.time_index.path == str(index)
     assert first.ends_before(since) is before
@@ -241,10 +241,10 @@ def test_a_segment_ends_before_a_time_by_the_last_entry_of_its_time_index(logs, 
 
 def test_only_segments_that_are_full_have_a_time_index_to_ask_and_only_where_a_time_is(logs):
     def indexes(chosen):
-        (group,) = segment_reads(read_options({"path": str(logs)}), chosen)
+        (group,) = plan_input(read_options({"path": str(logs)}), chosen).reads
         return [read.time_index is not None for read in group]
 
     assert indexes(Chosen(since=0)) == [True, True, False] * 2
     assert indexes(Chosen()) == [False] * 6
-    ((first, *_),) = segment_reads(read_options({"path": str(logs)}), Chosen())
+    ((first, *_),) = plan_input(read_options({"path": str(logs)}), Chosen()).reads
     assert not first.ends_before(2**62)

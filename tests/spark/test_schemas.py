@@ -5,8 +5,7 @@ from pyspark.errors import PySparkException
 
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES, NEVER_NULL
-from kaudit.spark.errors import errors_of_tasks
-from kaudit.spark.schemas import spark_schema
+from kaudit.spark.schemas import errors_of_tasks, spark_schema
 
 
 @pytest.mark.parametrize("table", DATAFRAME_TABLES)
@@ -31,7 +30,7 @@ def test_types_are_those_of_spark():
     assert (types["offset"], types["producer_epoch"], types["key"]) == ("bigint", "smallint", "binary")
 
 
-OURS = "kaudit.scanning.options"
+OURS = UsageError.__module__
 
 
 @pytest.mark.parametrize(("name", "kind"), [

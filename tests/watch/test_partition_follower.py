@@ -5,10 +5,10 @@ import shutil
 import pytest
 from msgspec.structs import replace
 
+from kaudit.partition import replay
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.schemes import open_segment
-from kaudit.watch import partition_follower
 from kaudit.watch.partition_follower import PartitionFollower
 from tests.crafted_sample import snapshot
 from tests.logs import data
@@ -120,7 +120,7 @@ def test_a_visit_that_fails_in_the_middle_is_made_again_from_the_beginning(log, 
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(partition_follower, "list_snapshots", fail)
+        patch.setattr(replay, "list_snapshots", fail)
         log.visit()
     assert log.follower.failed
     assert log.visit() == (6 * SIZE, 1)

@@ -22,8 +22,8 @@ def spark_bundle(
     """
     from kaudit.cli.stdout import refused, write_stdout
     from kaudit.cli.targets import output_file
-    from kaudit.engines.spark_bundle import ENTRY, write_bundle
     from kaudit.errors import UsageError
+    from kaudit.spark.bundle import ENTRY, write_bundle
 
     output_file(str(output), ())
     if output.exists() and not output.is_file():

@@ -5,11 +5,12 @@ import struct
 import pytest
 
 from kaudit.audits.producer_ids import block_sources, metadata_log
-from kaudit.engines import local, spark
+from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query
 from kaudit.model.finding import Severity
 from kaudit.scanning.options import ScanOptions
+from kaudit.spark import engine as spark
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, record, sealed_records
 
 PRODUCER_IDS, FEATURE_LEVEL = b"\x01\x0f\x00", b"\x01\x0c\x00"
@@ -122,7 +123,7 @@ def test_spark_reads_metadata_logs_in_tasks(spark_session, cluster, monkeypatch)
 
     monkeypatch.setattr(block_sources, "read_metadata_log", read)
     monkeypatch.setattr("kaudit.scanning.audit.feature_levels", read)
-    monkeypatch.setattr("kaudit.engines.spark.feature_levels", read)
+    monkeypatch.setattr("kaudit.spark.engine.feature_levels", read)
     theirs = spark.producers(options, SilentProgress(), Query())
     assert theirs.blocks == ours.blocks != []
     assert list(theirs.producers) == list(ours.producers) != []

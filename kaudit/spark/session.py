@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaudit.engines.java import java_home
 from kaudit.errors import UsageError
 from kaudit.installation import install_command
 from kaudit.source.filesystem import CONNECT_VARIABLE, connect_seconds
 from kaudit.source.uri import UrlError
+from kaudit.spark.java import java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

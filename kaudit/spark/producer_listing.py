@@ -8,9 +8,22 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.engines.spark_jobs import errors_in_one_line, from_here, named_job
-from kaudit.engines.spark_judging import Judging
-from kaudit.engines.spark_producers import (
+from kaudit.listings.client_patterns import Creator, top_creators
+from kaudit.listings.histograms import TimeSteps
+from kaudit.listings.partition_join import join, replica_places
+from kaudit.listings.producer_histories import Piece, TableWriter
+from kaudit.listings.producer_listing import Ids, Listing, producers_result
+from kaudit.listings.query import Query
+from kaudit.listings.statistics import IdFigures
+from kaudit.model.finding import Finding
+from kaudit.model.limits import PRODUCER_REPLICAS, PRODUCERS
+from kaudit.model.producer_listing import Producer, ProducersResult
+from kaudit.model.result import ScanResult
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.scanning.audit import Audit
+from kaudit.source.layout import PartitionDirectory
+from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
+from kaudit.spark.producer_shares import (
     SHARES_SCHEMA,
     FirstIds,
     NamesTask,
@@ -30,22 +43,10 @@ from kaudit.engines.spark_producers import (
     sharing_ids,
     sharing_names,
 )
-from kaudit.engines.spark_tables import PIECES_SCHEMA, SORTED_BY, OutputBatches
-from kaudit.engines.spark_tasks import ArrowMap
-from kaudit.listings.client_patterns import Creator, top_creators
-from kaudit.listings.histograms import TimeSteps
-from kaudit.listings.partition_join import join, replica_places
-from kaudit.listings.producer_histories import Piece, TableWriter
-from kaudit.listings.producer_listing import Ids, Listing, producers_result
-from kaudit.listings.query import Query
-from kaudit.listings.statistics import IdFigures
-from kaudit.model.finding import Finding
-from kaudit.model.limits import PRODUCER_REPLICAS, PRODUCERS
-from kaudit.model.producer_listing import Producer, ProducersResult
-from kaudit.model.result import ScanResult
-from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.scanning.audit import Audit
-from kaudit.source.layout import PartitionDirectory
+from kaudit.spark.table_target import SORTED_BY
+from kaudit.spark.tables import PIECES_SCHEMA, OutputBatches
+from kaudit.spark.task_findings import FindingsInTasks
+from kaudit.spark.tasks import ArrowMap
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +65,7 @@ class IdsToShare(Struct, frozen=True):
     """What is shuffled by producer id, in `shares` shares, and how it is put together there."""
 
     shares: int
-    judging: Judging
+    judging: FindingsInTasks
     scan_wide: Sequence[Finding]
     coordinator: Sequence[PartitionDirectory]
     sharing: Sharing
@@ -111,7 +112,7 @@ class NamesOfJobs(Struct, frozen=True):
 
 
 def ids_to_share(
-    audit: Audit, scan: ScanResult, judging: Judging, scan_wide: Sequence[Finding], query: Query
+    audit: Audit, scan: ScanResult, judging: FindingsInTasks, scan_wide: Sequence[Finding], query: Query
 ) -> IdsToShare:
     """Plan the shares of the producer ids of an audit whose partitions were judged."""
     together = Sharing(replica_places(audit.partitions, audit.histories), Listing.of(audit, query, scan))

@@ -1,4 +1,4 @@
-"""What runs in Spark's tasks: Arrow batches in, Arrow batches out. Needs pyarrow, not pyspark.
+"""Reading and replaying in Spark's tasks: Arrow batches in, Arrow batches out. Needs pyarrow, not pyspark.
 
 Workers import this module by name, so kaudit must be installed where they run (`kaudit spark-bundle`).
 """
@@ -199,12 +199,16 @@ def _close(feed: PartitionAssembler, job_index: int, missing: int, seal: Seal, o
     assert missing == 0, f"job {job_index}: {missing} ranges did not arrive"
     audit = feed.close()
     find_repeats(audit, open_source)
-    kept = pack(seal(audit, feed.kept))
-    for start in range(0, len(kept), _SLICE_BYTES):
-        row = {
+    for row in audit_rows(job_index, audit, seal(audit, feed.kept)):
+        yield pa.RecordBatch.from_pylist([{**row, "outline": row["audit"] and pack(audit.outline())}], _AUDIT)
+
+
+def audit_rows(job_index: int, audit: PartitionAudit, kept: object) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a replayed partition: the first has its audit, and all of them slices of what is kept of it."""
+    packed = pack(kept)
+    for start in range(0, len(packed), _SLICE_BYTES):
+        yield {
             "job_index": job_index,
-            "outline": None if start else pack(audit.outline()),
             "audit": None if start else pack(audit),
-            "kept": kept[start : start + _SLICE_BYTES],
+            "kept": packed[start : start + _SLICE_BYTES],
         }
-        yield pa.RecordBatch.from_pylist([row], _AUDIT)

@@ -1,8 +1,8 @@
-"""Judging in Spark's tasks: where a partition's evidence lies its findings are made; the driver gets numbers, and a few of them."""
+"""Findings and timelines made in Spark's tasks, where a partition's evidence lies; the driver gets numbers, and the first of them."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from itertools import groupby
-from typing import Any
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from kaudit.checks.incident_groups import (
     marked_with,
     partition_incidents,
 )
-from kaudit.engines.spark_tasks import ArrowMap, Batches
+from kaudit.listings.timeline import by_replica, partition_timelines, producer_ids_of
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.other_copies import HeldRecords
@@ -26,6 +26,10 @@ from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.findings import CrossPartitionEvidence, PartitionFindings, ScanContext, partition_findings
+from kaudit.spark.tasks import ArrowMap, Batches
+
+if TYPE_CHECKING:
+    from kaudit.scanning.log_comparison import ComparedLogs
 
 JUDGED_SCHEMA = "job_index int, judged binary"
 _JUDGED = pa.schema([("job_index", pa.int32()), ("judged", pa.binary())])
@@ -120,11 +124,11 @@ class Judged(Struct, frozen=True):
         return marked_with(self.found.findings, self.incidents, across.get(self.job_index, {}))
 
 
-class Judging(Struct, frozen=True):
+class FindingsInTasks(Struct, frozen=True):
     """What tasks judge with: what is the same for all, and what the others show of each job's partition."""
 
     context: ScanContext
-    others: Sequence[CrossPartitionEvidence]
+    others: Mapping[int, CrossPartitionEvidence]
     open_source: OpenSource
 
     def topic_partitions(self, rows: Batches, chosen: Container[int] | None = None) -> Iterator[Judged]:
@@ -142,7 +146,7 @@ class Judging(Struct, frozen=True):
             yield Judged(same[0][0], parts, [kept for _, _, kept in same], found, partition_incidents(found.findings))
 
 
-def counting(judging: Judging) -> ArrowMap:
+def counting(judging: FindingsInTasks) -> ArrowMap:
     """Return the function that judges, and gives what the driver counts."""
 
     def count(rows: Batches) -> Batches:
@@ -155,7 +159,7 @@ def counting(judging: Judging) -> ArrowMap:
 
 
 def listing(
-    judging: Judging, listed: Mapping[int, Mapping[Counted, int]], across: Mapping[int, Mapping[int, str]]
+    judging: FindingsInTasks, listed: Mapping[int, Mapping[Counted, int]], across: Mapping[int, Mapping[int, str]]
 ) -> ArrowMap:
     """Return the function that judges, and gives so many findings of each check as `listed` says."""
 
@@ -215,3 +219,53 @@ def replicas(rows: Batches) -> Iterator[_Replica]:
 
 def _cell(batch: pa.RecordBatch, name: str, at: int) -> Any:  # noqa: ANN401 - pyarrow has no types
     return batch.column(name)[at].as_py() if name in batch.schema.names else None
+
+
+COUNTS_SCHEMA = "job_index int, timelines long"
+TIMELINES_SCHEMA = "job_index int, number long, timeline binary"
+_COUNTS = pa.schema([("job_index", pa.int32()), ("timelines", pa.int64())])
+_TIMELINES = pa.schema([("job_index", pa.int32()), ("number", pa.int64()), ("timeline", pa.binary())])
+
+
+def counting_timelines() -> ArrowMap:
+    """Return the function that counts the timelines of each partition replica."""
+
+    def count(rows: Batches) -> Batches:
+        for job_index, _, kept in replicas(rows):
+            row = {"job_index": job_index, "timelines": len(producer_ids_of(kept))}
+            yield pa.RecordBatch.from_pylist([row], _COUNTS)
+
+    return count
+
+
+def first_timelines(counts: Sequence[int], most: int | None) -> dict[int, int]:
+    """Return how many timelines of each job are listed: the first `most` of all, every one if None."""
+    listed, left = {}, sum(counts) if most is None else most
+    for job_index, count in enumerate(counts):
+        if count and left:
+            listed[job_index] = min(count, left)
+            left -= listed[job_index]
+    return listed
+
+
+def making_timelines(
+    judging: FindingsInTasks,
+    across: Mapping[int, Mapping[int, str]],
+    listed: Mapping[int, int],
+    logs: "ComparedLogs | None",
+) -> ArrowMap:
+    """Return the function that judges partitions, and makes so many timelines of each replica as `listed` says."""
+
+    def make(rows: Batches) -> Batches:
+        for judged in judging.topic_partitions(rows, listed):
+            own = by_replica(judged.findings(across))
+            for job_index, (part, kept) in enumerate(zip(judged.replicas, judged.kept, strict=True), judged.job_index):
+                place = part.directory
+                findings = own.get((place.topic, place.partition, place.replica), ())
+                events = None if logs is None else logs.of_partition(place.topic, place.partition)
+                made = partition_timelines(part, kept, findings, events)
+                for number, timeline in enumerate(islice(made, listed.get(job_index, 0))):
+                    row = {"job_index": job_index, "number": number, "timeline": pack(timeline)}
+                    yield pa.RecordBatch.from_pylist([row], _TIMELINES)
+
+    return make

@@ -1,23 +1,30 @@
-"""Spark's jobs as the engine runs them: named in its UI, their failures as one line, questions answered in tasks."""
+"""Spark's jobs as kaudit runs them: named and logged, with progress, failures in one line, and questions that tasks answer."""
 
+import logging
 import os
 import secrets
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pyarrow as pa
+from msgspec import Struct
 
-from kaudit.engines.spark_metrics import logged_job
-from kaudit.engines.spark_tasks import ANSWER_SCHEMA, answering, why_not_opened
+from kaudit.engines.progress import Progress
 from kaudit.errors import UnreadableInputError
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.chunk_rows import ChunkRows, Outcome
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.source.layout import SegmentFile
 from kaudit.source.schemes import open_segment
+from kaudit.spark.tasks import ANSWER_SCHEMA, answering, why_not_opened
 
 if TYPE_CHECKING:
+    from pyspark import Accumulator, SparkContext
     from pyspark.sql import SparkSession
 
 _Question = TypeVar("_Question")
@@ -148,3 +155,109 @@ def _reason(error: Exception) -> str:
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     errors = [line for line in lines if "Error: " in line or "Exception: " in line]
     return (errors or lines or [type(error).__name__])[-1]
+
+
+_LOG = logging.getLogger(__name__)
+
+
+class ReadMetrics(Struct, frozen=True):
+    """Accumulators of the reading stage: ranges, the bytes and batches that were valid in them, the runs they came to.
+
+    A task that runs twice, failed or copied, counts twice: Spark promises no more of a stage that makes rows.
+    """
+
+    ranges: "Accumulator[int]"
+    bytes: "Accumulator[int]"
+    batches: "Accumulator[int]"
+    runs: "Accumulator[int]"
+
+    @classmethod
+    def of(cls, context: "SparkContext") -> "ReadMetrics":
+        """Return accumulators of this context, at 0."""
+        return cls(*(context.accumulator(0) for _ in cls.__struct_fields__))
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Count what reading a range gave; in a task."""
+        self.ranges.add(1)
+        for rows in outcomes:
+            if isinstance(rows, ChunkRows):
+                self.bytes.add(rows.counts.bytes)
+                self.batches.add(rows.counts.batches)
+                self.runs.add(len(rows.runs))
+
+    def log(self) -> None:
+        """Log them in one line; on the driver."""
+        read = (metric.value for metric in (self.ranges, self.bytes, self.batches, self.runs))
+        _LOG.info("kaudit: ranges read: %s, bytes %s, batches %s, runs %s", *(f"{number:,}" for number in read))
+
+
+@contextmanager
+def logged_job(context: "SparkContext", group: str, description: str) -> Iterator[None]:
+    """Log in one line how many tasks the jobs of this group took, and how long, once the body has ended."""
+    began = time.monotonic()
+    yield
+    seconds = time.monotonic() - began
+    tasks, failed = _tasks(context, group) if _LOG.isEnabledFor(logging.INFO) else (0, 0)
+    again = f", {failed:,} failed and tried again" if failed else ""
+    _LOG.info("%s: tasks: %s%s, %.1f s", description, f"{tasks:,}", again, seconds)
+
+
+def _tasks(context: "SparkContext", group: str) -> tuple[int, int]:
+    """Return the tasks of a group's jobs that ran, and how often one failed."""
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+    found = [info for stage in stages if (info := tracker.getStageInfo(stage)) is not None]
+    return sum(info.numCompletedTasks for info in found), sum(info.numFailedTasks for info in found)
+
+
+_POLL_SECONDS = 0.25
+
+
+class JobProgress:
+    """Reports how many bytes the reading stage of a job group has read, while the body runs.
+
+    `tasks` is the number of the reading stage's tasks; each counts alike, as each reads about the same.
+    """
+
+    def __init__(self, context: "SparkContext", group: str, tasks: int, total_bytes: int, progress: Progress) -> None:
+        self._tracker = context.statusTracker()
+        self._group = group
+        self._tasks = tasks
+        self._total = total_bytes
+        self._progress = progress
+        self._reported = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="kaudit-progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._progress.start(self._total)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._thread.join()
+        if kind is None:
+            self._report(self._total)
+
+    def _poll(self) -> None:
+        while not self._done.wait(_POLL_SECONDS):
+            self._report(self._total * self._finished() // max(self._tasks, 1))
+
+    def _finished(self) -> int:
+        finished = 0
+        for job in self._tracker.getJobIdsForGroup(self._group):
+            info = self._tracker.getJobInfo(job)
+            for stage in info.stageIds if info is not None else ():
+                status = self._tracker.getStageInfo(stage)
+                if status is not None and status.numTasks == self._tasks:
+                    finished = max(finished, int(status.numCompletedTasks))
+        return finished
+
+    def _report(self, read: int) -> None:
+        if read > self._reported:
+            self._progress.advance(read - self._reported)
+            self._reported = read

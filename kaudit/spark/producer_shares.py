@@ -14,9 +14,6 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.engines.spark_judging import Judging, replicas
-from kaudit.engines.spark_tables import KEY, PLACE, OutputBatches, names_piece, spark_schema
-from kaudit.engines.spark_tasks import ArrowMap, Batches
 from kaudit.listings.client_patterns import Creator, creators, top_creators
 from kaudit.listings.histograms import TimeSteps
 from kaudit.listings.partition_join import ReplicaPlace, ReplicaRows, join
@@ -29,6 +26,10 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.audit import names_of
 from kaudit.source.layout import PartitionDirectory
+from kaudit.spark.table_target import KEY, PLACE, spark_schema
+from kaudit.spark.tables import OutputBatches, names_piece
+from kaudit.spark.task_findings import FindingsInTasks, replicas
+from kaudit.spark.tasks import ArrowMap, Batches
 
 SHARES_SCHEMA = "share int, kind int, number long, data binary"
 _SHARES = pa.schema([("share", pa.int32()), ("kind", pa.int32()), ("number", pa.int64()), ("data", pa.binary())])
@@ -50,7 +51,7 @@ def _row(share: int, kind: int, number: int, value: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], _SHARES)
 
 
-def sharing(judging: Judging, query: Query, shares: int) -> ArrowMap:
+def sharing(judging: FindingsInTasks, query: Query, shares: int) -> ArrowMap:
     """Return the function that judges partitions, and gives each share its ids' rows and the findings about them."""
 
     def share_rows(rows: Batches) -> Batches:

@@ -5,10 +5,10 @@ partitions together and read again what must be read twice. What only all partit
 outlines, and tasks judge with it. The driver gets counts and as many findings as are listed.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,52 +19,21 @@ from numpy.typing import NDArray
 from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.audits.sequences.rescan import Questions, Seen, rescan
 from kaudit.checks.incident_groups import marked_with, partition_incidents
+from kaudit.engines.engine import AuditedInput, Done, Engine, Task
+from kaudit.engines.engine import Job as PartitionJob
 from kaudit.engines.progress import Progress
-from kaudit.engines.spark_jobs import (
-    SparkFailedError,
-    ask_tasks,
-    errors_in_one_line,
-    from_here,
-    named_job,
-    require_readable,
-    retries,
-)
-from kaudit.engines.spark_judging import (
-    JUDGED_SCHEMA,
-    AllCounts,
-    JudgedCounts,
-    Judging,
-    counting,
-    first_of_each,
-    listing,
-)
-from kaudit.engines.spark_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
-from kaudit.engines.spark_metrics import ReadMetrics
-from kaudit.engines.spark_plan import SparkPlan, share
-from kaudit.engines.spark_progress import JobProgress
-from kaudit.engines.spark_session import SparkOptions, session
-from kaudit.engines.spark_tables import ListedRows, SparkTables
-from kaudit.engines.spark_tasks import AUDIT_SCHEMA, ROWS_SCHEMA, Seal, reading, replayer
-from kaudit.engines.spark_timelines import (
-    COUNTS_SCHEMA,
-    TIMELINES_SCHEMA,
-    counting_timelines,
-    first_timelines,
-    making_timelines,
-)
-from kaudit.listings.producer_histories import HistoryRows, PartitionHistory, RecordedScan
+from kaudit.engines.rows import NO_ROWS, Rows
+from kaudit.listings.producer_histories import RecordedScan
 from kaudit.listings.producer_listing import ListedProducers
 from kaudit.listings.query import Query
 from kaudit.listings.timeline import with_names
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.limits import TIMELINES
-from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 from kaudit.model.state_use import StateUse
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.job import Job
-from kaudit.partition.replay import KeptRows, RowSink
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.saved_partition import SavedPartition
 from kaudit.reading.shuffle_codec import pack, unpack
@@ -78,6 +47,36 @@ from kaudit.scanning.plan import audit_needs, find_input, plan_jobs, share_rate
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
+from kaudit.spark.jobs import (
+    JobProgress,
+    ReadMetrics,
+    SparkFailedError,
+    ask_tasks,
+    errors_in_one_line,
+    from_here,
+    named_job,
+    require_readable,
+    retries,
+)
+from kaudit.spark.plan import SparkPlan, share
+from kaudit.spark.producer_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
+from kaudit.spark.session import SparkOptions, session
+from kaudit.spark.tables import ListedRows, SparkTables
+from kaudit.spark.task_findings import (
+    COUNTS_SCHEMA,
+    JUDGED_SCHEMA,
+    TIMELINES_SCHEMA,
+    AllCounts,
+    FindingsInTasks,
+    JudgedCounts,
+    counting,
+    counting_timelines,
+    first_of_each,
+    first_timelines,
+    listing,
+    making_timelines,
+)
+from kaudit.spark.tasks import AUDIT_SCHEMA, ROWS_SCHEMA, reading, replayer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,113 +85,85 @@ if TYPE_CHECKING:
 
 __all__ = ["SparkFailedError", "listed_producers", "producers", "record", "scan", "timeline"]
 
-_Sink = TypeVar("_Sink", bound=RowSink | None)
 _MATCHED_AT_ONCE = 64
 """Partitions that one question to a task is about."""
 _SCAN_WIDE = -1
 """In place of a job's index: findings about no partition, which come before all others."""
 
 
-def scan(options: ScanOptions, progress: Progress, spark: SparkOptions | None = None) -> ScanResult:
-    """Audit everything under the given paths on Spark.
+class SparkEngine(Engine):
+    """Schedules ranges and partitions as tasks of the Spark that the options say."""
 
-    Raises:
-        UsageError: a path does not exist, an option does not fit, or Spark cannot be started.
-        NothingToAuditError: no segment was found.
-        SparkFailedError: Spark gave up.
+    writes_to_urls = True
 
-    """
-    with _started(options, spark, _nothing_kept) as run, _kept_on_disk(run.replayed) as replayed:
-        return _judged(run, replayed, progress).result
+    def __init__(self, spark: SparkOptions | None = None) -> None:
+        self._spark = spark or SparkOptions()
+
+    @contextmanager
+    def audited(self, options: ScanOptions, progress: Progress, rows: Rows = NO_ROWS) -> Iterator[AuditedInput]:
+        """Audit on Spark, and keep what is replayed on its disks."""
+        with _started(options, self._spark, rows) as run, _kept_on_disk(run.replayed) as replayed:
+            yield _SparkAudit(run, replayed, _judged(run, replayed, progress))
+
+    def each_partition(
+        self, work: Sequence[Task], job: PartitionJob[Task, Done], options: ScanOptions, progress: Progress
+    ) -> list[Done]:
+        """Return the result of each task, in their order. Raises as `audited` does."""
+        # dealt out in turn, so that large ones do not come together
+        by_size = sorted(range(len(work)), key=lambda number: -work[number].bytes)
+        directories = [directory for task in work for directory in task.directories if directory.segments]
+        with session(self._spark, options.jobs) as started:
+            require_readable(started, {directory.log_dir: directory.segments[-1] for directory in directories})
+            one = partial(job, options=options, open_source=from_here())
+            done = ask_tasks(started, "kaudit: compare partitions", [work[number] for number in by_size], one)
+        progress.advance(sum(task.bytes for task in work))
+        results = dict(zip(by_size, done, strict=True))
+        return [results[number] for number in range(len(work))]
 
 
-def timeline(options: ScanOptions, progress: Progress, spark: SparkOptions | None = None) -> TimelineResult:
-    """Audit on Spark, and return the history of the chosen producer ids; if none are chosen, the first ones of all.
+class _SparkAudit(AuditedInput):
+    def __init__(self, run: "_Run", replayed: "DataFrame", judged: "_JudgedScan") -> None:
+        self._run = run
+        self._replayed = replayed
+        self._judged = judged
 
-    Raises as `scan` does.
-    """
-    chosen = frozenset(options.producer_ids) or None
-    with _started(options, spark, partial(KeptRows, chosen)) as run, _kept_on_disk(run.replayed) as replayed:
-        judged = _judged(run, replayed, progress)
-        counts = _timeline_counts(run, replayed)
-        listed = first_timelines(counts, TIMELINES if chosen is None else None)
-        timelines = with_names(judged.audit, _timelines(run, replayed, judged, listed))
+    @property
+    def result(self) -> ScanResult:
+        return self._judged.result
+
+    def timelines(self) -> TimelineResult:
+        run, judged = self._run, self._judged
+        counts = _timeline_counts(run, self._replayed)
+        listed = first_timelines(counts, None if run.options.producer_ids else TIMELINES)
+        timelines = with_names(judged.audit, _timelines(run, self._replayed, judged, listed))
         return TimelineResult(judged.result, timelines, sum(counts) - len(timelines))
 
-
-def producers(
-    options: ScanOptions, progress: Progress, query: Query, spark: SparkOptions | None = None
-) -> ProducersResult:
-    """Audit on Spark, and list the producer ids that `query` chooses; without a limit and ids asked for, the first ones of all.
-
-    Raises as `scan` does.
-    """
-    with listed_producers(options, progress, query, spark) as listed:
-        return listed.result
-
-
-@contextmanager
-def listed_producers(
-    options: ScanOptions, progress: Progress, query: Query, spark: SparkOptions | None = None
-) -> Iterator[ListedProducers]:
-    """Audit on Spark, and list producer ids; tables of all that `query` chooses can be made while the body runs.
-
-    Raises as `scan` does.
-    """
-    with _started(options, spark, _activity_only, PartitionHistory.of) as run, _kept_on_disk(run.replayed) as replayed:
-        judged = _judged(run, replayed, progress)
+    def producers(self, query: Query) -> ListedProducers:
+        run, judged = self._run, self._judged
         ids = ids_to_share(judged.audit, judged.result, judged.judging, judged.scan_wide, query)
-        with _kept_on_disk(ids.frame(run.session, replayed)) as frame:
-            result, rows = list_producers(SharedIds(run.session, frame, ids), judged.audit, judged.result)
-            yield ListedProducers(result, _tables(run, replayed, judged, rows))
+        frame = self._run.kept.enter_context(_kept_on_disk(ids.frame(run.session, self._replayed)))
+        result, rows = list_producers(SharedIds(run.session, frame, ids), judged.audit, judged.result)
+        return ListedProducers(result, self._tables(rows))
 
-
-def _activity_only() -> HistoryRows:
-    return HistoryRows(KeptRows(frozenset()))
-
-
-@contextmanager
-def record(options: ScanOptions, progress: Progress, spark: SparkOptions | None = None) -> Iterator[RecordedScan]:
-    """Audit on Spark, and keep the producers' histories on its disks while the body runs.
-
-    Tables are made in tasks, of all findings. Raises as `scan` does.
-    """
-    with (
-        _started(options, spark, HistoryRows, PartitionHistory.of) as run,
-        _kept_on_disk(run.replayed) as replayed,
-    ):
-        judged = _judged(run, replayed, progress)
-        tables = _tables(run, replayed, judged)
-        yield RecordedScan(
-            judged.result,
-            tables.histories,
-            tables.batches,
-            judged.audit.high_watermarks,
-            judged.audit.transactional_ids,
-            tables,
+    def recorded(self) -> RecordedScan:
+        tables, audit = self._tables(), self._judged.audit
+        return RecordedScan(
+            self.result, tables.histories, tables.batches, audit.high_watermarks, audit.transactional_ids, tables
         )
 
-
-def _tables(run: "_Run", replayed: "DataFrame", judged: "_JudgedScan", listed: ListedRows | None = None) -> SparkTables:
-    return SparkTables(
-        run.session,
-        replayed,
-        run.jobs,
-        judged.judging,
-        judged.across,
-        judged.scan_wide,
-        newest=newest_profile(judged.result.broker_version),
-        listed=listed,
-        names=NamesOfJobs(run.session, judged.audit.coordinator_logs, shares_of(judged.audit, judged.result)),
-    )
-
-
-def _nothing_kept() -> None:
-    return None
-
-
-def _as_it_is(_: PartitionAudit, kept: _Sink) -> _Sink:
-    return kept
+    def _tables(self, listed: ListedRows | None = None) -> SparkTables:
+        run, judged = self._run, self._judged
+        return SparkTables(
+            run.session,
+            self._replayed,
+            run.jobs,
+            judged.judging,
+            judged.across,
+            judged.scan_wide,
+            newest=newest_profile(judged.result.broker_version),
+            listed=listed,
+            names=NamesOfJobs(run.session, judged.audit.coordinator_logs, shares_of(judged.audit, judged.result)),
+        )
 
 
 class _Run(Struct, frozen=True):
@@ -206,6 +177,8 @@ class _Run(Struct, frozen=True):
     plan: SparkPlan
     replayed: "DataFrame"
     metrics: ReadMetrics
+    kept: ExitStack
+    """What is given up when the run ends."""
     state: StateUse | None = None
 
     def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
@@ -289,7 +262,7 @@ class _JudgedScan(Struct, frozen=True):
 
     audit: Audit
     result: ScanResult
-    judging: Judging
+    judging: FindingsInTasks
     across: dict[int, dict[int, str]]
     scan_wide: Sequence[Finding]
 
@@ -297,7 +270,7 @@ class _JudgedScan(Struct, frozen=True):
 def _judged(run: _Run, replayed: "DataFrame", progress: Progress) -> _JudgedScan:
     audit = run.audit(_outlines(run, replayed, progress))
     cross = audit.cross_partition()
-    judging = Judging(cross.context, cross.others, from_here())
+    judging = FindingsInTasks(cross.context, dict(enumerate(cross.others)), from_here())
     counts = _counts(run, replayed, cross, judging)
     across, to_list = counts.incident_ids(), counts.to_list()
     scan_wide = marked_with(cross.findings, partition_incidents(cross.findings), across.get(_SCAN_WIDE, {}))
@@ -319,7 +292,7 @@ def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[Part
     return [unpack(found[job_index].as_py()) for job_index in range(len(run.jobs))]
 
 
-def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, judging: Judging) -> AllCounts:
+def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, judging: FindingsInTasks) -> AllCounts:
     with errors_in_one_line(), named_job(run.session, "kaudit: judge the partitions"):
         table = replayed.select("job_index", "audit").mapInArrow(counting(judging), JUDGED_SCHEMA).toArrow()
     found = sorted(zip(table["job_index"].to_pylist(), table["judged"], strict=True), key=lambda row: row[0])
@@ -363,26 +336,21 @@ def _kept_on_disk(frame: "DataFrame") -> Iterator["DataFrame"]:
 
 
 @contextmanager
-def _started(
-    options: ScanOptions,
-    spark: SparkOptions | None,
-    make_sink: Callable[[], RowSink | None],
-    seal: Seal = _as_it_is,
-) -> Iterator[_Run]:
+def _started(options: ScanOptions, spark: SparkOptions, rows: Rows) -> Iterator[_Run]:
     layout = find_input(options)
     state = None if options.state is None else open_state(options.state, options, layout)
-    with session(spark or SparkOptions(), options.jobs) as started:
+    with session(spark, options.jobs) as started, ExitStack() as kept:
         histories = read_blocks(options, layout, partial(_metadata, started))
         jobs = plan_jobs(options, layout, audit_needs(options, layout, histories))
         require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan})
         cores = started.sparkContext.defaultParallelism
         if state is not None:
-            jobs = _matched(started, state, jobs, resumes=make_sink is _nothing_kept)
+            jobs = _matched(started, state, jobs, resumes=rows is NO_ROWS)
         plan = share(share_rate(jobs, cores), cores)
         use = None if state is None else state.use
         metrics = ReadMetrics.of(started.sparkContext)
-        replayed = _dataframe(started, plan, metrics, make_sink, seal)
-        yield _Run(started, options, layout, histories, jobs, plan, replayed, metrics, use)
+        replayed = _dataframe(started, plan, metrics, rows)
+        yield _Run(started, options, layout, histories, jobs, plan, replayed, metrics, kept, use)
         if state is not None:
             state.sweep(layout)
 
@@ -413,9 +381,7 @@ def _table(run: _Run, frame: "DataFrame", progress: Progress) -> pa.Table:
     return table
 
 
-def _dataframe(
-    spark: "SparkSession", plan: SparkPlan, metrics: ReadMetrics, make_sink: Callable[[], RowSink | None], seal: Seal
-) -> "DataFrame":
+def _dataframe(spark: "SparkSession", plan: SparkPlan, metrics: ReadMetrics, rows: Rows) -> "DataFrame":
     """Describe the job: plan -> read -> shuffle -> replay -> one row per partition replica, more if much is kept."""
     table = pa.table(
         {
@@ -429,5 +395,10 @@ def _dataframe(
         .mapInArrow(reading(from_here(), retries(spark), metrics.add), ROWS_SCHEMA)
         .repartitionById(plan.shuffle_partitions, "shuffle_partition")
         .sortWithinPartitions("job_index", "number")
-        .mapInArrow(replayer(make_sink, seal, from_here()), AUDIT_SCHEMA)
+        .mapInArrow(replayer(rows.make_sink, rows.seal, from_here()), AUDIT_SCHEMA)
     )
+
+
+_HERE = SparkEngine()
+scan, timeline, producers, record = _HERE.scan, _HERE.timeline, _HERE.producers, _HERE.record
+listed_producers = _HERE.listed_producers

@@ -1,0 +1,62 @@
+"""Which rows an engine keeps of each partition, and where."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.replay import RowSink
+
+
+class Keeper(Protocol):
+    """Keeps the rows of all partitions on this machine, in their order."""
+
+    def take(self, partition: PartitionAudit, sink: Any, /) -> None:  # noqa: ANN401 - what `make_sink` made
+        """Keep the rows of a partition that has been read."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield what was kept of each partition."""
+
+
+class InMemory:
+    """Keeps the sinks of all partitions."""
+
+    def __init__(self, _: ExitStack) -> None:
+        self._sinks: list[Any] = []
+
+    def take(self, _: PartitionAudit, sink: object) -> None:
+        """Keep a partition's sink."""
+        self._sinks.append(sink)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the sinks."""
+        return iter(self._sinks)
+
+
+class Rows(Struct, frozen=True):
+    """Which rows an engine keeps of each partition, beside those that the audit itself needs.
+
+    `make_sink` is called once for each partition. `seal` makes of a partition and its sink what can leave the process;
+    `keeper` makes what keeps the rows where they are not sent. `every_id`: the producer ids of every partition are
+    wanted. `small`: there may be millions of them in memory.
+    """
+
+    make_sink: Callable[[], RowSink | None]
+    seal: Callable[[PartitionAudit, Any], object]
+    keeper: Callable[[ExitStack], Keeper] = InMemory
+    every_id: bool = False
+    small: bool = False
+
+
+def _no_sink() -> None:
+    return None
+
+
+def sink_itself(_: PartitionAudit, sink: Any) -> object:  # noqa: ANN401 - any sink
+    """Keep a sink as it is."""
+    return sink
+
+
+NO_ROWS = Rows(_no_sink, sink_itself)
