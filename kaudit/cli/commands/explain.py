@@ -4,22 +4,45 @@ from typing import Annotated
 
 import typer
 
+from kaudit.broker.releases.profile import UnknownVersionError
+from kaudit.bugs.tickets import looks_like_ticket
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.pager import paged
+from kaudit.cli.parsing import complete_codes, parse_checks
+from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice, Console
+from kaudit.report.text.answers import fold
+from kaudit.report.text.explain_pages import (
+    bug_document,
+    bug_page,
+    check_document,
+    check_list,
+    check_list_document,
+    check_page,
+)
+
+
+def _complete_codes_and_bugs(incomplete: str) -> list[tuple[str, str]]:
+    """Return the codes or names of checks, and the tickets of known bugs, that begin so, each with what it is."""
+    from kaudit.bugs.registry import BUGS  # checks are explained without the bugs
+
+    tickets = [(ticket, bug.title) for ticket, bug in BUGS.items() if ticket.lower().startswith(incomplete.lower())]
+    return [*complete_codes(incomplete), *tickets]
+
 
 app = typer.Typer()
 
 
-@app.command(short_help="Explain a check, a known bug, or a broker version's rules.")
+@app.command()
 @with_option_groups
 def explain(
     code: Annotated[
         str | None,
         typer.Argument(
             metavar="CODE",
-            autocompletion=options.complete_codes_and_bugs,
+            autocompletion=_complete_codes_and_bugs,
             help="A code, a name or a word: KA101, duplicate-batch, duplicate; or a known bug: KAFKA-12671.",
         ),
     ] = None,
@@ -32,10 +55,6 @@ def explain(
     version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Explain a check or a known bug: what it means, what to do. Or a broker version's rules."""
-    from kaudit.bugs.tickets import looks_like_ticket
-    from kaudit.cli.pager import paged
-    from kaudit.cli.stdout import stdout_console, write_stdout
-
     if (code is None) == (broker_version is None):
         raise UsageError("say what to explain: a check's CODE, a known bug, or --broker-version VERSION")
     if code is None:
@@ -50,9 +69,6 @@ def explain(
 
 def _check_page(code: str, console: Console | None) -> str:
     """Return the page of a check, or a list of several; JSON without a console."""
-    from kaudit.cli.parsing import parse_checks
-    from kaudit.report.text.explain_pages import check_document, check_list, check_list_document, check_page
-
     check, *others = found = parse_checks(code)
     if console is None:
         return check_list_document(found) if others else check_document(check)
@@ -61,8 +77,7 @@ def _check_page(code: str, console: Console | None) -> str:
 
 def _bug_page(ticket: str, console: Console | None) -> str:
     """Return the page of a known bug; JSON without a console."""
-    from kaudit.bugs.registry import find, nearest
-    from kaudit.report.text.explain_pages import bug_document, bug_page
+    from kaudit.bugs.registry import find, nearest  # checks are explained without the bugs
 
     bug = find(ticket)
     if bug is None:
@@ -71,10 +86,7 @@ def _bug_page(ticket: str, console: Console | None) -> str:
 
 
 def _explain_version(text: str) -> None:
-    from kaudit.broker.releases.profile import UnknownVersionError
-    from kaudit.cli.stdout import stdout_console, write_stdout
-    from kaudit.report.text.answers import fold
-    from kaudit.report.text.broker_rules import what_changed
+    from kaudit.report.text.broker_rules import what_changed  # checks are explained without the releases
 
     width = stdout_console(ColorChoice.NEVER).width
     try:
