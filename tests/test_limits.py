@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kaudit.audits.sequences import transition_audit
 from kaudit.audits.sidefiles import side_file_reader
-from kaudit.cli import replay_output
+from kaudit.cli import replaying
 from kaudit.cli.app import run
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
@@ -92,7 +92,7 @@ def test_directories_inside_one_another(directory, tmp_path):
 
 
 def test_a_line_of_attempts(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(replay_output, "ATTEMPT_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(replaying, "ATTEMPT_LINE_BYTES", 1 << 20)
     monkeypatch.setattr(attempt_lines, "ATTEMPT_LINE_BYTES", 1 << 20)
     path = tmp_path / "attempts.jsonl"
     path.write_text('{"op": "broker", "broker_version": "2.8.2"}\n{"op": "' + "x" * (3 << 20))

@@ -1,6 +1,6 @@
 """A known bug: its ticket, the versions that have it, and the traits by which a finding is recognised as its trace.
 
-A bug is one module that defines `BUG`, and a page of the module's name beside it.
+Modules define bugs, several where they share traits; the page beside the module has the ticket's name.
 """
 
 import enum
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaudit.model.evidence import BatchEvidence, FindingEvidence
 from kaudit.model.finding import Confidence, Finding
 from kaudit.model.known_bug import KnownBug
 from kaudit.model.log_event import LogEventKind
@@ -71,17 +72,15 @@ class Case(Struct, frozen=True):
     version_known: bool
     others: Callable[[str, str], Sequence[Finding]]
 
-    def value(self, *path: str) -> object:
-        """Return what the finding's evidence has under nested keys, None where it has nothing."""
-        held: object = self.finding.evidence
-        for name in path:
-            held = held.get(name) if isinstance(held, Mapping) else None
-        return held
+    @property
+    def evidence(self) -> FindingEvidence:
+        """The finding's evidence by name and type."""
+        return FindingEvidence(self.finding.evidence)
 
-    def number(self, *path: str) -> int | None:
-        """Return a number of the evidence, None where there is none: a saved scan may hold anything."""
-        held = self.value(*path)
-        return held if isinstance(held, int) and not isinstance(held, bool) else None
+    @property
+    def offending(self) -> BatchEvidence:
+        """The batch or marker in question; one without values where the evidence has none."""
+        return self.evidence.offending or BatchEvidence()
 
 
 class Trait(Struct, frozen=True):
@@ -135,11 +134,11 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
 
     @property
     def page_file(self) -> "Traversable":
-        """The Markdown page beside the bug's module."""
+        """The Markdown page beside the bug's module, named by the ticket: `kafka_12671.md`."""
         import importlib.resources  # noqa: PLC0415 - only `explain` reads pages
 
-        package, _, name = self.module.rpartition(".")
-        return importlib.resources.files(package).joinpath(f"{name}.md")
+        name = self.id.lower().replace("-", "_")
+        return importlib.resources.files(self.module.rpartition(".")[0]).joinpath(f"{name}.md")
 
     def documentation(self) -> Mapping[str, str]:
         """Return the page's text under each of HEADINGS."""
@@ -188,9 +187,7 @@ def logged(text: str, *kinds: LogEventKind, must: bool = False) -> Trait:
     wanted = {kind.value for kind in kinds}
 
     def seen(case: Case) -> bool:
-        events = case.value("log_events")
-        listed = events if isinstance(events, list | tuple) else ()
-        return any(isinstance(event, Mapping) and event.get("event") in wanted for event in listed)
+        return any(event.event in wanted for event in case.evidence.log_events)
 
     return Trait(text, seen, optional=not must, of_logs=True)
 

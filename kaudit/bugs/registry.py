@@ -1,4 +1,4 @@
-"""The catalogue of known bugs: every module of a package in here that defines `BUG`, found by looking.
+"""The catalogue of known bugs: every Bug that a module of a package in here defines, found by looking.
 
 `kaudit explain`, `kaudit bugs` and docs/bugs come from it, and so do the bugs that findings name.
 """
@@ -19,9 +19,9 @@ def discover() -> Iterator[Bug]:
     for room in pkgutil.iter_modules(kaudit.bugs.__path__, f"{kaudit.bugs.__name__}."):
         if room.ispkg:
             for found in pkgutil.iter_modules(importlib.import_module(room.name).__path__, f"{room.name}."):
-                bug = getattr(importlib.import_module(found.name), "BUG", None)
-                if isinstance(bug, Bug):
-                    yield bug
+                for value in vars(importlib.import_module(found.name)).values():
+                    if isinstance(value, Bug):
+                        yield value
 
 
 def _order(bug: Bug) -> tuple[str, int]:

@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from kaudit.broker.producer_state.rules import is_ahead
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import Membership, Rule
+from kaudit.checks.log_causes import LogCause
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.observation import OUT_OF_ORDER, Observation, ObservationKind
@@ -117,6 +119,42 @@ class Withdrawal(enum.Enum):
     END_OF_TRANSACTION = "the marker of a transaction that is within its timeout"
 
 
+class Reading(enum.Enum):
+    """What of a log must be read for a check to report anything."""
+
+    HEADERS = "headers of batches"
+    BATCHES = "whole batches"
+    RECORDS = "keys and values of records"
+
+
+class Simulated(Struct, frozen=True):
+    """Simulated schedules leave findings of the check: the shipped one of this name, or such as a search finds."""
+
+    scenario: str = ""
+
+
+class NoneBecause(Struct, frozen=True):
+    """A check declares that it takes part in nothing of the kind, and why."""
+
+    reason: str
+
+
+def none_because(reason: str) -> NoneBecause:
+    """Declare that a check takes part in nothing of the kind; `reason` is for the next maintainer."""
+    return NoneBecause(reason)
+
+
+class Tolerated(Struct, frozen=True):
+    """Up to how much of a number in a finding's evidence a team may tolerate in a topic.
+
+    `setting` is the topic's, `reason` is formatted with it.
+    """
+
+    evidence: str
+    setting: str
+    reason: str
+
+
 class FindingFields(TypedDict, total=False):
     """Fields of a finding that its check fills in; `position` is a byte in `file`, which is the segment unless given."""
 
@@ -143,6 +181,9 @@ class Check(Struct, frozen=True, eq=False):
 
     `needs`: it is run where there is evidence of one of these types. `observes`: the kinds of observation it reports.
     `faulty_column`: which column of the table of batches under a finding holds the value that breaks the rule, if any.
+    `incident`, `caused_by` and `simulated` say which incidents its findings take part in, which causes logs may show
+    of them (the most specific first), and whether simulated schedules leave them. `transactional`: its findings are
+    about producers with a transactional id. `compared`: a comparison of replicas reports them. `reads`: what must be read.
     """
 
     code: str
@@ -156,8 +197,27 @@ class Check(Struct, frozen=True, eq=False):
     observes: tuple[ObservationKind, ...]
     faulty_column: str
     withdrawn_by: Withdrawal
+    incident: Sequence[Rule | Membership] | NoneBecause
+    caused_by: Sequence[LogCause] | NoneBecause
+    simulated: Simulated | NoneBecause
+    transactional: bool
+    compared: bool
+    reads: Reading
+    tolerated: Tolerated | None
     run: Run
     package: str
+
+    @property
+    def memberships(self) -> Sequence[Membership]:
+        """The parts that its findings take in incidents."""
+        if isinstance(self.incident, NoneBecause):
+            return ()
+        return [part if isinstance(part, Membership) else Membership(part) for part in self.incident]
+
+    @property
+    def causes(self) -> Sequence[LogCause]:
+        """What logs may show of the causes of its findings, the most specific first."""
+        return () if isinstance(self.caused_by, NoneBecause) else self.caused_by
 
     @property
     def family(self) -> str:
@@ -242,8 +302,18 @@ def check(  # noqa: PLR0913 - what a check declares, by keyword
     confidence: Confidence = Confidence.CERTAIN,
     severity_note: str = "",
     withdrawn_by: Withdrawal = Withdrawal.NOTHING,
+    incident: Sequence[Rule | Membership] | NoneBecause,
+    caused_by: Sequence[LogCause] | NoneBecause,
+    simulated: Simulated | NoneBecause,
+    transactional: bool = False,
+    compared: bool = False,
+    reads: Reading = Reading.HEADERS,
+    tolerated: Tolerated | None = None,
 ) -> Callable[[Run], Check]:
-    """Make a check of a function; its name is the function's, with hyphens. `since`: the release it came with, if not the first."""
+    """Make a check of a function; its name is the function's, with hyphens. `since`: the release it came with, if not the first.
+
+    All that is known of a check is declared here: incidents, causes from logs, histories and policy read the registry.
+    """
 
     def register(run: Run) -> Check:
         name = run.__name__
@@ -260,6 +330,13 @@ def check(  # noqa: PLR0913 - what a check declares, by keyword
             observes=observes,
             faulty_column=faulty_column,
             withdrawn_by=withdrawn_by,
+            incident=incident,
+            caused_by=caused_by,
+            simulated=simulated,
+            transactional=transactional,
+            compared=compared,
+            reads=reads,
+            tolerated=tolerated,
             run=run,
             package=run.__module__.rsplit(".", 1)[0],
         )

@@ -4,6 +4,7 @@ The second step needs no finding: numbers of what the groups of findings are abo
 share, so that findings of many processes become incidents without being brought to one.
 """
 
+import functools
 import hashlib
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -12,7 +13,8 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.checks.incidents import RULES, Moment, subjects_of, windows
+from kaudit.checks.incident_rules import REPLICAS, RULES, Near, Part, Rule, windows
+from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding
 
 
@@ -64,6 +66,35 @@ def with_incidents(findings: Sequence[Finding]) -> list[Finding]:
     return marked
 
 
+@functools.cache
+def parts_of(rule: Rule) -> Mapping[str, Part]:
+    """Return the part of each check in incidents of the rule, by code in order; empty for the rule of all findings."""
+    return {code: member.part for code, check in CHECKS.items() for member in check.memberships if member.rule is rule}
+
+
+def subjects_of(rule: Rule, findings: Sequence[Finding]) -> Iterable[tuple[Finding, Hashable]]:
+    """Return the subjects of those of the findings whose checks take part in the rule."""
+    parts = parts_of(rule)
+    return rule.subjects([finding for finding in findings if finding.code in parts or rule is REPLICAS], parts)
+
+
+def rule_of(findings: Sequence[Finding]) -> Rule | None:
+    """Return the first rule by which two findings of an incident belong together, None where there is none."""
+    distinct = list({finding.fingerprint: finding for finding in findings}.values())
+    if len(distinct) < len(findings) and len(distinct) == 1:
+        return REPLICAS
+    return next((rule for rule in RULES if _links(rule, distinct)), None)
+
+
+def _links(rule: Rule, findings: Sequence[Finding]) -> bool:
+    subjects = [subject for _, subject in subjects_of(rule, findings)]
+    starts = windows(subject for subject in subjects if isinstance(subject, Near))
+    resolved = [
+        (subject.key, starts[subject]) if isinstance(subject, Near) else (subject, None) for subject in subjects
+    ]
+    return len(set(resolved)) < len(resolved)
+
+
 def partition_key(finding: Finding) -> tuple[str, int]:
     """Return what findings of one topic partition share; it orders partitions as findings are ordered."""
     return finding.topic or "", -1 if finding.partition is None else finding.partition
@@ -88,12 +119,12 @@ def partition_incidents(findings: Sequence[Finding]) -> PartitionIncidents:
         by_code.setdefault(finding.code, []).append(finding)
     for number, rule in enumerate(RULES):
         chosen = (
-            [finding for code in sorted(rule.codes) for finding in by_code.get(code, ())] if rule.codes else findings
+            findings if rule is REPLICAS else [finding for code in parts_of(rule) for finding in by_code.get(code, ())]
         )
         first: dict[Hashable, int] = {}
         for finding, subject in subjects_of(rule, chosen) if chosen else ():
             index = places[id(finding)]
-            if isinstance(subject, Moment):
+            if isinstance(subject, Near):
                 reached[index, _number(number, subject.key), subject.at_ms, subject.span_ms] = None
                 continue
             if rule.across and subject not in first:
@@ -135,11 +166,11 @@ def ids_across(groups: Sequence[Mapping[int, Group]], reaches: Sequence[Sequence
     about: list[tuple[int, Reach]] = []
     for number, own in enumerate(reaches):
         about += [(nodes.setdefault((number, reach.group), len(nodes)), reach) for reach in own]
-    moments = windows(Moment(reach.subject, reach.span_ms, reach.at_ms) for _, reach in about if reach.span_ms)
+    starts = windows(Near(reach.subject, reach.span_ms, reach.at_ms) for _, reach in about if reach.span_ms)
     leads = _Leads(len(nodes))
     first: dict[tuple[int, int], int] = {}
     for node, reach in about:
-        start = moments[Moment(reach.subject, reach.span_ms, reach.at_ms)] if reach.span_ms else -1
+        start = starts[Near(reach.subject, reach.span_ms, reach.at_ms)] if reach.span_ms else -1
         leads.join(node, first.setdefault((reach.subject, start), node))
     places = list(nodes)
     together: dict[int, list[int]] = {}

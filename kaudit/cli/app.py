@@ -4,9 +4,12 @@ import errno
 import io
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
-from kaudit.cli.commands import COMMANDS
+import typer
+
+from kaudit.cli.command_tree import root
 from kaudit.cli.exits import ExitCode
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.report.console import visible
@@ -58,13 +61,8 @@ def _run_command(arguments: Sequence[str]) -> int | None:
         UsageError: typer cannot make a command of the arguments.
 
     """
-    import typer
-
-    from kaudit.cli.command_tree import command_tree
-
-    named = arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS
     try:
-        result: int | None = command_tree(named)(arguments, prog_name="kaudit", standalone_mode=False)
+        result: int | None = root()(arguments, prog_name="kaudit", standalone_mode=False)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         hint = f" (see '{context.command_path} --help')" if context is not None else ""
@@ -83,8 +81,6 @@ def _report_error(text: str, code: ExitCode) -> int:
 
 def _internal(error: Exception) -> int:
     if os.environ.get("KAUDIT_DEBUG") == "1":
-        import traceback
-
         traceback.print_exception(error)
     return _report_error(
         f"internal error: {type(error).__name__}: {error}. This is a defect of kaudit, not of the log: nothing it "

@@ -1,6 +1,7 @@
 """What scan, timeline, producers and diff have in common: run the engine, show the result, settle the exit code."""
 
 import os
+import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +16,6 @@ from kaudit.checks.command_line import quote_text
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.pager import paged
 from kaudit.cli.progress import progress_on_stderr
-from kaudit.cli.step_summary import append_step_summary
 from kaudit.cli.targets import Target, console_of, write
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
@@ -34,12 +34,16 @@ from kaudit.report.render_options import Output, RenderOptions, Tables
 from kaudit.report.text.formatting import closing_line, state_lines
 from kaudit.results.selection import Selection, count
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.filesystem import require_listener
+from kaudit.source.uri import Uri, UrlError
 
 if TYPE_CHECKING:  # numpy comes with them
     from kaudit.engines.engine import Engine
     from kaudit.listings.producer_histories import EngineTables, RecordedScan
     from kaudit.listings.producer_listing import ListedProducers
 
+_STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+"""The variable by which GitHub Actions names the file of a step's summary."""
 _Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
 
 
@@ -99,9 +103,7 @@ def _check_urls(request: AuditRequest, engine: "Engine") -> None:
 
 
 def _require_name_nodes(url: str) -> None:
-    from kaudit.source.filesystem import require_listener  # what audits to stdout need not wait for
-    from kaudit.source.name_nodes import name_nodes
-    from kaudit.source.uri import Uri, UrlError
+    from kaudit.source.name_nodes import name_nodes  # XML takes 10 ms
 
     try:
         place = Uri.parse(url)
@@ -281,7 +283,6 @@ def run_facts(started_ms: int, *, reproducible: bool) -> Mapping[str, object] | 
     """Return host and time of this run, nothing with --reproducible."""
     if reproducible:
         return None
-    import platform  # 2 ms
 
     return {"host": platform.node(), "started_at": rfc3339(started_ms)}
 
@@ -323,7 +324,7 @@ def show(
             with paged(wanted=request.pager and target.file is None):
                 write(target, render(target.form, replace(view, console=console_of(target, request.color))))
         if target.form.name == "github":
-            append_step_summary("".join(_texts(render(FORMATS["markdown"], view))), os.environ)
+            _append_step_summary("".join(_texts(render(FORMATS["markdown"], view))), os.environ)
 
 
 def _texts(content: Output) -> Iterable[str]:
@@ -343,3 +344,17 @@ def nothing_audited(options: ScanOptions, error: NothingToAuditError) -> ScanRes
         summary=Summary(findings=count(())),
         incomplete=True,
     )
+
+
+def _append_step_summary(text: str, environ: Mapping[str, str]) -> None:
+    """Append the text where a runner wants it; without a runner there is nothing to do."""
+    file = environ.get(_STEP_SUMMARY)
+    if not file:
+        return
+
+    try:
+        with Path(file).open("a", encoding="utf-8") as summary:
+            summary.write(text)
+    except OSError as error:
+        # The annotations are out already, and the audit is what counts: report it, do not fail.
+        sys.stderr.write(f"kaudit: ${_STEP_SUMMARY} cannot be written: {error.strerror}\n")

@@ -4,20 +4,31 @@ A command takes groups as parameters (`kaudit.cli.option_groups`); `--help` list
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from msgspec.structs import replace
 
 from kaudit.cli import options
+from kaudit.cli.audit import AuditRequest
+from kaudit.cli.engine import choose_engine
 from kaudit.cli.exits import FailOn
 from kaudit.cli.option_groups import OptionGroup
+from kaudit.cli.parsing import (
+    check_int64,
+    parse_broker_version,
+    parse_policy,
+    parse_selection,
+    parse_time,
+    parse_window,
+)
 from kaudit.cli.settings.settings import Settings
+from kaudit.cli.targets import parse_targets
 from kaudit.errors import UsageError
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND, ClusterOptions
 
 if TYPE_CHECKING:  # every format comes with it
-    from kaudit.cli.audit import AuditRequest
     from kaudit.engines.engine import Engine
     from kaudit.model.application_logs import ApplicationLogs
 
@@ -29,6 +40,19 @@ class OutputOptions(OptionGroup, frozen=True, kw_only=True):
 
     output_format: options.OutputFormats = None
     output: options.OutputFile = None
+
+
+class RowOutput(OutputOptions, frozen=True, kw_only=True):
+    """Which formats, and where they go: rows have fewer formats than findings."""
+
+    output_format: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output-format",
+            metavar="FORMAT[:FILE]",
+            help="table (default), json, jsonl or parquet (-o DIR). Repeatable.",
+        ),
+    ] = None
 
 
 class TableOptions(OptionGroup, frozen=True, kw_only=True):
@@ -116,7 +140,8 @@ class ApplicationLogOptions(OptionGroup, frozen=True, kw_only=True):
         """Read them; None if none are given. Raises UsageError for a file that is none, UnreadableInputError."""
         if not self.server_log and not self.client_log:
             return None
-        from kaudit.audits.log_events.application_logs import read_application_logs
+
+        from kaudit.audits.log_events.application_logs import read_application_logs  # its patterns take 30 ms
 
         return read_application_logs(self.server_log or (), self.client_log or ())
 
@@ -156,8 +181,6 @@ class ClusterReadOptions(ConnectionOptions, frozen=True, kw_only=True):
 
     def cluster(self) -> ClusterOptions:
         """Return what they ask for. Raises UsageError for a time that is none, and for a range without offsets."""
-        from kaudit.cli.parsing import check_int64, parse_time
-
         first, end = self.from_offset, self.to_offset
         check_int64([first], "--from-offset")
         check_int64([end], "--to-offset")
@@ -180,8 +203,6 @@ class EngineOptions(OptionGroup, frozen=True, kw_only=True):
 
     def choose(self) -> "Engine":
         """Return the engine. Raises UsageError where it cannot be had."""
-        from kaudit.cli.engine import choose_engine
-
         return choose_engine(self.engine, self.master, self.spark_conf or ())
 
 
@@ -323,8 +344,6 @@ class WatchOptions(OptionGroup, frozen=True, kw_only=True):
 
     def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
         """Return the request these options make. Raises UsageError for an option that means nothing."""
-        from kaudit.cli.parsing import parse_broker_version
-
         read, cluster = ReadOptions(depth=self.read.depth), self.cluster.reading()
         scan = replace(
             _scan_options(settings, paths, self.partitions, self.log.facts, read, cluster=cluster),
@@ -354,8 +373,6 @@ class AuditOptions(OptionGroup, frozen=True, kw_only=True):
 
     def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
         """Return the request these options make. Raises UsageError for an option that means nothing."""
-        from kaudit.cli.parsing import check_int64, parse_broker_version, parse_time, parse_window
-
         since_ms, until_ms = parse_window(self.producers.since, self.producers.until)
         check_int64(self.producers.producer_id or (), "--producer-id")
         scan = replace(
@@ -385,8 +402,6 @@ def _scan_options(  # noqa: PLR0913 - one group each
     *,
     cluster: ClusterReadOptions,
 ) -> ScanOptions:
-    from kaudit.cli.parsing import check_int64
-
     check_int64([log.log_start_offset], "--log-start-offset")
     return ScanOptions(
         paths=paths,
@@ -404,11 +419,6 @@ def _scan_options(  # noqa: PLR0913 - one group each
 def _request(
     settings: Settings, scan: ScanOptions, output: OutputOptions, findings: FindingOptions, display: DisplayOptions
 ) -> "AuditRequest":
-    from kaudit.cli.audit import AuditRequest
-    from kaudit.cli.parsing import parse_selection
-    from kaudit.cli.policy import parse_policy
-    from kaudit.cli.targets import parse_targets
-
     return AuditRequest(
         options=scan,
         selection=parse_selection(findings.select or (), findings.ignore or ()),

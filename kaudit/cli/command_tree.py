@@ -1,17 +1,18 @@
 """The typer application, built from the modules of kaudit.cli.commands."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 from typer.models import CommandInfo
 
 from kaudit.cli.command_help import GroupedCommand
 from kaudit.cli.commands import COMMANDS, module_of
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.options import Version
+from kaudit.cli.option_groups import Version
 from kaudit.cli.settings.configure import configurable_options
 
 _SHORT_HELP = """\
@@ -28,24 +29,52 @@ _EXIT_CODES = (
 )
 _HELP_WIDTH = 100
 """Columns; longer lines are harder to read."""
+_SETTINGS: dict[str, Any] = {
+    "rich_markup_mode": None,  # rich's boxes cost a quarter of a second
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH},
+}
 
 
-def command_tree(names: Iterable[str] = COMMANDS) -> TyperGroup:
-    """Build the tree of these commands. Only their modules are imported."""
-    app = typer.Typer(
-        name="kaudit",
-        rich_markup_mode=None,  # rich's boxes cost a quarter of a second
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH},
-    )
+class _Root(TyperGroup):
+    """The root command. It lists its commands by name and summary; only the one that is run is imported."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:  # noqa: ANN401 - not exported
+        """Return the name, the command and its arguments."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else _command(name), rest
+
+
+def root() -> TyperGroup:
+    """Return kaudit's root command, with commands that are imported when they are run."""
+    app = typer.Typer(name="kaudit", cls=_Root, **_SETTINGS)
     app.callback(invoke_without_command=True, epilog=_EXIT_CODES)(_root)
-    for name in names:
-        app.add_typer(module_of(name).app)
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    group.commands = {name: TyperCommand(name, short_help=summary) for name, summary in COMMANDS.items()}
+    return group
+
+
+def command_tree() -> TyperGroup:
+    """Return kaudit's root command with every command imported."""
+    group = root()
+    group.commands = {name: _command(name) for name in COMMANDS}
+    return group
+
+
+def _command(name: str) -> TyperCommand | TyperGroup:
+    """Import and build a command."""
+    app = typer.Typer(add_completion=False, **_SETTINGS)
+    app.callback()(_root)  # typer makes a group of an application with a callback, even for one command
+    app.add_typer(module_of(name).app)
     for command in _commands(app):
         command.cls = GroupedCommand
-    tree = get_command(app)
-    assert isinstance(tree, TyperGroup)
-    return tree
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    found = group.commands[name]
+    assert isinstance(found, TyperCommand | TyperGroup)
+    found.short_help = COMMANDS[name]
+    return found
 
 
 def _commands(app: typer.Typer) -> Iterator[CommandInfo]:

@@ -1,14 +1,14 @@
 """Running `kaudit dedup`: formats of rows, where they go, and the exit code."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kaudit.cli.audit import nothing_audited
-from kaudit.cli.audit_options import DisplayOptions
+from kaudit.cli.audit_options import DisplayOptions, RowOutput
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.inspection import PARQUET, RowTarget, console_of, show
+from kaudit.cli.inspection import PARQUET, RowTarget, console_of, parse_row_targets, show
 from kaudit.cli.progress import progress_on_stderr
-from kaudit.cli.stdout import refused
+from kaudit.cli.streams import refused
 from kaudit.engines import local
 from kaudit.errors import NothingToAuditError
 from kaudit.listings.duplicates import DuplicateListing
@@ -19,8 +19,9 @@ from kaudit.scanning.options import ScanOptions
 from kaudit.source.schemes import open_segment
 
 
-def run_dedup(options: ScanOptions, targets: Sequence[RowTarget], isolation_level: str, display: DisplayOptions) -> int:
+def run_dedup(options: ScanOptions, output: RowOutput, isolation_level: str, display: DisplayOptions) -> int:
     """List the duplicates in every format asked for; return the exit code."""
+    targets = parse_row_targets(output.output_format or (), output.output, options.paths)
     try:
         with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
             listing = local.duplicates(options, progress)

@@ -1,4 +1,4 @@
-"""Running `kaudit inspect`: formats of rows, where they go, and the exit code."""
+"""Runs `kaudit inspect`: formats of rows, where they go, and the exit code."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,10 +13,10 @@ from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import TerminalOptions
 from kaudit.cli.pager import paged
 from kaudit.cli.parsing import parse_int64
-from kaudit.cli.stdout import refused, stdout_console
-from kaudit.cli.streams import write_pieces
+from kaudit.cli.streams import refused, stdout_console, write_pieces
 from kaudit.cli.targets import output_directory, output_file, split_formats
 from kaudit.errors import NothingToAuditError, UsageError
+from kaudit.inspect.walk import UNREADABLE, inspect_rows
 from kaudit.model.near_names import suggestion
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.machine import inspect_json
@@ -24,9 +24,20 @@ from kaudit.report.text.inspect_table import table
 
 if TYPE_CHECKING:
     from kaudit.inspect.walk import InspectOptions
+from kaudit.broker.releases.version import Version
+from kaudit.cli.audit_options import ConnectionOptions, RowOutput
+from kaudit.cli.commands.inspect import ContentOptions, InspectedLog, RowSelection
+from kaudit.cli.parsing import check_int64, parse_broker_version, parse_window
+from kaudit.formats.log.records import DEFAULT_LIMIT
+from kaudit.inspect.bytes_text import BytesForm, BytesFormatter
+from kaudit.inspect.row_filter import RowFilter
+from kaudit.inspect.walk import InspectOptions
+from kaudit.source.kafka.options import ClusterOptions
 
 ROW_FORMATS = ("table", "json", "jsonl", "parquet")
 PARQUET = "parquet"
+_TABLE_BYTES = 64
+"""Bytes of a key or value that tables show, unless --max-bytes says otherwise."""
 _Row = dict[str, object]
 
 
@@ -67,17 +78,79 @@ def parse_offsets(text: str | None) -> tuple[int | None, int | None]:
     return low, high
 
 
-def run_inspect(
-    options: "InspectOptions", targets: Sequence[RowTarget], *, terminal: TerminalOptions, table_bytes: int
+def run_inspect(  # noqa: PLR0913, PLR0917 - the command's groups of options
+    paths: Sequence[str],
+    content: ContentOptions,
+    rows: RowSelection,
+    output: RowOutput,
+    log: InspectedLog,
+    cluster: ConnectionOptions,
+    terminal: TerminalOptions,
 ) -> int:
-    """Show the rows in every format asked for; return the exit code."""
-    from kaudit.inspect.walk import UNREADABLE, inspect_rows
+    """Show the rows in every format asked for; return the exit code. Raises UsageError for options that mean nothing."""
+    if rows.at is not None and (content.records or rows.around is not None):
+        raise UsageError("--at shows one header: it goes with neither --records nor --around")
+    wanted = _row_filter(rows)
+    requested = parse_broker_version(log.broker_version)
+    targets = parse_row_targets(output.output_format or (), output.output, paths)
 
+    return _show_rows(
+        InspectOptions(
+            paths=paths,
+            records=content.records,
+            texts=_formatter(content),
+            wanted=wanted,
+            around=rows.around,
+            at=rows.at,
+            topic=log.topic,
+            partition=log.partition,
+            limit=content.max_decompressed or DEFAULT_LIMIT,
+            cluster=ClusterOptions(cluster.command_config),
+            version=None if requested == "auto" else Version.parse(requested),
+        ),
+        targets,
+        terminal,
+    )
+
+
+def _formatter(content: ContentOptions) -> BytesFormatter:
+    """Return what writes keys and values. Raises UsageError for options that exclude each other."""
+    if content.hex_bytes and content.utf8:
+        raise UsageError("--hex and --utf8: choose one")
+
+    form = BytesForm.HEX if content.hex_bytes else BytesForm.UTF8 if content.utf8 else BytesForm.AUTO
+    return BytesFormatter(form, content.max_bytes)
+
+
+def _row_filter(rows: RowSelection) -> RowFilter:
+    """Return the filter these options make. Raises UsageError for a number or time that is none."""
+    for numbers, option in (
+        (rows.producer_id, "--producer-id"),
+        (rows.producer_epoch, "--producer-epoch"),
+        (rows.leader_epoch, "--leader-epoch"),
+    ):
+        check_int64(numbers or (), option)
+    since_ms, until_ms = parse_window(rows.since, rows.until)
+    first_offset, last_offset = parse_offsets(rows.offset)
+
+    return RowFilter(
+        frozenset(rows.producer_id or ()),
+        frozenset(rows.producer_epoch or ()),
+        frozenset(rows.leader_epoch or ()),
+        first_offset,
+        last_offset,
+        since_ms,
+        until_ms,
+    )
+
+
+def _show_rows(options: InspectOptions, targets: Sequence[RowTarget], terminal: TerminalOptions) -> int:
+    """Show the rows in every format asked for; return the exit code."""
     reading = _Reading()
     for target in targets:
         shown = options
         if target.form == "table" and options.texts.limit is None:
-            shown = replace(options, texts=replace(options.texts, limit=table_bytes))
+            shown = replace(options, texts=replace(options.texts, limit=_TABLE_BYTES))
         rows = reading.watched(inspect_rows(shown, batches=target.form in ("jsonl", PARQUET)), UNREADABLE)
         first = list(islice(rows, 1))  # wrong options show before anything is written
         if target.form == PARQUET:

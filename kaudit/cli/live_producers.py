@@ -1,66 +1,27 @@
-"""Runs `producers --live`: reads partitions of a cluster, asks their leaders, and shows where the two differ."""
+"""Reads partitions of a cluster, and compares the producers' state that the log yields with what their leaders remember."""
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from kaudit.cli.exits import ExitCode
+from kaudit.cli.audit import AuditRequest
 from kaudit.cli.progress import progress_on_stderr
-from kaudit.cli.streams import write_pieces
-from kaudit.cli.targets import console_of
+from kaudit.engines.engine import Engine
 from kaudit.errors import UnreadableInputError, UsageError
+from kaudit.listings import live_states
 from kaudit.listings.query import Query
-from kaudit.source.schemes import KAFKA
+from kaudit.model.live_producers import ComparedPartition
+from kaudit.source.kafka.answers import TopicPartition
+from kaudit.source.kafka.client import KafkaClient
+from kaudit.source.kafka.command_config import load_settings
+from kaudit.source.kafka.topic_url import TopicUrl
 from kaudit.source.uri import Uri, UrlError
 
-if TYPE_CHECKING:
-    from kaudit.cli.audit import AuditRequest
-    from kaudit.engines.engine import Engine
-    from kaudit.model.live_producers import ComparedPartition
-    from kaudit.source.kafka.answers import TopicPartition
-    from kaudit.source.kafka.client import KafkaClient
 
-_FORMATS = ("table", "json")
+def compare_with_brokers(request: AuditRequest, engine: Engine, servers: str) -> list[ComparedPartition]:
+    """Ask the leaders, read the log, and ask again: what moved meanwhile is not a difference.
 
-
-def run_live_producers(request: "AuditRequest", engine: "Engine") -> int:
-    """Compare and show; return 1 where something differs without an explanation.
-
-    Raises UsageError for inputs that are not on a cluster, UnreadableInputError where the leaders cannot be asked.
+    Raises UnreadableInputError where the leaders cannot be asked.
     """
-    from kaudit.report.text.live_producers import live_document, live_table
-    from kaudit.source.kafka.topic_url import TopicUrl
-
-    uris = [Uri.parse(path) for path in request.options.paths]
-    if any(uri.scheme != KAFKA for uri in uris):
-        raise UsageError("--live asks brokers: PATH is kafka://HOST:PORT/TOPIC[/PARTITION]")
-    names = [target.form.name for target in request.targets]
-    if not set(names) <= set(_FORMATS):
-        raise UsageError(f"--live: --output-format is {' or '.join(_FORMATS)}")
-    try:
-        urls = [TopicUrl.of(uri) for uri in uris]
-    except UrlError as error:
-        raise UsageError(str(error)) from None
-    if len({url.servers for url in urls}) > 1:
-        raise UsageError("--live compares with one cluster: the URLs name different brokers")
-    compared = _compare(request, engine, urls[0].servers)
-    for target in request.targets:
-        text = (
-            live_document(compared)
-            if target.form.name == "json"
-            else live_table(compared, console_of(target, request.color))
-        )
-        write_pieces(target.file, [text])
-    return ExitCode.FINDINGS if any(part.unexplained for part in compared) and not request.exit_zero else ExitCode.OK
-
-
-def _compare(request: "AuditRequest", engine: "Engine", servers: str) -> "list[ComparedPartition]":
-    """Ask the leaders, read the log, and ask again: what moved meanwhile is no difference."""
-    from kaudit.listings import live_states
-    from kaudit.source.kafka.answers import TopicPartition
-    from kaudit.source.kafka.client import KafkaClient
-    from kaudit.source.kafka.command_config import load_settings
-
     options = request.options
     try:
         with KafkaClient(servers, load_settings(options.cluster.command_config)) as client:
@@ -90,10 +51,7 @@ def _compare(request: "AuditRequest", engine: "Engine", servers: str) -> "list[C
         raise UnreadableInputError(f"{error.filename}: {error.strerror}") from None
 
 
-def _partitions(client: "KafkaClient", paths: Sequence[str]) -> "list[TopicPartition]":
-    from kaudit.source.kafka.answers import TopicPartition
-    from kaudit.source.kafka.topic_url import TopicUrl
-
+def _partitions(client: KafkaClient, paths: Sequence[str]) -> list[TopicPartition]:
     found = []
     for url in map(TopicUrl.of, map(Uri.parse, paths)):
         for topic in client.describe_topics([url.topic]):

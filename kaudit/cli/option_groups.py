@@ -6,8 +6,23 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar, get_args
 
+import typer
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
+
+from kaudit.installation import version_text
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(version_text())
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version and exit."),
+]
 
 
 class OptionGroup(Struct, frozen=True, kw_only=True):

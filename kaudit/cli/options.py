@@ -5,44 +5,13 @@ from typing import Annotated
 
 import typer
 
+from kaudit.cli import parsing
 from kaudit.cli.exits import FailOn
-from kaudit.cli.option_groups import OptionGroup
+from kaudit.cli.option_groups import OptionGroup, Version
 from kaudit.cli.settings.configure import configure
 from kaudit.report.console import ColorChoice
 from kaudit.report.formats import FORMATS
 from kaudit.scanning.options import Depth
-
-
-def _show_version(value: bool) -> None:
-    if value:
-        from kaudit.installation import version_text
-
-        typer.echo(version_text())
-        raise typer.Exit
-
-
-def complete_codes(incomplete: str) -> list[tuple[str, str]]:
-    """Return the codes, or the names, that what has been typed of the last one begins, each with the check's summary."""
-    from kaudit.checks.registry import CHECKS
-
-    before, comma, typed = incomplete.rpartition(",")
-    by_name = bool(typed) and not typed.upper().startswith("K")
-    known = {check.name if by_name else code: check.summary for code, check in CHECKS.items()}
-    own = typed.lower() if by_name else typed.upper()
-    return [(before + comma + name, summary) for name, summary in known.items() if name.startswith(own)]
-
-
-def complete_codes_and_bugs(incomplete: str) -> list[tuple[str, str]]:
-    """Return the codes or names of checks, and the tickets of known bugs, that begin so, each with what it is."""
-    from kaudit.bugs.registry import BUGS
-
-    tickets = [(ticket, bug.title) for ticket, bug in BUGS.items() if ticket.lower().startswith(incomplete.lower())]
-    return [*complete_codes(incomplete), *tickets]
-
-
-def complete_formats(incomplete: str) -> list[str]:
-    """Return the output formats that begin so."""
-    return [name for name in FORMATS if name.startswith(incomplete)]
 
 
 class EngineChoice(enum.Enum):
@@ -75,7 +44,7 @@ OutputFormats = Annotated[
     typer.Option(
         "--output-format",
         metavar="FORMAT[:FILE]",
-        autocompletion=complete_formats,
+        autocompletion=parsing.complete_formats,
         help=f"table (default), {', '.join(name for name in FORMATS if name not in ('table', 'parquet'))}; "
         "with :FILE into a file. parquet: tables into a directory. Repeatable.",
     ),
@@ -108,7 +77,7 @@ Select = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CODES",
-        autocompletion=complete_codes,
+        autocompletion=parsing.complete_codes,
         help="Only these checks: KA101, a prefix like KA1, or a name like duplicate-batch. Commas or repeated.",
     ),
 ]
@@ -116,7 +85,7 @@ Ignore = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CODES",
-        autocompletion=complete_codes,
+        autocompletion=parsing.complete_codes,
         help="All but these checks; the longer prefix wins over --select.",
     ),
 ]
@@ -277,12 +246,6 @@ Verbose = Annotated[
 Reproducible = Annotated[
     bool, typer.Option("--reproducible", help="Leave out host and time of the run: same log, same bytes.")
 ]
-Version = Annotated[
-    bool,
-    typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version and exit."),
-]
-
-
 WatchFormats = Annotated[
     list[str] | None,
     typer.Option(

@@ -3,10 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.checks.check import Check
-from kaudit.checks.registry import matching, nearest
+from kaudit.checks.registry import CHECKS, matching, nearest
+from kaudit.cli.settings.settings import Settings
 from kaudit.errors import UsageError
+from kaudit.model.finding import Severity
 from kaudit.model.near_names import suggestion
+from kaudit.policy.baseline import read_baseline
+from kaudit.policy.policy import NamedBaseline, Policy
+from kaudit.policy.severities import Severities
+from kaudit.report.formats import FORMATS
 from kaudit.results.selection import Selection, parse_codes
 
 _INT64_MAX, _INT64_DIGITS = 2**63 - 1, 19
@@ -49,8 +56,6 @@ def parse_checks(typed: str) -> Sequence[Check]:
 
 def parse_broker_version(text: str) -> str:
     """Check --broker-version: `auto`, or a release whose rules are known."""
-    from kaudit.broker.releases.profile import UnknownVersionError, profile_for
-
     if text != "auto":
         try:
             profile_for(text)
@@ -105,3 +110,39 @@ def parse_time(text: str | None, option: str) -> int | None:
         raise UsageError(message) from None
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     return round(moment.timestamp() * 1000)
+
+
+def parse_policy(severity: Sequence[str], baseline: str | None, max_findings: int | None, settings: Settings) -> Policy:
+    """Read the options, and the baseline they name."""
+    known = None if baseline is None else NamedBaseline(baseline, read_baseline(baseline))
+    return Policy(parse_severities(severity), settings.topics, known, max_findings)
+
+
+def parse_severities(values: Sequence[str]) -> Severities:
+    """Parse CODE=LEVEL, commas between, repeatable; the last word on a code counts."""
+    levels: dict[str, Severity] = {}
+    for pair in (pair.strip() for value in values for pair in value.split(",")):
+        codes, equals, level = pair.partition("=")
+        if not equals:
+            raise UsageError(f"--severity {pair}: write CODE=LEVEL, such as KA302=error")
+        words = [severity.value for severity in Severity]
+        if level not in words:
+            hint = suggestion(level, words) or f"; there are {', '.join(words)}"
+            raise UsageError(f"--severity {pair}: there is no level {level}{hint}")
+        for code in parse_codes([codes], "--severity"):
+            levels[code] = Severity(level)
+    return Severities(levels)
+
+
+def complete_codes(incomplete: str) -> list[tuple[str, str]]:
+    """Return the codes, or the names, that what has been typed of the last one begins, each with the check's summary."""
+    before, comma, typed = incomplete.rpartition(",")
+    by_name = bool(typed) and not typed.upper().startswith("K")
+    known = {check.name if by_name else code: check.summary for code, check in CHECKS.items()}
+    own = typed.lower() if by_name else typed.upper()
+    return [(before + comma + name, summary) for name, summary in known.items() if name.startswith(own)]
+
+
+def complete_formats(incomplete: str) -> list[str]:
+    """Return the output formats that begin so."""
+    return [name for name in FORMATS if name.startswith(incomplete)]

@@ -1,21 +1,21 @@
-"""How far a scan is, on stderr: a bar on a terminal; elsewhere nothing, or with -v a line now and then."""
+"""How far a long run is, on stderr: a bar on a terminal; elsewhere nothing, or with -v a line now and then."""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from typing import TYPE_CHECKING
 
 from kaudit.engines.progress import Progress, SilentProgress
 from kaudit.report.console import visible
 from kaudit.report.text.formatting import size
 
-if TYPE_CHECKING:
-    from rich import progress as bars
+if TYPE_CHECKING:  # numpy comes with them
+    from kaudit.capture.capture import CaptureProgress
+    from kaudit.cli.bars import Bars
+    from kaudit.simulate.search.schedule import Schedule
+    from kaudit.simulate.search.search import SearchProgress
 
-
-REDRAW_SECONDS = 0.1
 LINE_SECONDS = 30.0
 """Between two lines in a log file: a night's audit leaves a page of them, not a book."""
 
@@ -26,36 +26,51 @@ def progress_on_stderr(*, quiet: bool, verbose: bool = False) -> Iterator[Progre
 
     Where stderr is no terminal, `verbose` gets a line every LINE_SECONDS instead. With `verbose`, what the engine logs is shown.
     """
-    if quiet or not sys.stderr.isatty():
+    bars = _bars(quiet=quiet)
+    if bars is None:
         lines = verbose and not quiet
         with _log_lines(sys.stderr.write) if lines else nullcontext():
             yield ProgressLines() if lines else SilentProgress()
         return
-    from rich import progress as bars
-    from rich.console import Console
+    with bars.scan() as bar, _log_lines(bar.write_above) if verbose else nullcontext():
+        yield bar
 
-    columns = (
-        bars.TextColumn("reading"),
-        bars.BarColumn(),
-        bars.DownloadColumn(),
-        bars.TransferSpeedColumn(),
-        bars.TimeRemainingColumn(),
-    )
-    # Without rich's refresh thread: the engine forks, and a fork beside a thread that holds a lock may hang.
-    console = Console(stderr=True)
-    with (
-        bars.Progress(*columns, console=console, transient=True, auto_refresh=False) as progress,
-        _log_lines(partial(console.print, end="", markup=False, highlight=False, soft_wrap=True))
-        if verbose
-        else nullcontext(),
-    ):
-        yield _Bar(progress)
+
+@contextmanager
+def capture_progress(*, quiet: bool, verbose: bool) -> "Iterator[CaptureProgress]":
+    """Show how many offsets of those there were are captured, bytes and rate, while the body runs."""
+    bars = _bars(quiet=quiet)
+    if bars is None:
+        yield CaptureLines(verbose=verbose and not quiet)
+        return
+    with bars.capture() as bar:
+        yield bar
+
+
+@contextmanager
+def search_progress(*, quiet: bool, tries: int) -> "Iterator[SearchProgress]":
+    """Show on a terminal how many of `tries` schedules were tried."""
+    bars = _bars(quiet=quiet)
+    if bars is None:
+        yield _SilentSearch()
+        return
+    with bars.search(tries) as bar:
+        yield bar
+
+
+def _bars(*, quiet: bool) -> "Bars | None":
+    """Return the bars, where stderr is a terminal that may be drawn on."""
+    if quiet or not sys.stderr.isatty():
+        return None
+    from kaudit.cli.bars import Bars  # rich takes 80 ms
+
+    return Bars()
 
 
 @contextmanager
 def _log_lines(write: Callable[[str], object]) -> Iterator[None]:
     """Write what kaudit logs while the body runs, a line each."""
-    import logging  # costs a start some ms
+    import logging  # takes 3 ms
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -82,7 +97,7 @@ class ProgressLines:
         self._total = self._read = 0
 
     def start(self, total_bytes: int) -> None:
-        """Take what is to be read."""
+        """Take the number of bytes to read."""
         self._total = total_bytes
 
     def advance(self, read_bytes: int) -> None:
@@ -101,22 +116,33 @@ class ProgressLines:
         )
 
 
-class _Bar:
-    """One task of a rich progress display, drawn at most ten times a second."""
+class CaptureLines:
+    """A line for every problem, and with `verbose` one of progress every LINE_SECONDS."""
 
-    def __init__(self, progress: "bars.Progress") -> None:
-        self._progress = progress
-        self._task = progress.add_task("reading", total=None)
-        self._drawn = 0.0
+    def __init__(self, *, verbose: bool) -> None:
+        """Begin to count."""
+        self._verbose = verbose
+        self._total = self._done = self._bytes = 0
+        self._reported_at = time.monotonic()
 
-    def start(self, total_bytes: int) -> None:
-        """Give the bar its length."""
-        self._progress.update(self._task, total=total_bytes)
-        self._progress.refresh()
+    def start(self, offsets: int) -> None:
+        """Take the number of offsets to capture."""
+        self._total += offsets
 
-    def advance(self, read_bytes: int) -> None:
-        """Move the bar."""
-        self._progress.advance(self._task, read_bytes)
-        if time.monotonic() - self._drawn >= REDRAW_SECONDS:
-            self._drawn = time.monotonic()
-            self._progress.refresh()
+    def advance(self, offsets: int, size_in_bytes: int) -> None:
+        """Count, and report when it is time."""
+        self._done += offsets
+        self._bytes += size_in_bytes
+        if self._verbose and time.monotonic() > self._reported_at + LINE_SECONDS:
+            self._reported_at = time.monotonic()
+            sys.stderr.write(f"kaudit: {self._done:,} of {self._total:,} offsets captured, {size(self._bytes)}\n")
+
+    @staticmethod
+    def problem(partition: str, reason: str) -> None:
+        """Report it."""
+        sys.stderr.write(f"kaudit: {visible(f'{partition}: {reason}')}\n")
+
+
+class _SilentSearch:
+    def tried(self, schedules: int, smallest: "Schedule | None") -> None:
+        """Show nothing."""

@@ -1,75 +1,41 @@
 """`kaudit simulate --find` and `--explain-finding`: a search, its progress on stderr, and what it found."""
 
-import enum
 import json
-import sys
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Any
 
-import typer
-
+from kaudit.cli.commands.simulate import SearchOptions
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.option_groups import OptionGroup
+from kaudit.cli.interruption import ends_on_signals
+from kaudit.cli.progress import search_progress
+from kaudit.cli.streams import stdout_console, write_pieces
+from kaudit.cli.targets import output_file
+from kaudit.errors import UsageError
+from kaudit.histories.explain import DEFAULT_TRIES as TRIES_TO_EXPLAIN
+from kaudit.histories.explain import EXPLAINED, Explanation, History, explain
+from kaudit.model.finding import Finding
+from kaudit.model.result import ScanResult
+from kaudit.report.console import ColorChoice, Console, visible
+from kaudit.report.sequence import schedule
+from kaudit.report.sequence.schedule import event_lines
+from kaudit.report.text.formatting import plural
+from kaudit.results.saved_scan import SavedScanError, read_saved
+from kaudit.simulate.scenario.reading import parse_document
+from kaudit.simulate.scenario.writing import scenario_toml
+from kaudit.simulate.search.search import DEFAULT_TRIES, Found, Search
 
-if TYPE_CHECKING:
-    from rich import progress as bars
-
-    from kaudit.model.finding import Finding
-    from kaudit.model.result import ScanResult
-    from kaudit.simulate.search.schedule import Schedule
-    from kaudit.simulate.search.search import Found, SearchProgress
-
-
-class OutcomeChoice(enum.Enum):
-    """What --find can look for; a test holds it against OUTCOMES of the truth."""
-
-    ACKNOWLEDGED_LOST = "acknowledged-lost"
-    DUPLICATE = "duplicate"
-    REORDERED = "reordered"
-    HANGING = "hanging"
-
-
-class SearchOptions(OptionGroup, frozen=True, kw_only=True):
-    """What schedules are looked for."""
-
-    heading = "Search"
-    find: Annotated[
-        OutcomeChoice | None,
-        typer.Option(
-            "--find",
-            metavar="OUTCOME",
-            help="Look for a schedule with this outcome and shrink it: acknowledged-lost, duplicate, reordered or "
-            "hanging. -o FILE writes it as a scenario. Exit code 1 if there is one, 0 if none was found.",
-        ),
-    ] = None
-    explain_finding: Annotated[
-        str | None,
-        typer.Option(
-            "--explain-finding",
-            metavar="FINDING",
-            help="Look for schedules whose logs give this finding, SAVED.json#FINGERPRINT of a saved scan: what may have "
-            "happened, how often it did among those tried, and what would show it.",
-        ),
-    ] = None
-    tries: Annotated[
-        int | None,
-        typer.Option("--tries", metavar="N", min=1, help="Try so many schedules at most (default 1000)."),
-    ] = None
+WEIGHTS = (
+    "Shares are of the schedules tried: shipped scenarios, varied, and bare configurations equally often, faults at random. "
+    "They say how easily a history leads here, not how often it happens to you."
+)
 
 
 def find_schedule(  # noqa: PLR0913 - the command's options
     text: str, name: str, options: SearchOptions, *, seed: int, form: str, file: str, output: str | None, quiet: bool
 ) -> ExitCode:
     """Search a scenario's schedules, write the smallest one to `output`, show it in a format, and return the exit code."""
-    from kaudit.cli.interruption import ends_on_signals
-    from kaudit.cli.streams import write_pieces
-    from kaudit.cli.targets import output_file
-    from kaudit.simulate.scenario.reading import parse_document
-    from kaudit.simulate.search.search import DEFAULT_TRIES, Search
-
     assert options.find is not None
     tries = DEFAULT_TRIES if options.tries is None else options.tries
     stop = threading.Event()
@@ -89,20 +55,11 @@ def explain_finding(options: SearchOptions, *, seed: int, form: str, file: str, 
 
     Raises UsageError for a file that is no saved scan, a fingerprint that it lacks, and checks that cannot be explained.
     """
-    from kaudit.cli import history_output
-    from kaudit.cli.interruption import ends_on_signals
-    from kaudit.cli.stdout import stdout_console
-    from kaudit.cli.streams import write_pieces
-    from kaudit.cli.targets import output_file
-    from kaudit.errors import UsageError
-    from kaudit.histories.explain import DEFAULT_TRIES, EXPLAINED, explain
-    from kaudit.report.console import ColorChoice
-
     assert options.explain_finding is not None
     finding, result = _saved_finding(options.explain_finding)
     if finding.code not in EXPLAINED:
         raise UsageError(f"{finding.code} {finding.name} cannot be explained; these can: {', '.join(EXPLAINED)}")
-    tries = DEFAULT_TRIES if options.tries is None else options.tries
+    tries = TRIES_TO_EXPLAIN if options.tries is None else options.tries
     stop = threading.Event()
     with search_progress(quiet=quiet, tries=tries) as progress, ends_on_signals(stop):
         explanation = explain(
@@ -110,20 +67,15 @@ def explain_finding(options: SearchOptions, *, seed: int, form: str, file: str, 
         )
     if file or not quiet:
         if form == "json":
-            shown = json.dumps(history_output.document(finding, explanation, seed), sort_keys=True)
+            shown = json.dumps(_explanation_document(finding, explanation, seed), sort_keys=True)
         else:
-            shown = "\n".join(history_output.lines(finding, explanation, stdout_console(ColorChoice.AUTO)))
+            shown = "\n".join(_explanation_lines(finding, explanation, stdout_console(ColorChoice.AUTO)))
         write_pieces(output_file(file or None, ()), [shown + "\n"])
     return ExitCode.INTERRUPTED if explanation.interrupted else ExitCode.OK
 
 
-def _saved_finding(named: str) -> "tuple[Finding, ScanResult]":
+def _saved_finding(named: str) -> tuple[Finding, ScanResult]:
     """Return the finding that SAVED.json#FINGERPRINT names, and the scan it is of."""
-    from pathlib import Path
-
-    from kaudit.errors import UsageError
-    from kaudit.results.saved_scan import SavedScanError, read_saved
-
     path, mark, fingerprint = named.rpartition("#")
     if not (path and mark and fingerprint):
         raise UsageError(f"--explain-finding {named}: expected SAVED.json#FINGERPRINT")
@@ -141,10 +93,8 @@ def _saved_finding(named: str) -> "tuple[Finding, ScanResult]":
     raise UsageError(f"{path} has no finding with the fingerprint {fingerprint}")
 
 
-def replayable(found: "Found", name: str) -> str:
+def replayable(found: Found, name: str) -> str:
     """Return the scenario that gives the outcome again."""
-    from kaudit.simulate.scenario.writing import scenario_toml
-
     assert found.schedule is not None
     document = {key: value for key, value in found.schedule.document.items() if key != "story"}
     return (
@@ -154,11 +104,7 @@ def replayable(found: "Found", name: str) -> str:
     )
 
 
-def _shown(found: "Found", name: str, form: str, output: str | None) -> str:
-    from kaudit.cli.stdout import stdout_console
-    from kaudit.report.console import ColorChoice
-    from kaudit.report.sequence import schedule
-
+def _shown(found: Found, name: str, form: str, output: str | None) -> str:
     if form == "json":
         toml = None if found.schedule is None else replayable(found, name)
         return json.dumps(schedule.found_document(found, name, toml), sort_keys=True) + "\n"
@@ -166,43 +112,65 @@ def _shown(found: "Found", name: str, form: str, output: str | None) -> str:
     return "\n".join(schedule.found_lines(found, name, console, output)) + "\n"
 
 
-@contextmanager
-def search_progress(*, quiet: bool, tries: int) -> "Iterator[SearchProgress]":
-    """Show on a terminal how many schedules were tried."""
-    if quiet or not sys.stderr.isatty():
-        yield _Silent()
+def _explanation_document(finding: Finding, explanation: Explanation, seed: int) -> dict[str, Any]:
+    """Return an explanation as JSON."""
+    return {
+        "schema": "kaudit.simulate-explain/1",
+        "fingerprint": finding.fingerprint,
+        "code": finding.code,
+        "same_means": {name: value for name, value in explanation.trace.items() if value is not None},
+        "seed": seed,
+        "interrupted": explanation.interrupted,
+        "schedules_tried": explanation.tried,
+        "schedules_with_the_finding": explanation.same,
+        "weights": WEIGHTS,
+        "histories": [
+            {
+                "happened": [cause.happened for cause in history.causes],
+                "look": [cause.look for cause in history.causes],
+                "schedules": history.count,
+                "share": history.count / explanation.same,
+                "events": list(event_lines(history.example)),
+                "toml": scenario_toml({"title": finding.name, **history.example.document}),
+            }
+            for history in explanation.histories
+        ],
+    }
+
+
+def _explanation_lines(finding: Finding, explanation: Explanation, console: Console) -> Iterator[str]:
+    """Yield an explanation for people."""
+    yield from console.wrap(visible(f"{finding.code} {finding.name}: {finding.message}"))
+    yield ""
+    tried = f"{explanation.tried:,} schedules tried{', then interrupted' if explanation.interrupted else ''}"
+    if not explanation.same:
+        yield from console.wrap(f"{tried}; none gave this finding. That is no proof that none can: try more (--tries).")
+        yield from _causes_of_scan(finding, console)
         return
-    from rich import progress as bars
-    from rich.console import Console
-
-    columns = (
-        bars.TextColumn("searching"),
-        bars.BarColumn(),
-        bars.TextColumn("{task.completed:,} schedules{task.fields[found]}"),
-        bars.TimeElapsedColumn(),
-    )
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
-        yield _Bar(progress, tries)
+    yield from console.wrap(f"{tried}; {explanation.same:,} gave this finding. {WEIGHTS}")
+    for number, history in enumerate(explanation.histories, 1):
+        yield ""
+        yield from _history(number, history, explanation.same, console)
 
 
-class _Silent:
-    def tried(self, schedules: int, smallest: "Schedule | None") -> None:
-        """Show nothing."""
+def _causes_of_scan(finding: Finding, console: Console) -> Iterator[str]:
+    """Yield what the scan itself names as causes: disks and people do what no simulated schedule does."""
+    if not finding.explanations:
+        return
+    yield ""
+    yield "The scan names as causes:"
+    for number, cause in enumerate(finding.explanations, 1):
+        harmless = " (then it is harmless)" if cause.innocent else ""
+        yield from console.wrap(visible(f"{number}. {cause.cause}{harmless}"), "  ", "     ")
 
 
-class _Bar:
-    def __init__(self, progress: "bars.Progress", tries: int) -> None:
-        self._progress = progress
-        self._task = progress.add_task("searching", total=tries, found="")
-        self._drawn = 0.0
-
-    def tried(self, schedules: int, smallest: "Schedule | None") -> None:
-        """Move the bar, at most ten times a second."""
-        from kaudit.cli.progress import REDRAW_SECONDS
-
-        if time.monotonic() - self._drawn < REDRAW_SECONDS:
-            return
-        self._drawn = time.monotonic()
-        found = "" if smallest is None else f", one with {smallest.events} events"
-        self._progress.update(self._task, completed=schedules, found=found)
-        self._progress.refresh()
+def _history(number: int, history: History, same: int, console: Console) -> Iterator[str]:
+    share = round(100 * history.count / same)
+    happened = "; ".join(cause.happened for cause in history.causes)
+    yield from console.wrap(f"{number}. {share}% ({history.count:,} of {same:,}): {happened}", "", "   ")
+    cluster = history.example.scenario.cluster
+    for event in event_lines(history.example):
+        yield from console.wrap(event, "     ", "       ")
+    yield from console.wrap(f"Kafka {cluster.version}, {plural(cluster.brokers, 'broker')}", "     ", "       ")
+    for cause in history.causes:
+        yield from console.wrap(f"Look at {cause.look}", "   ", "     ")

@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from typer._completion_shared import get_completion_script
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from kaudit import __version__
@@ -156,8 +157,6 @@ def _lines(*lines: str) -> str:
 
 
 def _completion(shell: str) -> str:
-    from typer._completion_shared import get_completion_script
-
     script = get_completion_script(prog_name="kaudit", complete_var="_KAUDIT_COMPLETE", shell=shell)
     # zsh loads the file at the first completion and runs it as the function: it has to answer, too
     return f'{script}\n_kaudit_completion "$@"\n' if shell == "zsh" else f"{script}\n"

@@ -1,20 +1,44 @@
-"""Writing a result piece by piece: to stdout, or to a file that appears only when it is whole."""
+"""Writing a result: to stdout, or to a file that appears only when it is whole."""
 
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
-from kaudit.cli.stdout import refused, write_stdout
-
-if TYPE_CHECKING:  # 3 ms, and most reports go to stdout
-    from pathlib import Path
+from kaudit.errors import UsageError
+from kaudit.report.console import ColorChoice, Console, draws_lines, wanted_width, wants_color
 
 _BLOCK = 1 << 16
 
 
-def write_pieces(file: "Path | None", pieces: Iterable[str], option: str = "--output") -> None:
+def stdout_console(choice: ColorChoice) -> Console:
+    """Return what stdout can show."""
+    color = wants_color(choice, sys.stdout, os.environ)
+    return Console(color=color, width=wanted_width(sys.stdout, os.environ), draws=draws_lines(sys.stdout))
+
+
+def write_stdout(text: str) -> None:
+    """Write a finished text and make sure it has left the process."""
+    with refused("stdout"):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+@contextmanager
+def refused(place: str) -> Iterator[None]:
+    """Turn what the operating system refuses into a sentence about the place; a broken pipe is no refusal."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(f"{place} cannot be written: {error.strerror or error}") from error
+
+
+def write_pieces(file: Path | None, pieces: Iterable[str], option: str = "--output") -> None:
     """Write the pieces as they come, an empty text too; `file` None is stdout, else the value of this option.
 
     Raises UsageError when the place cannot be written, BrokenPipeError when nobody reads any more.
@@ -42,7 +66,7 @@ class Output:
 
 
 @contextmanager
-def whole_file(file: "Path", option: str = "--output") -> Iterator[Output]:
+def whole_file(file: Path, option: str = "--output") -> Iterator[Output]:
     """Open a file beside `file` that takes its place at the end: it is there whole or not at all. A device is written to.
 
     `option` is where the file was named.

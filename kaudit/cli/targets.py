@@ -5,21 +5,17 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from msgspec import Struct
 
-from kaudit.cli.stdout import refused, stdout_console
-from kaudit.cli.streams import write_pieces
+from kaudit.cli.streams import refused, stdout_console, write_pieces
 from kaudit.errors import UsageError
 from kaudit.installation import install_command
 from kaudit.model.near_names import suggestion
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.formats import FORMATS, Format
 from kaudit.report.render_options import Output, Tables
-
-if TYPE_CHECKING:  # 3 ms, and most reports go to stdout
-    from pathlib import Path
 
 _STDOUT = "-"
 
@@ -28,7 +24,7 @@ class Target(Struct, frozen=True):
     """One format and where it goes; `file` None: stdout, or the `url` that an engine writes tables to."""
 
     form: Format
-    file: "Path | None" = None
+    file: Path | None = None
     url: str | None = None
 
 
@@ -59,13 +55,13 @@ def _check_directory(target: Target) -> None:
         raise UsageError(f"--output-format {target.form.name}: needs a directory, -o DIR")
     if find_spec("pyarrow") is None:
         raise UsageError(f"--output-format {target.form.name} needs an extra: {install_command('parquet')}")
-    from kaudit.report.machine.parquet import is_replaceable
+    from kaudit.report.machine.parquet import is_replaceable  # pyarrow is an extra
 
     if target.file is not None and target.file.exists() and not (target.file.is_dir() and is_replaceable(target.file)):
         raise UsageError(f"--output {target.file}: holds something else than an earlier result of kaudit")
 
 
-def output_directory(name: str, place: str | None, inputs: Sequence[str]) -> "Path":
+def output_directory(name: str, place: str | None, inputs: Sequence[str]) -> Path:
     """Return the directory a format of tables goes to. Raises UsageError where that cannot be."""
     target = Target(FORMATS[name], _file(place))
     _check_directory(target)
@@ -105,17 +101,16 @@ def _format(name: str) -> Format:
     return FORMATS[name]
 
 
-def _file(name: str | None) -> "Path | None":
+def _file(name: str | None) -> Path | None:
     if name is None or name == _STDOUT:
         return None
-    from pathlib import Path
 
     with refused(f"--output {name}"), suppress(FileNotFoundError, NotADirectoryError):
         os.lstat(name)  # a name no file can have, or that lies where nobody may look
     return Path(os.path.realpath(name))
 
 
-def output_file(name: str | None, inputs: Sequence[str], option: str = "--output") -> "Path | None":
+def output_file(name: str | None, inputs: Sequence[str], option: str = "--output") -> Path | None:
     """Return the file of this name, None for stdout, refusing one that cannot be written or lies in an input.
 
     `option` is where it was named.
@@ -126,7 +121,7 @@ def output_file(name: str | None, inputs: Sequence[str], option: str = "--output
     return file
 
 
-def _check_place(file: "Path", inputs: Sequence[str], *, is_directory: bool, option: str = "--output") -> None:
+def _check_place(file: Path, inputs: Sequence[str], *, is_directory: bool, option: str = "--output") -> None:
     if file.is_dir() and not is_directory:
         raise UsageError(f"{option} {file}: is a directory")
     if not file.parent.is_dir():
@@ -134,7 +129,6 @@ def _check_place(file: "Path", inputs: Sequence[str], *, is_directory: bool, opt
     device = file.exists() and not file.is_file() and not file.is_dir()
     if not os.access(file if device else file.parent, os.W_OK):
         raise UsageError(f"{option} {file} cannot be written: no permission to write into {file.parent}")
-    from pathlib import Path
 
     for path in inputs:
         audited = Path(os.path.realpath(path))
@@ -150,13 +144,13 @@ def console_of(target: Target, choice: ColorChoice) -> Console:
 def write(target: Target, content: Output) -> None:
     """Write a report: text to stdout as it comes, to its file or directory through a temporary one beside it."""
     if isinstance(content, Tables):
-        from kaudit.report.machine.parquet import write_tables
-
         if target.url is not None:
             assert content.write_to is not None
             sys.stderr.write(f"kaudit: wrote run_id={content.write_to(target.url)} to {visible(target.url)}\n")
             return
         assert target.file is not None
+        from kaudit.report.machine.parquet import write_tables  # pyarrow is an extra
+
         with refused(f"--output {target.file}"):
             write_tables(content, target.file)
         return

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
+from kaudit.checks.check import Simulated
+from kaudit.checks.registry import CHECKS
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError
@@ -30,11 +32,8 @@ from kaudit.simulate.search.shrinking import ddmin
 
 DEFAULT_TRIES = 1000
 MOST_HISTORIES = 3
-EXPLAINED = (
-    *("KA101", "KA102", "KA104", "KA106", "KA203", "KA206"),
-    *("KA301", "KA302", "KA304", "KA701", "KA702", "KA703", "KA704"),
-)
-"""Checks whose findings simulated schedules have been seen to give."""
+EXPLAINED = tuple(code for code, check in CHECKS.items() if isinstance(check.simulated, Simulated))
+"""Codes of the checks whose findings simulated schedules have been seen to leave."""
 
 
 class History(Struct):
@@ -118,7 +117,9 @@ def leaves(schedule: Schedule, wanted: Trace) -> bool:
         for partition in _partitions(truth)
         if _is_noticeable(partition)
     }
-    return any(trace_of(finding) == wanted for leader in leaders if leader for finding in _findings(truth, leader))
+    return any(
+        trace_of(finding) == wanted for leader in leaders if leader for finding in findings_of_leader(truth, leader)
+    )
 
 
 def _partitions(truth: Truth) -> list[ReplicatedPartition]:
@@ -149,7 +150,8 @@ def _is_noticeable(partition: ReplicatedPartition) -> bool:
     return is_open
 
 
-def _findings(truth: Truth, broker: int) -> Sequence[Finding]:
+def findings_of_leader(truth: Truth, broker: int) -> Sequence[Finding]:
+    """Write a broker's log directory as the schedule left it, and return the findings of its scan."""
     cluster = truth.simulation.cluster
     with tempfile.TemporaryDirectory(prefix="kaudit-history-") as directory:
         path = Path(directory) / "broker"

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
+from kaudit.checks.registry import CHECKS
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.result import BrokerVersions
 from kaudit.simulate.scenario.model import Scenario
@@ -17,7 +19,6 @@ _RECORDS = 8
 _DETECT_MS = 1000
 _EPOCH_BUMPS_SINCE = (2, 5)
 _NEWEST = "4.2.0"
-_TRANSACTIONAL = ("KA301", "KA302", "KA303", "KA304", "KA308")
 
 
 def setups(finding: Finding, versions: BrokerVersions) -> list[Document]:
@@ -119,7 +120,7 @@ def _is_idempotent(finding: Finding) -> bool:
 
 
 def _is_transactional(finding: Finding) -> bool:
-    offending = finding.evidence.get("offending")
-    is_transactional = isinstance(offending, dict) and offending.get("is_transactional")
-    by_coordinator = finding.evidence.get("class") in ("restart", "timeout-abort")
-    return bool(is_transactional) or by_coordinator or finding.code in _TRANSACTIONAL
+    evidence = FindingEvidence(finding.evidence)
+    is_transactional = evidence.offending is not None and evidence.offending.is_transactional
+    by_coordinator = evidence.kind in ("restart", "timeout-abort")
+    return bool(is_transactional) or by_coordinator or CHECKS[finding.code].transactional

@@ -3,13 +3,13 @@
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from kaudit.model.state_use import StateUse
 from kaudit.partition.audit import PartitionAudit, close_partition
 from kaudit.partition.job import Job
-from kaudit.partition.range_saver import RangeSaver
 from kaudit.partition.replay import PartitionReplay, RowSink
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource, cut, settle, with_saved
 from kaudit.reading.chunk_reader import CHUNK_BYTES, read_chunk, read_parts, read_serially
@@ -21,6 +21,9 @@ from kaudit.reading.unread_segments import Failure, UnreadSegments, failure, req
 from kaudit.source.kafka.fetched_segment import RemovedByRetentionError
 from kaudit.source.layout import FetchedRange
 from kaudit.source.schemes import open_segment
+
+if TYPE_CHECKING:
+    from kaudit.partition.range_saver import RangeSaver
 
 
 def read_range(spec: ChunkSpec, most_batches: int = sys.maxsize, open_source: OpenSource = open_segment) -> Outcome:
@@ -119,7 +122,7 @@ class PartitionAssembler:
         self.stopped = False
         """A file that was read before could not be read again: no more is taken."""
         saved = job.saved
-        self._saver = None if saved is None else RangeSaver(job.directory, job.plan, saved)
+        self._saver = None if saved is None else _saver(job, saved)
         self._state = None if saved is None else replace(saved.use)
         self._saved_to: dict[int, int] = {} if saved is None else {piece.segment: piece.stop for piece in saved.pieces}
         if saved is not None and saved.resumed:
@@ -278,6 +281,12 @@ class PartitionAssembler:
         """A file read before cannot be read again: what is known so far is all there will be."""
         self.stopped = True
         self._failures.setdefault(replace(failure(str(error.filename or path), error), log_start=None), True)
+
+
+def _saver(job: Job, saved: SavedPartition) -> "RangeSaver":
+    from kaudit.partition.range_saver import RangeSaver  # noqa: PLC0415 - few audits have a state, which needs compression
+
+    return RangeSaver(job.directory, job.plan, saved)
 
 
 def _reason(error: OSError | DamagedStateError) -> str:

@@ -1,86 +1,126 @@
-"""What putting a partition's first ranges together came to, as bytes: the next audit goes on from there.
+"""What a partition's first ranges came to, as bytes: the state of producers, open transactions, gaps and observations so far.
 
-The state of producers, open transactions, gaps and observations so far. What reading back makes is of the classes named
-here and of the model, and calls nothing else.
+The next audit goes on from there instead of loading the rows of these ranges.
 """
 
-import copy
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from kaudit.audits.repeats.non_idempotent_repeats import RepeatDetector
+from kaudit.audits.repeats.restarts import FIRST_BATCH, RestartTracker
+from kaudit.audits.repeats.sessions import SessionTracker
+from kaudit.audits.sequences.producer_table import ROW, ProducerTable
+from kaudit.audits.sequences.transition_audit import TransitionAudit
+from kaudit.audits.sidefiles.snapshot_states import SnapshotWatch
+from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION, OPEN_TRANSACTION, TransactionSpans
+from kaudit.formats.sidefiles.producer_snapshot import ENTRY_DTYPE
+from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.malformed import MalformedBatch
+from kaudit.model.transactions import EmptyMarker
+from kaudit.partition.continuity import Continuity
+from kaudit.partition.digests import JudgedBatches
 from kaudit.partition.replay import PartitionReplay
-from kaudit.reading.chunk_codec import ModelUnpickler, load_model
+from kaudit.reading.batch_starts import BATCH_START
+from kaudit.reading.chunk_codec import TABLES
+from kaudit.reading.chunk_rows import Counts
+from kaudit.reading.digest_leaves import BATCH
+from kaudit.reading.rows import LEADER_EPOCH_START, NON_IDEMPOTENT_BATCH, Rows
 from kaudit.reading.run_batches import RunFetcher
 from kaudit.reading.saved_partition import DamagedStateError
-from kaudit.reading.shuffle_codec import pack
+from kaudit.reading.struct_codec import Custom, StructCodec
+from kaudit.source.kafka.fetched_segment import Aborted
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.snapshots import list_snapshots
 
-_CLASSES = frozenset((
-    ("collections", "Counter"),
-    ("kaudit.audits.repeats.non_idempotent_repeats", "RepeatDetector"),
-    ("kaudit.audits.repeats.restarts", "RestartTracker"),
-    ("kaudit.audits.repeats.sessions", "SessionTracker"),
-    ("kaudit.partition.replay", "PartitionReplay"),
-    ("kaudit.audits.sequences.producer_table", "ProducerTable"),
-))  # fmt: skip
-"""Those that are neither structs nor tuples; none does anything when it is made."""
+
+class _SavedReplay(Struct, array_like=True):
+    """The fields of a PartitionReplay but those of the partition as it is: its directory, the segments, what reads them."""
+
+    judged: JudgedBatches | None
+    continuity: Continuity
+    transitions: TransitionAudit
+    spans: TransactionSpans
+    empty_marker: EmptyMarker | None
+    snapshots: SnapshotWatch
+    repeats: RepeatDetector
+    sessions: SessionTracker
+    starts: RestartTracker
+    malformed: list[MalformedBatch]
+    more_malformed: int
+    counts: Counts
+    coverage_gaps: frozenset[CoverageGap]
+    listed_aborts: Aborted
+    batch_starts: list[Rows]
+    read_to: tuple[int, int]
+
+
+def _cannot_fetch(_run: object) -> Iterator[object]:
+    raise AssertionError("a replay was not given what reads its runs")
+
+
+_CODEC: StructCodec[_SavedReplay] = StructCodec(
+    _SavedReplay,
+    {
+        **TABLES,
+        "_SavedReplay.batch_starts": BATCH_START,
+        "Continuity._steps": LEADER_EPOCH_START,
+        "Leaves.begun": BATCH,
+        "OpenInSnapshot.positions": np.dtype(np.int64),
+        "OpenInSnapshot.rows": ENTRY_DTYPE,
+        "ProducerTable": ROW,
+        "RepeatDetector._covered": np.dtype(np.bool_),
+        "RepeatDetector._recent": NON_IDEMPOTENT_BATCH,
+        "RepeatDetector._recurring": np.dtype((np.int64, (2,))),
+        "RestartTracker": FIRST_BATCH,
+        "TransactionSpans._ended": ENDED_TRANSACTION,
+        "TransactionSpans._open": OPEN_TRANSACTION,
+    },
+    {
+        ProducerTable: Custom(lambda table: table.rows, Rows, ProducerTable.of),
+        RestartTracker: Custom(RestartTracker.saved, tuple[Rows, bool], lambda saved: RestartTracker.of(*saved)),
+        Callable: Custom(lambda _: None, None, lambda _: _cannot_fetch),
+    },
+)
 
 
 def pack_replay(replay: PartitionReplay, segment: int, position: int) -> bytes | None:
-    """Pack a replay that was fed all up to a position of a segment, its last, and perhaps the bytes behind it.
+    """Encode a replay that was fed everything up to a position of its last segment, and perhaps the bytes after it.
 
     None where it depends on damage before that position of which nothing valid follows.
     """
     pending = replay.continuity.pending
     if any(number != segment or damage.position < position for number, damage in pending):
         return None
-    resting = copy.copy(replay)
-    resting.directory = replace(replay.directory, segments=(), side_files=(), checkpoints=(), leftover_files=())
-    resting.continuity = replace(replay.continuity, segments=(), pending=[])
-    resting.transitions = copy.copy(replay.transitions)
-    resting.transitions.fetch_run = None  # type: ignore[assignment]  # given when it is unpacked
-    resting.snapshots = replace(replay.snapshots, files=())
-    resting.kept, resting.still_growing = None, False
-    return pack(resting)
+    own = {name: getattr(replay, name) for name in _SavedReplay.__struct_fields__}
+    own["continuity"] = replace(replay.continuity, segments=(), pending=[])
+    own["transitions"] = replace(replay.transitions, fetch_run=_cannot_fetch)
+    own["snapshots"] = replace(replay.snapshots, files=())
+    try:
+        return _CODEC.encode(_SavedReplay(**own))
+    except UnicodeEncodeError:
+        return None  # the path of a snapshot that is not text
 
 
 def unpack_replay(
     data: bytes, directory: PartitionDirectory, fetch_run: RunFetcher, snapshots_compared: int
 ) -> PartitionReplay:
-    """Return what was packed, for the same partition as it is now.
+    """Return the replay that was encoded, for the same partition as it is now.
 
     Raises:
-        DamagedStateError: it is something else.
+        DamagedStateError: the bytes are something else.
 
     """
+    replay = PartitionReplay(directory, fetch_run)
     try:
-        replay = load_model(data, _ReplayUnpickler)
-        replay.directory = directory
-        replay.continuity.segments = directory.segments
-        replay.transitions.fetch_run = fetch_run
-        replay.snapshots.files = list_snapshots(directory)[snapshots_compared:]
-    except Exception as error:  # noqa: BLE001 - a damaged pickle raises whatever its bytes lead to
+        saved = _CODEC.decode(data)
+    except ValueError as error:
         raise DamagedStateError(f"a checkpoint is damaged: {error}") from None
-    if not isinstance(replay, PartitionReplay):
-        raise DamagedStateError("a checkpoint is damaged")
+    for name in saved.__struct_fields__:
+        setattr(replay, name, getattr(saved, name))
+    replay.continuity.segments = directory.segments
+    replay.transitions.fetch_run = fetch_run
+    replay.snapshots.files = list_snapshots(directory)[snapshots_compared:]
     return replay
-
-
-class _ReplayUnpickler(ModelUnpickler):
-    """Makes a replay and what it is made of."""
-
-    def find_class(self, module: str, name: str) -> object:
-        if (module, name) in _CLASSES:
-            return super(ModelUnpickler, self).find_class(module, name)
-        if name == "_frombuffer":
-            return _own_array
-        return super().find_class(module, name)
-
-
-def _own_array(buffer: bytes, dtype: "np.dtype[np.void]", shape: tuple[int, ...], order: str) -> NDArray[np.void]:
-    """Return an array with memory of its own: the table of producers grows in place."""
-    assert order == "C"
-    return np.frombuffer(buffer, dtype).reshape(shape).copy()

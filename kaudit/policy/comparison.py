@@ -6,15 +6,20 @@ from datetime import date
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.checks.check import Reading
+from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding, Status
 from kaudit.model.result import BaselineComparison, ScanResult, UnlistedFindings
 from kaudit.policy.baseline import Baseline, Entry
 from kaudit.scanning.options import Depth, ScanOptions
 
-_CRC_CODES = ("KA001",)
-_RECORD_CODES = ("KA701",)
 _REPLICA_FAMILY = "KA6"
-_DAMAGE_CODES = ("KA001", "KA002", "KA003", "KA004", "KA006")
+_DEPTHS = {
+    Reading.HEADERS: frozenset(Depth),
+    Reading.BATCHES: frozenset(Depth) - {Depth.HEADERS},
+    Reading.RECORDS: frozenset((Depth.RECORDS,)),
+}
+"""The depths of a scan that read what a check needs."""
 
 
 class Scope(Struct, frozen=True):
@@ -31,7 +36,9 @@ class Scope(Struct, frozen=True):
         """Whether the scan would have reported the entry's finding if it were still there."""
         if result.incomplete or result.summary.omitted or not self.asked_for(entry.code):
             return False
-        covered = entry.code.startswith(_REPLICA_FAMILY) or (self.compares and entry.code in _DAMAGE_CODES)
+        check = CHECKS.get(entry.code)
+        compared = self.compares and check is not None and check.compared
+        covered = entry.code.startswith(_REPLICA_FAMILY) or compared
         if covered is not self.compares:
             return False
         return self._options_cover(entry) and _partitions_cover(entry, result)
@@ -44,9 +51,8 @@ class Scope(Struct, frozen=True):
             return False
         if options.producer_ids and entry.producer_id is not None and entry.producer_id not in options.producer_ids:
             return False
-        if entry.code in _RECORD_CODES and options.depth is not Depth.RECORDS:
-            return False
-        return options.depth is not Depth.HEADERS or entry.code not in _CRC_CODES
+        check = CHECKS.get(entry.code)
+        return check is None or options.depth in _DEPTHS[check.reads]
 
 
 def compare(result: ScanResult, baseline: Baseline, file: str, scope: Scope, today: date) -> ScanResult:

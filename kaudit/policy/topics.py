@@ -6,9 +6,8 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding, Status
-
-_PRODUCER_ID_FLOOD = "KA405"
 
 
 class Accepted(Struct, frozen=True):
@@ -44,7 +43,10 @@ class TopicRule(Struct, frozen=True):
         for accepted in self.accepted:
             if any(finding.code.startswith(code) for code in accepted.codes):
                 return accepted.reason
-        number = finding.evidence.get("count") if finding.code == _PRODUCER_ID_FLOOD else None
-        if isinstance(number, int) and self.expected_producers is not None and number <= self.expected_producers:
-            return f"up to {self.expected_producers:,} producer ids are expected here"
+        tolerated = CHECKS[finding.code].tolerated if finding.code in CHECKS else None
+        if tolerated is None:
+            return None
+        number, most = finding.evidence.get(tolerated.evidence), getattr(self, tolerated.setting)
+        if isinstance(number, int) and most is not None and number <= most:
+            return tolerated.reason.format(most)
         return None

@@ -1,146 +1,107 @@
-"""What a chunk is reduced to, as bytes in a column: a table of them may be stored, and come back from anywhere.
+"""What reading ranges gave, as bytes: in a saved state, in Spark's rows, in the column `chunk` of a table of runs.
 
-Packed by the codec of the engines. Reading back makes rows, counts and damages of kaudit's model, and calls nothing else.
+A table may be stored and come back from anywhere, so decoding checks all that it takes for granted. What boundary batches
+say of a run is not stored again.
 """
 
-import io
-import pickle
-import pickletools
-from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import Any
+import copy
+import os
+from collections.abc import Sequence
 
-import msgspec
-import zstandard
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
-from kaudit import __version__
 from kaudit.errors import UsageError
-from kaudit.model.columns import Columns
-from kaudit.model.limits import CHUNK_ROWS, PACKED_CHUNK_BYTES
-from kaudit.reading.chunk_rows import Outcome
-from kaudit.reading.shuffle_codec import pack
+from kaudit.model.columns import Column, Columns
+from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
+from kaudit.reading.batch_starts import BATCH_START
+from kaudit.reading.chunk_rows import ChunkRows, Outcome
+from kaudit.reading.content_rows import CONTENT
+from kaudit.reading.digest_leaves import BATCH, LEAF
+from kaudit.reading.rows import BOUNDARY_BATCH, GAP, LEADER_EPOCH_START, MARKER, NON_IDEMPOTENT_BATCH, RUN
+from kaudit.reading.run_rows import columns_of_boundaries
+from kaudit.reading.struct_codec import DamagedBytesError, OtherFormatError, StructCodec
+from kaudit.reading.unread_segments import Failure
 
-_HELPERS = frozenset((("kaudit.reading.shuffle_codec", "_to_rows"), ("kaudit.reading.shuffle_codec", "_to_columns")))
-_OTHERS = frozenset((
-    ("kaudit.reading.shuffle_codec", "_to_chunk_rows"),
-    ("builtins", "frozenset"), ("builtins", "set"), ("numpy", "dtype"), ("numpy", "ndarray"), ("msgspec._core", "rebuild"),
-    ("numpy._core.numeric", "_frombuffer"), ("numpy._core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "scalar"),
-    ("numpy.core.numeric", "_frombuffer"), ("numpy.core.multiarray", "_reconstruct"), ("numpy.core.multiarray", "scalar"),
-))  # fmt: skip
-_PACKAGES = (
-    "kaudit.model.",
-    "kaudit.audits.",
-    "kaudit.reading.",
-    "kaudit.partition.",
-    "kaudit.source.layout",
-    "kaudit.source.snapshots",
-    "kaudit.source.kafka.fetched_segment",
-)
-_COUNTED = {
-    pickletools.TAKEN_FROM_ARGUMENT1: 1,
-    pickletools.TAKEN_FROM_ARGUMENT4: 4,
-    pickletools.TAKEN_FROM_ARGUMENT4U: 4,
-    pickletools.TAKEN_FROM_ARGUMENT8U: 8,
+_OF_RUN = ("producer_id", "producer_epoch", "is_transactional", "batches", "records", "bytes", "partial_batches")
+_STORED_RUN = np.dtype([*((name, RUN[name]) for name in _OF_RUN), ("earlier", np.int64), ("later", np.int64)])
+"""A run without what its boundary batches say: `earlier` and `later` than their times are its least and greatest, in ms."""
+TABLES = {
+    "ChunkRows.runs": _STORED_RUN,
+    "ChunkRows.boundary_batches": BOUNDARY_BATCH,
+    "ChunkRows.markers": MARKER,
+    "ChunkRows.gaps": GAP,
+    "ChunkRows.leader_epochs": LEADER_EPOCH_START,
+    "ChunkRows.batch_starts": BATCH_START,
+    "ChunkRows.contents": CONTENT,
+    "NonIdempotentRows.rows": NON_IDEMPOTENT_BATCH,
+    "NonIdempotentRows.recurring": np.dtype((np.int64, (2,))),
+    "RangeLeaves.first": BATCH,
+    "RangeLeaves.leaves": LEAF,
+    "RangeLeaves.last": BATCH,
 }
-"""How many bytes say how long an argument is."""
-_NUMBERED = frozenset(("BINPUT", "LONG_BINPUT"))
-"""Opcodes that kaudit's pickles have none of: the room that loading makes is as large as the number in them says."""
-_ARGUMENTS = {
-    ord(opcode.code): (
-        0 if opcode.arg is None else max(opcode.arg.n, 0),
-        _COUNTED.get(opcode.arg.n, 0) if opcode.arg else 0,
-    )
-    for opcode in pickletools.opcodes
-    if opcode.name not in _NUMBERED and (opcode.arg is None or opcode.arg.n != pickletools.UP_TO_NEWLINE)
-}
-"""Of the opcodes that there may be: how long their argument is, or else how many bytes in front of it say so."""
-_STOP = ord(pickle.STOP)
+
+
+class _Stored(Struct, array_like=True):
+    """One outcome: rows, or a failure and its path, which need not be text."""
+
+    rows: ChunkRows | None = None
+    failure: Failure | None = None
+    path: bytes = b""
+
+
+_CODEC: StructCodec[list[_Stored]] = StructCodec(list[_Stored], TABLES)
 
 
 def pack_chunk(outcomes: Sequence[Outcome]) -> bytes:
-    """Pack what reading a range gave."""
-    return pack((__version__, list(outcomes)))
+    """Encode what reading a range gave."""
+    return _CODEC.encode([_stored(outcome) for outcome in outcomes])
 
 
 def unpack_chunk(data: bytes) -> list[Outcome]:
-    """Return what was packed.
+    """Return what was encoded.
 
     Raises:
-        UsageError: another version of kaudit packed it, or it is something else.
+        UsageError: a kaudit with another format encoded it, or it is something else.
 
     """
     try:
-        version, outcomes = load_model(data)
-    except Exception as error:  # noqa: BLE001 - a damaged pickle raises whatever its bytes lead to
-        raise UsageError(f"the column chunk is none of kaudit {__version__}: {error}") from None
-    if not isinstance(version, str) or not isinstance(outcomes, list):
-        raise UsageError(f"the column chunk is none of kaudit {__version__}")
-    if version != __version__:
-        raise UsageError(f"the column chunk was made by kaudit {version}, this is {__version__}: call runs() again")
-    if not all(isinstance(outcome, Outcome) for outcome in outcomes):
-        raise UsageError(f"the column chunk is none of kaudit {__version__}: it holds more than chunks")
-    return outcomes
+        return [_outcome(stored) for stored in _CODEC.decode(data)]
+    except OtherFormatError as error:
+        raise UsageError(f"the column chunk was made by another kaudit ({error}): call runs() again") from None
+    except ValueError as error:
+        raise UsageError(f"the column chunk is not what kaudit made: {error}") from None
 
 
-def unpacked(data: bytes, limit: int) -> bytes:
-    """Decompress what zstd compressed at once.
-
-    Raises:
-        zstandard.ZstdError: it is something else, or more than `limit` bytes.
-
-    """
-    size = zstandard.get_frame_parameters(data).content_size
-    if size > limit:  # one that is not stated is greater than any
-        raise zstandard.ZstdError(f"it has not stated a size of at most {limit} bytes")
-    return zstandard.ZstdDecompressor().decompress(data)
-
-
-def _check_opcodes(raw: bytes) -> None:
-    """Check that all arguments are there, and that nothing states a number that memory is made for.
-
-    What `pickletools.genops` does, which takes longer than loading: it reads and decodes every argument.
-    """
-    at, end, opcode = 0, len(raw), None
-    while opcode != _STOP:
-        if at >= end:
-            raise pickle.UnpicklingError("its end is missing")
-        opcode = raw[at]
-        if opcode not in _ARGUMENTS:
-            raise pickle.UnpicklingError(f"opcode {opcode} at byte {at}")
-        length, counted = _ARGUMENTS[opcode]
-        at += 1 + counted + length
-        if counted:
-            at += int.from_bytes(raw[at - counted : at], "little")
+def _stored(outcome: Outcome) -> _Stored:
+    if isinstance(outcome, Failure):
+        return _Stored(failure=replace(outcome, path=""), path=os.fsencode(outcome.path))
+    rows = copy.copy(outcome)
+    runs, boundary = rows.runs, rows.boundary_batches
+    known = columns_of_boundaries(boundary, runs["batches"])
+    columns: dict[str, Column] = {name: runs[name] for name in _OF_RUN}
+    columns["earlier"] = boundary["max_timestamp"].take(known["boundary_start"]) - runs["min_timestamp"]
+    columns["later"] = runs["max_timestamp"] - known["last_max_timestamp"]
+    rows.runs = Columns(_STORED_RUN, len(runs), columns)
+    return _Stored(rows)
 
 
-class ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
-    """Makes objects of the model and of numpy, and no others: a pickle could call anything."""
-
-    def find_class(self, module: str, name: str) -> object:
-        """Return what is named, if it belongs there."""
-        if (module, name) in _HELPERS:
-            return _bounded(super().find_class(module, name))
-        if (module, name) in _OTHERS:
-            return super().find_class(module, name)
-        found = super().find_class(module, name) if module.startswith(_PACKAGES) else None
-        if not (isinstance(found, type) and issubclass(found, msgspec.Struct | tuple | Enum | Columns)):
-            raise pickle.UnpicklingError(f"{module}.{name} does not belong there")
-        return found
-
-
-def load_model(data: bytes, unpickler: type[ModelUnpickler] = ModelUnpickler) -> Any:  # noqa: ANN401 - whatever was packed
-    """Return what `pack` encoded, if it is of the model. What is damaged raises whatever its bytes lead to."""
-    raw = unpacked(data, PACKED_CHUNK_BYTES)
-    _check_opcodes(raw)
-    return unpickler(io.BytesIO(raw)).load()
-
-
-def _bounded(make_rows: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `make_rows` for rows that a chunk may have: columns of one number take no bytes, however many rows they claim."""
-
-    def make(described: str, count: int, encoded: bytes) -> object:
-        if not 0 <= count <= CHUNK_ROWS:
-            raise pickle.UnpicklingError(f"{count} rows of one chunk")
-        return make_rows(described, count, encoded)
-
-    return make
+def _outcome(stored: _Stored) -> Outcome:
+    if stored.failure is not None:
+        return replace(stored.failure, path=os.fsdecode(stored.path))
+    rows = stored.rows
+    if rows is None:
+        raise DamagedBytesError("neither rows nor a failure")
+    if len(rows.damages) != len(rows.expected_offsets):
+        raise DamagedBytesError("damages without the offsets expected there")
+    sent, boundary = rows.runs, rows.boundary_batches
+    lengths = sent["batches"]
+    if not (lengths > 0).all() or int(np.minimum(lengths, 2 * NUM_BATCHES_TO_RETAIN).sum()) != len(boundary):
+        raise DamagedBytesError("runs with the boundary batches of others")
+    known = columns_of_boundaries(boundary, lengths)
+    columns: dict[str, Column] = {name: sent[name] for name in _OF_RUN}
+    columns["min_timestamp"] = boundary["max_timestamp"].take(known["boundary_start"]) - sent["earlier"]
+    columns["max_timestamp"] = known["last_max_timestamp"] + sent["later"]
+    rows.runs = Columns(RUN, len(sent), columns | known)
+    return rows

@@ -27,7 +27,7 @@ from kaudit.reading.unread_segments import Failure
 from kaudit.source.kafka.fetched_segment import Aborted
 
 
-class Counts(Struct):
+class Counts(Struct, array_like=True):
     """How many of each there are, and the greatest and least timestamp in ms, -1 where none is known."""
 
     batches: int = 0
@@ -53,7 +53,7 @@ class Counts(Struct):
         self.max_timestamp, self.min_timestamp = newest, oldest
 
 
-class LastBatch(Struct, frozen=True):
+class LastBatch(Struct, frozen=True, array_like=True):
     """The last valid batch of a range: where it begins in its segment, its bytes, and what its header says.
 
     The CRC is of what follows the header's leader epoch, so that with the offset it names the batch.
@@ -81,7 +81,7 @@ class ChunkRange(NamedTuple):
     stop: int
 
 
-class NonIdempotentRows(Struct):
+class NonIdempotentRows(Struct, array_like=True):
     """The batches without a producer id: `rows`, of NON_IDEMPOTENT_BATCH, are those of them that may be copies.
 
     `batches` counts them all, `regressions` those whose base timestamp is lower than that of the one before. `recurring`:
@@ -94,7 +94,7 @@ class NonIdempotentRows(Struct):
     recurring: Ranges = field(default_factory=NO_RANGES.copy)
 
 
-class ChunkRows(Struct):
+class ChunkRows(Struct, array_like=True):
     """A chunk of one segment, or several small ones, compressed: bytes and segment as in ChunkRange.
 
     `first_offset`/`last_offset` bound the valid batches at or above the log start offset (None without one), `last_position` is

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from kaudit.reading.digest_tree import LEAF_BITS, Leaf
 from kaudit.reading.rows import Rows, assemble
 
-_BATCH = np.dtype([("base_offset", ">i8"), ("last_offset", ">i8"), ("leader_epoch", ">i4"), ("crc", ">u4")])
+BATCH = np.dtype([("base_offset", ">i8"), ("last_offset", ">i8"), ("leader_epoch", ">i4"), ("crc", ">u4")])
 """The bytes of a batch in a leaf, as SHA-256 takes them."""
-_LEAF = np.dtype([("number", "<i8"), ("digest", "V32")])
+LEAF = np.dtype([("number", "<i8"), ("digest", "V32")])
 
 
 class RangeLeaves(Struct, frozen=True):
@@ -50,24 +50,24 @@ def range_leaves(
     }
     if len(base_offsets) and int(base_offsets.min()) < 0:
         columns = {name: column[base_offsets >= 0] for name, column in columns.items()}
-    batches = assemble(_BATCH, len(columns["base_offset"]), columns)
+    batches = assemble(BATCH, len(columns["base_offset"]), columns)
     numbers = columns["base_offset"] >> LEAF_BITS
     begins = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
     if not len(begins):
-        return RangeLeaves(batches, np.empty(0, dtype=_LEAF), batches[:0], len(batches))
+        return RangeLeaves(batches, np.empty(0, dtype=LEAF), batches[:0], len(batches))
     leaves = _closed(batches, numbers, begins)
     # copies: the rows between them are let go
     return RangeLeaves(batches[: begins[0]].copy(), leaves, batches[begins[-1] :].copy(), len(batches))
 
 
 def _closed(batches: Rows, numbers: NDArray[np.int64], begins: NDArray[np.intp]) -> Rows:
-    content, size = memoryview(batches.tobytes()), _BATCH.itemsize
+    content, size = memoryview(batches.tobytes()), BATCH.itemsize
     bounds = (begins * size).tolist()
     sha256 = hashlib.sha256
     digests = b"".join([
         sha256(content[begin:end]).digest() for begin, end in pairwise(bounds)
     ])  # fmt: skip
-    leaves = np.empty(len(begins) - 1, dtype=_LEAF)
+    leaves = np.empty(len(begins) - 1, dtype=LEAF)
     leaves["number"] = numbers[begins[:-1]]
     leaves["digest"] = np.frombuffer(digests, dtype="V32")
     return leaves
@@ -93,7 +93,7 @@ def join_leaves(parts: Sequence[RangeLeaves]) -> RangeLeaves:
             leaves.append(part.leaves)
             last = [part.last]
     batches = sum(part.batches for part in parts)
-    return RangeLeaves(_rows(first, _BATCH), _rows(leaves, _LEAF), _rows(last, _BATCH), batches)
+    return RangeLeaves(_rows(first, BATCH), _rows(leaves, LEAF), _rows(last, BATCH), batches)
 
 
 class Leaves(Struct):
@@ -123,7 +123,7 @@ class Leaves(Struct):
 
 def _leaf(batches: Sequence[Rows]) -> Rows:
     digest = hashlib.sha256(b"".join(rows.tobytes() for rows in batches)).digest()
-    return np.array([(_number(batches[0]), digest)], dtype=_LEAF)
+    return np.array([(_number(batches[0]), digest)], dtype=LEAF)
 
 
 def _number(batches: Rows) -> int:

@@ -8,11 +8,12 @@ import zstandard
 from msgspec import Struct
 
 from kaudit.model.limits import STATE_INDEX_BYTES
-from kaudit.reading.chunk_codec import unpacked
 from kaudit.reading.chunk_rows import ChunkRows, LastBatch
-from kaudit.reading.saved_partition import DamagedStateError, FileIdentity, Settings
+from kaudit.reading.saved_partition import DamagedStateError, FileIdentity, OtherFormatStateError, Settings
+from kaudit.reading.struct_codec import FORMAT, unpacked
 
-_MAGIC = b"kaudit-state-1\n"
+_NAME = b"kaudit-state-"
+_MAGIC = b"%s%d\n" % (_NAME, FORMAT)
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
@@ -126,10 +127,13 @@ def decode_index(encoded: bytes) -> PartitionIndex:
     """Return the index in a file.
 
     Raises:
+        OtherFormatStateError: a kaudit with another format wrote it.
         DamagedStateError: it was cut, or changed, or is something else.
 
     """
     digest, content = encoded[len(_MAGIC) :][:_DIGEST_BYTES], encoded[len(_MAGIC) + _DIGEST_BYTES :]
+    if encoded.startswith(_NAME) and not encoded.startswith(_MAGIC):
+        raise OtherFormatStateError("an index is damaged, or has another format")
     if not encoded.startswith(_MAGIC) or hashlib.sha256(content).digest() != digest:
         raise DamagedStateError("an index is damaged")
     try:

@@ -8,7 +8,11 @@ from kaudit.model.state_use import StateUse
 
 
 class DamagedStateError(ValueError):
-    """What lies in a state is not what an audit wrote there."""
+    """A file of a state does not hold what an audit wrote there."""
+
+
+class OtherFormatStateError(DamagedStateError):
+    """A file of a state has another format."""
 
 
 class SavedRows(Struct, frozen=True):
@@ -44,9 +48,8 @@ class FileIdentity(Struct, frozen=True, array_like=True):
 
 
 class Settings(Struct, frozen=True):
-    """What must be the same for rows to be of use: the version of kaudit with its commit, how deep, and whether for digests too."""
+    """What must be the same for saved rows to be used: how deep the log was read, and whether for digests too."""
 
-    kaudit: str
     depth: str
     digests: bool = False
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import neg
 
-from kaudit.checks.incidents import rule_of
+from kaudit.checks.incident_groups import rule_of
 from kaudit.model.finding import Confidence, Finding
 from kaudit.model.impact import Impact
 from kaudit.model.incident import AffectedPartition, Incident

@@ -23,7 +23,7 @@ from kaudit.scanning.partition_evidence import partition_evidence
 from kaudit.source.layout import PartitionDirectory
 
 if TYPE_CHECKING:
-    from kaudit.audits.log_events.finding_evidence import EventsOfLogs
+    from kaudit.checks.log_evidence import EventsOfLogs
 
 
 class CrossPartitionEvidence(Struct, frozen=True):

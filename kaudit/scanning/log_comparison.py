@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kaudit.audits.log_events.batch_times import clocks, log_clock
-from kaudit.audits.log_events.finding_evidence import EventsOfLogs
 from kaudit.audits.log_events.refused import refused_batches
 from kaudit.audits.log_events.timeline_entries import TimelineEvents
+from kaudit.checks.log_evidence import EventsOfLogs
 from kaudit.model.application_logs import ApplicationLogs, LogEventSummary
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit

@@ -1,4 +1,4 @@
-"""A state as a whole: where it may lie, which kaudit wrote it, and what of it is of partitions that are gone."""
+"""A state as a whole: where it may lie, its format, and which of its partitions are gone."""
 
 import json
 import os
@@ -9,12 +9,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.errors import UsageError
-from kaudit.installation import version_text
 from kaudit.model.state_use import StateUse
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.saved_partition import DamagedStateError, Settings
 from kaudit.reading.state_files import PARTITIONS, directory_of, read_index
+from kaudit.reading.struct_codec import FORMAT
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.state_matching import match_partition
 from kaudit.source.filesystem import WritableFileSystem
@@ -23,7 +23,7 @@ from kaudit.source.schemes import KAFKA, writable_filesystem
 from kaudit.source.uri import Uri, UrlError
 
 _MANIFEST = "kaudit-state.json"
-_SCHEMA = "kaudit.state/1"
+_SCHEMA = f"kaudit.state/{FORMAT}"
 _MANIFEST_BYTES = 1 << 16
 
 
@@ -105,7 +105,7 @@ def open_state(state: str, options: ScanOptions, layout: Layout) -> OpenedState:
     except UrlError as error:
         raise UsageError(f"--state {error}") from error
     _refuse_inputs(state, uri, options, layout)
-    settings = Settings(version_text(), options.depth.value, options.digests)
+    settings = Settings(options.depth.value, options.digests)
     try:
         settings, notice = _settled(store, uri, settings)
     except OSError as error:
@@ -158,7 +158,7 @@ def _settled(store: WritableFileSystem, uri: Uri, settings: Settings) -> tuple[S
 
 
 def _written(settings: Settings) -> bytes:
-    manifest: dict[str, object] = {"schema": _SCHEMA, "kaudit": settings.kaudit, "depth": settings.depth}
+    manifest: dict[str, object] = {"schema": _SCHEMA, "depth": settings.depth}
     if settings.digests:
         manifest["digests"] = True
     return json.dumps(manifest, sort_keys=True).encode()
@@ -174,11 +174,11 @@ def _names(store: WritableFileSystem, uri: Uri) -> Iterator[str]:
 def _difference(found: bytes, settings: Settings) -> str:
     try:
         manifest = json.loads(found)
-        schema, version, depth = manifest["schema"], manifest["kaudit"], manifest["depth"]
+        schema, depth = manifest["schema"], manifest["depth"]
     except (ValueError, KeyError, TypeError):
         return "its manifest is damaged"
-    if schema != _SCHEMA or version != settings.kaudit:
-        return f"{version} wrote it, this is {settings.kaudit}"
+    if schema != _SCHEMA:
+        return f"its format is {schema}, this kaudit reads {_SCHEMA}"
     if depth != settings.depth:
         return f"it is of --depth {depth}, this is --depth {settings.depth}"
     return "it is without --digests"

@@ -22,6 +22,7 @@ from kaudit.reading.partition_index import (
 from kaudit.reading.saved_partition import (
     DamagedStateError,
     FileIdentity,
+    OtherFormatStateError,
     SavedPartition,
     SavedPiece,
     SavedRows,
@@ -57,6 +58,8 @@ def match_partition(  # noqa: PLR0913 - independent inputs
     snapshots = [_identity(file.path) for file in list_snapshots(directory)]
     try:
         found = read_index(own)
+    except OtherFormatStateError:
+        found = None
     except (DamagedStateError, OSError):
         found = None
         use.damaged += 1

@@ -19,7 +19,7 @@ from kaudit.partition.find_repeats import find_repeats
 from kaudit.partition.job import Job
 from kaudit.partition.replay import RowSink
 from kaudit.reading.batch_stream import stream_batches
-from kaudit.reading.chunk_codec import unpack_chunk
+from kaudit.reading.chunk_codec import pack_chunk, unpack_chunk
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource, cut
 from kaudit.reading.chunk_rows import ChunkRows, Outcome
 from kaudit.reading.range_joining import join_ranges
@@ -139,7 +139,7 @@ def reading(open_source: OpenSource, retries: int, count: Callable[[Sequence[Out
                     )
                     number = task.number
                     for joined in join_ranges(found, task.snapshot_offsets):
-                        rows = pack(joined.outcomes)
+                        rows = pack_chunk(joined.outcomes)
                         yield _row(task.shuffle_partition, task.job_index, number, joined.ranges, rows)
                         number += joined.ranges
 
@@ -192,7 +192,7 @@ def replayer(make_sink: Callable[[], RowSink | None], seal: Seal, open_source: O
                     feed = PartitionAssembler(header.job, make_sink(), open_source)
                 else:
                     assert feed is not None, f"range {number} came before its partition was opened"
-                    for outcome in unpack(data):
+                    for outcome in unpack_chunk(data):
                         feed.take(outcome)
                     expected -= batch.column("ranges")[at].as_py()
         if feed is not None:

@@ -16,6 +16,7 @@ from kaudit.bugs.registry import BUGS
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.replicas import diff
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.model.log_event import LogEventKind
 from kaudit.model.replicas import Replica
@@ -192,7 +193,7 @@ def test_every_capture_is_held_to_that():
     ],
 )
 def test_a_trait_of_logs_is_one_of_its_events(events, seen):
-    case: Any = SimpleNamespace(value={"log_events": events}.get)
+    case: Any = SimpleNamespace(evidence=FindingEvidence({"log_events": events}))
     for must in (False, True):
         trait = logged("a log says so", LogEventKind.FENCED_PRODUCER, LogEventKind.UNKNOWN_PRODUCER_ID, must=must)
         assert (trait.seen(case), trait.optional, trait.of_logs) == (seen, not must, True)

@@ -1,4 +1,4 @@
-"""The catalogue: a bug is a module and a page of one name, and nothing else has to know it."""
+"""The catalogue: a bug is an entry of a module and a page of its ticket, and nothing else has to know it."""
 
 import sys
 
@@ -31,7 +31,7 @@ def test_a_module_and_a_page_are_all_it_takes(tmp_path, monkeypatch):
     room.mkdir()
     (room / "__init__.py").touch()
     (room / "rain.py").write_text(RAIN)
-    (room / "rain.md").write_text("# Rain\n\n## What happens\nIt rains.\n")
+    (room / "rain_1.md").write_text("# Rain\n\n## What happens\nIt rains.\n")
     monkeypatch.setattr(kaudit.bugs, "__path__", [*kaudit.bugs.__path__, str(tmp_path)])
     try:
         bug = next(bug for bug in discover() if bug.id == "Rain-1")

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kaudit.bugs.broker import divergence, kafka_7866, late_writes, stuck_completions
+from kaudit.bugs.broker import files, replication, transactions
 from kaudit.bugs.bug import Case, Trait
-from kaudit.bugs.client import rewritten_epochs, spent_epochs
+from kaudit.bugs.client import producers
 from kaudit.bugs.registry import BUGS
 from kaudit.model.finding import Confidence, Finding, Severity
 
@@ -48,14 +48,14 @@ def trait_of(bug: str, words: str) -> Trait:
 def test_a_transaction_is_idle_for_longer_than_any_may_take(last, now, is_long):
     """transaction.max.timeout.ms is 15 minutes."""
     evidence = {"last_timestamp": last, "now_timestamp": now}
-    assert stuck_completions.LONG_AGO.seen(case(evidence=evidence)) is is_long
+    assert transactions.LONG_AGO.seen(case(evidence=evidence)) is is_long
 
 
 @pytest.mark.parametrize(("state", "decided"), [
     ("PrepareCommit", True), ("PrepareAbort", True), ("Ongoing", False), ("CompleteCommit", False), (None, False),
 ])  # fmt: skip
 def test_a_coordinator_has_decided(state, decided):
-    assert stuck_completions.DECIDED.seen(case(evidence={"coordinator_state": state})) is decided
+    assert transactions.DECIDED.seen(case(evidence={"coordinator_state": state})) is decided
 
 
 @pytest.mark.parametrize(("offset", "expected", "last_missing", "last_offset", "again"), [
@@ -71,7 +71,7 @@ def test_a_coordinator_has_decided(state, decided):
 def test_a_batch_begins_at_the_offset_of_the_one_before(offset, expected, last_missing, last_offset, again):
     evidence = {"expected_offset": expected, "last_missing_offset": last_missing}
     found = case("KA006", offset=offset, last_offset=last_offset, evidence=evidence)
-    assert kafka_7866._assigned_again(found) is again
+    assert files._assigned_again(found) is again
 
 
 @pytest.mark.parametrize(("missing", "is_missing"), [
@@ -86,7 +86,7 @@ def test_a_batch_begins_at_the_offset_of_the_one_before(offset, expected, last_m
 ])  # fmt: skip
 def test_the_transaction_index_lacks_what_ended_there(missing, is_missing):
     others = [case("KA305", evidence={"missing": each}).finding for each in missing]
-    assert kafka_7866._not_in_index(case("KA006", others, offset=5)) is is_missing
+    assert files._not_in_index(case("KA006", others, offset=5)) is is_missing
 
 
 def epochs(*rows):
@@ -105,8 +105,8 @@ def epochs(*rows):
 ])  # fmt: skip
 def test_replicas_that_differ_go_on_under_one_leader(histories, offset, goes_on):
     evidence = {"copies": dict.fromkeys(histories or (), 1), "leader_epochs": histories}
-    assert divergence.GOES_ON.seen(case("KA601", offset=offset, evidence=evidence)) is goes_on
-    assert divergence.GOES_ON.seen(case("KA601", offset=offset, evidence={"leader_epochs": histories})) is False
+    assert replication.GOES_ON.seen(case("KA601", offset=offset, evidence=evidence)) is goes_on
+    assert replication.GOES_ON.seen(case("KA601", offset=offset, evidence={"leader_epochs": histories})) is False
 
 
 @pytest.mark.parametrize(("epoch", "expected", "goes_on"), [
@@ -114,7 +114,7 @@ def test_replicas_that_differ_go_on_under_one_leader(histories, offset, goes_on)
 ])  # fmt: skip
 def test_a_log_alone_goes_on_under_one_of_the_next_leaders(epoch, expected, goes_on):
     found = case("KA009", offset=10, evidence={"leader_epoch": epoch, "expected_leader_epoch": expected})
-    assert (divergence.GOES_ON.seen(found), divergence.NOT_CUT.seen(found)) == (goes_on, True)
+    assert (replication.GOES_ON.seen(found), replication.NOT_CUT.seen(found)) == (goes_on, True)
 
 
 @pytest.mark.parametrize(("ends", "copies", "offset", "not_cut"), [
@@ -129,7 +129,7 @@ def test_a_log_alone_goes_on_under_one_of_the_next_leaders(epoch, expected, goes
 ])  # fmt: skip
 def test_replicas_that_differ_were_not_cut(ends, copies, offset, not_cut):
     evidence = {"end_offsets": ends, "copies": copies and dict.fromkeys(copies, 1)}
-    assert divergence.NOT_CUT.seen(case("KA601", offset=offset, evidence=evidence)) is not_cut
+    assert replication.NOT_CUT.seen(case("KA601", offset=offset, evidence=evidence)) is not_cut
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ def test_replicas_that_differ_were_not_cut(ends, copies, offset, not_cut):
 )
 def test_an_epoch_is_raised_again_and_again(counts, often):
     others = [case("KA203", evidence={} if count is None else {"count": count}).finding for count in counts]
-    assert spent_epochs.RAISED_OFTEN.seen(case("KA206", others)) is often
+    assert producers.RAISED_OFTEN.seen(case("KA206", others)) is often
 
 
 def test_one_that_is_not_counted_is_one():
     others = [case("KA203").finding] * 5 + [case("KA203", evidence={"count": "many"}).finding]
-    assert spent_epochs.RAISED_OFTEN.seen(case("KA206", others)) is True
-    assert spent_epochs.RAISED_OFTEN.seen(case("KA206", others[1:])) is False
+    assert producers.RAISED_OFTEN.seen(case("KA206", others)) is True
+    assert producers.RAISED_OFTEN.seen(case("KA206", others[1:])) is False
 
 
 @pytest.mark.parametrize(("before", "after", "changed"), [
@@ -151,13 +151,13 @@ def test_one_that_is_not_counted_is_one():
 ])  # fmt: skip
 def test_the_leader_had_changed_in_between(before, after, changed):
     evidence = {"copied": {"last_leader_epoch": before}, "again": {"first_leader_epoch": after}}
-    assert rewritten_epochs.ANOTHER_LEADER.seen(case("KA704", evidence=evidence)) is changed
+    assert producers.ANOTHER_LEADER.seen(case("KA704", evidence=evidence)) is changed
 
 
 @pytest.mark.parametrize(("code", "offset", "late"), [("KA304", 1, True), ("KA301", 7, True), ("KA301", 8, False)])
 def test_a_batch_came_after_its_transaction_had_ended(code, offset, late):
     others = [case("KA304", offset=7).finding, case("KA302", offset=8).finding]
-    assert late_writes.CAME_LATE.seen(case(code, others, offset=offset)) is late
+    assert transactions.CAME_LATE.seen(case(code, others, offset=offset)) is late
 
 
 @pytest.mark.parametrize(("first", "marker", "later"), [
@@ -165,7 +165,7 @@ def test_a_batch_came_after_its_transaction_had_ended(code, offset, late):
 ])  # fmt: skip
 def test_a_late_batch_was_made_after_the_marker(first, marker, later):
     evidence = {"first_timestamp": first, "previous_marker_timestamp": marker}
-    assert late_writes.was_made_later(case("KA304", evidence=evidence)) is later
+    assert transactions.was_made_later(case("KA304", evidence=evidence)) is later
 
 
 @pytest.mark.parametrize(("agreeing", "state", "first", "torn"), [

@@ -16,3 +16,13 @@ def findings_of(check: Check, directory: Path, log: Log, **options):
     return [
         (found.severity.value, found.producer_id, found.offset) for found in result.findings if found.code == check.code
     ]
+
+
+def recorded_findings(check: Check, path: str, **options):
+    """Scan a recorded log; return severity, topic, producer id and offset of the check's findings."""
+    result = scan(ScanOptions([path], **options), SilentProgress())
+    return [
+        (found.severity.value, found.topic, found.producer_id, found.offset)
+        for found in result.findings
+        if found.code == check.code
+    ]

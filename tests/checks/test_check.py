@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.checks.check import Evidence, check, observers, parse_documentation
+from kaudit.checks.check import Evidence, check, none_because, observers, parse_documentation
 from kaudit.checks.log.offset_gap import offset_gap
 from kaudit.checks.registry import CHECKS, matching, nearest, run_checks
 from kaudit.checks.sequences.sequence_gap import sequence_gap
@@ -55,7 +55,16 @@ def test_explained_observations_across_offsets():
     assert evidence.explained_across(0, 19) == [unknown]
 
 
-@check("KA998", severity=Severity.WARNING, confidence=Confidence.LIKELY, summary="a test's", needs=(str,))
+@check(
+    "KA998",
+    severity=Severity.WARNING,
+    confidence=Confidence.LIKELY,
+    summary="a test's",
+    needs=(str,),
+    incident=none_because("a test's"),
+    caused_by=none_because("a test's"),
+    simulated=none_because("a test's"),
+)
 def test_check(context, evidence):
     """Named as this module, as a check has to be."""
     for text in evidence.of(str):

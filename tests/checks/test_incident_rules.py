@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.checks.incident_groups import with_incidents
-from kaudit.checks.incidents import RULES, Moment, rule_of, subjects_of, windows
+from kaudit.checks.incident_groups import rule_of, subjects_of, with_incidents
+from kaudit.checks.incident_rules import RULES, Near, windows
 from kaudit.model.finding import Finding
 from tests.checks.test_incidents import ANY, AT, cause_of, finding, groups
 
@@ -25,7 +25,7 @@ def pair(cause, *, together, first, second):
 
 
 def test_the_windows_of_times_begin_at_the_first_of_them():
-    moments = [Moment(key, span, at) for key, span, at in (
+    moments = [Near(key, span, at) for key, span, at in (
         ("k", 10, 22), ("k", 10, 0), ("k", 10, 21), ("k", 10, 10), ("k", 10, 11), ("j", 10, 5), ("k", 5, 6), ("k", 10, 0)
     )]  # fmt: skip
     starts = {(moment.key, moment.span_ms, moment.at_ms): start for moment, start in windows(moments).items()}
@@ -424,9 +424,9 @@ def closure(findings: Sequence[Finding]) -> list[str | None]:
             subjects += [
                 (place[id(each)], about) for each, about in subjects_of(rule, [findings[index] for index in indices])
             ]
-        starts = windows(subject for _, subject in subjects if isinstance(subject, Moment))
+        starts = windows(subject for _, subject in subjects if isinstance(subject, Near))
         for index, subject in subjects:
-            if isinstance(subject, Moment):
+            if isinstance(subject, Near):
                 key: Hashable = (rule.cause, subject.key, subject.span_ms, starts[subject])
             else:
                 own = None if rule.across else (findings[index].topic, findings[index].partition)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import kaudit
-from kaudit.checks.incident_groups import with_incidents
-from kaudit.checks.incidents import REQUEST_TIMEOUT_MS, RULES, TRANSACTION_TIMEOUT_MS, rule_of
+from kaudit.checks.incident_groups import parts_of, rule_of, with_incidents
+from kaudit.checks.incident_rules import REPLICAS, REQUEST_TIMEOUT_MS, RULES, TRANSACTION_TIMEOUT_MS
 from kaudit.checks.registry import CHECKS
 from kaudit.engines import replicas
 from kaudit.engines.progress import SilentProgress
@@ -194,12 +194,13 @@ def test_ids_of_a_block_that_was_granted_twice_are_one_incident():
     assert groups(*shared, twice) == [[0, 1, 3]]
 
 
-def test_the_rules_name_checks_that_exist():
-    assert {code for rule in RULES for code in rule.codes} <= set(CHECKS)
+def test_checks_take_part_in_every_rule_but_that_of_copies():
+    assert [rule for rule in RULES if not parts_of(rule)] == [REPLICAS] == [RULES[-1]]
+    assert {code for rule in RULES for code in parts_of(rule)} <= set(CHECKS)
     assert len({rule.cause for rule in RULES}) == len(RULES)
 
 
-CODES = sorted({code for rule in RULES for code in rule.codes})
+CODES = sorted({code for rule in RULES for code in parts_of(rule)})
 few = st.integers(0, 3)
 batches = st.fixed_dictionaries(
     {"leader_epoch": few, "timestamp": st.sampled_from([-1, AT, AT + 40_000, AT + 80_000, AT + 10**9])}

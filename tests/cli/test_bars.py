@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from kaudit.cli.capture_progress import capture_progress
-from kaudit.cli.progress import progress_on_stderr
-from kaudit.cli.schedule_search import search_progress
+from kaudit.cli.progress import capture_progress, progress_on_stderr, search_progress
 
 BARS: dict[str, Any] = {
     "scan": (progress_on_stderr, {}, lambda bar, step: bar.advance(step), lambda bar: bar.start(1000)),

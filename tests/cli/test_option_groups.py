@@ -1,6 +1,8 @@
 """Groups of options: typer sees single options, the command gets its groups."""
 
 import inspect
+import subprocess
+import sys
 from typing import Annotated, get_args
 
 import typer
@@ -79,8 +81,21 @@ def test_a_group_has_no_heading_where_another_command_gave_it_one():
     assert get_args(inspect.signature(main).parameters["limit"].annotation)[1].rich_help_panel is None
 
 
-def test_one_command_is_built_where_one_is_named():
-    assert list(command_tree(["scan"]).commands) == ["scan"]
+def test_only_the_command_that_is_run_is_imported():
+    program = """if True:
+        import sys
+        from kaudit.cli.command_tree import root
+        from kaudit.cli.commands import COMMANDS
+        assert list(root().commands) == list(COMMANDS)
+        print([name for name in sys.modules if name.startswith("kaudit.cli.commands.")])
+        root()(["checks", "--help"], standalone_mode=False)
+        print([name for name in sys.modules if name.startswith("kaudit.cli.commands.")])
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert [line for line in done.stdout.splitlines() if line.startswith("[")] == [
+        "[]",
+        "['kaudit.cli.commands.checks']",
+    ]
     assert {"scan", "baseline", "config", "spark-bundle"} <= set(command_tree().commands)
 
 

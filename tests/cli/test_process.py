@@ -64,7 +64,7 @@ def test_a_scan_of_a_log_imports_only_what_it_needs():
     loaded = set(json.loads(done.stderr[done.stderr.index('["') :]))
     assert "kaudit.report.text.concise" in loaded
     standard = {"tomllib", "pydantic", "rich"}
-    other_commands = {"kaudit.cli.commands.timeline", "kaudit.cli.commands.simulate", "kaudit.cli.producer_options"}
+    other_commands = {"kaudit.cli.commands.timeline", "kaudit.cli.commands.simulate", "kaudit.cli.commands.producers"}
     texts = {
         "kaudit.reading.dump_text",
         "kaudit.source.text_partitions",

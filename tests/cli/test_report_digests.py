@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.cli.verification import _is_consistent
+from kaudit.cli.comparison import _is_consistent
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.scanning.options import ScanOptions

@@ -125,7 +125,7 @@ def test_a_saved_piece_that_is_put_together_again_counts_as_eight_mib(tmp_path):
     sized(tmp_path / "orders-1", *[8] * 27)
     jobs, _ = plan(tmp_path)
     held = [SavedPiece(number, 0, 8 * MIB, number * 1000, (number + 1) * 1000) for number in range(26)]
-    rows, settings = SavedRows("state", "digest"), Settings("1", "headers")
+    rows, settings = SavedRows("state", "digest"), Settings("headers")
     jobs[1] = replace(jobs[1], saved=SavedPartition("state", settings, [], StateUse(), rows, held, resumed=7))
     planned = share(jobs, 1)
     assert planned.bytes == 200 * MIB

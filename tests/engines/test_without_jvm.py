@@ -21,7 +21,9 @@ from kaudit.engines import local as local_engine
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UnreadableInputError
 from kaudit.model.finding import Confidence, Finding, Severity
-from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.reading.chunk_codec import unpack_chunk
+from kaudit.reading.shuffle_codec import pack
+from kaudit.reading.unread_segments import Failure
 from kaudit.scanning import findings
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
@@ -335,7 +337,8 @@ def test_a_disk_that_fails_is_tried_again_before_it_counts(tmp_path, monkeypatch
         work = pa.array([pack(spark_tasks.ReadTask([task], []))], pa.binary())
         read = spark_tasks.reading(failing(error), retries, counted.append)
         (row,) = read(iter([pa.RecordBatch.from_arrays([work], ["work"])]))
-        (found,) = unpack(row.column("rows")[0].as_py())
+        (found,) = unpack_chunk(row.column("rows")[0].as_py())
+        assert isinstance(found, Failure)
         return found.path, found.reason, found.vanished
 
     broken = OSError(5, "Input/output error")

@@ -292,7 +292,9 @@ def column_chunks() -> list[bytes]:
         file = SegmentFile("/d/t-0/00000000000000000000.log", "00000000000000000000.log", 0, len(content), 0)
         spec = ChunkSpec(0, file, 0, len(content), len(content), None, True, 1 << 62)
         chunks.append(read_chunk(spec, Memory(content)))
-    return [zstandard.ZstdDecompressor().decompress(pack_chunk(each)) for each in ([], *([chunk] for chunk in chunks))]
+    return [
+        zstandard.ZstdDecompressor().decompress(pack_chunk(each)[2:]) for each in ([], *([chunk] for chunk in chunks))
+    ]
 
 
 def saved_scans() -> list[bytes]:

@@ -58,6 +58,7 @@ from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_codec import unpack_chunk
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.segment import ByteRange
+from kaudit.reading.struct_codec import FORMAT
 from kaudit.reading.unread_segments import Failure
 from kaudit.replay.attempt_lines import AttemptError, read_attempts
 from kaudit.results.saved_scan import SavedScanError, read_saved
@@ -374,6 +375,10 @@ def _compressed(data: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=1).compress(data)
 
 
+def _formatted(data: bytes) -> bytes:
+    return FORMAT.to_bytes(2, "big") + _compressed(data)
+
+
 def _column_chunk(data: bytes) -> None:
     """What a table's column `chunk` holds is the outcomes of reading a range, or refused."""
     try:
@@ -454,7 +459,7 @@ TARGETS: dict[str, Target] = {
     "attempts": Target(_attempts, seeds.attempts),
     "saved_scan": Target(_text(read_saved, refusing=(SavedScanError,)), seeds.saved_scans),
     "fingerprint": Target(_text(read_fingerprint_document, refusing=(FingerprintError,)), seeds.fingerprints),
-    "column_chunk": Target(_column_chunk, seeds.column_chunks, _compressed),
+    "column_chunk": Target(_column_chunk, seeds.column_chunks, _formatted),
     "baseline": Target(_text(partial(parse_baseline, file="b.json"), refusing=(UsageError,)), seeds.saved_scans),
     "inspect": Target(_inspect, seeds.files, _seal_batches),
     "scan": Target(_scan, seeds.segments, _seal_batches),

@@ -1,18 +1,22 @@
 """A state that is not what was saved: the log is read, and the result is that of a full audit."""
 
+import json
 import os
+import pickle
+from pathlib import Path
 
 import crc32c
+import msgspec
 import pytest
+import zstandard
 from msgspec.structs import replace
 
 from kaudit import __version__, installation
-from kaudit.installation import Build, version_text
+from kaudit.installation import Build
 from kaudit.partition.range_saver import MOST_FILES
 from kaudit.reading.partition_index import decode_index, encode_index
-from kaudit.reading.rows import RUN
-from kaudit.reading.shuffle_codec import _to_columns, description, pack
 from kaudit.reading.state_files import read_index
+from kaudit.reading.struct_codec import FORMAT
 from kaudit.scanning.options import Depth
 from kaudit.scanning.plan import share_rate
 from kaudit.source.local import LocalFileSystem
@@ -20,6 +24,8 @@ from kaudit.source.uri import Uri
 from tests.logs import data
 from tests.partition.audits import Audited
 from tests.partition.test_changed_logs import append, segments, write
+
+SEGFAULT = Path(__file__).parent.parent / "reading" / "data" / "column-chunk-dtype-segfault.bin"
 
 
 @pytest.fixture
@@ -89,17 +95,28 @@ def test_rows_that_would_call_something(saved, tmp_path, capsys):
         def __reduce__(self):
             return print, ("called",)
 
-    with_rows(saved, pack((__version__, [Call()])))
+    pickled = pickle.dumps((__version__, [Call()]))
+    with_rows(saved, zstandard.ZstdCompressor().compress(pickled))  # as kaudit saved rows once
     assert saved.audit().damaged == 2
     assert "called" not in capsys.readouterr().out
 
 
 def test_rows_that_claim_to_be_more_than_memory_holds(saved):
-    class Bomb:
-        def __reduce__(self):
-            return _to_columns, (description(RUN), 1 << 40, b"")
+    index = decode_index((place(saved) / "index").read_bytes())
+    first = index.ranges[0]
+    packed = rows_file(saved).read_bytes()[first.at :][: first.length]
+    outcomes = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(packed[2:]))
+    runs = outcomes[0][0][4]
+    assert runs[1] == [1]
+    runs[1], runs[2] = [1 << 40], b""
+    bomb = zstandard.ZstdCompressor().compress(msgspec.msgpack.encode(outcomes))
+    with_rows(saved, FORMAT.to_bytes(2, "big") + bomb)
+    assert saved.audit().damaged == 2
 
-    with_rows(saved, pack((__version__, [Bomb()])))
+
+@pytest.mark.parametrize("prefix", [b"", FORMAT.to_bytes(2, "big")])
+def test_rows_whose_dtype_once_made_numpy_read_any_memory(saved, prefix):
+    with_rows(saved, prefix + SEGFAULT.read_bytes())
     assert saved.audit().damaged == 2
 
 
@@ -110,19 +127,24 @@ def test_rows_of_another_range(saved):
     assert saved.audit().damaged == 1
 
 
-def test_a_state_of_another_build(saved, monkeypatch):
-    written = version_text()
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            installation, "build_of", lambda: Build("0123456789ab")
-        )  # the same version, made from another commit
-        use = saved.audit()
-        assert use.new == 2
-        assert use.notice == f"{written} wrote it, this is kaudit {__version__} (commit 0123456789ab)"
+def test_a_state_of_another_build_with_the_same_format_is_used(saved, monkeypatch):
+    # the same version, made from another commit
+    monkeypatch.setattr(installation, "build_of", lambda: Build("0123456789ab"))
+    monkeypatch.setattr("kaudit.__version__", "99.0.0")
     use = saved.audit()
-    assert use.new == 2
-    assert use.notice == f"kaudit {__version__} (commit 0123456789ab) wrote it, this is {written}"
-    assert saved.audit().notice is None
+    assert (use.notice, use.unchanged) == (None, 2)
+
+
+def test_a_state_of_another_format_is_replaced(saved):
+    manifest, index = saved.state / "kaudit-state.json", place(saved) / "index"
+    written = {"depth": "crc", "kaudit": "kaudit 0.1.0", "schema": "kaudit.state/1"}
+    manifest.write_bytes(json.dumps(written).encode())
+    index.write_bytes(b"kaudit-state-1\n" + index.read_bytes()[15:])
+    use = saved.audit()
+    assert use.notice == f"its format is kaudit.state/1, this kaudit reads kaudit.state/{FORMAT}"
+    assert (use.new, use.damaged) == (2, 0)
+    use = saved.audit()
+    assert (use.notice, use.unchanged) == (None, 2)
 
 
 def test_a_state_of_another_depth(saved):

@@ -62,7 +62,7 @@ def test_another_log_start_offset_must_leave_the_same_batches(before, now, first
 
 def index(ranges: Sequence[SavedRange] = (), files: Sequence[str] = ("rows-1",), **more: object) -> PartitionIndex:
     segments = [SavedSegment(f"{base:020d}.log", base, 900, 5, FileIdentity(base, 3)) for base in (0, 100)]
-    return PartitionIndex(Settings("1", "crc"), b"orders-0", segments, ranges, files, **more)  # type: ignore[arg-type]
+    return PartitionIndex(Settings("crc"), b"orders-0", segments, ranges, files, **more)  # type: ignore[arg-type]
 
 
 def checkpoint(ranges: int, file: str = "state-1") -> Checkpoint:

@@ -136,7 +136,7 @@ PIECES = [
 
 def saved(pieces, resumed=0):
     rows = SavedRows("/state", "d")
-    return SavedPartition("/state", Settings("1", "crc"), [], StateUse(), rows, pieces, resumed)
+    return SavedPartition("/state", Settings("crc"), [], StateUse(), rows, pieces, resumed)
 
 
 def test_what_is_saved_is_planned_in_its_place_and_what_is_not_behind_it():

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.partition.assembler import PartitionAssembler, read_planned
+from kaudit.reading.chunk_codec import pack_chunk
 from kaudit.reading.chunk_rows import ChunkRange, ChunkRows, Outcome
 from kaudit.reading.chunk_summary import compress
 from kaudit.reading.range_joining import MOST_ROW_BYTES, join, join_ranges
-from kaudit.reading.shuffle_codec import pack
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.schemes import open_segment
@@ -247,10 +247,10 @@ def test_joined_rows_are_sent_in_less(tmp_path):
         log.append(data(100 + number % 50, 0, number // 50, payload=b"x" * 40))
     directory = log.write(tmp_path / "orders-0")
     ((_, (found,)),) = outcomes_of(directory, 1 << 15)
-    apart = sum(len(pack(outcomes)) for outcomes in found)
+    apart = sum(len(pack_chunk(outcomes)) for outcomes in found)
     ((_, (found,)),) = outcomes_of(directory, 1 << 15)
     (one,) = join_ranges(found, ())
-    assert len(pack(one.outcomes)) < apart / 4
+    assert len(pack_chunk(one.outcomes)) < apart / 4
 
 
 def test_no_source_is_opened_to_join(tmp_path):

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from kaudit.cli.app import run
-from kaudit.cli.schedule_search import OutcomeChoice
+from kaudit.cli.commands.simulate import OutcomeChoice
 from kaudit.simulate.output.truth import OUTCOMES, SUMMARY, Truth
 from kaudit.simulate.scenario.reading import parse_document, parse_scenario
 from kaudit.simulate.scenario.shipped import ORDER, scenario_text

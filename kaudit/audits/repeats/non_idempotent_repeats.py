@@ -4,7 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct, field
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.log_rows import NonIdempotentBatch
@@ -37,21 +39,20 @@ _MOST = 3
 """If more than one of so many batches has records of one before it under other timestamps, they recur for their own reasons."""
 
 
-class RepeatDetector:
+class RepeatDetector(Struct):
     """Takes a partition's chunks in offset order. Memory is DISTANCE batches and what is listed."""
 
-    def __init__(self) -> None:
-        self._batches = 0
-        self._regressions = 0
-        self._explained = 0
-        self._recent = np.empty(0, dtype=NON_IDEMPOTENT_BATCH)
-        self._covered = np.empty(0, dtype=bool)
-        self._repeats: list[RepeatedBatch] = []
-        self._more_repeats = 0
-        self._restamped: list[RepeatedBatch] = []
-        self._more_restamped = 0
-        self._recurring = NO_RANGES
-        self._late: list[tuple[NonIdempotentBatch, NonIdempotentBatch, bool]] = []
+    _batches: int = 0
+    _regressions: int = 0
+    _explained: int = 0
+    _recent: Rows = field(default_factory=lambda: np.empty(0, dtype=NON_IDEMPOTENT_BATCH))
+    _covered: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
+    _repeats: list[RepeatedBatch] = field(default_factory=list)
+    _more_repeats: int = 0
+    _restamped: list[RepeatedBatch] = field(default_factory=list)
+    _more_restamped: int = 0
+    _recurring: Ranges = field(default_factory=lambda: NO_RANGES)
+    _late: list[tuple[NonIdempotentBatch, NonIdempotentBatch, bool]] = field(default_factory=list)
 
     def feed(self, chunk: ChunkRows) -> None:
         """Take the next chunk's candidates."""

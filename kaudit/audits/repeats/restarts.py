@@ -32,7 +32,7 @@ class _Producer(NamedTuple):
     producer_epoch: Int16
 
 
-_FIRST = dtype_of(_Producer, BoundaryBatch)
+FIRST_BATCH = dtype_of(_Producer, BoundaryBatch)
 
 
 class Edge(NamedTuple):
@@ -57,14 +57,20 @@ class RestartTracker:
         self._first: dict[tuple[int, int], BoundaryBatch] = {}
         self._too_many = False
 
-    def __getstate__(self) -> tuple[Rows, bool]:
-        """Return the first batches as rows: as objects they take ten times as long to load."""
+    def saved(self) -> tuple[Rows, bool]:
+        """Return all it knows: the first batches as rows, as objects take ten times as long to load."""
         first = [(*producer, *batch) for producer, batch in self._first.items()]
-        return np.array(first, dtype=_FIRST), self._too_many
+        return np.array(first, dtype=FIRST_BATCH), self._too_many
 
-    def __setstate__(self, state: tuple[Rows, bool]) -> None:
-        rows, self._too_many = state
-        self._first = {(producer_id, epoch): BoundaryBatch(*batch) for producer_id, epoch, *batch in rows.tolist()}
+    @classmethod
+    def of(cls, first: Rows, too_many: bool) -> "RestartTracker":  # noqa: FBT001 - as it was saved
+        """Return a tracker that knows what was saved."""
+        if first.dtype != FIRST_BATCH:
+            raise ValueError("no first batches of producers")
+        tracker = cls()
+        tracker._first = {(producer_id, epoch): BoundaryBatch(*batch) for producer_id, epoch, *batch in first.tolist()}
+        tracker._too_many = too_many
+        return tracker
 
     def feed(self, runs: Columns, boundary: Columns) -> None:
         """Take a chunk's runs and their boundary batches."""

@@ -46,12 +46,11 @@ class Handover(Struct, frozen=True):
     before: Sequence[Session]
 
 
-class SessionTracker:
+class SessionTracker(Struct):
     """Takes a partition's runs, chunks in offset order."""
 
-    def __init__(self) -> None:
-        self.unlisted = 0
-        self._sessions: dict[tuple[int, int], Session] = {}
+    unlisted: int = 0
+    _sessions: dict[tuple[int, int], Session] = field(default_factory=dict)
 
     def feed(self, runs: Columns, boundary: Columns) -> None:
         """Take a chunk's runs and their boundary batches."""

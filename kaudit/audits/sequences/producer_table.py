@@ -1,7 +1,6 @@
 """What is remembered of every producer id of a partition, as columns: a million ids are rows, not objects."""
 
 from collections.abc import Mapping
-from pickle import PickleBuffer
 from typing import NamedTuple
 
 import numpy as np
@@ -38,18 +37,17 @@ class ProducerTable:
         self._sorted_ids: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._slots: NDArray[np.int32] = np.empty(0, dtype=np.int32)
 
-    def __getstate__(self) -> PickleBuffer:
-        # ROW is the same wherever this is read; a pickle of it is longer than the rows of a few producers
-        return PickleBuffer(np.ascontiguousarray(self.rows).view(np.uint8).data)
-
-    def __setstate__(self, rows: bytearray) -> None:
-        # with memory of its own, as it grows in place; bytes are copied at once, not field by field
-        self._rows = np.empty(len(rows) // ROW.itemsize, dtype=ROW)
-        self._rows.view(np.uint8)[:] = np.frombuffer(rows, dtype=np.uint8)
-        self._count = len(self._rows)
-        order = np.argsort(self._rows["producer_id"], kind="stable")
-        self._slots = order.astype(np.int32)
-        self._sorted_ids = self._rows["producer_id"][order]
+    @classmethod
+    def of(cls, rows: Rows) -> "ProducerTable":
+        """Return a table of these rows, which must own their memory: it grows in place."""
+        if rows.dtype != ROW:
+            raise ValueError("no rows of producers")
+        table = cls()
+        table._rows, table._count = rows, len(rows)
+        order = np.argsort(rows["producer_id"], kind="stable")
+        table._slots = order.astype(np.int32)
+        table._sorted_ids = rows["producer_id"][order]
+        return table
 
     def __len__(self) -> int:
         return self._count

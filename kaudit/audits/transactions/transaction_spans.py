@@ -36,7 +36,7 @@ class EndedTransaction(NamedTuple):
 
 
 ENDED_TRANSACTION = dtype_of(EndedTransaction)
-_OPEN = np.dtype([("producer_id", np.int64), ("offset", np.int64)])
+OPEN_TRANSACTION = np.dtype([("producer_id", np.int64), ("offset", np.int64)])
 _MOST_PARTS = 256
 """Parts that rows are kept in: of a log that is watched every look makes one."""
 _NEVER = np.iinfo(np.int64).max
@@ -49,7 +49,7 @@ MAX_COMMITS = 200_000
 class TransactionSpans(Struct):
     """Follows the transactions of a partition."""
 
-    _open: Rows = field(default_factory=lambda: np.empty(0, dtype=_OPEN))
+    _open: Rows = field(default_factory=lambda: np.empty(0, dtype=OPEN_TRANSACTION))
     _ended: list[Rows] = field(default_factory=list)
     _aborts: int = 0
     _commits: int = 0
@@ -154,7 +154,7 @@ def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
     open_at_end = _offsets(offsets, merged.opening_runs, merged.run_stops)
     elsewhere = _continue_open(merged, waiting, begun, open_at_end) if len(waiting) else waiting
     opened = np.flatnonzero(open_at_end != NO_OFFSET)
-    still_open = np.empty(len(opened), dtype=_OPEN)
+    still_open = np.empty(len(opened), dtype=OPEN_TRANSACTION)
     still_open["producer_id"], still_open["offset"] = merged.producer_ids.take(opened), open_at_end.take(opened)
     if len(elsewhere):
         still_open = np.concatenate((still_open, elsewhere))

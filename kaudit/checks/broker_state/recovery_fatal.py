@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from kaudit.broker.releases.profile import Profile
-from kaudit.checks.check import Check, Evidence, check
+from kaudit.checks.check import Check, Evidence, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.epochs.coordinator_epoch_regression import coordinator_epoch_regression
 from kaudit.checks.epochs.stale_epoch import stale_epoch
+from kaudit.checks.incident_rules import PRODUCER_STATE
 from kaudit.checks.observations import observation_evidence, observation_finding
 from kaudit.checks.transactions.nontransactional_in_transaction import nontransactional_in_transaction
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -47,6 +48,11 @@ _STALE_MARKER = (
     severity_note="note when only some of the versions in question fail",
     summary="a broker that reads this log to rebuild its state fails",
     needs=(Observation, EmptyMarker),
+    incident=(PRODUCER_STATE,),
+    caused_by=none_because("it says what a broker would do: nothing has happened yet"),
+    simulated=none_because(
+        "it takes markers or batches that current leaders refuse, which simulated leaders refuse too"
+    ),
 )
 def recovery_fatal(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report writes outside a transaction, stale markers (up to 2.4.0) and emptied markers (up to 2.0.0)."""

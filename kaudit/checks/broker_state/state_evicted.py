@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.forgotten_producers import EvictedProducer
 
@@ -19,6 +20,9 @@ _RULE = (
     severity_note="note when nothing in the log shows an effect",
     summary="a producer is forgotten because its data was deleted (brokers before 2.4)",
     needs=(EvictedProducer,),
+    incident=none_because("that the log start moved past a producer's last record is no fault by itself"),
+    caused_by=(FORGOTTEN, HEAD_REMOVED, BUMPED),
+    simulated=none_because("no drawn schedule has been seen to leave it"),
 )
 def state_evicted(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report evicted producers, as a warning where one repeats a deleted batch."""

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from kaudit.checks.check import Evidence, check, observers
+from kaudit.checks.check import Evidence, check, none_because, observers
 from kaudit.checks.context import Context
 from kaudit.checks.epochs.epoch_bump_nonzero import epoch_bump_nonzero
 from kaudit.checks.epochs.stale_epoch import stale_epoch
+from kaudit.checks.incident_rules import PRODUCER_STATE
+from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED
 from kaudit.checks.observations import observation_evidence, observation_finding
 from kaudit.checks.sequences.duplicate_batch import duplicate_batch
 from kaudit.checks.sequences.old_duplicate import old_duplicate
@@ -36,6 +38,9 @@ _DAY_MS = 86_400_000
     summary="timestamps make the broker forget a producer",
     needs=(Observation, IdleProducer),
     observes=(ObservationKind.CONTINUED_AFTER_SILENCE,),
+    incident=(PRODUCER_STATE,),
+    caused_by=(FORGOTTEN, HEAD_REMOVED, BUMPED),
+    simulated=none_because("silences are measured against an expiry of days, and schedules take seconds"),
 )
 def state_expired(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report effects of a forgotten producer, batches after a silence, and then producers that are forgotten by now."""

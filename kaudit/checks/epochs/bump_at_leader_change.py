@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Simulated, check
 from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
 from kaudit.checks.epochs.client_bumps import not_repeated
+from kaudit.checks.incident_rules import EPOCH_BUMP, LEADER_CHANGE
+from kaudit.checks.log_causes import BUMPED, ELECTED, REFUSED
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.checks.repeats.wording import records_text
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -27,6 +29,9 @@ _RULE = (
     summary="a client raised its own epoch where the partition's leader changed: acknowledged records may be gone",
     needs=(LeaderChange,),
     faulty_column="epoch",
+    incident=(LEADER_CHANGE, EPOCH_BUMP),
+    caused_by=(ELECTED, REFUSED, BUMPED),
+    simulated=Simulated("unclean-election"),
 )
 def bump_at_leader_change(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each client bump between two leader epochs, unless the client wrote the old epoch's tail again."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import PRODUCER_STATE
+from kaudit.checks.log_causes import COORDINATED
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import ObservationKind
@@ -20,6 +22,9 @@ _RULE = (
     summary="a marker carries a lower coordinator epoch than one before it",
     confidence=Confidence.LIKELY,
     observes=(ObservationKind.COORDINATOR_EPOCH_REGRESSION,),
+    incident=(PRODUCER_STATE,),
+    caused_by=(COORDINATED,),
+    simulated=none_because("simulated coordinators raise their epochs as brokers do"),
 )
 def coordinator_epoch_regression(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report end markers whose coordinator epoch is below that of an earlier marker of the producer."""

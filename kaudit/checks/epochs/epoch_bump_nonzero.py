@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import EPOCH_BUMP, PRODUCER_STATE
+from kaudit.checks.log_causes import BUMPED, FENCED
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
@@ -16,6 +18,9 @@ from kaudit.model.observation import ObservationKind
     summary="a new epoch starts at a sequence other than 0",
     observes=(ObservationKind.BUMP_NONZERO,),
     faulty_column="sequence",
+    incident=(EPOCH_BUMP, PRODUCER_STATE),
+    caused_by=(FENCED, BUMPED),
+    simulated=none_because("no drawn schedule has been seen to leave it"),
 )
 def epoch_bump_nonzero(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report new epochs whose first sequences are missing and not explained by missing offsets."""

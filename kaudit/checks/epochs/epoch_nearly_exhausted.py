@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import EPOCHS_USED_UP
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.observation import ObservationKind
@@ -25,6 +26,11 @@ _RAISED_BY_CLIENT = Explanation("the client raises its epoch at every failed sen
     summary="a producer's epoch is 32000 or more of 32767",
     observes=(ObservationKind.NEARLY_EXHAUSTED,),
     faulty_column="epoch",
+    incident=(EPOCHS_USED_UP,),
+    caused_by=none_because("no log counts the epochs of a producer id"),
+    simulated=none_because(
+        "the shipped scenario epoch-exhaustion leaves it, but thousands of epochs are too many to search through"
+    ),
 )
 def epoch_nearly_exhausted(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such producer once."""

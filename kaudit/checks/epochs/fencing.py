@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Simulated, check
 from kaudit.checks.context import Context
 from kaudit.checks.epochs.client_bumps import without_finding
+from kaudit.checks.incident_rules import EPOCH_BUMP
+from kaudit.checks.log_causes import FENCED, REFUSED, TIMED_OUT
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind
@@ -25,6 +27,9 @@ _NOT_KEPT = dict.fromkeys(("file", "segment", "position"), "only the marker's of
     summary="a producer's epoch was raised",
     confidence=Confidence.LIKELY,
     observes=tuple(_CAUSES),
+    incident=(EPOCH_BUMP,),
+    caused_by=(TIMED_OUT, FENCED, REFUSED),
+    simulated=Simulated("zombie-producer"),
 )
 def fencing(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report raised epochs, but not where each transaction raises it anyway (transaction version 2, KIP-890)."""

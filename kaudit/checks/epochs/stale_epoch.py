@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import PRODUCER_STATE, ZOMBIE
+from kaudit.checks.log_causes import FENCED, FORGOTTEN
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.model.batch_fields import NO_SEQUENCE
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -22,6 +24,9 @@ _MARKER_FORGOTTEN = Explanation("brokers up to 2.4.0 forget a producer known by 
     summary="a batch or marker of a fenced, older epoch was appended",
     observes=(ObservationKind.STALE_BATCH, ObservationKind.STALE_MARKER),
     faulty_column="epoch",
+    incident=(ZOMBIE, PRODUCER_STATE),
+    caused_by=(FENCED, FORGOTTEN),
+    simulated=none_because("no drawn schedule has been seen to leave it"),
 )
 def stale_epoch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report batches and end markers whose epoch is below the producer's."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Reading, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.damage import Wording, damage_finding, damaged_ranges
+from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.continuity import PlacedDamage
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
@@ -15,6 +17,11 @@ from kaudit.model.finding import Finding, Severity
     severity=Severity.ERROR,
     summary="a batch's CRC does not match its bytes",
     needs=(PlacedDamage,),
+    incident=(DAMAGE,),
+    caused_by=(UNCLEAN_STOP,),
+    simulated=none_because("schedules damage no bytes on disk"),
+    compared=True,
+    reads=Reading.BATCHES,
 )
 def crc_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such batch with the offsets its header claims."""

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 
 from kaudit.broker.partition.log_loading import gap_verdict
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.missing_offsets import NO_PRODUCER
+from kaudit.checks.log_causes import ELECTED
 from kaudit.model.continuity import LeaderEpochRegression
 from kaudit.model.finding import Explanation, Finding, Severity
 
@@ -20,6 +22,9 @@ _CAUSES = (
     severity=Severity.ERROR,
     summary="a batch carries a lower leader epoch than one before it",
     needs=(LeaderEpochRegression,),
+    incident=(DAMAGE,),
+    caused_by=(ELECTED,),
+    simulated=none_because("simulated leaders raise their epochs as KRaft does"),
 )
 def leader_epoch_regression(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report batches whose leader epoch does not fit between their neighbours'."""

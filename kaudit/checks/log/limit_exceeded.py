@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.malformed import Wording, malformed_findings
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.malformed import MalformedBatch
@@ -23,6 +24,9 @@ _WORDING = Wording(
     severity=Severity.ERROR,
     summary="a batch unpacks to more than kaudit is willing to hold",
     needs=(MalformedBatch,),
+    incident=(DAMAGE,),
+    caused_by=none_because("the limit is kaudit's own: brokers and clients log nothing about it"),
+    simulated=none_because("schedules damage no bytes on disk"),
 )
 def limit_exceeded(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each batch once."""

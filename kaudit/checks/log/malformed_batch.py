@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.malformed import Wording, malformed_findings
+from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.malformed import MalformedBatch
 
@@ -23,6 +25,9 @@ _WORDING = Wording(
     severity=Severity.ERROR,
     summary="a batch's CRC holds, but its counts, deltas, codec or records contradict each other",
     needs=(MalformedBatch,),
+    incident=(DAMAGE,),
+    caused_by=(UNCLEAN_STOP,),
+    simulated=none_because("schedules damage no bytes on disk"),
 )
 def malformed_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each batch once."""

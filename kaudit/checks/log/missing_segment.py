@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.missing_offsets import NO_PRODUCER, gap_fields, offsets_text
+from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.source.layout import LeftoverFile
@@ -21,6 +23,9 @@ _CAUSES = (
     severity=Severity.ERROR,
     summary="offsets are missing exactly between two segments",
     needs=(MissingOffsets,),
+    incident=(DAMAGE,),
+    caused_by=(UNCLEAN_STOP,),
+    simulated=none_because("schedules damage no bytes on disk"),
 )
 def missing_segment(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such gap; none in a compacted partition. A leftover file of that name may hold what is missing."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.missing_offsets import NO_PRODUCER, gap_fields, offsets_text
+from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Explanation, Finding, Severity
 
@@ -22,6 +24,9 @@ _CAUSES = (
     severity=Severity.ERROR,
     summary="offsets are missing inside a segment",
     needs=(MissingOffsets,),
+    incident=(DAMAGE,),
+    caused_by=(ELECTED, UNCLEAN_STOP),
+    simulated=none_because("simulated logs are neither compacted nor cut: they have no gaps"),
 )
 def offset_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report offsets nobody can explain; none in a compacted partition. Those lost to damage are reported with it."""

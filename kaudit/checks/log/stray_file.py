@@ -5,7 +5,7 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.source.layout import LeftoverFile
@@ -28,6 +28,11 @@ _MAX_LISTED = 20
     severity=Severity.NOTE,
     summary="a file or directory a broker leaves behind, not audited",
     needs=(LeftoverFile,),
+    incident=none_because(
+        "a leftover file is what one interrupted deletion or swap left; nothing else follows from it"
+    ),
+    caused_by=none_because("brokers log the deletion or swap that left a file only at levels that are off"),
+    simulated=none_because("schedules interrupt neither deletions nor swaps of files"),
 )
 def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report leftovers, one note a directory or a partition's files of one kind."""

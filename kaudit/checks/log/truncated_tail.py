@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.damage import Wording, damage_finding, damaged_ranges
+from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.continuity import PlacedDamage
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -26,6 +28,10 @@ _CLOSED_SEGMENT_CAUSES = (
     severity_note="warning in the last segment",
     summary="a segment ends inside a batch",
     needs=(PlacedDamage,),
+    incident=(DAMAGE,),
+    caused_by=(UNCLEAN_STOP,),
+    simulated=none_because("schedules damage no bytes on disk"),
+    compared=True,
 )
 def truncated_tail(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such segment; a crash leaves the last one like that."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.damage import Wording, damage_finding, damaged_ranges
+from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.continuity import PlacedDamage
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
@@ -15,6 +17,10 @@ from kaudit.model.finding import Finding, Severity
     severity=Severity.ERROR,
     summary="bytes that are not a batch: garbage, an unknown magic, or a length that lost the framing",
     needs=(PlacedDamage,),
+    incident=(DAMAGE,),
+    caused_by=(UNCLEAN_STOP,),
+    simulated=none_because("schedules damage no bytes on disk"),
+    compared=True,
 )
 def unparsable_bytes(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the bytes up to the next valid batch, or to the segment's end."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import DAMAGE
+from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.source.layout import Unreadable
 
@@ -18,6 +20,9 @@ _CAUSES = (
     severity=Severity.WARNING,
     summary="a segment that could not be read: nothing is known of it",
     needs=(Unreadable,),
+    incident=(DAMAGE,),
+    caused_by=(UNCLEAN_STOP,),
+    simulated=none_because("schedules damage no bytes on disk"),
 )
 def unreadable_segment(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each segment once; an unreadable file that is not a segment of this partition is listed as not audited."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.damage import HOST_CAUSES, Wording, damage_finding, damaged_ranges
+from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.continuity import PlacedDamage
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -18,6 +20,10 @@ _PREALLOCATED = (Explanation("log.preallocate is on: the segment was created at 
     severity_note="note for zeros to the end of the last segment (preallocated)",
     summary="zeros where batches should be",
     needs=(PlacedDamage,),
+    incident=(DAMAGE,),
+    caused_by=(UNCLEAN_STOP,),
+    simulated=none_because("schedules damage no bytes on disk"),
+    compared=True,
 )
 def zero_filled(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each range of zeros; those at the end of the last segment are healthy."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.producer_ids.wording import about_entry, block_evidence, entry_anchor
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -20,6 +20,9 @@ _CAUSES = (
     summary="a block of producer ids that no broker writes",
     needs=(MalformedBlock,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=none_because("a malformed block is one record or znode"),
+    caused_by=none_because("controllers and brokers log no allocation that names the ids in question"),
+    simulated=none_because("no history of producer id blocks is scanned with a schedule"),
 )
 def block_malformed(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such entry of the history."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import SHARED_PRODUCER_ID
 from kaudit.checks.producer_ids.wording import about_entry, block_evidence, block_text, entry_anchor
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.producer_ids import RegressionCause, SharedBlock
@@ -24,6 +25,9 @@ _UNKNOWN_CAUSE = "the history does not show what set the counter back"
     summary="producer ids that were granted twice",
     needs=(SharedBlock,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(SHARED_PRODUCER_ID,),
+    caused_by=none_because("controllers and brokers log no allocation that names the ids in question"),
+    simulated=none_because("no history of producer id blocks is scanned with a schedule"),
 )
 def block_overlap(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each range of ids, with those of them the logs show."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.producer_ids.wording import about_entry, block_evidence, block_text, entry_anchor
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -20,6 +20,9 @@ _CAUSES = (
     summary="the range of producer ids is nearly used up",
     needs=(NearEnd,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=none_because("the end of the range of producer ids concerns the whole cluster, and is one finding"),
+    caused_by=none_because("controllers and brokers log no allocation that names the ids in question"),
+    simulated=none_because("no history of producer id blocks is scanned with a schedule"),
 )
 def block_range_near_end(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the block with which the counter came near its end, and those after which none can follow."""

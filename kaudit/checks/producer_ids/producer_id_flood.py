@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Tolerated, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.producer_ids import ProducerIdStatistics
@@ -26,6 +26,10 @@ _CAUSES = (
     summary="producer ids by the hundreds an hour, a few batches each",
     needs=(ProducerIdStatistics,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=none_because("the number of producer ids sums up the whole partition"),
+    caused_by=none_because("the number of producer ids sums up the whole partition, no event of a log"),
+    simulated=none_because("it takes more producers than a schedule has"),
+    tolerated=Tolerated("count", "expected_producers", "up to {:,} producer ids are expected here"),
 )
 def producer_id_flood(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a partition once; ids of one without timestamps have no rate."""

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import Evidence, Withdrawal, check, observers
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because, observers
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import SHARED_PRODUCER_ID
 from kaudit.checks.sequences.duplicate_batch import duplicate_batch
 from kaudit.checks.sequences.old_duplicate import old_duplicate
 from kaudit.checks.sequences.overlapping_batch import overlapping_batch
@@ -22,6 +23,9 @@ _REPLACED = observers(duplicate_batch, old_duplicate, overlapping_batch, sequenc
     summary="two writers interleaved under one producer id",
     needs=(SharedProducerId,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(SHARED_PRODUCER_ID,),
+    caused_by=none_because("two clients with one id look like one client in the logs"),
+    simulated=none_because("no history of producer id blocks is scanned with a schedule"),
 )
 def producer_id_shared(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such id once, in place of the duplicates, overlaps, gaps and restarts two writers make of it."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import UNALLOCATED_IDS
 from kaudit.checks.producer_ids.wording import block_evidence, block_text
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.producer_ids import Unallocated, UnallocatedId, UnallocatedReason
@@ -23,6 +24,9 @@ _WHERE = {
     summary="a producer id that no block of the cluster's history holds",
     needs=(UnallocatedId,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(UNALLOCATED_IDS,),
+    caused_by=none_because("controllers and brokers log no allocation that names the ids in question"),
+    simulated=none_because("no history of producer id blocks is scanned with a schedule"),
 )
 def unallocated_producer_id(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each id once, in the partition where it appears first."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Simulated, check
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import RETRIES
+from kaudit.checks.log_causes import BUMPED, RETRIED
 from kaudit.checks.repeats.wording import NO_PRODUCER, batch_evidence, inspect_around
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.repeats import ReorderedBatches
@@ -22,6 +24,9 @@ _CAUSES = (
     severity=Severity.WARNING,
     summary="a retry has put batches without producer ids out of order",
     needs=(ReorderedBatches,),
+    incident=(RETRIES,),
+    caused_by=(RETRIED, BUMPED),
+    simulated=Simulated("retry-without-idempotence"),
 )
 def reordered_retry(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the batches one retry has put out of order once."""

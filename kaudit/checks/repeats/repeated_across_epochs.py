@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Simulated, check
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import EPOCH_BUMP, LEADER_CHANGE
+from kaudit.checks.log_causes import BUMPED, REFUSED, RETRIED
 from kaudit.checks.repeats.wording import inspect_around, producer_batch_evidence, records_text
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
@@ -22,6 +24,9 @@ _SENT_AGAIN = (
     summary="the last records of a producer's old epoch are in the log again under its new one",
     severity_note="warning where one record or batch alone is repeated, timestamps differ, or other records lie between",
     needs=(RepeatedEpoch,),
+    incident=(LEADER_CHANGE, EPOCH_BUMP),
+    caused_by=(BUMPED, REFUSED, RETRIED),
+    simulated=Simulated("six-in-flight"),
 )
 def repeated_across_epochs(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each epoch bump after which the old epoch's tail stands again."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Reading, Simulated, check
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import SESSION
+from kaudit.checks.log_causes import BUMPED, RETRIED
 from kaudit.checks.repeats.wording import inspect_around, producer_batch_evidence, records_text
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
@@ -15,6 +17,10 @@ from kaudit.model.repeats import RepeatedSession
     severity=Severity.WARNING,
     summary="a producer's first records are those another session had written",
     needs=(RepeatedSession,),
+    incident=(SESSION,),
+    caused_by=(RETRIED, BUMPED),
+    simulated=Simulated("cross-session"),
+    reads=Reading.RECORDS,
 )
 def repeated_across_sessions(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each session that begins with what another had written."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Simulated, check
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import RETRIES
+from kaudit.checks.log_causes import BUMPED, RETRIED
 from kaudit.checks.repeats.wording import NO_PRODUCER, batch_evidence, inspect_around, records_text
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
@@ -17,6 +19,9 @@ _MAX_LISTED = 100
     severity=Severity.WARNING,
     summary="a batch without a producer id is in the log twice",
     needs=(RepeatedBatch,),
+    incident=(RETRIES,),
+    caused_by=(RETRIED, BUMPED),
+    simulated=Simulated("retry-without-idempotence"),
 )
 def retry_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each burst of copies once."""

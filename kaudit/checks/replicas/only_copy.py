@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE
+from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.replicas.wording import (
     ABSENT,
@@ -38,6 +40,10 @@ _ABOUT_TO_FETCH = Explanation(
     summary="records that are on one replica alone",
     needs=(ReplicaEvidence,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(COPY_OF_DAMAGE, DIVERGENCE),
+    caused_by=(ELECTED, UNCLEAN_STOP),
+    simulated=none_because("one leader's log is scanned at a time, no replicas are compared"),
+    compared=True,
 )
 def only_copy(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each replica's end that no other has, where that is not a divergence, and what a broker truncated."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE
+from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.replicas.wording import ABSENT, listed, offsets_count
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
@@ -21,6 +23,10 @@ _CAUSES = (
     summary="a replica ends before the others",
     needs=(ReplicaEvidence,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(COPY_OF_DAMAGE, DIVERGENCE),
+    caused_by=(ELECTED, UNCLEAN_STOP),
+    simulated=none_because("one leader's log is scanned at a time, no replicas are compared"),
+    compared=True,
 )
 def replica_behind(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report all replicas of a partition that are behind once; not those whose logs end in damage."""

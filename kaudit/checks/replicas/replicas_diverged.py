@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from kaudit.broker.partition.log_loading import gap_verdict
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE, LEADER_CHANGE
+from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.replicas.lost_records import lost_records
 from kaudit.checks.replicas.wording import ABSENT, hold, inspect_replica, listed, offsets_text, recreated_topic
@@ -31,6 +33,10 @@ _COMPACTED = Explanation(
     summary="replicas hold different records at one offset",
     needs=(ReplicaEvidence,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(COPY_OF_DAMAGE, DIVERGENCE, LEADER_CHANGE),
+    caused_by=(ELECTED, UNCLEAN_STOP),
+    simulated=none_because("one leader's log is scanned at a time, no replicas are compared"),
+    compared=True,
 )
 def replicas_diverged(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the first difference, ends of logs which a newer leader began without, and what copies lack in between."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Simulated, check
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import PRODUCER_STATE
+from kaudit.checks.log_causes import FORGOTTEN, HEAD_REMOVED, REFUSED, RETRIED, SNAPSHOT
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import (
     BYPASSED_CHECKS,
@@ -38,6 +40,9 @@ _SEQUENCES_REUSED = Explanation(
     summary="a batch within the duplicate window is in the log twice",
     observes=(ObservationKind.EXACT_DUPLICATE, ObservationKind.SAME_SEQUENCES),
     faulty_column="sequence",
+    incident=(PRODUCER_STATE,),
+    caused_by=(FORGOTTEN, HEAD_REMOVED, SNAPSHOT, REFUSED, RETRIED),
+    simulated=Simulated("forgotten-duplicate"),
 )
 def duplicate_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report exact duplicates as certain, those of another CRC as likely."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Simulated, check
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import PRODUCER_STATE
+from kaudit.checks.log_causes import FORGOTTEN, HEAD_REMOVED, REFUSED, RETRIED, SNAPSHOT
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import (
     BYPASSED_CHECKS,
@@ -27,6 +29,9 @@ _RULE = (
     summary="a batch from behind the duplicate window is in the log again",
     observes=(ObservationKind.BEHIND_WINDOW,),
     faulty_column="sequence",
+    incident=(PRODUCER_STATE,),
+    caused_by=(FORGOTTEN, HEAD_REMOVED, SNAPSHOT, REFUSED, RETRIED),
+    simulated=Simulated(),
 )
 def old_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report batches whose last sequence lies before the oldest of the five batches a broker keeps."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import PRODUCER_STATE
+from kaudit.checks.log_causes import FORGOTTEN, HEAD_REMOVED, REFUSED, RETRIED, SNAPSHOT
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import (
     TWO_WRITERS,
@@ -29,6 +31,9 @@ _REGROUPED = Explanation("a client split or regrouped a batch before it sent it 
     summary="a batch repeats part of the sequences before it",
     observes=(ObservationKind.OVERLAP, ObservationKind.INSIDE),
     faulty_column="sequence",
+    incident=(PRODUCER_STATE,),
+    caused_by=(FORGOTTEN, HEAD_REMOVED, SNAPSHOT, REFUSED, RETRIED),
+    simulated=none_because("it takes a client that breaks the protocol, and simulated clients follow it"),
 )
 def overlapping_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report batches that overlap earlier ones, whether they end beyond them or inside them."""

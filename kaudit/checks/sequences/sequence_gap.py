@@ -3,8 +3,10 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Simulated, Withdrawal, check
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import LACKING_BY_DAMAGE, LEADER_CHANGE, PRODUCER_STATE
+from kaudit.checks.log_causes import ELECTED, FORGOTTEN, REFUSED, UNCLEAN_STOP
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.sequences.sequence_observations import batch_of, sequence_observations, sequences_text
@@ -37,6 +39,9 @@ _ONCE_COMPACTED = Explanation(
     observes=(ObservationKind.GAP,),
     faulty_column="sequence",
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(LACKING_BY_DAMAGE, LEADER_CHANGE, PRODUCER_STATE),
+    caused_by=(ELECTED, REFUSED, FORGOTTEN, UNCLEAN_STOP),
+    simulated=Simulated(),
 )
 def sequence_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report gaps at the offsets that are missing between the two batches, or else at the second one."""

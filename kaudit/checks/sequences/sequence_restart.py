@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import PRODUCER_STATE
+from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import TWO_WRITERS, batch_text, sequence_observations
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -26,6 +28,9 @@ _RULE = "sequence 0 in an epoch that has data is out of order unless the broker 
     confidence=Confidence.LIKELY,
     observes=(ObservationKind.SEQUENCE_RESTART,),
     faulty_column="sequence",
+    incident=(PRODUCER_STATE,),
+    caused_by=(FORGOTTEN, HEAD_REMOVED, BUMPED),
+    simulated=none_because("no drawn schedule has been seen to leave it"),
 )
 def sequence_restart(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report restarts with other records than the epoch's first batch had."""

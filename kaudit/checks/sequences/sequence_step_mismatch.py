@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import CLIENT_SEQUENCES
+from kaudit.checks.log_causes import REFUSED
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.sequence_patterns import StepMismatch, sequence_step
@@ -19,6 +21,9 @@ _LISTED = 10
     summary="a client does not advance its sequence by the number of records",
     needs=(StepMismatch,),
     faulty_column="sequence",
+    incident=(CLIENT_SEQUENCES,),
+    caused_by=(REFUSED,),
+    simulated=none_because("it takes a client that breaks the protocol, and simulated clients follow it"),
 )
 def sequence_step_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each pattern once, in place of its gaps and overlaps."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Simulated, check
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import PRODUCER_STATE
+from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED, OVERTAKEN
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import batch_of, batch_text, sequence_observations
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -32,6 +34,9 @@ _EXPLANATIONS = (
     confidence=Confidence.POSSIBLE,
     observes=(ObservationKind.UNKNOWN_START, ObservationKind.AFTER_MARKER),
     faulty_column="sequence",
+    incident=(PRODUCER_STATE,),
+    caused_by=(FORGOTTEN, HEAD_REMOVED, BUMPED, OVERTAKEN),
+    simulated=Simulated("sequence-wrap"),
 )
 def unknown_start(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report first batches, in the log or after nothing but an end marker, whose sequences before them are missing."""

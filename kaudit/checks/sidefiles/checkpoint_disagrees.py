@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kaudit.broker.partition.log_loading import unparsable_checkpoint_verdict
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.sidefiles.about_file import log_dir_file
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
@@ -40,6 +41,9 @@ _OF_A_LOG_DIR = dict.fromkeys(
     summary="an offset checkpoint cannot be parsed or lies beyond the end of a log",
     needs=(UnparsableCheckpoint, CheckpointBeyondLogEnd),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=none_because("a checkpoint is one file for all partitions of a log directory"),
+    caused_by=(ELECTED, UNCLEAN_STOP),
+    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
 )
 def checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a file of a log directory once, and each partition whose log ends before a checkpoint; behind is healthy."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.sidefiles.about_file import partition_file
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import UnparsableLeaderEpochs, WrongLeaderEpochs
@@ -29,6 +30,9 @@ _WRONG_CAUSES = (
     summary="leader-epoch-checkpoint cannot be parsed or disagrees with the batches",
     needs=(UnparsableLeaderEpochs, WrongLeaderEpochs),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=none_because("a checkpoint of leader epochs is one file"),
+    caused_by=(ELECTED, UNCLEAN_STOP),
+    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
 )
 def leader_epoch_checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a partition's file once, at its first fault."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.log_causes import SNAPSHOT
 from kaudit.checks.sidefiles.about_file import partition_file
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import CorruptSnapshot
@@ -15,6 +16,9 @@ from kaudit.model.side_files import CorruptSnapshot
     summary="a producer snapshot cannot be read",
     needs=(CorruptSnapshot,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=none_because("a corrupt snapshot is one file"),
+    caused_by=(SNAPSHOT,),
+    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
 )
 def snapshot_corrupt(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each, with the older snapshot the broker starts from instead."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.log_causes import SNAPSHOT
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.producer_snapshot import LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
@@ -34,6 +35,9 @@ _RUNS_AHEAD: _Contradiction = ("holds a batch from beyond the snapshot's own off
     summary="a producer snapshot holds something else than the log before it",
     needs=(SnapshotComparison,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=none_because("a snapshot that differs is one file, and what made it differ is not known"),
+    caused_by=(SNAPSHOT,),
+    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
 )
 def snapshot_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the entries that neither expiry, the broker's version nor data that is gone explains."""

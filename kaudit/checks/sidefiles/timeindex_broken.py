@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import INDEX_OF_DAMAGE
 from kaudit.checks.sidefiles.indexes import Wording, index_findings
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.side_files import IndexFault, IndexKind, MissingIndexes
@@ -21,6 +22,9 @@ _WORDING = Wording(
     summary="a time index is out of order",
     needs=(IndexFault, MissingIndexes),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(INDEX_OF_DAMAGE,),
+    caused_by=none_because("brokers build indexes again without saying what was wrong with a row"),
+    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
 )
 def timeindex_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the first wrong row of each index, and indexes that are missing."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Simulated, Withdrawal, check
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import TRANSACTION
+from kaudit.checks.log_causes import COORDINATED, TIMED_OUT, VERIFIED
 from kaudit.checks.transactions.open_transactions import (
     abort_commands,
     duration,
@@ -23,6 +25,10 @@ _RULE = "a transaction is ended by a marker of its coordinator; until then read_
     summary="a transaction is open in the log and no coordinator will end it",
     needs=(OpenTransaction,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(TRANSACTION,),
+    caused_by=(TIMED_OUT, COORDINATED, VERIFIED),
+    simulated=Simulated("hanging-transaction"),
+    transactional=True,
 )
 def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report as certain what the coordinator does not know, as likely what is idle for longer than a timeout allows."""

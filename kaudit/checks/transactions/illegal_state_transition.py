@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.transactions import IllegalTransition
 
@@ -19,6 +20,11 @@ _RULE = (
     summary="two states of a transactional id that cannot follow one another",
     needs=(IllegalTransition,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=none_because(
+        "the states of one transactional id contradict each other; what its partitions show is not known to follow from it"
+    ),
+    caused_by=(COORDINATED, TIMED_OUT, FENCED),
+    simulated=none_because("no drawn schedule has been seen to leave it"),
 )
 def illegal_state_transition(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report neighbouring records of one partition of __transaction_state."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Simulated, Withdrawal, check
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import TRANSACTION
+from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
 from kaudit.checks.transactions.open_transactions import (
     Unfinished,
     abort_commands,
@@ -26,6 +28,10 @@ _RULE = (
     summary="transactional data arrived after its transaction had ended",
     needs=(OpenTransaction,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(TRANSACTION,),
+    caused_by=(COORDINATED, TIMED_OUT, FENCED),
+    simulated=Simulated("hanging-transaction"),
+    transactional=True,
 )
 def late_transactional_write(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report hanging transactions that follow a marker of their own epoch."""

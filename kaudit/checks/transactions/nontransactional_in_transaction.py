@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import PRODUCER_STATE, TRANSACTION
+from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
 from kaudit.checks.observations import observation_evidence, observation_finding
 from kaudit.checks.transactions.open_transactions import invisible_behind, oldest_transaction
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -21,6 +23,10 @@ _RULE = (
     summary="a producer wrote outside its open transaction; brokers crash loading this",
     observes=(ObservationKind.OUTSIDE_TRANSACTION,),
     faulty_column="kind",
+    incident=(TRANSACTION, PRODUCER_STATE),
+    caused_by=(COORDINATED, TIMED_OUT, FENCED),
+    simulated=none_because("it takes a client that breaks the protocol, and simulated clients follow it"),
+    transactional=True,
 )
 def nontransactional_in_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the first such batch of each transaction."""

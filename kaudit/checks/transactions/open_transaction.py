@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Simulated, Withdrawal, check
 from kaudit.checks.command_line import quote_text
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import TRANSACTION
 from kaudit.checks.lazy_evidence import LazyCommands
+from kaudit.checks.log_causes import COORDINATED, TIMED_OUT, VERIFIED
 from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.transactions.open_transactions import (
     Unfinished,
@@ -33,6 +35,10 @@ _EXPLANATIONS = (
     summary="a transaction is open at the end of the log",
     needs=(OpenTransaction,),
     withdrawn_by=Withdrawal.END_OF_TRANSACTION,
+    incident=(TRANSACTION,),
+    caused_by=(TIMED_OUT, COORDINATED, VERIFIED),
+    simulated=Simulated(),
+    transactional=True,
 )
 def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the open transactions that are not known to hang."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.sidefiles.about_file import partition_file
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -21,6 +21,11 @@ _CAUSES = (
     summary="the transaction index does not list the aborted transactions of its segment",
     needs=(TransactionIndexMismatch,),
     withdrawn_by=Withdrawal.NEXT_READING,
+    incident=none_because(
+        "an index of aborted transactions is wrong alone: brokers write it again when they load the log"
+    ),
+    caused_by=none_because("brokers write and read the index of aborted transactions without logging its rows"),
+    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
 )
 def txnindex_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each index once, with all that differs."""

@@ -1,28 +1,41 @@
-"""One module per command: its `app`, with the signature typer reads and a thin body."""
+"""One module per command: its `app`, with the signature typer reads and a thin body.
 
+A command's module, and what it runs, is imported when the command is run: help, completion and configuration need no numpy.
+"""
+
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 
-COMMANDS = (
-    *(
-        "scan",
-        "timeline",
-        "producers",
-        "inspect",
-        "replay",
-        "attempts",
-        "diff",
-        "dedup",
-        "capture",
-        "watch",
-        "simulate",
-        "report",
-    ),
-    *("explain", "checks", "bugs", "spark-bundle", "baseline", "config"),
-)
-"""In the order of --help."""
+COMMANDS = {
+    "scan": "Audit broker logs.",
+    "timeline": "Show what each producer id did.",
+    "producers": "List the producer ids.",
+    "inspect": "Decode batches, records and side files.",
+    "replay": "Say what a broker would have answered.",
+    "attempts": "Make an attempts file of segments and server logs.",
+    "diff": "Compare replicas batch by batch.",
+    "dedup": "List what a consumer is given twice.",
+    "capture": "Copy a live cluster's batches into segment files.",
+    "watch": "Audit logs while they are written.",
+    "simulate": "Play a scenario: producers, brokers, faults.",
+    "report": "Render a saved scan.",
+    "explain": "Explain a check, a known bug, or a broker version's rules.",
+    "checks": "List the checks.",
+    "bugs": "List the known bugs that findings may show.",
+    "spark-bundle": "Pack what Spark's workers need.",
+    "baseline": "Keep known findings in a file.",
+    "config": "Show the configuration.",
+}
+"""The summary of each command, in the order of --help."""
 
 
 def module_of(name: str) -> ModuleType:
     """Return the module of a command."""
     return import_module(f"{__name__}.{name.replace('-', '_')}")
+
+
+def on_demand(module: str, function: str) -> Callable[..., int]:
+    """Return a function of a module of kaudit.cli that takes long to import, or needs an extra: it runs a command."""
+    found: Callable[..., int] = getattr(import_module(f"kaudit.cli.{module}"), function)
+    return found

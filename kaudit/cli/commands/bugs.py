@@ -4,15 +4,18 @@ from typing import Annotated
 
 import typer
 
-from kaudit.bugs.bug import Program
+from kaudit.bugs.bug import Program, parse_release
+from kaudit.bugs.registry import of_version
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
+from kaudit.report.text.bug_pages import list_document, list_text
 
 app = typer.Typer()
 
 
-@app.command(short_help="List the known bugs that findings may show.")
+@app.command()
 @with_option_groups
 def bugs(
     *,
@@ -28,11 +31,6 @@ def bugs(
     version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """List the known bugs: ticket, title, affected and fixed versions."""
-    from kaudit.bugs.bug import parse_release
-    from kaudit.bugs.registry import of_version
-    from kaudit.cli.stdout import stdout_console, write_stdout
-    from kaudit.report.text.bug_pages import list_document, list_text
-
     release = None
     if affects is not None:
         try:

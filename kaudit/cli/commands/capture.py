@@ -1,18 +1,21 @@
 """`kaudit capture`: the raw batches of a live cluster as segment files."""
 
-import threading
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import typer
 
+from kaudit.capture.account import Account
 from kaudit.cli import options
+from kaudit.cli.exits import ExitCode
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.errors import UnreadableInputError, UsageError
+from kaudit.cli.streams import write_stdout
+from kaudit.errors import UsageError
+from kaudit.report.console import visible
+from kaudit.report.text.formatting import size
 from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND
-
-if TYPE_CHECKING:
-    from kaudit.capture.account import Account
-    from kaudit.capture.capture import CaptureRequest
+from kaudit.source.kafka.topic_url import TopicUrl
+from kaudit.source.uri import Uri, UrlError
 
 _EXAMPLES = """\b
 Examples:
@@ -27,7 +30,7 @@ Examples:
 app = typer.Typer()
 
 
-@app.command(short_help="Copy a live cluster's batches into segment files.", epilog=_EXAMPLES)
+@app.command(epilog=_EXAMPLES)
 @with_option_groups
 def capture(  # noqa: PLR0913 - typer reads the options off the signature
     urls: Annotated[
@@ -66,51 +69,28 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
     and when, and what is missing. Nothing is ever written to the cluster: no group, no offsets, no topics.
     """
     servers, topics = _wanted(urls)
-    from kaudit.capture.capture import Capture, CaptureRequest, require_there
-    from kaudit.capture.directory import CaptureDirectory, OccupiedError
-    from kaudit.cli.capture_progress import capture_progress
-    from kaudit.cli.exits import ExitCode
-    from kaudit.cli.interruption import ends_on_signals
-    from kaudit.cli.stdout import write_stdout
-    from kaudit.source.kafka.client import KafkaClient
-    from kaudit.source.kafka.command_config import load_settings
-    from kaudit.source.kafka.failures import BrokerError, UnknownTopicError
-    from kaudit.source.uri import UrlError
+    from kaudit.cli.capturing import run_capture  # kafka-python is an extra
 
-    try:
-        request = CaptureRequest(topics, from_replica, follow, max_bytes_per_second or None)
-        with (
-            KafkaClient(servers, load_settings(command_config)) as client,
-            ends_on_signals(stop := threading.Event()),
-            capture_progress(quiet=quiet, verbose=verbose) as progress,
-        ):
-            there = require_there(client, request)  # before there is a directory
-            directory = CaptureDirectory(output)
-            try:
-                work = Capture(client, directory, request, there, progress)
-                work.run(stop)
-            finally:
-                directory.close()
-    except (UrlError, OccupiedError) as error:
-        raise UsageError(str(error)) from None
-    except UnknownTopicError as error:
-        raise UsageError(f"{error.filename}: {error.strerror}") from None
-    except BrokerError as error:
-        raise UnreadableInputError(f"{error.filename}: {error.strerror}") from None
-    except OSError as error:
-        raise UsageError(f"--output {output}: {error.strerror or error}") from error
+    account = run_capture(
+        servers,
+        topics,
+        output=output,
+        command_config=command_config,
+        from_replica=from_replica,
+        follow=follow,
+        max_bytes_per_second=max_bytes_per_second or None,
+        quiet=quiet,
+        verbose=verbose,
+    )
     as_json = output_format is options.TextFormat.JSON
     if as_json or not quiet:
-        write_stdout(work.account.text() if as_json else _summary(work.account, request, output))
-    outcome = work.account.runs[-1].outcome
+        write_stdout(account.text() if as_json else _summary(account, topics, output))
+    outcome = account.runs[-1].outcome
     return {"incomplete": ExitCode.UNREADABLE, "interrupted": ExitCode.INTERRUPTED}.get(outcome, ExitCode.OK)
 
 
-def _wanted(urls: list[str]) -> "tuple[str, dict[str, list[int] | None]]":
+def _wanted(urls: list[str]) -> tuple[str, dict[str, list[int] | None]]:
     """Return the servers, and partitions, None for all, by topic. Raises UsageError, also for URLs of several clusters."""
-    from kaudit.source.kafka.topic_url import TopicUrl
-    from kaudit.source.uri import Uri, UrlError
-
     parsed = []
     for text in urls:
         try:
@@ -132,15 +112,12 @@ def _wanted(urls: list[str]) -> "tuple[str, dict[str, list[int] | None]]":
     return parsed[0].servers, topics
 
 
-def _summary(account: "Account", request: "CaptureRequest", output: str) -> str:
+def _summary(account: Account, topics: Mapping[str, Sequence[int] | None], output: str) -> str:
     """Return a line for each partition that was asked for, and one for all."""
-    from kaudit.report.console import visible
-    from kaudit.report.text.formatting import size
-
     rows = [
         part
         for part in account.partitions
-        if part.topic in request.topics and part.partition in (request.topics[part.topic] or [part.partition])
+        if part.topic in topics and part.partition in (topics[part.topic] or [part.partition])
     ]
     lines = []
     for part in rows:

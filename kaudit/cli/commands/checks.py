@@ -2,13 +2,16 @@
 
 import typer
 
+from kaudit.checks.registry import CHECKS
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.streams import stdout_console, write_stdout
+from kaudit.report.text.check_pages import list_document, list_text
 
 app = typer.Typer()
 
 
-@app.command(short_help="List the checks.")
+@app.command()
 @with_option_groups
 def checks(
     *,
@@ -17,10 +20,6 @@ def checks(
     version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """List the checks: code, name, highest severity, what it finds."""
-    from kaudit.checks.registry import CHECKS
-    from kaudit.cli.stdout import stdout_console, write_stdout
-    from kaudit.report.text.check_pages import list_document, list_text
-
     if output_format is options.TextFormat.JSON:
         write_stdout(list_document(CHECKS.values()))
     else:

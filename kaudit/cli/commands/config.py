@@ -1,12 +1,24 @@
 """`kaudit config show`: every setting, its value, and where the value comes from."""
 
+import enum
+from collections.abc import Mapping
+
 import typer
+from typer.core import TyperOption
 
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.settings.configure import all_options, settings_of
+from kaudit.cli.settings.settings import Settings
+from kaudit.cli.streams import stdout_console, write_stdout
+from kaudit.policy.topics import TopicRule
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.json_documents import pretty
 
-app = typer.Typer(name="config", short_help="Show the configuration.")
+_DEFAULT = "default"
+_SCHEMA = "kaudit.config/1"
+
+app = typer.Typer(name="config")
 
 
 @app.callback()
@@ -24,11 +36,71 @@ def show(
     configuration: options.ConfigurationOptions,  # noqa: ARG001 - its callbacks have read it
 ) -> None:
     """Show every setting, its value, and where it comes from: a file, the environment, or the default."""
-    from kaudit.cli.settings.listing import settings_document, settings_text
-    from kaudit.cli.stdout import stdout_console, write_stdout
-
     known, settings = all_options(context), settings_of(context)
     if output_format is options.TextFormat.JSON:
-        write_stdout(settings_document(known, settings))
+        write_stdout(_document(known, settings))
     else:
-        write_stdout(settings_text(known, settings, stdout_console(terminal.color_choice)))
+        write_stdout(_text(known, settings, stdout_console(terminal.color_choice)))
+
+
+def _text(options: Mapping[str, TyperOption], settings: Settings, console: Console) -> str:
+    """Return a line per setting: `key = value  # origin`, those that are set first to meet the eye."""
+    rows = _rows(options, settings)
+    width = max(len(f"{key} = {_shown(value)}") for key, value, _ in rows if len(_shown(value)) < 40)
+    lines = []
+    for key, value, origin in rows:
+        text = visible(f"{key} = {_shown(value)}").ljust(width)
+        remark = console.paint(f"# {visible(origin)}", Style.FAINT)
+        lines.append(f"{text if origin == _DEFAULT else console.paint(text, Style.STRONG)}  {remark}")
+    for rule in settings.topics:
+        lines += _topic(rule, settings.topics_origin, console)
+    lines += [f"{visible(name)} is no option of kaudit: ignored" for name in settings.unknown]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _document(options: Mapping[str, TyperOption], settings: Settings) -> str:
+    """Return the same as JSON."""
+    values = {key: {"value": value, "origin": origin} for key, value, origin in _rows(options, settings)}
+    topics = {rule.pattern: {**_facts(rule), "origin": settings.topics_origin} for rule in settings.topics}
+    return pretty(
+        {"schema": _SCHEMA, "settings": values, "topics": topics, "ignored_variables": list(settings.unknown)}
+    )
+
+
+def _rows(options: Mapping[str, TyperOption], settings: Settings) -> list[tuple[str, object, str]]:
+    rows: list[tuple[str, object, str]] = []
+    for key, option in sorted(options.items()):
+        if key in settings.values:
+            rows.append((key, settings.values[key].value, settings.values[key].origin))
+        else:
+            rows.append((key, _plain(option.default), _DEFAULT))
+    return rows
+
+
+def _plain(default: object) -> object:
+    return default.value if isinstance(default, enum.Enum) else default
+
+
+def _shown(value: object) -> str:
+    if value is None or value == []:
+        return "(not set)"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def _topic(rule: TopicRule, origin: str, console: Console) -> list[str]:
+    lines = [f"topics.{visible(rule.pattern)}  {console.paint(f'# {visible(origin)}', Style.FAINT)}"]
+    if rule.compacted:
+        lines.append("  compacted = true")
+    if rule.expected_producers is not None:
+        lines.append(f"  expected-producers = {rule.expected_producers}")
+    lines += [f"  ignore {', '.join(item.codes)}: {visible(item.reason)}" for item in rule.accepted]
+    return lines
+
+
+def _facts(rule: TopicRule) -> dict[str, object]:
+    ignore = [{"codes": list(item.codes), "reason": item.reason} for item in rule.accepted]
+    return {"compacted": rule.compacted, "expected-producers": rule.expected_producers, "ignore": ignore}

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from kaudit.cli import options
-from kaudit.cli.audit_options import DedupOptions, DisplayOptions
-from kaudit.cli.inspect_options import RowOutput
+from kaudit.cli.audit_options import DedupOptions, DisplayOptions, RowOutput
+from kaudit.cli.commands import on_demand
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.settings.configure import settings_of
 
@@ -38,7 +38,7 @@ _Isolation = Annotated[
 app = typer.Typer()
 
 
-@app.command(short_help="List what a consumer is given twice.", epilog=_EXAMPLES)
+@app.command(epilog=_EXAMPLES)
 @with_option_groups
 def dedup(  # noqa: PLR0913 - its groups of options
     context: typer.Context,
@@ -54,8 +54,5 @@ def dedup(  # noqa: PLR0913 - its groups of options
     Batches are compared by their records, with --depth records each record by key, value and headers, with the last 1,048,576 of
     the partition before it. Keys are shown as SHA-256, other content never.
     """
-    from kaudit.cli.deduplication import run_dedup
-    from kaudit.cli.inspection import parse_row_targets
-
-    targets = parse_row_targets(output.output_format or (), output.output, paths)
-    return run_dedup(compared.scan(settings_of(context), paths), targets, isolation_level.value, display)
+    scan = compared.scan(settings_of(context), paths)
+    return on_demand("deduplication", "run_dedup")(scan, output, isolation_level.value, display)

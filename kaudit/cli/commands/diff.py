@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from kaudit.cli.audit_options import DiffOptions, DisplayOptions
+from kaudit.cli.commands import on_demand
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.settings.configure import settings_of
 
@@ -47,7 +48,7 @@ _Fingerprint = Annotated[
 app = typer.Typer()
 
 
-@app.command(short_help="Compare replicas batch by batch.", epilog=_EXAMPLES)
+@app.command(epilog=_EXAMPLES)
 @with_option_groups
 def diff(  # noqa: PLR0913 - its groups of options
     context: typer.Context,
@@ -64,22 +65,7 @@ def diff(  # noqa: PLR0913 - its groups of options
     different times (by meta.properties) are not replicas: shown is what it appended or truncated in between. Nothing is
     ever written into DIR.
     """
-    from kaudit.cli.parsing import is_fingerprint, parse_names
-
-    if fingerprint or any(map(is_fingerprint, paths)):
-        from kaudit.cli.fingerprints import run_comparison, write_digests
-
-        run = write_digests if fingerprint else run_comparison
-        return run(comparison, comparison.scan(settings_of(context), paths), name or (), display)
-    from kaudit.cli.audit import run_diff
-
-    names = parse_names(name or (), paths)
-    request = comparison.request(settings_of(context), paths, display)
-    engine = comparison.engine.choose()
-    # numpy only loads now, when every option is known to be right.
-    from functools import partial
-
-    from kaudit.engines import replicas
-
-    compare = partial(replicas.diff, each=engine.each_partition)
-    return run_diff(request, replicas.name_replicas(paths, names), compare, engine.record)
+    settings = settings_of(context)
+    return on_demand("comparison", "run_diff")(
+        comparison, settings, paths, name or (), display, fingerprint=fingerprint
+    )

@@ -4,22 +4,38 @@ from typing import Annotated
 
 import typer
 
+from kaudit.broker.releases.profile import UnknownVersionError
+from kaudit.bugs.tickets import looks_like_ticket
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.pager import paged
+from kaudit.cli.parsing import complete_codes, parse_checks
+from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice, Console
+from kaudit.report.text.answers import fold
+from kaudit.report.text.check_pages import list_document, list_text, page_document, page_text
+
+
+def _complete_codes_and_bugs(incomplete: str) -> list[tuple[str, str]]:
+    """Return the codes or names of checks, and the tickets of known bugs, that begin so, each with what it is."""
+    from kaudit.bugs.registry import BUGS  # checks are explained without the bugs
+
+    tickets = [(ticket, bug.title) for ticket, bug in BUGS.items() if ticket.lower().startswith(incomplete.lower())]
+    return [*complete_codes(incomplete), *tickets]
+
 
 app = typer.Typer()
 
 
-@app.command(short_help="Explain a check, a known bug, or a broker version's rules.")
+@app.command()
 @with_option_groups
 def explain(
     code: Annotated[
         str | None,
         typer.Argument(
             metavar="CODE",
-            autocompletion=options.complete_codes_and_bugs,
+            autocompletion=_complete_codes_and_bugs,
             help="A code, a name or a word: KA101, duplicate-batch, duplicate; or a known bug: KAFKA-12671.",
         ),
     ] = None,
@@ -32,10 +48,6 @@ def explain(
     version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Explain a check or a known bug: what it means, what to do. Or a broker version's rules."""
-    from kaudit.bugs.tickets import looks_like_ticket
-    from kaudit.cli.pager import paged
-    from kaudit.cli.stdout import stdout_console, write_stdout
-
     if (code is None) == (broker_version is None):
         raise UsageError("say what to explain: a check's CODE, a known bug, or --broker-version VERSION")
     if code is None:
@@ -50,9 +62,6 @@ def explain(
 
 def _check_page(code: str, console: Console | None) -> str:
     """Return the page of a check, or a list of several; JSON without a console."""
-    from kaudit.cli.parsing import parse_checks
-    from kaudit.report.text.check_pages import list_document, list_text, page_document, page_text
-
     check, *others = found = parse_checks(code)
     if console is None:
         return list_document(found) if others else page_document(check)
@@ -61,7 +70,7 @@ def _check_page(code: str, console: Console | None) -> str:
 
 def _bug_page(ticket: str, console: Console | None) -> str:
     """Return the page of a known bug; JSON without a console."""
-    from kaudit.bugs.registry import find, nearest
+    from kaudit.bugs.registry import find, nearest  # checks are explained without the bugs
     from kaudit.report.text.bug_pages import page_document, page_text
 
     bug = find(ticket)
@@ -71,10 +80,7 @@ def _bug_page(ticket: str, console: Console | None) -> str:
 
 
 def _explain_version(text: str) -> None:
-    from kaudit.broker.releases.profile import UnknownVersionError
-    from kaudit.cli.stdout import stdout_console, write_stdout
-    from kaudit.report.text.answers import fold
-    from kaudit.report.text.broker_rules import what_changed
+    from kaudit.report.text.broker_rules import what_changed  # checks are explained without the releases
 
     width = stdout_console(ColorChoice.NEVER).width
     try:

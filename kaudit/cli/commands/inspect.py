@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from kaudit.cli import options
-from kaudit.cli.audit_options import ConnectionOptions
-from kaudit.cli.inspect_options import ContentOptions, InspectedLog, RowOutput, RowSelection
-from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.audit_options import ConnectionOptions, Filter, LogFacts, RowOutput
+from kaudit.cli.commands import on_demand
+from kaudit.cli.option_groups import OptionGroup, with_option_groups
 
 _EXAMPLES = """\b
 Examples:
@@ -17,13 +17,68 @@ Examples:
   kaudit inspect --producer-id 42 --output-format jsonl /var/lib/kafka/data
 """
 
-_TABLE_BYTES = 64
+
+class ContentOptions(OptionGroup, frozen=True, kw_only=True):
+    """How much of each batch is shown."""
+
+    heading = "Records"
+
+    records: Annotated[
+        bool, typer.Option("--records", help="Show the records of each batch, with keys and values.")
+    ] = False
+    hex_bytes: Annotated[
+        bool, typer.Option("--hex", help="Keys and values in hex; default: text where it is UTF-8.")
+    ] = False
+    utf8: Annotated[bool, typer.Option("--utf8", help="Keys and values as UTF-8 whatever they are.")] = False
+    max_bytes: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Bytes shown of each key and value; default: 64 in tables, else all."),
+    ] = None
+    max_decompressed: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Most bytes one batch may become.")
+    ] = None
+
+
+class RowSelection(Filter, frozen=True, kw_only=True):
+    """Which rows are shown."""
+
+    around: Annotated[
+        int | None, typer.Option(metavar="OFFSET", min=0, help="The batch of this offset and its neighbours.")
+    ] = None
+    at: Annotated[
+        int | None, typer.Option(metavar="POSITION", min=0, help="The header at this byte, field by field.")
+    ] = None
+    offset: Annotated[str | None, typer.Option(metavar="A[..B]", help="Only this offset, or these (inclusive).")] = None
+    producer_id: options.ProducerIds = None
+    producer_epoch: Annotated[
+        list[int] | None,
+        typer.Option("--producer-epoch", metavar="N", min=0, help="Only this producer epoch. Repeatable."),
+    ] = None
+    leader_epoch: Annotated[
+        list[int] | None, typer.Option("--leader-epoch", metavar="N", min=0, help="Only this leader epoch. Repeatable.")
+    ] = None
+    since: options.Since = None
+    until: options.Until = None
+
+
+class InspectedLog(OptionGroup, frozen=True, kw_only=True):
+    """What a file does not say of itself."""
+
+    heading = LogFacts.heading
+
+    topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Topic of batches that name none.")] = None
+    partition: Annotated[int | None, typer.Option(metavar="N", min=0, help="Partition of batches that name none.")] = (
+        None
+    )
+    broker_version: Annotated[
+        str, typer.Option(metavar="VERSION", help="The broker that would load damaged files, e.g. 2.0.1; auto: any.")
+    ] = "auto"
 
 
 app = typer.Typer()
 
 
-@app.command(short_help="Decode batches, records and side files.", epilog=_EXAMPLES)
+@app.command(epilog=_EXAMPLES)
 @with_option_groups
 def inspect(  # noqa: PLR0913 - its groups of options
     paths: Annotated[
@@ -44,36 +99,4 @@ def inspect(  # noqa: PLR0913 - its groups of options
     version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """Decode batches, records and side files into rows. Damage is shown, never a stop."""
-    from kaudit.cli.inspection import parse_row_targets, run_inspect
-    from kaudit.cli.parsing import parse_broker_version
-    from kaudit.errors import UsageError
-
-    if rows.at is not None and (content.records or rows.around is not None):
-        raise UsageError("--at shows one header: it goes with neither --records nor --around")
-    wanted = rows.row_filter()
-    requested = parse_broker_version(log.broker_version)
-    targets = parse_row_targets(output.output_format or (), output.output, paths)
-
-    from kaudit.broker.releases.version import Version
-    from kaudit.formats.log.records import DEFAULT_LIMIT
-    from kaudit.inspect.walk import InspectOptions
-    from kaudit.source.kafka.options import ClusterOptions
-
-    return run_inspect(
-        InspectOptions(
-            paths=paths,
-            records=content.records,
-            texts=content.formatter(),
-            wanted=wanted,
-            around=rows.around,
-            at=rows.at,
-            topic=log.topic,
-            partition=log.partition,
-            limit=content.max_decompressed or DEFAULT_LIMIT,
-            cluster=ClusterOptions(cluster.command_config),
-            version=None if requested == "auto" else Version.parse(requested),
-        ),
-        targets,
-        terminal=terminal,
-        table_bytes=_TABLE_BYTES,
-    )
+    return on_demand("inspection", "run_inspect")(paths, content, rows, output, log, cluster, terminal)

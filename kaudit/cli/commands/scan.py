@@ -1,11 +1,15 @@
 """`kaudit scan`: audit logs."""
 
 import typer
+from msgspec.structs import replace
 
 from kaudit.cli import options
+from kaudit.cli.audit import run_scan
 from kaudit.cli.audit_options import AuditOptions, DisplayOptions, EngineOptions, TableOptions
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.settings.configure import settings_of
+from kaudit.errors import UsageError
+from kaudit.scanning.options import Depth
 
 _EXAMPLES = """\b
 Examples:
@@ -26,7 +30,7 @@ class _ScanOutput(TableOptions, frozen=True, kw_only=True):
 app = typer.Typer()
 
 
-@app.command(short_help="Audit broker logs.", epilog=_EXAMPLES)
+@app.command(epilog=_EXAMPLES)
 @with_option_groups
 def scan(  # noqa: PLR0913 - its groups of options
     context: typer.Context,
@@ -41,12 +45,6 @@ def scan(  # noqa: PLR0913 - its groups of options
 
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
-    from msgspec.structs import replace
-
-    from kaudit.cli.audit import run_scan
-    from kaudit.errors import UsageError
-    from kaudit.scanning.options import Depth
-
     request = audit.request(settings_of(context), paths, display)
     if output.digests and request.options.depth is Depth.HEADERS:
         raise UsageError("--digests needs CRCs that were checked: --depth crc or records")

@@ -7,10 +7,15 @@ from typing import Annotated
 
 import typer
 
+from kaudit.cli.streams import refused, write_stdout
+from kaudit.cli.targets import output_file
+from kaudit.errors import UsageError
+from kaudit.spark.bundle import ENTRY, write_bundle
+
 app = typer.Typer()
 
 
-@app.command("spark-bundle", short_help="Pack what Spark's workers need.")
+@app.command("spark-bundle")
 def spark_bundle(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where the archive goes, e.g. kaudit-env.tar.gz.")
@@ -20,11 +25,6 @@ def spark_bundle(
 
     Workers need a Python of the same minor version, nothing else. stdout is that command, ready to be completed.
     """
-    from kaudit.cli.stdout import refused, write_stdout
-    from kaudit.cli.targets import output_file
-    from kaudit.errors import UsageError
-    from kaudit.spark.bundle import ENTRY, write_bundle
-
     output_file(str(output), ())
     if output.exists() and not output.is_file():
         raise UsageError(f"--output {output}: is no file")  # a device would be replaced by one

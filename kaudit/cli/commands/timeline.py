@@ -3,6 +3,7 @@
 import typer
 
 from kaudit.cli import options
+from kaudit.cli.audit import run_timeline
 from kaudit.cli.audit_options import AuditOptions, DisplayOptions, EngineOptions
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.settings.configure import settings_of
@@ -17,7 +18,7 @@ Examples:
 app = typer.Typer()
 
 
-@app.command(short_help="Show what each producer id did.", epilog=_EXAMPLES)
+@app.command(epilog=_EXAMPLES)
 @with_option_groups
 def timeline(
     context: typer.Context,
@@ -28,7 +29,5 @@ def timeline(
     display: DisplayOptions,
 ) -> int:
     """Show what producer ids did, in offset order: runs of batches, markers, missing offsets and findings."""
-    from kaudit.cli.audit import run_timeline
-
     request = audit.request(settings_of(context), paths, display)
     return run_timeline(request, engine.choose())

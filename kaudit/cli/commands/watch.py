@@ -4,6 +4,7 @@ import typer
 
 from kaudit.cli import options
 from kaudit.cli.audit_options import DisplayOptions, WatchOptions
+from kaudit.cli.commands import on_demand
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.settings.configure import settings_of
 
@@ -18,13 +19,12 @@ Examples:
 app = typer.Typer()
 
 
-@app.command(short_help="Audit logs while they are written.", epilog=_EXAMPLES)
+@app.command(epilog=_EXAMPLES)
 @with_option_groups
 def watch(context: typer.Context, paths: options.Paths, *, watching: WatchOptions, display: DisplayOptions) -> int:
     """Follow broker logs and report findings as they happen, until interrupted. Only what is appended is read.
 
     A finding that later records may still explain waits: see docs/watch.md.
     """
-    from kaudit.cli.watch.watching import run_watch
-
-    return run_watch(watching.request(settings_of(context), paths, display), watching.run, watching.output)
+    request = watching.request(settings_of(context), paths, display)
+    return on_demand("watch.watching", "run_watch")(request, watching.run, watching.output)

@@ -7,23 +7,29 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from kaudit.cli.settings.settings import Settings, is_configurable, load
-from kaudit.cli.settings.values import key_of
+from kaudit.cli.settings.settings import Settings, files_of, is_configurable, key_of, load
 
 
 def configure(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:  # noqa: ANN401 - text or flag
     """Read the configuration as soon as both options are known; flags win over it, everything else is as if typed."""
     given = {**context.params, str(parameter.name): value}
     if {"config", "isolated"} <= given.keys() and not context.resilient_parsing:
+        # `config show` lists the settings of the other commands: its own options are not configured
+        own = {} if context.command.name == "show" else configurable_options(context.command)
         settings = load(
             context,
+            own,
             lambda: all_options(context),
             os.environ,
-            config=given["config"],
-            isolated=given["isolated"] or os.environ.get("KAUDIT_ISOLATED") == "1",
+            files_of(
+                os.environ,
+                config=given["config"],
+                isolated=given["isolated"] or os.environ.get("KAUDIT_ISOLATED") == "1",
+            ),
         )
-        own = {key: str(option.name) for key, option in options_of(context.command).items()}
-        context.default_map = {own[key]: setting.value for key, setting in settings.values.items() if key in own}
+        context.default_map = {
+            str(own[key].name): setting.value for key, setting in settings.values.items() if key in own
+        }
         context.obj = settings
     return value
 

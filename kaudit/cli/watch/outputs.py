@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from kaudit.cli.audit import AuditRequest, repository_root, run_facts
-from kaudit.cli.stdout import refused, write_stdout
+from kaudit.cli.streams import refused, write_stdout
 from kaudit.cli.targets import Target, console_of
 from kaudit.errors import UsageError
 from kaudit.model.finding import Finding, Severity

@@ -130,8 +130,7 @@ def test_runs_that_do_not_begin_at_0_and_transactions_begin_nothing():
 
 
 def test_it_comes_back_from_a_saved_state_as_it_was():
-    tracker = RestartTracker()
-    tracker.__setstate__(begun((3, 30), (2, 20)).__getstate__())
+    tracker = RestartTracker.of(*begun((3, 30), (2, 20)).saved())
     feed(tracker, (3, 40), (4, 50))
     assert listed(tracker, ended((1, 5))) == ([(2, 20, [1]), (3, 30, [1]), (4, 50, [1])], 0)
 
@@ -143,8 +142,7 @@ def test_with_too_many_producers_nothing_is_compared(monkeypatch):
     assert listed(tracker, ended((6, 0), (7, 0), (8, 1), (9, 2))) == ([], 4)
     feed(tracker, (4, 40))
     assert listed(tracker, ended((7, 0))) == ([], 0)
-    copy = RestartTracker()
-    copy.__setstate__(tracker.__getstate__())
+    copy = RestartTracker.of(*tracker.saved())
     for each in (tracker, copy):
         feed(each, (5, 50))
         assert listed(each, ended((7, 0))) == ([], 0)

@@ -1,0 +1,69 @@
+"""Causes of findings that leave events in the logs of brokers and clients; each check declares those of its own findings."""
+
+from msgspec import Struct
+
+from kaudit.model.log_event import LogEventKind
+
+_Kind = LogEventKind
+
+
+class LogCause(Struct, frozen=True):
+    """What events of these classes say of a finding. `of_producer`: they name its producer id; else its partition or broker."""
+
+    kinds: frozenset[LogEventKind]
+    text: str
+    of_producer: bool = True
+
+
+def _cause(text: str, *kinds: LogEventKind, of_producer: bool = True) -> LogCause:
+    return LogCause(frozenset(kinds), text, of_producer)
+
+
+ELECTED = _cause(
+    "a leader was elected that lacked records: what only the old leader had was cut off",
+    *(_Kind.UNCLEAN_LEADER_ELECTED, _Kind.TRUNCATED),
+    of_producer=False,
+)
+FORGOTTEN = _cause("the broker had forgotten the producer", _Kind.UNKNOWN_PRODUCER_ID, _Kind.PRODUCER_EXPIRED)
+HEAD_REMOVED = _cause(
+    "the log's start moved, and brokers before 2.4 forgot the producer with its records",
+    _Kind.LOG_START_OFFSET_MOVED,
+    of_producer=False,
+)
+REFUSED = _cause(
+    "refused: the broker turned batches of this producer away as out of order, records before them had not reached it",
+    _Kind.OUT_OF_ORDER_SEQUENCE,
+)
+OVERTAKEN = _cause(
+    "a later batch reached the partition first, and the broker turned the earlier ones away as out of order",
+    _Kind.OUT_OF_ORDER_SEQUENCE,
+)
+FENCED = _cause(
+    "fenced: another instance had taken over, and the broker turned this one's batches away",
+    *(_Kind.INVALID_PRODUCER_EPOCH, _Kind.FENCED_PRODUCER),
+)
+BUMPED = _cause(
+    "the client raised its epoch or began its sequences anew after an error",
+    *(_Kind.EPOCH_BUMPED, _Kind.SEQUENCE_RESET, _Kind.FATAL_ERROR),
+)
+RETRIED = _cause(
+    "the client sent batches again, or gave them up",
+    *(_Kind.RETRY, _Kind.DELIVERY_TIMEOUT, _Kind.DELIVERY_FAILED),
+    of_producer=False,
+)
+UNCLEAN_STOP = _cause(
+    "the broker recovered the log after it had not been shut down cleanly, or found it damaged",
+    *(_Kind.RECOVERY, _Kind.CORRUPTION, _Kind.LOG_DIR_FAILED),
+    of_producer=False,
+)
+TIMED_OUT = _cause("the coordinator aborted the transaction: it had timed out", _Kind.TRANSACTION_TIMEOUT)
+COORDINATED = _cause(
+    "the transaction's coordinator changed, or did not finish it",
+    *(_Kind.TRANSACTION_STATE_CHANGE, _Kind.TRANSACTION_COORDINATOR_FENCED, _Kind.TRANSACTION_MARKER),
+)
+VERIFIED = _cause("the broker turned batches away that were not in a transaction", _Kind.INVALID_TXN_STATE)
+SNAPSHOT = _cause(
+    "the broker could not read a producer snapshot, and rebuilt its state",
+    *(_Kind.SNAPSHOT_UNREADABLE, _Kind.RECOVERY),
+    of_producer=False,
+)

@@ -1,0 +1,134 @@
+"""Which events are evidence for a finding, and what they say of its cause."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from kaudit.audits.log_events.clock import ClockOffset
+from kaudit.checks.log_causes import LogCause
+from kaudit.checks.registry import CHECKS
+from kaudit.model.evidence import FindingEvidence
+from kaudit.model.finding import Explanation, Finding
+from kaudit.model.log_event import LogEvent
+
+MAX_EVENTS = 5
+"""Events listed of one finding."""
+_BEFORE_MS, _AFTER_MS = 600_000, 600_000
+"""An election, a recovery or a timeout is evidence if it happened so shortly before or after what it explains."""
+
+
+class EventsOfLogs:
+    """Events of logs, found again by what they concern. `clocks` by directory of the logs."""
+
+    def __init__(self, events: Iterable[LogEvent], clocks: Mapping[str, ClockOffset]) -> None:
+        self._clocks = clocks
+        self._of_producer: dict[int, list[LogEvent]] = defaultdict(list)
+        self._of_transaction: dict[str, list[LogEvent]] = defaultdict(list)
+        self._of_partition: dict[tuple[str, int], list[LogEvent]] = defaultdict(list)
+        self._of_nobody: list[LogEvent] = []
+        for event in events:
+            if event.producer_id is not None:
+                self._of_producer[event.producer_id].append(event)
+            if event.transactional_id is not None:
+                self._of_transaction[event.transactional_id].append(event)
+            if event.topic is not None and event.partition is not None:
+                self._of_partition[event.topic, event.partition].append(event)
+            elif event.producer_id is None and event.transactional_id is None:
+                self._of_nobody.append(event)
+
+    def all_explained(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings in their order, each as `explained` returns it."""
+        return [self.explained(finding) for finding in findings]
+
+    def explained(self, finding: Finding) -> Finding:
+        """Return the finding with the events that speak for a cause, and these causes first."""
+        causes: list[Explanation] = []
+        shown: list[LogEvent] = []
+        count = 0
+        for cause in CHECKS[finding.code].causes if finding.code in CHECKS else ():
+            events = self._of(cause, finding)
+            if not events:
+                continue
+            count += len(events)
+            shown += events[: max(MAX_EVENTS - len(shown), 1)]
+            first = events[0]
+            several = (
+                f", and {len(events) - 1} more lines" if len(events) > 2 else ", and 1 more line" if events[1:] else ""
+            )
+            causes.append(Explanation(cause.text, speaks_for=(f"{file_name(first.path)}:{first.line}{several}",)))
+        if not causes:
+            return finding
+        evidence = {
+            **finding.evidence,
+            "log_events": [self.as_evidence(event) for event in shown],
+            "log_events_count": count,
+        }
+        return replace(finding, evidence=evidence, explanations=[*causes, *finding.explanations])
+
+    def as_evidence(self, event: LogEvent) -> dict[str, object]:
+        """Return an event as evidence has it; `timestamp` is by the batches' clock where the log's is known, ms."""
+        return {
+            "path": event.path,
+            "line": event.line,
+            "timestamp": self.batch_time(event),
+            "event": event.event.value,
+            "text": event.text.partition("\n")[0],
+        }
+
+    def batch_time(self, event: LogEvent) -> int | None:
+        """Return when it happened by the clock of the batches, as far as that is known."""
+        if event.timestamp_ms is None:
+            return None
+        clock = self._clocks.get(event.path.rpartition("/")[0])
+        return event.timestamp_ms if clock is None else clock.batch_time(event.timestamp_ms)
+
+    def _of(self, cause: LogCause, finding: Finding) -> list[LogEvent]:
+        if cause.of_producer:
+            return [
+                event
+                for event in self._of_its_producer(finding)
+                if event.event in cause.kinds and _fits(event, finding)
+            ]
+        place = (finding.topic or "", -1 if finding.partition is None else finding.partition)
+        near = [*self._of_partition.get(place, ()), *(self._of_nobody if finding.topic is not None else ())]
+        return [event for event in near if event.event in cause.kinds and self._at_the_time(event, finding)]
+
+    def _of_its_producer(self, finding: Finding) -> list[LogEvent]:
+        named = FindingEvidence(finding.evidence).transactional_id
+        own = self._of_producer.get(finding.producer_id, []) if finding.producer_id is not None else []
+        if named is None:
+            return own
+        known = {id(event) for event in own}
+        return own + [event for event in self._of_transaction.get(named, ()) if id(event) not in known]
+
+    def _at_the_time(self, event: LogEvent, finding: Finding) -> bool:
+        first, last = _times(finding)
+        at = self.batch_time(event)
+        if at is None or first is None or last is None:
+            return False
+        known = event.zone_known or event.path.rpartition("/")[0] in self._clocks
+        return known and first - _BEFORE_MS <= at <= last + _AFTER_MS
+
+
+def _fits(event: LogEvent, finding: Finding) -> bool:
+    """Whether an event of the producer is of the finding's partition and epoch, as far as it names them."""
+    if event.topic is not None and (event.topic, event.partition) != (finding.topic, finding.partition):
+        return False
+    epochs = [epoch for epoch in (event.producer_epoch, event.expected_epoch) if epoch is not None]
+    return not epochs or finding.producer_epoch is None or min(epochs) - 1 <= finding.producer_epoch <= max(epochs) + 1
+
+
+def _times(finding: Finding) -> tuple[int | None, int | None]:
+    """The times of the batches around a finding, ms."""
+    evidence = FindingEvidence(finding.evidence)
+    batches = (evidence.previous, evidence.offending, evidence.next)
+    times = [batch.timestamp for batch in batches if batch is not None]
+    times += [evidence.first_timestamp, evidence.last_timestamp]
+    known = [time for time in times if time is not None and time >= 0]
+    return (min(known), max(known)) if known else (None, None)
+
+
+def file_name(path: str) -> str:
+    """Return the last part of a path."""
+    return path.rpartition("/")[2]

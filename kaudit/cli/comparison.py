@@ -1,0 +1,232 @@
+"""Runs `kaudit diff`: replicas, fingerprints or a saved report are compared with logs."""
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from msgspec.structs import replace
+
+from kaudit.checks.command_line import quote_text
+from kaudit.cli import audit
+from kaudit.cli.audit_options import DiffOptions, DisplayOptions
+from kaudit.cli.exits import ExitCode
+from kaudit.cli.inputs import read_text
+from kaudit.cli.inspection import RowTarget, console_of, show
+from kaudit.cli.parsing import is_fingerprint, parse_names
+from kaudit.cli.progress import progress_on_stderr
+from kaudit.cli.settings.settings import Settings
+from kaudit.cli.streams import write_pieces
+from kaudit.cli.targets import output_file, split_formats
+from kaudit.diff.fingerprint.document import (
+    FingerprintError,
+    read_fingerprint_document,
+    schema_of,
+    write_fingerprint,
+)
+from kaudit.engines import fingerprints, replicas
+from kaudit.engines.replicas import name_replicas
+from kaudit.engines.verification import verify_report
+from kaudit.errors import UsageError
+from kaudit.model.digests import ALGORITHM, PartitionDigest
+from kaudit.model.finding import Severity
+from kaudit.model.fingerprint import Fingerprint, FingerprintDiff
+from kaudit.model.replicas import Relation
+from kaudit.model.result import NotAudited
+from kaudit.model.verification import Verdict
+from kaudit.reading.digest_tree import widened
+from kaudit.report.console import visible
+from kaudit.report.text import fingerprints as fingerprint_report
+from kaudit.report.text import verification as verification_report
+from kaudit.results.saved_scan import SCHEMA as SAVED_SCAN
+from kaudit.results.saved_scan import SavedScanError, read_saved
+from kaudit.scanning.options import Depth, ScanOptions
+
+_FORMATS = ("table", "json")
+_FAILS = frozenset((Verdict.DIFFERS, Verdict.MISSING))
+
+
+def run_diff(  # noqa: PLR0913 - the command's options
+    comparison: DiffOptions,
+    settings: Settings,
+    paths: Sequence[str],
+    names: Sequence[str],
+    display: DisplayOptions,
+    *,
+    fingerprint: bool,
+) -> int:
+    """Compare replicas, fingerprints or a saved report with logs; return the exit code. `names` are those of --name."""
+    if fingerprint or any(map(is_fingerprint, paths)):
+        run = _write_digests if fingerprint else _compare_fingerprints
+        return run(comparison, comparison.scan(settings, paths), names, display)
+    named = parse_names(names, paths)
+    request = comparison.request(settings, paths, display)
+    engine = comparison.engine.choose()
+    compare = partial(replicas.diff, each=engine.each_partition)
+    return audit.run_diff(request, name_replicas(paths, named), compare, engine.record)
+
+
+def _write_digests(comparison: DiffOptions, options: ScanOptions, _: Sequence[str], display: DisplayOptions) -> int:
+    """Write the fingerprint of the one directory among the paths; return the exit code."""
+    documents, sites = _sorted(options.paths)
+    if len(sites) != 1 or len(documents) > 1:
+        raise UsageError("--fingerprint takes one directory, and at most one fingerprint to compare it with")
+    targets = split_formats(comparison.output.output_format or ["json"], comparison.output.output)
+    if [name for name, _ in targets] != ["json"]:
+        raise UsageError(f"--output-format {targets[0][0]}: a fingerprint is json")
+    file = output_file(targets[0][1], options.paths)
+    other = _read(documents[0]) if documents else None
+    site, reading = name_replicas(sites, {})[0], replace(options, paths=sites)
+    each = comparison.engine.choose().each_partition
+    with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
+        made = fingerprints.fingerprint(reading, site, progress, other, each=each)
+    write_pieces(file, write_fingerprint(made))
+    return _closed(made.not_audited, incomplete=made.incomplete)
+
+
+def _compare_fingerprints(
+    comparison: DiffOptions, options: ScanOptions, names: Sequence[str], display: DisplayOptions
+) -> int:
+    """Compare two sites, one of them at least by its fingerprint, or logs with what a report judged; return the exit code."""
+    documents, sites = _sorted(options.paths)
+    given = parse_names(names, options.paths)
+    texts = {path: read_text(path) for path in documents}
+    reports = [path for path in documents if schema_of(texts[path]) == SAVED_SCAN]
+    if reports:
+        if len(documents) > 1 or not sites or names:
+            raise UsageError(f"{reports[0]}: a saved report is held against directories: one report, and no --name")
+        saved, reading = (reports[0], texts[reports[0]]), replace(options, paths=sites)
+        return _verify(comparison, reading, saved, _targets(comparison, options), display)
+    if len(options.paths) != 2:
+        raise UsageError("fingerprints are compared two at a time: one with a directory, or with another fingerprint")
+    targets = _targets(comparison, options)
+    found = _compared(comparison, options, {path: _parsed(path, texts[path]) for path in documents}, given, display)
+    narrowing = " ".join(["kaudit diff --fingerprint", *map(quote_text, options.paths)]) if sites else None
+    for target in targets:
+        console = console_of(target, display.terminal)
+        pieces = (
+            fingerprint_report.document(found)
+            if target.form == "json"
+            else fingerprint_report.render(found, console, narrowing)
+        )
+        show(target, pieces, display.terminal)
+    code = _closed(found.not_audited, incomplete=found.incomplete)
+    diverged = any(entry.relation is Relation.DIVERGED for entry in found.partitions)
+    if diverged and comparison.findings.fail_on.reached(Severity.ERROR):
+        return ExitCode.OK if comparison.findings.exit_zero else ExitCode.FINDINGS
+    return code
+
+
+def _targets(comparison: DiffOptions, options: ScanOptions) -> list[RowTarget]:
+    targets = [
+        RowTarget(name, output_file(file, options.paths))
+        for name, file in split_formats(comparison.output.output_format or (), comparison.output.output)
+    ]
+    for target in targets:
+        if target.form not in _FORMATS:
+            raise UsageError(f"--output-format {target.form}: a comparison of fingerprints is {' or '.join(_FORMATS)}")
+    return targets
+
+
+def _compared(
+    comparison: DiffOptions,
+    options: ScanOptions,
+    read: Mapping[str, Fingerprint],
+    given: Mapping[str, str],
+    display: DisplayOptions,
+) -> FingerprintDiff:
+    replicas = name_replicas(options.paths, given)
+    titles = {replica.path: replica.name for replica in replicas}
+    if len(read) == 2:
+        (one, ours), (other, theirs) = read.items()
+        return fingerprints.compare_fingerprints((titles[one], titles[other]), (ours, theirs))
+    ((name, theirs),) = read.items()
+    site = next(replica for replica in replicas if replica.path not in read)
+    reading = replace(options, paths=[site.path])
+    each = comparison.engine.choose().each_partition
+    with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
+        return fingerprints.compare_with_logs(reading, site, titles[name], theirs, progress, each=each)
+
+
+def _sorted(paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the fingerprints and the directories."""
+    return [path for path in paths if is_fingerprint(path)], [path for path in paths if not is_fingerprint(path)]
+
+
+def _read(file: str) -> Fingerprint:
+    return _parsed(file, read_text(file))
+
+
+def _parsed(file: str, text: str) -> Fingerprint:
+    try:
+        return read_fingerprint_document(text)
+    except FingerprintError as error:
+        raise UsageError(f"{file}: {visible(str(error))}") from error
+
+
+def _closed(not_audited: Sequence[NotAudited], *, incomplete: bool) -> ExitCode:
+    for entry in not_audited:
+        if entry.unreadable:
+            sys.stderr.write(f"kaudit: {visible(entry.path)}: {visible(entry.reason)}\n")
+    return ExitCode.UNREADABLE if incomplete else ExitCode.OK
+
+
+def _verify(
+    comparison: DiffOptions,
+    options: ScanOptions,
+    saved: tuple[str, str],
+    targets: Sequence[RowTarget],
+    display: DisplayOptions,
+) -> int:
+    """Hold the logs at `options.paths` against a saved report, its name and its text; return the exit code."""
+    report, text = saved
+    if options.depth is Depth.HEADERS:
+        raise UsageError("--depth headers proves nothing: a report is held against CRCs that were checked")
+    judged = _digests(report, text)
+    each = comparison.engine.choose().each_partition
+    with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
+        found = verify_report(options, judged, progress, each=each)
+    for target in targets:
+        console = console_of(target, display.terminal)
+        pieces = (
+            verification_report.document(found, report)
+            if target.form == "json"
+            else verification_report.render(found, report, console)
+        )
+        show(target, pieces, display.terminal)
+    for entry in found.not_audited:
+        if entry.unreadable:
+            sys.stderr.write(f"kaudit: {visible(entry.path)}: {visible(entry.reason)}\n")
+    fails = any(entry.verdict in _FAILS for entry in found.partitions)
+    if fails and comparison.findings.fail_on.reached(Severity.ERROR):
+        return ExitCode.OK if comparison.findings.exit_zero else ExitCode.FINDINGS
+    return ExitCode.UNREADABLE if found.incomplete else ExitCode.OK
+
+
+def _digests(report: str, text: str) -> Sequence[PartitionDigest]:
+    try:
+        digests = read_saved(text).result.digests
+    except SavedScanError as error:
+        raise UsageError(f"{report}: {visible(str(error))}") from error
+    if digests is None:
+        raise UsageError(f"{report}: does not name what it judged; 'kaudit scan --digests' writes reports that do")
+    if digests.algorithm != ALGORITHM:
+        raise UsageError(f"{report}: has digests of {visible(digests.algorithm)}, this version makes {ALGORITHM}")
+    counts = Counter((entry.topic, entry.partition, entry.replica) for entry in digests.partitions)
+    if any(count > 1 for count in counts.values()):
+        raise UsageError(f"{report}: damaged: a partition replica has two digests")
+    for entry in digests.partitions:
+        if not _is_consistent(entry):
+            name = visible(f"{entry.topic}-{entry.partition}")
+            raise UsageError(f"{report}: damaged: the digest of {name} is not that of its ranges")
+    return digests.partitions
+
+
+def _is_consistent(entry: PartitionDigest) -> bool:
+    ranges = entry.ranges
+    if entry.start_offset > entry.end_offset:
+        return False
+    if ranges is None:
+        return entry.digest is None and entry.start_offset == entry.end_offset
+    covers = ranges.first_offset <= entry.start_offset and entry.end_offset <= ranges.end_offset
+    return covers and widened(ranges, ranges.first_offset, ranges.end_offset - ranges.first_offset) == entry.digest

@@ -1,0 +1,110 @@
+"""Runs `kaudit attempts`: reads segments and server logs, and writes the attempts that they show."""
+
+import sys
+from collections.abc import Sequence
+from itertools import islice
+
+import msgspec
+
+from kaudit.audits.log_events.log_files import log_events, log_files, log_lines
+from kaudit.broker.releases.profile import UnknownVersionError, profile_for
+from kaudit.cli.audit_options import ApplicationLogOptions, ConnectionOptions, PartitionFilter
+from kaudit.cli.exits import ExitCode
+from kaudit.cli.parsing import parse_broker_version
+from kaudit.cli.streams import write_pieces
+from kaudit.cli.targets import output_file
+from kaudit.errors import UsageError
+from kaudit.formats.application_log.counts import LogCounts
+from kaudit.model.log_event import LogEvent, Origin
+from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, kept
+from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction, chosen_replicas
+from kaudit.replay.reconstruction.reconstruct import coordinator_partitions as coordinators
+from kaudit.report.console import visible
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import find_input
+from kaudit.source.kafka.options import ClusterOptions
+from kaudit.source.layout import INTERNAL_TOPICS
+from kaudit.source.schemes import open_segment
+
+_MAX_EVENTS = 1_000_000
+"""Events that are kept; they take a gigabyte."""
+
+
+def run_attempts(  # noqa: PLR0913, PLR0917 - the command's options
+    paths: Sequence[str],
+    broker_version: str,
+    output: str | None,
+    logs: ApplicationLogOptions,
+    chosen: PartitionFilter,
+    cluster: ConnectionOptions,
+) -> ExitCode:
+    """Write the attempts to `output`, None for stdout; return the exit code. Raises UsageError for options that mean nothing."""
+    server_logs, client_logs = logs.server_log or [], logs.client_log or []
+    place = output_file(output, [*paths, *server_logs, *client_logs])
+    requested = parse_broker_version(broker_version)
+    asked_for = ScanOptions(
+        paths=paths,
+        topics=chosen.topic or (),
+        partitions=chosen.partition or (),
+        cluster=ClusterOptions(cluster.command_config),
+    )
+    layout = find_input(asked_for)
+    settings = BrokerSettings()
+    events = _events(server_logs, client_logs, settings)
+    release = settings.version if requested == "auto" else requested
+    if release is None:
+        raise UsageError("no server log names the broker's release: pass --broker-version")
+    try:
+        profile_for(release)
+    except UnknownVersionError as error:
+        raise UsageError(str(error)) from None
+    partitions = [one for one in chosen_replicas(layout.partitions) if chosen.topic or one.topic not in INTERNAL_TOPICS]
+    evidence = Evidence(partitions, coordinators(layout.everything), events, settings, release)
+    made = Reconstruction(evidence, open_segment)
+    encode = msgspec.json.Encoder().encode
+    write_pieces(place, (encode(line).decode() + "\n" for line in made.lines()))
+    for log in made.logs:
+        _say(_clock(log))
+    written = ", ".join(f"{count:,} {what}" for what, count in sorted(made.account.written.items()))
+    _say(f"written: {written or 'no attempts'}")
+    for note in made.account.notes():
+        _say(note)
+    return ExitCode.OK
+
+
+def _events(server_logs: list[str], client_logs: list[str], settings: BrokerSettings) -> list[LogEvent]:
+    """Read every log once for its events, server logs also for what they say of the broker."""
+    found: list[LogEvent] = []
+    given: tuple[tuple[Origin, list[str]], ...] = (("server", server_logs), ("client", client_logs))
+    for origin, paths in given:
+        for path in dict.fromkeys(path for place in paths for path in log_files(place, origin)):
+            counts = LogCounts()
+            found += islice(kept(log_events(path, origin, counts)), _MAX_EVENTS + 1 - len(found))
+            if len(found) > _MAX_EVENTS:
+                raise UsageError(f"{path}: more than {_MAX_EVENTS:,} events in all; name fewer logs")
+            if origin == "server":
+                settings.read(log_lines(path))
+            if not counts.events:
+                _say(f"{path}: no line of it is understood as a {origin}'s ({counts.lines:,} lines)")
+    return found
+
+
+def _clock(log: BrokerLog) -> str:
+    """How a log's clock goes, in one line."""
+    clock, home = log.clock, log.home or "."
+    if clock is None:
+        how = "as they are" if log.zone_known else "by no clock: places follow from offsets and order alone"
+        return f"{home}: too few lines name an offset to estimate the clock; times are taken {how}"
+    zone = "" if clock.zone_minutes is None else f"local time {_zone(clock.zone_minutes)}, "
+    return (
+        f"{home}: {zone}batches' time is the log's {clock.lower_ms:+,} to {clock.upper_ms:+,} ms "
+        f"({clock.agreeing:,} of {clock.anchors:,} lines agree)"
+    )
+
+
+def _zone(minutes: int) -> str:
+    return f"UTC{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"kaudit: {visible(text)}\n")

@@ -1,0 +1,198 @@
+"""What logs say of findings, whose logs they are, and where refusals stand on timelines."""
+
+from types import MappingProxyType
+
+import pytest
+
+from kaudit.audits.log_events import application_logs
+from kaudit.audits.log_events.application_logs import read_application_logs
+from kaudit.audits.log_events.clock import ClockOffset
+from kaudit.audits.log_events.timeline_entries import TimelineEvents
+from kaudit.checks.log_evidence import EventsOfLogs
+from kaudit.checks.registry import CHECKS
+from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
+from kaudit.errors import UsageError
+from kaudit.formats.application_log.counts import LogCounts
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.log_event import LogEventKind
+from kaudit.scanning.options import ScanOptions
+from tests.audits.log_events.made import event
+from tests.conformance.server_logs import unpacked
+
+NOON = 1_800_000_000_000
+
+
+def finding(code="KA104", **fields):
+    return Finding(
+        code=code,
+        name=CHECKS[code].name,
+        severity=Severity.ERROR,
+        confidence=Confidence.CERTAIN,
+        message="made",
+        **{
+            "topic": "orders",
+            "partition": 0,
+            "producer_id": 7,
+            "producer_epoch": 0,
+            "evidence": {"previous": {"timestamp": NOON}, "offending": {"timestamp": NOON + 5000}},
+            "explanations": (Explanation("as before"),),
+            **fields,
+        },
+    )
+
+
+def of_orders(kind, line=1, **fields):
+    return event(kind, line, **{"topic": "orders", "partition": 0, "timestamp_ms": NOON, "zone_known": True, **fields})
+
+
+def explained(one, *events, clocks=MappingProxyType({})):
+    return EventsOfLogs(events, clocks).explained(one)
+
+
+def test_what_the_logs_show_is_the_first_cause():
+    election = of_orders(LogEventKind.UNCLEAN_LEADER_ELECTED, 12)
+    found = explained(finding(), election)
+    assert [cause.cause[:31] for cause in found.explanations] == ["a leader was elected that lacke", "as before"]
+    assert found.explanations[0].speaks_for == ("server.log:12",)
+    assert found.evidence["log_events"] == [
+        {"path": "b1/server.log", "line": 12, "timestamp": NOON, "event": "unclean_leader_elected", "text": ""}
+    ]
+    assert found.fingerprint == finding().fingerprint
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        of_orders(LogEventKind.UNCLEAN_LEADER_ELECTED, partition=1),
+        of_orders(LogEventKind.UNCLEAN_LEADER_ELECTED, timestamp_ms=NOON - 3_600_000),
+        of_orders(LogEventKind.UNCLEAN_LEADER_ELECTED, zone_known=False),
+        of_orders(LogEventKind.OUT_OF_ORDER_SEQUENCE, producer_id=8),
+        of_orders(LogEventKind.OUT_OF_ORDER_SEQUENCE, producer_id=7, producer_epoch=4),
+        of_orders(LogEventKind.SNAPSHOT_WRITTEN),
+    ],
+    ids=["another partition", "another hour", "an unknown hour", "another producer", "another epoch", "no cause"],
+)
+def test_other_events_are_no_evidence(other):
+    assert explained(finding(), other) == finding()
+
+
+def test_times_are_compared_by_the_batches_clock():
+    two_hours = ClockOffset(-7_200_000, -7_199_000, -7_200_000, 5, 5, 120)
+    election = of_orders(LogEventKind.TRUNCATED, timestamp_ms=NOON + 7_200_000, zone_known=False)
+    found = explained(finding(), election, clocks={"b1": two_hours})
+    assert found.evidence["log_events_count"] == 1
+    assert explained(finding(), election) == finding()
+
+
+def test_a_transaction_is_found_by_its_id():
+    timeout = event(
+        LogEventKind.TRANSACTION_TIMEOUT, transactional_id="billing", timestamp_ms=NOON, path="b1/server.log"
+    )
+    hanging = finding("KA301", producer_id=9, evidence={"transactional_id": "billing"})
+    assert explained(hanging, timeout).explanations[0].cause.startswith("the coordinator aborted")
+    assert explained(finding("KA301", producer_id=9), timeout) == finding("KA301", producer_id=9)
+
+
+def test_a_refusal_stands_before_the_batch_that_followed_it():
+    run = {
+        "kind": "run",
+        "first_offset": 10,
+        "last_offset": 19,
+        "first_sequence": 0,
+        "last_sequence": 9,
+        "max_timestamp": NOON,
+    }
+    later = {
+        **run,
+        "first_offset": 30,
+        "last_offset": 39,
+        "first_sequence": 10,
+        "last_sequence": 19,
+        "max_timestamp": NOON + 9,
+    }
+    events = [
+        of_orders(LogEventKind.OUT_OF_ORDER_SEQUENCE, producer_id=7, producer_epoch=0, base_sequence=5, offset=25),
+        of_orders(LogEventKind.DUPLICATE_SEQUENCE, producer_id=7, last_sequence=9),
+        of_orders(LogEventKind.PRODUCER_EXPIRED, producer_id=7, timestamp_ms=NOON + 5),
+        of_orders(LogEventKind.PRODUCER_EXPIRED, producer_id=7, timestamp_ms=None),
+        of_orders(LogEventKind.PRODUCER_EXPIRED, producer_id=8),
+        of_orders(LogEventKind.BECAME_LEADER, timestamp_ms=NOON - 1),
+    ]
+    placed = TimelineEvents(events, "orders", 0, lambda one: one.timestamp_ms)
+    found = placed.entries(7, [run, later], shared=True)
+    assert [(entry["offset"], entry["placed_by"]) for entry in found] == [
+        (25, "offset"),
+        (20, "sequence"),
+        (20, "time"),
+        (None, "order"),
+        (10, "time"),
+    ]
+    assert len(placed.entries(7, [run, later], shared=False)) == 4
+
+
+@pytest.mark.parametrize(("version", "name"), [("2.4.1", "histories"), ("2.8.2", "histories"), ("3.5.2", "histories")])
+def test_a_real_broker_s_refusals_became_what_the_recorder_was_answered(version, name):
+    with unpacked(version, name) as recorded:
+        logs = read_application_logs([path for path in recorded.server_logs if "server.log" in path], ())
+        result = local.scan(ScanOptions(recorded.log_directories, logs=logs), SilentProgress())
+        appended: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+        for attempt, answer in zip(recorded.lines("attempts"), recorded.lines("answers"), strict=True):
+            if attempt["op"] == "produce" and answer.get("outcome") in ("appended", "no-response"):
+                key = attempt["topic"], attempt["partition"], attempt["producer_id"]
+                last = attempt["base_sequence"] + attempt["record_count"] - 1
+                appended.setdefault(key, []).append((attempt["producer_epoch"], last))
+        summary = result.log_events
+        assert summary is not None
+        judged = 0
+        for one in summary.refused:
+            state = max(appended.get((one.topic, one.partition, one.producer_id), []), default=(-1, -1))
+            if one.outcome == "never-landed" and one.producer_epoch is not None:
+                assert (one.producer_epoch, one.last_sequence) > state, one
+                judged += 1
+            elif one.outcome == "landed":
+                assert state[1] >= (one.last_sequence or 0), one
+                judged += 1
+            elif one.outcome == "superseded":
+                assert state[0] > (one.producer_epoch or 0), one
+                judged += 1
+        assert judged or version == "2.4.1"
+        assert [clock.zone_minutes for clock in summary.clocks] == [zone(recorded)]
+
+
+def zone(recorded):
+    """Minutes east of UTC of the broker's local time: its first refusal's line against when the recorder sent the batch."""
+    from tests.conformance.server_logs import Read
+
+    read = Read(recorded)
+    number, line = next(iter(sorted(read.matched.items())))
+    assert line.timestamp_ms is not None
+    return round((line.timestamp_ms - read.refused[number].at) / 60_000 / 15) * 15
+
+
+@pytest.mark.parametrize(
+    ("counts", "refused"),
+    [
+        (LogCounts(lines=9, entries=8, other_entries=4), False),
+        (LogCounts(lines=9, entries=7, other_entries=4), True),
+        (LogCounts(lines=9, entries=7, other_entries=3), False),
+        (LogCounts(lines=9, entries=7, other_entries=7, events=1), False),  # Kafka's words are in it
+        (LogCounts(lines=9), True),
+        (LogCounts(), False),
+    ],
+    ids=str,
+)
+def test_a_log_is_taken_unless_most_entries_name_another_program(tmp_path, monkeypatch, counts, refused):
+    def read(path, origin, into):
+        for name in LogCounts.__struct_fields__:
+            setattr(into, name, getattr(counts, name))
+        return iter([of_orders(LogEventKind.DUPLICATE_SEQUENCE)] * counts.events)
+
+    monkeypatch.setattr(application_logs, "log_events", read)
+    path = tmp_path / "server.log"
+    path.touch()
+    if refused:
+        with pytest.raises(UsageError, match=r"the log of another program|of a log that kaudit knows"):
+            read_application_logs([str(path)], ())
+    else:
+        assert [file.lines for file in read_application_logs([str(path)], ()).files] == [counts.lines]

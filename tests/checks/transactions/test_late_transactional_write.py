@@ -1,0 +1,14 @@
+"""KA304: a batch after the marker of its transaction, in a recorded log."""
+
+from kaudit.checks.transactions.late_transactional_write import late_transactional_write
+from tests.checks.findings import recorded_findings
+
+
+def test_late_transactional_write_is_found_where_it_was_recorded():
+    assert recorded_findings(late_transactional_write, "samples/hanging-transaction") == [
+        ("error", "s29d-late-write-after-abort", 12, 2)
+    ]
+
+
+def test_late_transactional_write_is_not_found_in_a_healthy_log():
+    assert recorded_findings(late_transactional_write, "samples/clean") == []
