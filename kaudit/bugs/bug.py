@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import BatchEvidence, FindingEvidence
 from kaudit.model.finding import Confidence, Finding
 from kaudit.model.known_bug import KnownBug
-from kaudit.model.log_event import LogEventKind
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

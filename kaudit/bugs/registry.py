@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import kaudit.bugs
 from kaudit.bugs.bug import Bug, Program, Release
 from kaudit.bugs.tickets import ticket_key
-from kaudit.model.near_names import suggestion
+from kaudit.errors import suggestion
 
 
 def discover() -> Iterator[Bug]:

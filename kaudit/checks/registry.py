@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import kaudit.checks
 from kaudit.checks.check import Check, Evidence
 from kaudit.checks.context import Context
+from kaudit.errors import suggestion
 from kaudit.model.finding import Finding
-from kaudit.model.near_names import suggestion
 
 
 def discover() -> Iterator[Check]:

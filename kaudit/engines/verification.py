@@ -11,8 +11,8 @@ from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.digests import PartitionDigest
+from kaudit.model.fingerprint import PartitionVerification, Verification, VerificationOutcome
 from kaudit.model.result import NotAudited
-from kaudit.model.verification import PartitionVerification, Verdict, Verification
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import Layout, PartitionDirectory
@@ -110,7 +110,7 @@ def _missing(reported: PartitionDigest) -> PartitionVerification:
         topic=reported.topic,
         partition=reported.partition,
         replica=reported.replica,
-        verdict=Verdict.MISSING,
+        verdict=VerificationOutcome.MISSING,
         start_offset=reported.start_offset,
         end_offset=reported.end_offset,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kaudit.checks.command_line import CommandLine
-from kaudit.model.rfc3339 import rfc3339
+from kaudit.model.json_record import rfc3339
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.uri import Uri

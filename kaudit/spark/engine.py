@@ -30,8 +30,7 @@ from kaudit.listings.timeline import with_names
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.limits import TIMELINES
-from kaudit.model.result import ScanResult, Timeline, TimelineResult
-from kaudit.model.state_use import StateUse
+from kaudit.model.result import ScanResult, StateUse, Timeline, TimelineResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource

@@ -8,8 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaudit.errors import UsageError
-from kaudit.model.near_names import suggestion
+from kaudit.errors import UsageError, suggestion
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.uri import Uri, UrlError

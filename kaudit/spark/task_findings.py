@@ -19,8 +19,8 @@ from kaudit.checks.incident_groups import (
 )
 from kaudit.listings.timeline import by_replica, partition_timelines, producer_ids_of
 from kaudit.model.finding import Finding, Severity
+from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.limits import FINDINGS_OF_CHECK
-from kaudit.model.other_copies import HeldRecords
 from kaudit.model.result import UnlistedFindings
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource

@@ -11,8 +11,8 @@ from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
 from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
 from kaudit.broker.producer_state.rebuild import snapshot_entry
 from kaudit.broker.releases.profile import Profile
-from kaudit.model.epoch_entry import EpochEntry
-from kaudit.model.producer_snapshot import SnapshotEntry
+from kaudit.model.leader_epochs import EpochEntry
+from kaudit.model.side_files import SnapshotEntry
 from kaudit.simulate.producer_batch import ProducerBatch
 
 

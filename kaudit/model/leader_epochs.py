@@ -1,10 +1,31 @@
-"""What other copies of a partition, given to the same scan, hold from a change of its leader on."""
+"""Leader epochs of a partition: where each begins, and what producers and other copies show at a change."""
 
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from kaudit.model.json_record import JsonRecord
+from kaudit.model.observation import Observation
+
+
+class EpochEntry(JsonRecord, frozen=True):
+    """A leader epoch (>= 0) and the first offset written under it."""
+
+    epoch: int
+    start_offset: int
+
+
+class LeaderChange(Struct, frozen=True):
+    """A leader epoch under which clients began epochs of their own, having written under an older leader epoch before.
+
+    `start_offset` is that of the leader epoch's first batch in this log. `bumps` are those client bumps, in offset order.
+    `continued` is how many producers wrote before and after its beginning and have the next sequence of one epoch there.
+    """
+
+    leader_epoch: int
+    start_offset: int
+    bumps: Sequence[Observation]
+    continued: int
 
 
 class HeldRecords(JsonRecord, frozen=True):
