@@ -134,7 +134,7 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
 
     @property
     def page_file(self) -> "Traversable":
-        """The Markdown page beside the bug's module, named by the ticket: `kafka_12671.md`."""
+        """The Markdown page beside the bug's module, named by the ticket: `kaudit/bugs/broker/kafka_12671.md`."""
         import importlib.resources  # noqa: PLC0415 - only `explain` reads pages
 
         name = self.id.lower().replace("-", "_")

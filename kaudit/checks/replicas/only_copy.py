@@ -1,4 +1,4 @@
-"""Records that are on one replica alone."""
+"""Records that exist on only one replica."""
 
 from collections.abc import Iterator
 
