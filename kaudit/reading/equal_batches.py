@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 DISTANCE = 1024
-"""A copy is searched for among this many batches without a producer id before it."""
+"""A copy is searched for among this many preceding batches without a producer id."""
 NEAR = 64
-"""A copy with other timestamps is at most this many such batches later."""
+"""A copy with other timestamps comes at most this many such batches later."""
 MAX_COPIES = 3
 """Equal records with other timestamps are copies if there are no more of them."""
 DELIVERY_TIMEOUT_MS = 120_000
@@ -86,13 +86,13 @@ class EqualBatches(NamedTuple):
         return cls(units, units.earliest(DISTANCE))
 
     def copies(self) -> tuple[Indexes, Indexes]:
-        """Return indexes of batches that have an equal one within DISTANCE before, after those of the first such one."""
+        """Return (first, again): indexes of batches with an equal one at most DISTANCE before, and of the first such one."""
         order = self.units.order
         again = np.flatnonzero(self.earliest < np.arange(len(order)))
         return order[self.earliest[again]], order[again]
 
     def restamped(self, times: NDArray[np.int64]) -> tuple[Indexes, Indexes]:
-        """Return indexes of batches that may be copies with other timestamps, after those of what they copy.
+        """Return (first, again): indexes of batches that may be copies with other timestamps, and of what they copy.
 
         `times` are base timestamps in ms, in the order of the log.
         """
