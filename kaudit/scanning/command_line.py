@@ -1,12 +1,24 @@
 """What an audit was asked for, as the arguments of a command: the inputs, and the options that decide what is found."""
 
 from collections.abc import Iterator
+from enum import Enum
+from typing import Any
 
 from kaudit.checks.command_line import CommandLine
 from kaudit.model.rfc3339 import rfc3339
-from kaudit.scanning.options import Depth, ScanOptions
+from kaudit.scanning.options import ScanOptions
+from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
+from kaudit.source.option import options_of
 from kaudit.source.uri import Uri
+
+_DECLARED = options_of(ScanOptions, ClusterOptions)
+_DECIDING = (
+    *("broker-version", "log-start-offset", "now", "zookeeper", "blocks", "metadata", "layout", "command-config"),
+    *("from-offset", "to-offset", "from-time", "to-time", "depth"),
+)
+"""The options that decide what is found, in the order in which commands show them."""
+_DEFAULTS = ScanOptions(paths=())
 
 
 def asked_for(options: ScanOptions, layout: Layout) -> CommandLine:
@@ -27,21 +39,16 @@ def asked_of(partition: PartitionDirectory, asked: CommandLine, options: ScanOpt
 
 
 def _deciding(options: ScanOptions) -> Iterator[str]:
-    values = {
-        "--broker-version": options.broker_version if options.broker_version != "auto" else None,
-        "--log-start-offset": options.log_start_offset,
-        "--now": None if options.now_ms is None else rfc3339(options.now_ms) or options.now_ms,
-        "--zookeeper": options.zookeeper,
-        "--blocks": options.blocks,
-        "--metadata": options.metadata,
-        "--layout": options.layout,
-        "--command-config": options.cluster.command_config,
-        "--from-offset": options.cluster.from_offset,
-        "--to-offset": options.cluster.to_offset,
-        "--from-time": None if options.cluster.from_ms is None else rfc3339(options.cluster.from_ms),
-        "--to-time": None if options.cluster.to_ms is None else rfc3339(options.cluster.to_ms),
-        "--depth": None if options.depth is Depth.CRC else options.depth.value,
-    }
-    for name, value in values.items():
-        if value is not None:
-            yield from (name, str(value))
+    for name in _DECIDING:
+        field, _ = _DECLARED[name]
+        holder = options if field in ScanOptions.__struct_fields__ else options.cluster
+        value = getattr(holder, field)
+        if value != getattr(_DEFAULTS if holder is options else _DEFAULTS.cluster, field):
+            yield from (f"--{name}", _typed(field, value))
+
+
+def _typed(field: str, value: Any) -> str:  # noqa: ANN401 - a field's value
+    """Return what somebody types to give a field this value."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    return rfc3339(value) or str(value) if field.endswith("_ms") else str(value)
