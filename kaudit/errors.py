@@ -1,4 +1,6 @@
-"""Errors that end a command with a message and an exit code of their own (README, "Exit codes")."""
+"""Errors that end a command with a message and an exit code of their own (README, "Exit codes"), and suggestions for misspelt names."""
+
+from collections.abc import Iterable
 
 
 class NothingToAuditError(Exception):
@@ -11,3 +13,11 @@ class UnreadableInputError(NothingToAuditError):
 
 class UsageError(Exception):
     """An option or a path is wrong: exit code 2. The text says what is wrong and what to try."""
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean X?`, or nothing where nothing is near."""
+    import difflib  # noqa: PLC0415 - only a typo pays for it
+
+    near = difflib.get_close_matches(word, list(known), n=3)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.audits.sequences import transition_audit
-from kaudit.audits.sidefiles import side_file_reader
+from kaudit.audits.sidefiles import log_facts
 from kaudit.cli import replaying
 from kaudit.cli.app import run
 from kaudit.engines.local import scan
@@ -65,7 +65,7 @@ def test_a_batch_too_long_to_decode(directory, monkeypatch):
 
 def test_a_side_file_too_long_to_compare(directory, monkeypatch):
     (directory / f"{0:020d}.index").write_bytes(bytes(8))
-    monkeypatch.setattr(side_file_reader, "MAX_SIDE_FILE", 7)
+    monkeypatch.setattr(log_facts, "MAX_SIDE_FILE", 7)
     result = audited(directory)
     assert [entry.reason for entry in result.not_audited if entry.unreadable] == [
         "side file of 8 bytes, more than is read"

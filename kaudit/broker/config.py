@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.releases.switches import SEVEN_DAYS_MS
-from kaudit.model.transaction_state import MAX_TRANSACTION_TIMEOUT_MS
+from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS
 
 _Default = TypeVar("_Default", int, int | None)
 _LIKE_ENOUGH = 0.8

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import BatchEvidence, FindingEvidence
 from kaudit.model.finding import Confidence, Finding
 from kaudit.model.known_bug import KnownBug
-from kaudit.model.log_event import LogEventKind
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -134,7 +134,7 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
 
     @property
     def page_file(self) -> "Traversable":
-        """The Markdown page beside the bug's module, named by the ticket: `kafka_12671.md`."""
+        """The Markdown page beside the bug's module, named by the ticket: `kaudit/bugs/broker/kafka_12671.md`."""
         import importlib.resources  # noqa: PLC0415 - only `explain` reads pages
 
         name = self.id.lower().replace("-", "_")

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import kaudit.bugs
 from kaudit.bugs.bug import Bug, Program, Release
 from kaudit.bugs.tickets import ticket_key
-from kaudit.model.near_names import suggestion
+from kaudit.errors import suggestion
 
 
 def discover() -> Iterator[Bug]:
     """Import the modules of every package in here; yield the bugs they define."""
-    for room in pkgutil.iter_modules(kaudit.bugs.__path__, f"{kaudit.bugs.__name__}."):
-        if room.ispkg:
-            for found in pkgutil.iter_modules(importlib.import_module(room.name).__path__, f"{room.name}."):
+    for package in pkgutil.iter_modules(kaudit.bugs.__path__, f"{kaudit.bugs.__name__}."):
+        if package.ispkg:
+            for found in pkgutil.iter_modules(importlib.import_module(package.name).__path__, f"{package.name}."):
                 for value in vars(importlib.import_module(found.name)).values():
                     if isinstance(value, Bug):
                         yield value

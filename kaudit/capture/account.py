@@ -8,8 +8,7 @@ from msgspec import Struct, field
 
 from kaudit import __version__
 from kaudit.capture.directory import OccupiedError
-from kaudit.source.captures import CAPTURE_ACCOUNT
-from kaudit.source.names import parse_partition_name
+from kaudit.source.file_kinds import CAPTURE_ACCOUNT, parse_partition_name
 
 SCHEMA: Final = "kaudit.capture/1"
 MOST_MISSING: Final = 1000

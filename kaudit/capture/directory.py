@@ -11,9 +11,8 @@ from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
-from kaudit.source.captures import CAPTURE_ACCOUNT
+from kaudit.source.file_kinds import CAPTURE_ACCOUNT, segment_base_offset
 from kaudit.source.filesystem import COPIED_AT_ONCE
-from kaudit.source.names import segment_base_offset
 from kaudit.source.schemes import writable_filesystem
 from kaudit.source.uri import Uri
 

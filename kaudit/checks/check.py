@@ -18,7 +18,7 @@ from kaudit.checks.log_causes import LogCause
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.observation import OUT_OF_ORDER, Observation, ObservationKind
-from kaudit.model.sequence_ranges import SequenceRanges
+from kaudit.model.sequence import SequenceRanges
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

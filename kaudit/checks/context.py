@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.command_line import CommandLine, quote
 from kaudit.model.coordinator import CoordinatorView
-from kaudit.model.rfc3339 import rfc3339
+from kaudit.model.json_record import rfc3339
 from kaudit.source.layout import FetchedRange
 from kaudit.source.uri import Uri
 

@@ -199,7 +199,7 @@ def _number(rule: int, subject: Hashable) -> int:
 
 
 class _Leads:
-    """Which of so many things belong together."""
+    """Union-find over `count` items."""
 
     def __init__(self, count: int) -> None:
         self._leads = list(range(count))

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from kaudit.model.log_event import LogEventKind
+from kaudit.model.application_logs import LogEventKind
 
 _Kind = LogEventKind
 

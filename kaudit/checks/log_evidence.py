@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from kaudit.audits.log_events.clock import ClockOffset
 from kaudit.checks.log_causes import LogCause
 from kaudit.checks.registry import CHECKS
+from kaudit.model.application_logs import LogEvent
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding
-from kaudit.model.log_event import LogEvent
 
 MAX_EVENTS = 5
 """Events listed of one finding."""

@@ -1,4 +1,4 @@
-"""The registry of checks: every module of a room of this package that defines a check, found by looking.
+"""The registry of checks: every module of a family in this package that defines a check, found by looking.
 
 `kaudit explain`, `kaudit checks`, docs/checks, SARIF's rules and --select come from it.
 """
@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import kaudit.checks
 from kaudit.checks.check import Check, Evidence
 from kaudit.checks.context import Context
+from kaudit.errors import suggestion
 from kaudit.model.finding import Finding
-from kaudit.model.near_names import suggestion
 
 
 def discover() -> Iterator[Check]:
-    """Import the modules of every room; yield the checks that are named as their modules."""
-    for room in pkgutil.iter_modules(kaudit.checks.__path__, f"{kaudit.checks.__name__}."):
-        if not room.ispkg:
+    """Import the modules of every family; yield the checks that are named as their modules."""
+    for family in pkgutil.iter_modules(kaudit.checks.__path__, f"{kaudit.checks.__name__}."):
+        if not family.ispkg:
             continue
-        for found in pkgutil.iter_modules(importlib.import_module(room.name).__path__, f"{room.name}."):
+        for found in pkgutil.iter_modules(importlib.import_module(family.name).__path__, f"{family.name}."):
             check = getattr(importlib.import_module(found.name), found.name.rpartition(".")[2], None)
             if isinstance(check, Check):
                 yield check

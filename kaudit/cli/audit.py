@@ -20,11 +20,11 @@ from kaudit.cli.targets import Target, console_of, write
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.listings.query import Query
+from kaudit.model.json_record import rfc3339
 from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary, TimelineResult
-from kaudit.model.rfc3339 import rfc3339
 from kaudit.policy.comparison import Scope
 from kaudit.policy.decision import Decision
 from kaudit.policy.policy import Policy
@@ -103,7 +103,7 @@ def _check_urls(request: AuditRequest, engine: "Engine") -> None:
 
 
 def _require_name_nodes(url: str) -> None:
-    from kaudit.source.name_nodes import name_nodes  # XML takes 10 ms
+    from kaudit.source.hdfs import name_nodes  # XML takes 10 ms
 
     try:
         place = Uri.parse(url)

@@ -30,10 +30,9 @@ from kaudit.engines.verification import verify_report
 from kaudit.errors import UsageError
 from kaudit.model.digests import ALGORITHM, PartitionDigest
 from kaudit.model.finding import Severity
-from kaudit.model.fingerprint import Fingerprint, FingerprintDiff
+from kaudit.model.fingerprint import Fingerprint, FingerprintDiff, VerificationOutcome
 from kaudit.model.replicas import Relation
 from kaudit.model.result import NotAudited
-from kaudit.model.verification import Verdict
 from kaudit.reading.digest_tree import widened
 from kaudit.report.console import visible
 from kaudit.report.text import fingerprints as fingerprint_report
@@ -43,7 +42,7 @@ from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import Depth, ScanOptions
 
 _FORMATS = ("table", "json")
-_FAILS = frozenset((Verdict.DIFFERS, Verdict.MISSING))
+_FAILS = frozenset((VerificationOutcome.DIFFERS, VerificationOutcome.MISSING))
 
 
 def run_diff(  # noqa: PLR0913 - the command's options

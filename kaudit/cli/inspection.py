@@ -14,9 +14,8 @@ from kaudit.cli.options import TerminalOptions
 from kaudit.cli.pager import paged
 from kaudit.cli.streams import refused, stdout_console, write_pieces
 from kaudit.cli.targets import output_directory, output_file, split_formats
-from kaudit.errors import NothingToAuditError, UsageError
+from kaudit.errors import NothingToAuditError, UsageError, suggestion
 from kaudit.inspect.walk import UNREADABLE, inspect_rows
-from kaudit.model.near_names import suggestion
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.machine import inspect_json
 from kaudit.report.text.inspect_table import table
@@ -30,8 +29,8 @@ from kaudit.cli.audit_options import ConnectionOptions, RowOutput
 from kaudit.cli.commands.inspect import ContentOptions, InspectedLog, RowSelection
 from kaudit.cli.parsing import parse_window
 from kaudit.formats.log.records import DEFAULT_LIMIT
-from kaudit.inspect.bytes_text import BytesForm, BytesFormatter
 from kaudit.inspect.row_filter import RowFilter
+from kaudit.inspect.rows import BytesForm, BytesFormatter
 from kaudit.inspect.walk import InspectOptions
 from kaudit.source.kafka.options import ClusterOptions
 

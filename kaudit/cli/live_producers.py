@@ -9,11 +9,11 @@ from kaudit.engines.engine import Engine
 from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.listings import live_states
 from kaudit.listings.query import Query
-from kaudit.model.live_producers import ComparedPartition
+from kaudit.model.producer_listing import ComparedPartition
 from kaudit.source.kafka.answers import TopicPartition
 from kaudit.source.kafka.client import KafkaClient
 from kaudit.source.kafka.command_config import load_settings
-from kaudit.source.kafka.topic_url import TopicUrl
+from kaudit.source.kafka.options import TopicUrl
 from kaudit.source.uri import Uri, UrlError
 
 

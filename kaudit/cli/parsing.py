@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from kaudit.checks.check import Check
 from kaudit.checks.registry import CHECKS, matching, nearest
 from kaudit.cli.settings.settings import Settings
-from kaudit.errors import UsageError
+from kaudit.errors import UsageError, suggestion
 from kaudit.model.finding import Severity
-from kaudit.model.near_names import suggestion
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.policy.severities import Severities

@@ -13,8 +13,8 @@ from kaudit.cli.exits import ExitCode
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_file
 from kaudit.errors import UsageError
-from kaudit.formats.application_log.counts import LogCounts
-from kaudit.model.log_event import LogEvent, Origin
+from kaudit.formats.application_log.pieces import LogCounts
+from kaudit.model.application_logs import LogEvent, Origin
 from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, kept
 from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction, chosen_replicas
 from kaudit.replay.reconstruction.reconstruct import coordinator_partitions as coordinators

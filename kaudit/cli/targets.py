@@ -10,9 +10,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from kaudit.cli.streams import refused, stdout_console, write_pieces
-from kaudit.errors import UsageError
+from kaudit.errors import UsageError, suggestion
 from kaudit.installation import install_command
-from kaudit.model.near_names import suggestion
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.formats import FORMATS, Format
 from kaudit.report.render_options import Output, Tables

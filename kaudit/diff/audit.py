@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.audits.replicas.broker_copies import broker_copies
-from kaudit.audits.sidefiles.side_file_reader import SideFileReader
+from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
@@ -18,8 +18,6 @@ from kaudit.diff.missing_records import MissingCounts
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.diff.replica_set import compare_partition
 from kaudit.formats.sidefiles.checkpoints import (
-    HIGH_WATERMARK_CHECKPOINT,
-    LEADER_EPOCH_CHECKPOINT,
     LeaderEpochCheckpoint,
     parse_leader_epoch_checkpoint,
     parse_offset_checkpoint,
@@ -34,6 +32,7 @@ from kaudit.reading.chunk_reader import read_serially
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.partition_context import partition_context
 from kaudit.scanning.summaries import segment_rows, total
+from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 
@@ -136,7 +135,7 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         counted = MissingCounts(task.holders, marks, open_source)
         comparison = replace(
             comparison,
-            moments=[counted.of_copy(change) for change in comparison.moments],
+            copy_changes=[counted.of_copy(change) for change in comparison.copy_changes],
             gaps=[with_records(gap, task.holders, open_source) for gap in comparison.gaps],
         )
         evidence = ReplicaEvidence(

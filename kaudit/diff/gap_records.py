@@ -14,7 +14,7 @@ from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.model.replicas import ReplicaGap
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.source.discover import CLEANER_CHECKPOINT
+from kaudit.source.file_kinds import CLEANER_CHECKPOINT
 from kaudit.source.layout import PartitionDirectory
 
 _MOST_UNPACKED = 100

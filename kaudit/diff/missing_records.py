@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kaudit.audits.replicas.log_tail import batches_from, producers_records
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
-from kaudit.formats.log.records_crc import records_crcs
+from kaudit.formats.log.crc_algebra import records_crcs
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.replicas import CopyChange, MissingRecords, PartitionComparison, Relation
@@ -88,7 +88,7 @@ class MissingCounts:
 
     def of_replicas(self, comparison: PartitionComparison) -> dict[str, MissingRecords]:
         """Count what diverged replicas hold and the reference does not, and what is on one copy alone, by the copy's name."""
-        later = {change.earlier: change.later for change in comparison.moments}
+        later = {change.earlier: change.later for change in comparison.copy_changes}
         highest = max((mark for name, mark in self._marks.items() if name not in later), default=None)
         found = {
             name: self._count(name, later.get(name), offsets.first, self._marks.get(name) if name in later else highest)

@@ -8,7 +8,7 @@ from kaudit.diff.columns import COLUMNS, Columns, no_rows
 from kaudit.diff.gaps import ReplicaGaps
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 from kaudit.partition.digests import log_end
 from kaudit.reading.batch_order import OrderFilter
 from kaudit.reading.batch_stream import stream_batches

@@ -13,7 +13,7 @@ from kaudit.diff.compare import PairCompare
 from kaudit.diff.gaps import Held, replica_gaps
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.replicas import (
     BrokerReplicas,
     CopyChange,
@@ -138,7 +138,7 @@ def compare_partition(
             only_on=_only_on(readers, agreed, ends, copies),
             start_offsets={name: reader.first_offset for name, reader in readers.items()},
             end_offsets=ends,
-            moments=changes,
+            copy_changes=changes,
             gaps=gaps,
         ),
         last,

@@ -15,7 +15,7 @@ from kaudit.engines.engine import Job as PartitionJob
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
 from kaudit.engines.progress import Progress
 from kaudit.engines.ranges import PROCESSES_PAY_BYTES, RangeRead, ranges, read_here, with_rest
-from kaudit.engines.rows import NO_ROWS, Keeper, Rows, sink_itself
+from kaudit.engines.rows import NO_ROWS, Rows, RowStore, sink_itself
 from kaudit.listings.query import Query
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult, TimelineResult
@@ -56,7 +56,7 @@ class LocalEngine(Engine):
         """Audit, and keep rows in memory, or in files where they are sealed."""
         (keep_freed_memory_small if rows.small else keep_freed_memory)()
         with ExitStack() as stack:
-            kept = rows.keeper(stack)
+            kept = rows.open_store(stack)
             piece_bytes = _SMALL_PIECE_BYTES if rows.small else None
             yield _LocalAudit(_audit(options, progress, rows, kept.take, piece_bytes), kept)
 
@@ -103,7 +103,7 @@ def _advancing(work: Sequence[Task], results: Iterable[Done], progress: Progress
 
 
 class _LocalAudit(AuditedInput):
-    def __init__(self, audit: Audit, kept: Keeper) -> None:
+    def __init__(self, audit: Audit, kept: RowStore) -> None:
         self._audit = audit
         self._kept = kept
 

@@ -10,7 +10,7 @@ from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.replay import RowSink
 
 
-class Keeper(Protocol):
+class RowStore(Protocol):
     """Keeps the rows of all partitions on this machine, in their order."""
 
     def take(self, partition: PartitionAudit, sink: Any, /) -> None:  # noqa: ANN401 - what `make_sink` made
@@ -39,13 +39,13 @@ class Rows(Struct, frozen=True):
     """Which rows an engine keeps of each partition, beside those that the audit itself needs.
 
     `make_sink` is called once for each partition. `seal` makes of a partition and its sink what can leave the process;
-    `keeper` makes what keeps the rows where they are not sent. `every_id`: the producer ids of every partition are
+    `open_store` makes what keeps the rows on this machine. `every_id`: the producer ids of every partition are
     wanted. `small`: there may be millions of them in memory.
     """
 
     make_sink: Callable[[], RowSink | None]
     seal: Callable[[PartitionAudit, Any], object]
-    keeper: Callable[[ExitStack], Keeper] = InMemory
+    open_store: Callable[[ExitStack], RowStore] = InMemory
     every_id: bool = False
     small: bool = False
 

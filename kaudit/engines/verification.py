@@ -11,8 +11,8 @@ from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.digests import PartitionDigest
+from kaudit.model.fingerprint import PartitionVerification, Verification, VerificationOutcome
 from kaudit.model.result import NotAudited
-from kaudit.model.verification import PartitionVerification, Verdict, Verification
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import Layout, PartitionDirectory
@@ -23,18 +23,18 @@ Key = tuple[str, int]
 
 def verify_report(
     options: ScanOptions,
-    judged: Sequence[PartitionDigest],
+    reported: Sequence[PartitionDigest],
     progress: Progress,
     each: EachPartition = LOCAL.each_partition,
 ) -> Verification:
-    """Hold what lies under `options.paths` against what a report judged, of the topics and partitions that are asked for.
+    """Hold what lies under `options.paths` against the digests of a report, of the topics and partitions that are asked for.
 
     Raises:
         UsageError: a path does not exist, or it is not clear which replica of a partition is which.
-        NothingToAuditError: no segment was found, or the report judged nothing of what is asked for.
+        NothingToAuditError: no segment was found, or the report has no digest of what is asked for.
 
     """
-    wanted = [entry for entry in judged if _is_wanted(options, *entry.key)]
+    wanted = [entry for entry in reported if _is_wanted(options, *entry.key)]
     if not wanted:
         raise NothingToAuditError("nothing to verify: the report names no digest of what is asked for")
     layout = _layout(options)
@@ -83,13 +83,13 @@ def _matched(
     wanted: Sequence[PartitionDigest], there: Sequence[PartitionDirectory]
 ) -> Mapping[int, PartitionDirectory]:
     """Return by its place in `wanted` where each partition replica lies: that of its name, or the only one of the partition."""
-    directories, judged = defaultdict[Key, list[PartitionDirectory]](list), defaultdict[Key, list[int]](list)
+    directories, reported = defaultdict[Key, list[PartitionDirectory]](list), defaultdict[Key, list[int]](list)
     for directory in there:
         directories[directory.topic, directory.partition].append(directory)
     for number, entry in enumerate(wanted):
-        judged[entry.key].append(number)
+        reported[entry.key].append(number)
     found: dict[int, PartitionDirectory] = {}
-    for key, numbers in judged.items():
+    for key, numbers in reported.items():
         places = directories[key]
         if len(places) == len(numbers) == 1:
             found[numbers[0]] = places[0]
@@ -105,19 +105,19 @@ def _matched(
     return dict(sorted(found.items()))
 
 
-def _missing(judged: PartitionDigest) -> PartitionVerification:
+def _missing(reported: PartitionDigest) -> PartitionVerification:
     return PartitionVerification(
-        topic=judged.topic,
-        partition=judged.partition,
-        replica=judged.replica,
-        verdict=Verdict.MISSING,
-        start_offset=judged.start_offset,
-        end_offset=judged.end_offset,
+        topic=reported.topic,
+        partition=reported.partition,
+        replica=reported.replica,
+        verdict=VerificationOutcome.MISSING,
+        start_offset=reported.start_offset,
+        end_offset=reported.end_offset,
     )
 
 
-def _verified(judged: PartitionDigest, read: ReadFingerprint, directory: PartitionDirectory) -> PartitionVerification:
+def _verified(reported: PartitionDigest, read: ReadFingerprint, directory: PartitionDirectory) -> PartitionVerification:
     cleaned_below = directory.first_dirty_offset
     if cleaned_below is None:
-        cleaned_below = judged.end_offset if judged.compacted or read.fingerprint.compacted else 0
-    return verify(judged, read.fingerprint, cleaned_below, read_whole=not read.unreadable)
+        cleaned_below = reported.end_offset if reported.compacted or read.fingerprint.compacted else 0
+    return verify(reported, read.fingerprint, cleaned_below, read_whole=not read.unreadable)

@@ -1,6 +1,6 @@
 """Structures of fixed size as Kafka stores them: the fields of a NamedTuple, big-endian, without padding between them.
 
-Each structure is written down once (its types are those of model/schema.py); offsets, `struct` formats and numpy dtypes are
+Each structure is written down once (its types are those of model/dtypes.py); offsets, `struct` formats and numpy dtypes are
 derived from it, for those who read it and for those who write it.
 """
 

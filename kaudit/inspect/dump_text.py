@@ -22,12 +22,11 @@ from kaudit.formats.dump_text.rows import (
 from kaudit.formats.dump_text.text import read_dump
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.control import ControlType
-from kaudit.inspect.bytes_text import BytesFormatter
-from kaudit.inspect.file_kinds import FileKind, LogFile, identify_by_name
 from kaudit.inspect.internal_topics import dump_content_row
-from kaudit.inspect.rows import Row, fields_of, null
+from kaudit.inspect.rows import BytesFormatter, LogFile, Row, fields_of, identify_by_name, null
 from kaudit.inspect.side_files import aborted_fields, snapshot_fields
-from kaudit.model.table_columns import INSPECT_TABLES
+from kaudit.source.file_kinds import SEGMENT
+from kaudit.source.inspect_columns import INSPECT_TABLES
 from kaudit.source.layout import TextRange
 from kaudit.source.schemes import filesystem
 from kaudit.source.text import SegmentText
@@ -64,7 +63,7 @@ class _Dump:
 
     def __init__(self, file: LogFile, texts: BytesFormatter, *, records: bool) -> None:
         self._given = file
-        self._place = replace(file, kind=FileKind.SEGMENT)
+        self._place = replace(file, kind=SEGMENT)
         self._texts = texts
         self._records = records
         self._batch: DumpBatch | None = None

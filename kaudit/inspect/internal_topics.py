@@ -13,7 +13,7 @@ from kaudit.formats.internal_topics.metadata_records import (
 )
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
 from kaudit.inspect.rows import Row, fields_of, null
-from kaudit.model.transaction_state import TransactionRecord, TransactionStatus
+from kaudit.model.coordinator import TransactionRecord, TransactionStatus
 
 _Meaning = tuple[str, dict[str, object]]
 _STATE = (

@@ -1,26 +1,31 @@
-"""One file of record batches, from front to back: batch rows and damage, and the bytes of a batch on demand."""
+"""One file of record batches, or what brokers send in its place: batch rows, damage, and the bytes of a batch on demand."""
 
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
 import numpy as np
+from msgspec.structs import replace
 
 from kaudit.broker.partition.log_loading import loading_verdict
 from kaudit.broker.releases.version import Version
+from kaudit.errors import NothingToAuditError
 from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.formats.log.record_batch import decode_headers
 from kaudit.inspect.batch_rows import batch_rows, damage_row, is_batch
-from kaudit.inspect.file_kinds import LogFile
 from kaudit.inspect.row_filter import RowFilter
-from kaudit.inspect.rows import Row
+from kaudit.inspect.rows import LogFile, Row
 from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.segment import ByteRange, Piece
 from kaudit.source.bytes import ByteSource
-from kaudit.source.names import segment_base_offset
+from kaudit.source.discover import discover
+from kaudit.source.file_kinds import SEGMENT, segment_base_offset
+from kaudit.source.kafka.options import ClusterOptions
+from kaudit.source.layout import FetchedRange, PartitionDirectory
 from kaudit.source.schemes import filesystem
+from kaudit.source.uri import Uri
 
 
 def open_source(file: LogFile) -> ByteSource:
@@ -140,3 +145,51 @@ def _position(row: Row) -> int:
     position = row["position"]
     assert isinstance(position, int)
     return position
+
+
+_NEAR_BYTES = 2 << 20
+"""About so many on either side of an offset hold its neighbours."""
+_OF_FILES = ("segment", "position", "end")
+
+
+def fetched_files(place: Uri, cluster: ClusterOptions, around: int | None) -> Iterator[LogFile]:
+    """Yield a stand-in for a segment of each partition of a topic, of those near an offset if that is given.
+
+    Raises:
+        UrlError: the cluster has no such topic or partition.
+        NothingToAuditError: it cannot be asked.
+
+    """
+    layout = discover([str(place)], cluster=cluster)
+    for failed in layout.unreadable:
+        raise NothingToAuditError(f"nothing to inspect under {failed.path}: {failed.reason}")
+    for entry in layout.partitions:
+        yield _file(entry, around)
+
+
+def _file(entry: PartitionDirectory, around: int | None) -> LogFile:
+    (segment,) = entry.segments
+    assert segment.fetched is not None
+    fetched = segment.fetched if around is None else _near(segment.fetched, around)
+    return LogFile(
+        path=Uri.parse(segment.path),
+        kind=SEGMENT,
+        topic=entry.topic,
+        partition=entry.partition,
+        replica=entry.replica,
+        base_offset=fetched.first_offset,
+        fetched=fetched,
+    )
+
+
+def _near(place: FetchedRange, offset: int) -> FetchedRange:
+    distance = max(_NEAR_BYTES // place.bytes_per_offset, 1)
+    first = min(max(place.readable_from, offset - distance), place.end_offset)
+    # a batch may begin below the first offset that is asked for
+    return replace(place, readable_from=first, end_offset=max(min(place.end_offset, offset + distance), first))
+
+
+def without_places(rows: Iterator[Row]) -> Iterator[Row]:
+    """Yield rows without what only files have."""
+    for row in rows:
+        yield {**row, **{name: None for name in _OF_FILES if name in row}}

@@ -1,26 +1,18 @@
 """Side files as rows: indexes, producer snapshots, checkpoints and the small text files."""
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from kaudit.broker.partition.log_loading import file_verdict
 from kaudit.broker.releases.version import Version
 from kaudit.formats.dump_text.rows import DumpAbortedTransaction, DumpSnapshotEntry
 from kaudit.formats.errors import Damage, Reason, WireError
-from kaudit.formats.sidefiles.checkpoints import (
-    parse_clean_shutdown,
-    parse_leader_epoch_checkpoint,
-    parse_meta_properties,
-    parse_offset_checkpoint,
-    parse_partition_metadata,
-)
-from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index
-from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, parse_producer_snapshot
-from kaudit.formats.sidefiles.transaction_index import AbortedTxn, parse_transaction_index
-from kaudit.inspect.file_kinds import FileKind, LogFile
-from kaudit.inspect.rows import Row, fields_of, null
+from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint, MetaProperties, QuorumState
+from kaudit.formats.sidefiles.indexes import AbortedTxn, OffsetIndex, TimeIndex
+from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, ProducerSnapshot
+from kaudit.inspect.rows import LogFile, Row, fields_of, null
 from kaudit.model.limits import INSPECTED_FILE_BYTES
-from kaudit.model.producer_snapshot import SnapshotEntry
+from kaudit.model.side_files import SnapshotEntry
 from kaudit.source.schemes import filesystem
 
 MAX_SIDE_FILE = INSPECTED_FILE_BYTES
@@ -41,13 +33,25 @@ def _rows(file: LogFile) -> Iterator[Row]:
     if len(data) > MAX_SIDE_FILE:
         yield _damage(file, Damage(0, len(data), Reason.LIMIT, f"more than {MAX_SIDE_FILE} bytes"))
         return
-    decode = _DECODERS.get(file.kind)
-    if decode is None:
+    if file.kind.parse is None:
         return
     try:
-        yield from decode(data, file)
+        parsed = file.kind.parse(data)
     except WireError as error:
         yield _damage(file, Damage(error.position, len(data), error.reason, error.detail))
+        return
+    yield from _ROWS.get(file.kind.name, _rows_of_parser)(parsed, file)
+    for damage in getattr(parsed, "damage", ()):
+        yield _damage(file, damage)
+
+
+def _rows_of_parser(parsed: object, file: LogFile) -> Iterator[Row]:
+    """Yield the parser's rows, or its one row: the attributes that the kind names as its columns."""
+    for entry in getattr(parsed, "rows", (parsed,)):
+        row = file.side_row(file.kind.name)
+        if hasattr(entry, "position"):
+            row["position"] = entry.position
+        yield row | fields_of(entry, file.kind.columns)
 
 
 def _damage(file: LogFile, damage: Damage) -> Row:
@@ -57,8 +61,7 @@ def _damage(file: LogFile, damage: Damage) -> Row:
     )
 
 
-def _index(data: bytes, file: LogFile) -> Iterator[Row]:
-    index = parse_offset_index(data)
+def _index(index: OffsetIndex, file: LogFile) -> Iterator[Row]:
     base = file.base_offset
     assert base is not None  # an index is known by its name
     rows = zip(index.relative_offsets.tolist(), index.positions.tolist(), strict=True)
@@ -66,11 +69,9 @@ def _index(data: bytes, file: LogFile) -> Iterator[Row]:
         yield file.side_row(
             "index", position=number * 8, offset=base + relative, relative_offset=relative, log_position=position
         )
-    yield from (_damage(file, damage) for damage in index.damage)
 
 
-def _timeindex(data: bytes, file: LogFile) -> Iterator[Row]:
-    index = parse_time_index(data)
+def _timeindex(index: TimeIndex, file: LogFile) -> Iterator[Row]:
     base = file.base_offset
     assert base is not None  # an index is known by its name
     rows = zip(index.timestamps.tolist(), index.relative_offsets.tolist(), strict=True)
@@ -82,7 +83,6 @@ def _timeindex(data: bytes, file: LogFile) -> Iterator[Row]:
             offset=base + relative,
             relative_offset=relative,
         )
-    yield from (_damage(file, damage) for damage in index.damage)
 
 
 def aborted_fields(entry: AbortedTxn | DumpAbortedTransaction) -> Row:
@@ -101,15 +101,8 @@ def snapshot_fields(entry: SnapshotEntry | DumpSnapshotEntry, file: LogFile) -> 
     return {"snapshot_offset": file.base_offset, "current_txn_start_offset": start, **own}
 
 
-def _txnindex(data: bytes, file: LogFile) -> Iterator[Row]:
-    index = parse_transaction_index(data)
-    for entry in index.rows:
-        yield file.side_row("txnindex", position=entry.position, **aborted_fields(entry))
-    yield from (_damage(file, damage) for damage in index.damage)
-
-
-def _snapshot(data: bytes, file: LogFile) -> Iterator[Row]:
-    for number, entry in enumerate(parse_producer_snapshot(data).entries()):
+def _snapshot(snapshot: ProducerSnapshot, file: LogFile) -> Iterator[Row]:
+    for number, entry in enumerate(snapshot.entries()):
         yield file.side_row(
             "snapshot",
             position=HEADER.size + number * ENTRY.size,
@@ -118,52 +111,30 @@ def _snapshot(data: bytes, file: LogFile) -> Iterator[Row]:
         )
 
 
-def _checkpoint(data: bytes, file: LogFile) -> Iterator[Row]:
-    checkpoint = parse_offset_checkpoint(data)
-    for entry in checkpoint.rows:
-        yield file.side_row("checkpoint") | fields_of(entry, ("topic", "partition", "offset"))
-    yield from (_damage(file, damage) for damage in checkpoint.damage)
-
-
-def _leader_epochs(data: bytes, file: LogFile) -> Iterator[Row]:
-    checkpoint = parse_leader_epoch_checkpoint(data)
+def _leader_epochs(checkpoint: LeaderEpochCheckpoint, file: LogFile) -> Iterator[Row]:
     for entry in checkpoint.rows:
         yield file.side_row("leader_epoch", leader_epoch=entry.epoch, offset=entry.start_offset)
-    yield from (_damage(file, damage) for damage in checkpoint.damage)
 
 
-def _meta_properties(data: bytes, file: LogFile) -> Iterator[Row]:
-    meta = parse_meta_properties(data)
-    own = fields_of(meta, ("version", "node_id", "cluster_id", "directory_id"))
-    yield file.side_row("meta_properties", others=dict(meta.others), **own)
+def _meta_properties(meta: MetaProperties, file: LogFile) -> Iterator[Row]:
+    yield file.side_row("meta_properties", others=dict(meta.others), **fields_of(meta, file.kind.columns))
 
 
-def _partition_metadata(data: bytes, file: LogFile) -> Iterator[Row]:
-    metadata = parse_partition_metadata(data)
-    yield file.side_row("partition_metadata", version=metadata.version, topic_id=metadata.topic_id)
+def _clean_shutdown(broker_epoch: int | None, file: LogFile) -> Iterator[Row]:
+    yield file.side_row("clean_shutdown", broker_epoch=broker_epoch)
 
 
-def _clean_shutdown(data: bytes, file: LogFile) -> Iterator[Row]:
-    yield file.side_row("clean_shutdown", broker_epoch=parse_clean_shutdown(data))
+def _quorum_state(state: QuorumState, file: LogFile) -> Iterator[Row]:
+    yield file.side_row("quorum_state", content=state.content)
 
 
-def _quorum_state(data: bytes, file: LogFile) -> Iterator[Row]:
-    try:
-        content = json.loads(data)
-    except (ValueError, RecursionError):
-        raise WireError(0, Reason.TEXT, f"{data[:40]!r} is no JSON") from None
-    yield file.side_row("quorum_state", content=content)
-
-
-_DECODERS: dict[FileKind, Callable[[bytes, LogFile], Iterator[Row]]] = {
-    FileKind.INDEX: _index,
-    FileKind.TIMEINDEX: _timeindex,
-    FileKind.TXNINDEX: _txnindex,
-    FileKind.SNAPSHOT: _snapshot,
-    FileKind.CHECKPOINT: _checkpoint,
-    FileKind.LEADER_EPOCH: _leader_epochs,
-    FileKind.META_PROPERTIES: _meta_properties,
-    FileKind.PARTITION_METADATA: _partition_metadata,
-    FileKind.CLEAN_SHUTDOWN: _clean_shutdown,
-    FileKind.QUORUM_STATE: _quorum_state,
+_ROWS: Mapping[str, Callable[[Any, LogFile], Iterator[Row]]] = {
+    "index": _index,
+    "timeindex": _timeindex,
+    "snapshot": _snapshot,
+    "leader_epoch": _leader_epochs,
+    "meta_properties": _meta_properties,
+    "clean_shutdown": _clean_shutdown,
+    "quorum_state": _quorum_state,
 }
+"""Kinds whose rows are more than copies of attributes of what their parser returns."""

@@ -9,19 +9,20 @@ from msgspec.structs import replace
 from kaudit.broker.releases.version import Version
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.formats.log.records import DEFAULT_LIMIT
-from kaudit.inspect.bytes_text import BytesFormatter
+from kaudit.inspect.batch_rows import MAX_BATCH_BYTES, record_rows
 from kaudit.inspect.dump_text import dump_rows
 from kaudit.inspect.fields import field_rows
-from kaudit.inspect.file_kinds import FileKind, LogFile, identify, identify_by_name
-from kaudit.inspect.files import file_row
 from kaudit.inspect.internal_topics import CONTENT_TOPICS
-from kaudit.inspect.records import MAX_BATCH_BYTES, record_rows
 from kaudit.inspect.row_filter import RowFilter, around
-from kaudit.inspect.rows import Row
+from kaudit.inspect.rows import BytesFormatter, LogFile, Row, fields_of, identify, identify_by_name
 from kaudit.inspect.segment import SegmentReader
 from kaudit.inspect.side_files import side_rows
+from kaudit.model.batch import last_offsets
+from kaudit.model.damage import DamageKind
 from kaudit.source.discover import MAX_DEPTH, PathNotFoundError, discover
+from kaudit.source.file_kinds import DUMP, OFFSET_CHECKPOINT, UNKNOWN
 from kaudit.source.filesystem import FileStatus
+from kaudit.source.inspect_columns import INSPECT_TABLES
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import Unreadable
 from kaudit.source.schemes import KAFKA, filesystem
@@ -82,7 +83,7 @@ def inspect_rows(options: InspectOptions, *, batches: bool) -> Iterator[Row]:
 
 
 def _batches_on_brokers(place: Uri, options: InspectOptions) -> Iterator[Row]:
-    from kaudit.inspect.fetched import fetched_files, without_places  # noqa: PLC0415 - few logs are fetched
+    from kaudit.inspect.segment import fetched_files, without_places  # noqa: PLC0415 - few logs are fetched
 
     wanted = options.wanted
     cluster = replace(
@@ -188,7 +189,7 @@ def _near(places: Sequence[LogFile], offset: int) -> list[LogFile]:
 def _file(file: LogFile, options: InspectOptions) -> Iterator[Row]:
     if options.at is not None:
         if not file.kind.holds_batches:
-            raise UsageError(f"--at shows batch headers, {file.path} is not a segment ({file.kind.value})")
+            raise UsageError(f"--at shows batch headers, {file.path} is not a segment ({file.kind.name})")
         with SegmentReader(file, options.version) as segment:
             if not 0 <= options.at < segment.size:
                 raise UsageError(f"--at {options.at}: {file.path} has {segment.size} bytes")
@@ -197,9 +198,9 @@ def _file(file: LogFile, options: InspectOptions) -> Iterator[Row]:
     if file.kind.holds_batches:
         yield from _batches([file], options)
         return
-    if file.kind is FileKind.UNKNOWN:
+    if file.kind is UNKNOWN:
         raise NothingToAuditError(f"{file.path}: not a recognised Kafka file, by name or content")
-    if file.kind is FileKind.DUMP:
+    if file.kind is DUMP:
         rows = dump_rows(file, options.texts, records=options.records)
         chosen = _around_each(rows, options.around) if options.around is not None else rows
         yield from (row for row in chosen if options.wanted.accepts(row))
@@ -260,3 +261,67 @@ def _expanded(row: Row, segment: SegmentReader, options: InspectOptions) -> Iter
     for record in record_rows(raw, row, segment.file, options.texts, options.limit):
         if record["row"] == "damage" or options.around is not None or options.wanted.accepts(record):
             yield record
+
+
+def file_row(file: LogFile, name: str) -> Row:
+    """Return the row of one file, called `name`; a file that cannot be read has status `unreadable`.
+
+    `status` is ok, empty, zero-tail (zeros to the end: preallocated), damaged, unreadable or unknown; `detail` describes
+    the first damage; `entries` counts batches or rows.
+    """
+    row: Row = {"row": "file"} | dict.fromkeys(INSPECT_TABLES["file"])
+    row |= fields_of(file, ("leftover", "topic", "partition", "replica"))
+    row |= {"file": name, "kind": file.kind.name, "status": "ok"}
+    try:
+        row["size"] = filesystem(file.path).status(file.path).size
+        if file.kind.holds_batches:
+            row |= _covered_by_batches(file)
+        elif file.kind in (UNKNOWN, DUMP):
+            row["status"] = "unknown" if file.kind is UNKNOWN else "ok"
+        else:
+            row |= _covered_by_rows(file)
+    except OSError as error:
+        return row | {"status": "unreadable", "detail": error.strerror or type(error).__name__}
+    if row["size"] == 0 and row["status"] == "ok":
+        row["status"] = "empty"
+    return row
+
+
+def _covered_by_batches(file: LogFile) -> Row:
+    first: int | None = None
+    last: int | None = None
+    entries = 0
+    kinds: list[DamageKind] = []
+    detail: str | None = None
+    with SegmentReader(file) as segment:
+        for piece in segment.pieces():
+            if len(piece.batches):
+                first = int(piece.batches["base_offset"][0]) if first is None else first
+                last = int(last_offsets(piece.batches)[-1])
+                entries += len(piece.batches)
+            for damage in piece.damages:
+                zeros_to_end = damage.kind is DamageKind.ZEROS and damage.end == segment.size
+                kinds += [] if zeros_to_end else [damage.kind]
+                detail = detail or f"byte {damage.position}: {damage.detail}"
+    status = "damaged" if kinds else "zero-tail" if detail else "ok"
+    return {"first_offset": first, "last_offset": last, "entries": entries, "status": status, "detail": detail}
+
+
+def _covered_by_rows(file: LogFile) -> Row:
+    first: int | None = None
+    last: int | None = None
+    entries = 0
+    detail: str | None = None
+    for row in side_rows(file):
+        if row["row"] == "damage":
+            detail = detail or f"byte {row['position']}: {row['detail']}"
+            continue
+        entries += 1
+        if file.kind is OFFSET_CHECKPOINT:
+            continue  # its offsets belong to many partitions
+        low, high = row.get("first_offset", row.get("offset")), row.get("last_offset", row.get("offset"))
+        if isinstance(low, int) and isinstance(high, int):
+            first = low if first is None else min(first, low)
+            last = high if last is None else max(last, high)
+    status = "damaged" if detail else "ok"
+    return {"first_offset": first, "last_offset": last, "entries": entries, "status": status, "detail": detail}

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.listings.partition_join import Joined
-from kaudit.model.transactional_ids import name_pattern
+from kaudit.model.coordinator import name_pattern
 
 BRIEF_MS = 60_000
 """A producer that lived no longer was opened for one piece of work."""

@@ -6,8 +6,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from kaudit.model.live_producers import COMPARED, ComparedPartition, ComparedProducer, DescribedState, Relation
-from kaudit.model.producer_listing import Producer
+from kaudit.model.producer_listing import (
+    COMPARED,
+    ComparedPartition,
+    ComparedProducer,
+    DescribedState,
+    Producer,
+    Relation,
+)
 from kaudit.model.result import PartitionSummary
 from kaudit.source.kafka.answers import ActiveProducer, TopicPartition
 from kaudit.source.kafka.client import KafkaClient

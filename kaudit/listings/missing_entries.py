@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from kaudit.model.columns import Columns
-from kaudit.model.continuity import MissingCause, MissingOffsets
+from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.partition.audit import PartitionAudit
 
 LISTED = 10

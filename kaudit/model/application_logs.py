@@ -1,11 +1,122 @@
-"""Logs of brokers and clients that were read beside the audited logs, and what they came to."""
+"""Logs of brokers and clients that were read beside the audited logs: one event for each line that is understood, and their summary."""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum, auto
+from typing import Literal
 
 from msgspec import Struct
 
 from kaudit.model.json_record import JsonRecord
-from kaudit.model.log_event import LogEvent, Origin
+
+Origin = Literal["server", "client"]
+Client = Literal["java", "librdkafka", "franz-go", "kafkajs", "sarama"]
+
+MAX_TEXT = 1024
+"""Characters of a log entry that its event keeps."""
+
+
+class LogEventKind(StrEnum):
+    """The class of an event. In a server's log a refusal is the broker's own, in a client's log what it was answered."""
+
+    # refusals of a produce or transaction request
+    OUT_OF_ORDER_SEQUENCE = auto()
+    DUPLICATE_SEQUENCE = auto()
+    INVALID_PRODUCER_EPOCH = auto()
+    FENCED_PRODUCER = auto()
+    UNKNOWN_PRODUCER_ID = auto()
+    INVALID_TXN_STATE = auto()
+    CONCURRENT_TRANSACTIONS = auto()
+    TRANSACTION_COORDINATOR_FENCED = auto()
+    INVALID_PRODUCER_ID_MAPPING = auto()
+    RECORD_REJECTED = auto()
+    REQUEST_ERROR = auto()
+    # the transaction coordinator
+    TRANSACTION_STATE_CHANGE = auto()
+    TRANSACTION_TIMEOUT = auto()
+    TRANSACTION_MARKER = auto()
+    TRANSACTIONAL_ID_EXPIRED = auto()
+    COORDINATOR_LOADED = auto()
+    COORDINATOR_UNLOADED = auto()
+    PRODUCER_ID_BLOCK = auto()
+    # leaders and replicas
+    LEADER_ELECTED = auto()
+    UNCLEAN_LEADER_ELECTED = auto()
+    BECAME_LEADER = auto()
+    BECAME_FOLLOWER = auto()
+    ISR_SHRUNK = auto()
+    ISR_EXPANDED = auto()
+    TRUNCATED = auto()
+    BROKER_FENCED = auto()
+    # logs and their side files
+    LOG_LOADED = auto()
+    RECOVERY = auto()
+    CORRUPTION = auto()
+    LOG_START_OFFSET_MOVED = auto()
+    SNAPSHOT_WRITTEN = auto()
+    SNAPSHOT_LOADED = auto()
+    SNAPSHOT_DELETED = auto()
+    SNAPSHOT_UNREADABLE = auto()
+    PRODUCER_EXPIRED = auto()
+    LOG_DIR_FAILED = auto()
+    # the process
+    STARTED = auto()
+    STOPPED = auto()
+    # clients
+    PRODUCER_ID_ASSIGNED = auto()
+    EPOCH_BUMPED = auto()
+    SEQUENCE_ASSIGNED = auto()
+    SEQUENCE_RESET = auto()
+    PRODUCER_STATE_CHANGE = auto()
+    RETRY = auto()
+    DELIVERY_TIMEOUT = auto()
+    DELIVERY_FAILED = auto()
+    FATAL_ERROR = auto()
+    SETTING_OVERRIDDEN = auto()
+    DISCONNECTED = auto()
+
+
+class LogEvent(Struct, frozen=True, kw_only=True):
+    """One entry of a log: a line with the lines that continue it. A field is None where the entry does not state it.
+
+    `path` is the file as it was named, `line` the 1-based line the entry begins at. `timestamp_ms` counts milliseconds
+    since the epoch; where the log writes local time without its zone, `zone_known` is false and the time is read as if it
+    were UTC. Of a refused batch `base_sequence` is the first sequence, `expected_sequence` the one the broker waits for and
+    `last_sequence` the last one it has; `producer_epoch` is the batch's and `expected_epoch` the broker's. `offset` is where
+    the batch would have been appended, or the offset the entry is about. Of a block of producer ids `producer_id` is the
+    first and `last_producer_id` the last, or `next_producer_id` the first behind it. `error` is the name in Kafka's `Errors`, else what the log calls it. `pattern` is
+    the id of the message pattern, `text` the entry's first MAX_TEXT characters.
+    """
+
+    event: LogEventKind
+    origin: Origin
+    path: str
+    line: int
+    pattern: str
+    text: str
+    client: Client | None = None
+    timestamp_ms: int | None = None
+    zone_known: bool = False
+    level: str | None = None
+    broker_id: int | None = None
+    client_id: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    producer_id: int | None = None
+    last_producer_id: int | None = None
+    next_producer_id: int | None = None
+    producer_epoch: int | None = None
+    expected_epoch: int | None = None
+    base_sequence: int | None = None
+    expected_sequence: int | None = None
+    last_sequence: int | None = None
+    offset: int | None = None
+    transactional_id: str | None = None
+    transaction_state: str | None = None
+    coordinator_epoch: int | None = None
+    leader_epoch: int | None = None
+    leader: int | None = None
+    isr: str | None = None
+    error: str | None = None
 
 
 class ApplicationLogFile(JsonRecord, frozen=True):

@@ -1,12 +1,82 @@
-"""What the transaction coordinator's own log, __transaction_state, says about transactions open in a partition."""
+"""What the transaction coordinator remembers: records of __transaction_state, and the answers they give.
+
+Source: Kafka's TransactionState, TransactionMetadata, TransactionLogValue.json.
+"""
 
 import enum
+import re
 from collections.abc import Mapping
+from enum import IntEnum
 
 from msgspec import Struct, field
 
 from kaudit.model.json_record import JsonRecord
-from kaudit.model.transaction_state import TransactionStatus, TransactionValue
+
+MAX_TRANSACTION_TIMEOUT_MS = 15 * 60_000
+"""transaction.max.timeout.ms by default: no transaction may stay open longer."""
+
+
+class TransactionStatus(IntEnum):
+    """The coordinator's state of a transactional id. UNKNOWN stands for ids no release has written so far."""
+
+    UNKNOWN = -1
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def label(self) -> str:
+        """The state as Kafka prints it: PrepareCommit."""
+        return self.name.title().replace("_", "")
+
+
+class TopicPartitions(Struct, frozen=True):
+    """Partitions of one topic that take part in a transaction, in the order written."""
+
+    topic: str
+    partitions: tuple[int, ...]
+
+
+class TransactionValue(Struct, frozen=True):
+    """What one record says about its transactional id; sentinels (-1) stay as written.
+
+    `status_id` is the status as stored, -128..127; times are ms since 1970. `partitions` is None when stored as null,
+    as in states without a transaction. The four optional fields are None when their tag is absent (always in version
+    0), and `unknown_tags` keeps (tag, raw bytes) of any other.
+    """
+
+    version: int
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    status: TransactionStatus
+    status_id: int
+    partitions: tuple[TopicPartitions, ...] | None
+    last_update_timestamp: int
+    start_timestamp: int
+    previous_producer_id: int | None = None
+    next_producer_id: int | None = None
+    client_transaction_version: int | None = None
+    next_producer_epoch: int | None = None
+    unknown_tags: tuple[tuple[int, bytes], ...] = ()
+
+    @property
+    def status_name(self) -> str:
+        """The state as Kafka prints it."""
+        return self.status.label
+
+
+class TransactionRecord(Struct, frozen=True):
+    """One record: `value` is None for a tombstone, which says that the transactional id expired."""
+
+    transactional_id: str
+    value: TransactionValue | None
+
 
 _PREPARED = frozenset({TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT})
 
@@ -48,7 +118,7 @@ class ExpiredTransactionalId(JsonRecord, frozen=True):
     next_producer_id: int | None = None
 
 
-class CoordinatorVerdict(Struct, frozen=True):
+class CoordinatorAnswer(Struct, frozen=True):
     """How the coordinator sees one open transaction, and the sentence that says it."""
 
     standing: TransactionStanding
@@ -70,21 +140,21 @@ class CoordinatorView(Struct, frozen=True):
         entry = self.entries.get(producer_id)
         return entry.transactional_id if entry is not None else None
 
-    def standing(self, producer_id: int, epoch: int, topic: str | None, partition: int | None) -> CoordinatorVerdict:
+    def standing(self, producer_id: int, epoch: int, topic: str | None, partition: int | None) -> CoordinatorAnswer:
         """Return how the coordinator sees a transaction of this producer that is open in this partition.
 
         The definition of a hanging transaction is that of TransactionsCommand (KIP-664): no transactional id for the
         producer id, or its transaction is another one, or it does not list the partition.
         """
         if not self.present:
-            return CoordinatorVerdict(TransactionStanding.UNKNOWN, "__transaction_state is not among the inputs")
+            return CoordinatorAnswer(TransactionStanding.UNKNOWN, "__transaction_state is not among the inputs")
         entry = self.entries.get(producer_id)
         if entry is None:
             if self.complete:
-                return CoordinatorVerdict(
+                return CoordinatorAnswer(
                     TransactionStanding.NOT_ONGOING, "no transactional id in __transaction_state has this producer id"
                 )
-            return CoordinatorVerdict(TransactionStanding.UNKNOWN, self.unknown)
+            return CoordinatorAnswer(TransactionStanding.UNKNOWN, self.unknown)
         value, name = entry.value, entry.transactional_id
         said = f"__transaction_state has {name!r} at {value.status_name}, epoch {value.producer_epoch}"
         listed = any(known.topic == topic and partition in known.partitions for known in (value.partitions or ()))
@@ -96,4 +166,23 @@ class CoordinatorView(Struct, frozen=True):
                 said += f", and its transaction does not include {topic}-{partition}"
         elif value.status in _PREPARED and listed and value.producer_epoch in (epoch, epoch + 1):
             standing = TransactionStanding.DECIDED
-        return CoordinatorVerdict(standing, said, entry)
+        return CoordinatorAnswer(standing, said, entry)
+
+
+_DIGITS = re.compile(r"\d+")
+_HEXADECIMAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_LEFT_OUT = "#"
+
+
+def name_pattern(transactional_id: str) -> str:
+    """Return the id with what counts up or is random left out: `payments-12-7` and `payments-3-1` are `payments-#-#`."""
+    return _DIGITS.sub(_LEFT_OUT, _HEXADECIMAL.sub(_LEFT_OUT, transactional_id))
+
+
+def application_of(transactional_id: str) -> str | None:
+    """Return what the producers of an application have in common in their ids; None where the id names one producer.
+
+    Flink numbers subtasks and checkpoints (`prefix-0-17`), Kafka Streams processes and threads (`application-UUID-1`).
+    """
+    pattern = name_pattern(transactional_id)
+    return pattern if pattern not in (transactional_id, _LEFT_OUT) else None

@@ -1,4 +1,4 @@
-"""A range of a segment file that holds no usable batch."""
+"""What is wrong with a log whoever wrote it: ranges without usable batches, batches that contradict themselves, missing offsets."""
 
 import enum
 
@@ -35,3 +35,69 @@ class LogDamage(Struct, frozen=True):
     base_offset: int | None = None
     last_offset: int | None = None
     producer_id: int | None = None
+
+
+class MalformedBatch(Struct, frozen=True):
+    """One batch; `limited`: its content was larger than the limit, not wrong.
+
+    `position` and `size` in the segment file of index `segment`, `record_count` as its header claims.
+    """
+
+    segment: int
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    record_count: int
+    producer_id: int
+    producer_epoch: int
+    detail: str
+    limited: bool = False
+    limit: int | None = None
+
+
+class MissingCause(enum.Enum):
+    """Why offsets are missing (the timeline's `cause`)."""
+
+    LOG_START = "log-start"
+    COMPACTION = "compaction"
+    DAMAGE = "damage"
+    MISSING_SEGMENT = "missing-segment"
+    UNKNOWN = "unknown"
+
+
+class MissingOffsets(Struct, frozen=True):
+    """Offsets no valid batch covers, inclusive; `position` is the byte in `segment` where the log goes on."""
+
+    first_offset: int
+    last_offset: int
+    cause: MissingCause
+    segment: int
+    position: int
+    empty_segment: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many, at least 1."""
+        return self.last_offset - self.first_offset + 1
+
+
+class PlacedDamage(Struct, frozen=True):
+    """Damage in a segment, with the offsets it cost: None if it cost none or that is unknown."""
+
+    damage: LogDamage
+    segment: int
+    expected_offset: int | None
+    first_missing: int | None
+    last_missing: int | None
+
+
+class LeaderEpochRegression(Struct, frozen=True):
+    """A batch whose leader epoch does not fit its neighbours."""
+
+    leader_epoch: int
+    expected_epoch: int
+    base_offset: int
+    last_offset: int
+    position: int
+    segment: int

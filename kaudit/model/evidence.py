@@ -1,7 +1,7 @@
 """Evidence of findings by name and type, for whoever decides by it: incidents, known bugs, causes from logs, histories.
 
-A finding's evidence is JSON: checks make it, reports show it, saved scans hold it. Nothing but this module reads it by key. A
-saved scan may have been edited or written by another release: a value of another type reads as None.
+A finding's evidence is JSON: checks make it, reports show all of it, saved scans hold it. Code that decides by a value of it
+reads the value here. A saved scan may have been edited or written by another release: a value of another type is None.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

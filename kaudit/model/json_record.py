@@ -1,9 +1,22 @@
-"""Structs with a JSON form, for reports and programs."""
+"""Structs with a JSON form, for reports and programs, and the form of times in it."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 
 from msgspec import Struct
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def rfc3339(milliseconds: int) -> str | None:
+    """Return the time as `2026-11-21T03:04:05.678Z`, or None where no calendar reaches it."""
+    try:
+        time = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
 
 _LEAVES = frozenset({int, str, bool, float, type(None)})
 

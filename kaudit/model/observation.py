@@ -7,7 +7,7 @@ from kaudit.model import sequence
 from kaudit.model.batch_fields import NO_LEADER_EPOCH
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.producer_state import ProducerAuditState, RetainedBatch
-from kaudit.model.sequence_ranges import SequenceRange
+from kaudit.model.sequence import SequenceRange
 
 
 class ObservationKind(Enum):

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from kaudit.model.epoch_entry import EpochEntry
 from kaudit.model.json_record import JsonRecord
+from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.result import ScanResult
 
 
@@ -157,13 +157,18 @@ class CopyChange(JsonRecord, frozen=True):
     first_difference: Difference | None = None
 
 
-_SINGULAR = {"truncation_offsets": "truncation_offset", "start_offsets": "start_offset", "end_offsets": "end_offset"}
+_JSON_NAMES = {
+    "truncation_offsets": "truncation_offset",
+    "start_offsets": "start_offset",
+    "end_offsets": "end_offset",
+    "copy_changes": "moments",
+}
 
 
-class PartitionComparison(JsonRecord, frozen=True, rename=_SINGULAR):
+class PartitionComparison(JsonRecord, frozen=True, rename=_JSON_NAMES):
     """One partition, its replicas by name. Offsets named `end` are exclusive.
 
-    Of several copies of one broker the newest is a replica; `moments` has what changed from each to the next one.
+    Of several copies of one broker the newest is a replica; `copy_changes` says what changed from each to the next.
     `reference` is the replica whose log the others would follow: the highest leader epoch, then the longest log.
     `common_end_offset` is where agreement of all holders ends. `truncation_offsets` says for each other replica where it
     would cut its log when it follows the reference (KIP-101, KIP-279), None where that is not known. `only_on` are the
@@ -184,14 +189,14 @@ class PartitionComparison(JsonRecord, frozen=True, rename=_SINGULAR):
     only_on: Mapping[str, OffsetRange]
     start_offsets: Mapping[str, int | None]
     end_offsets: Mapping[str, int]
-    moments: Sequence[CopyChange] = ()
+    copy_changes: Sequence[CopyChange] = ()
     gaps: Sequence[ReplicaGap] = ()
     """What copies lack inside their own range, earlier copies of a broker among them."""
 
     @property
     def replica_ends(self) -> Mapping[str, int]:
         """The log ends of the replicas, without earlier copies of their brokers."""
-        earlier = {change.earlier for change in self.moments}
+        earlier = {change.earlier for change in self.copy_changes}
         return {name: end for name, end in self.end_offsets.items() if name not in earlier}
 
     @property
@@ -234,4 +239,4 @@ class DiffResult(Struct, frozen=True):
     scan: ScanResult
     replicas: Sequence[Replica]
     partitions: Sequence[PartitionComparison] = field(default_factory=tuple)
-    moments: Sequence[BrokerReplicas] = ()
+    broker_copies: Sequence[BrokerReplicas] = ()

@@ -1,6 +1,7 @@
 """What a scan and a timeline return, whatever the engine and the output format."""
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -10,11 +11,61 @@ from kaudit.model.application_logs import LogEventSummary
 from kaudit.model.digests import Digests
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import JsonRecord
-from kaudit.model.state_use import StateUse
 
-if TYPE_CHECKING:  # a saved report is shown without it
+if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+class CoverageGap(Enum):
+    """Each value is the sentence a report says of it."""
+
+    RECORDS = (
+        "text of kafka-dump-log: CRCs are as the tool found them, not computed again; records and side files are not "
+        "there to be checked"
+    )
+    MARKERS = (
+        "the text does not say which markers commit and which abort, nor their coordinator epochs: outcomes, epochs "
+        "raised by aborts (KA203) and KA205 are not checked (a dump with --print-data-log has them)"
+    )
+    COUNTS = (
+        "the text counts no records of a batch (kafka-dump-log before 2.0): whether missing offsets were compacted away "
+        "is not known, they are not reported"
+    )
+    BATCHES = (
+        "the text shows records, not batches (a deep dump of a release before 2.0): batches are put together from them, "
+        "CRCs and sizes are not known, so an exact duplicate cannot be distinguished from a restart at the same sequence"
+    )
+
+
+_COUNTS = ("unchanged", "grown", "new", "read_again", "dropped", "damaged")
+
+
+class StateUse(Struct):
+    """What became of segments that are there, and of saved ones: how many of each.
+
+    `unchanged` and `grown` ones were not read again, but for what is new; `new` are of no earlier audit; those `read_again` are
+    not what was read: truncated, compacted, written anew, or the log start moved into them. `dropped` are not there any more. `damaged`: how often the state
+    was not what had been saved, and the log was read. `not_saved`: why partitions were not saved, and how many. `notice`: why
+    all of the state was of no use.
+    """
+
+    unchanged: int = 0
+    grown: int = 0
+    new: int = 0
+    read_again: int = 0
+    dropped: int = 0
+    damaged: int = 0
+    not_saved: tuple[str, int] | None = None
+    notice: str | None = None
+
+    def add(self, other: "StateUse") -> None:
+        """Add another partition's."""
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.not_saved is not None:
+            reason, count = self.not_saved or (other.not_saved[0], 0)
+            self.not_saved = reason, count + other.not_saved[1]
 
 
 class BrokerVersions(JsonRecord, frozen=True):

@@ -1,4 +1,4 @@
-"""What is wrong with the files beside a partition's segments.
+"""What is wrong with the files beside a partition's segments, and the entries of producer snapshots.
 
 `file` is a file's name, `segment` the index of the segment it belongs to, `position` a byte in the file; `detail` a sentence
 with the values seen.
@@ -6,9 +6,11 @@ with the values seen.
 
 import enum
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
+from kaudit.model.dtypes import Int16, Int32, Int64
 from kaudit.model.json_record import JsonRecord
 
 
@@ -95,9 +97,10 @@ class CheckpointBeyondLogEnd(Struct, frozen=True):
     log_end_offset: int
 
 
-class UnparsableLeaderEpochs(Struct, frozen=True):
-    """A leader-epoch-checkpoint of `size` bytes that does not parse."""
+class UnparsableSideFile(Struct, frozen=True):
+    """A file of a partition, of `size` bytes, that does not parse. `kind` is the name of its kind (`source/file_kinds.py`)."""
 
+    kind: str
     file: str
     position: int
     size: int
@@ -112,3 +115,57 @@ class WrongLeaderEpochs(Struct, frozen=True):
     offset: int
     segment: int | None
     detail: str
+
+
+class SnapshotEntry(NamedTuple):
+    """The state of one producer id, sentinels as written; the fields in the order of the file.
+
+    `last_sequence`, `last_offset` -1 and `offset_delta` 0: only a marker is remembered. `timestamp` in ms, -1 unknown;
+    `coordinator_epoch` -1: no marker yet; `current_txn_first_offset` -1: no transaction open.
+    """
+
+    producer_id: Int64
+    producer_epoch: Int16
+    last_sequence: Int32
+    last_offset: Int64
+    offset_delta: Int32
+    timestamp: Int64
+    coordinator_epoch: Int32
+    current_txn_first_offset: Int64
+
+
+class LogBeforeSnapshot(Struct, frozen=True):
+    """What the log before a snapshot's offset still holds.
+
+    `first_offset`: of its first batch. `whole`: nothing is missing from there on, by compaction, damage or a lost
+    segment. `log_start`: offsets below may be forgotten.
+    """
+
+    first_offset: int
+    whole: bool
+    log_start: int
+
+    @property
+    def known_from(self) -> int:
+        """The first offset the log still says everything about."""
+        return max(self.first_offset, self.log_start)
+
+
+class SnapshotComparison(Struct, frozen=True):
+    """One producer in a snapshot: what is stored, and what a replica of each kind of version, oldest first, would write.
+
+    `forgotten`: what they would write, had they forgotten the producer as early as may be and known it again by what came after.
+    `offset` is the snapshot's, exclusive. `present`: the batch that ends at the stored last offset lies in the log.
+    `names_marker`: that batch is a marker, as 0.11 writes it. `may_expire`: what is not stored may have been dropped for being idle.
+    """
+
+    file: str
+    offset: int
+    producer_id: int
+    stored: SnapshotEntry | None
+    expected: Sequence[SnapshotEntry]
+    present: bool
+    names_marker: bool
+    may_expire: bool
+    log: LogBeforeSnapshot
+    forgotten: Sequence[SnapshotEntry] = ()

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from kaudit.model.coordinator import TransactionValue
 from kaudit.model.producer_state import NO_SEGMENT
-from kaudit.model.transaction_state import TransactionValue
 
 
 class OpenTransaction(Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kaudit.model.state_use import StateUse
+from kaudit.model.result import StateUse
 from kaudit.partition.audit import PartitionAudit, close_partition
 from kaudit.partition.job import Job
 from kaudit.partition.replay import PartitionReplay, RowSink

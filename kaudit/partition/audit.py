@@ -11,23 +11,17 @@ from kaudit.audits.repeats.restarts import Restart
 from kaudit.audits.repeats.sessions import Handover
 from kaudit.audits.sequences.expired_producers import idle_longest
 from kaudit.audits.sequences.leader_changes import leader_changes
-from kaudit.audits.sidefiles.log_facts import LogFacts
+from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.audits.sidefiles.partition_files import compare_side_files
-from kaudit.audits.sidefiles.side_file_reader import SideFileReader
 from kaudit.audits.sidefiles.snapshot_states import Suspects
 from kaudit.audits.transactions.marker_outcomes import Markers
-from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, PlacedDamage
-from kaudit.model.coverage_gap import CoverageGap
-from kaudit.model.damage import DamageKind
+from kaudit.model.damage import DamageKind, LeaderEpochRegression, MalformedBatch, MissingOffsets, PlacedDamage
 from kaudit.model.digests import PartitionDigest
-from kaudit.model.forgotten_producers import IdleProducer
-from kaudit.model.leader_change import LeaderChange
-from kaudit.model.malformed import MalformedBatch
+from kaudit.model.leader_epochs import LeaderChange
 from kaudit.model.observation import Observation
+from kaudit.model.producer_patterns import IdleProducer, RepeatedEpoch, RepeatedSession, Repeats, SharedProducerId
 from kaudit.model.producer_state import TV2
-from kaudit.model.repeats import RepeatedEpoch, RepeatedSession, Repeats
-from kaudit.model.sequence_patterns import SharedProducerId
-from kaudit.model.state_use import StateUse
+from kaudit.model.result import CoverageGap, StateUse
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.partition.digests import JudgedLog, partition_digest
 from kaudit.partition.open_at_end import open_transactions

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct, field
 
-from kaudit.model.continuity import LeaderEpochRegression, MissingCause, MissingOffsets, PlacedDamage
-from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.model.damage import DamageKind, LeaderEpochRegression, LogDamage, MissingCause, MissingOffsets, PlacedDamage
 from kaudit.model.limits import DAMAGES
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.rows import LEADER_EPOCH_START, Rows

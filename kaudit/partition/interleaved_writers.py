@@ -6,7 +6,7 @@ from kaudit.audits.sequences.rescan import Questions, rescan
 from kaudit.audits.sequences.step_patterns import step_mismatches
 from kaudit.broker.producer_ids.interleaved_writers import MIN_CHANGES, find_interleaved_writers
 from kaudit.model.observation import Observation, ObservationKind
-from kaudit.model.sequence_patterns import InterleavedWriters, SharedProducerId
+from kaudit.model.producer_patterns import InterleavedWriters, SharedProducerId
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 

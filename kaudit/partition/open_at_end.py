@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.model.batch_fields import NO_OFFSET, NO_TIMESTAMP
-from kaudit.model.producer_snapshot import SnapshotEntry
 from kaudit.model.producer_state import AFTER_MARKER, NO_SEGMENT
+from kaudit.model.side_files import SnapshotEntry
 from kaudit.model.transactions import OpenTransaction
 
 if TYPE_CHECKING:

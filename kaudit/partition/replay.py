@@ -16,8 +16,8 @@ from kaudit.audits.sequences.transition_audit import FetchRun, TransitionAudit
 from kaudit.audits.sidefiles.snapshot_states import SnapshotWatch
 from kaudit.audits.transactions.transaction_spans import TransactionSpans
 from kaudit.model.columns import Columns
-from kaudit.model.coverage_gap import CoverageGap
-from kaudit.model.malformed import MalformedBatch
+from kaudit.model.damage import MalformedBatch
+from kaudit.model.result import CoverageGap
 from kaudit.model.transactions import EmptyMarker
 from kaudit.partition.continuity import MAX_LISTED, Continuity
 from kaudit.partition.digests import JudgedBatches

@@ -17,8 +17,8 @@ from kaudit.audits.sequences.transition_audit import TransitionAudit
 from kaudit.audits.sidefiles.snapshot_states import SnapshotWatch
 from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION, OPEN_TRANSACTION, TransactionSpans
 from kaudit.formats.sidefiles.producer_snapshot import ENTRY_DTYPE
-from kaudit.model.coverage_gap import CoverageGap
-from kaudit.model.malformed import MalformedBatch
+from kaudit.model.damage import MalformedBatch
+from kaudit.model.result import CoverageGap
 from kaudit.model.transactions import EmptyMarker
 from kaudit.partition.continuity import Continuity
 from kaudit.partition.digests import JudgedBatches

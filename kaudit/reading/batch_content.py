@@ -13,8 +13,8 @@ from kaudit.formats.log.legacy import parse_message, read_legacy_records
 from kaudit.formats.log.records import DEFAULT_LIMIT, read_records
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, UNDECODED_CONTROL
+from kaudit.model.damage import MalformedBatch
 from kaudit.model.limits import BATCH_BYTES
-from kaudit.model.malformed import MalformedBatch
 from kaudit.source.bytes import ByteSource
 
 MAX_LISTED = 1000

@@ -9,8 +9,8 @@ import numpy as np
 
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.columns import Columns
-from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import LogDamage
+from kaudit.model.result import CoverageGap
 from kaudit.reading.batch_content import malformed_batches
 from kaudit.reading.batch_order import OrderFilter
 from kaudit.reading.batch_stream import stream_batches

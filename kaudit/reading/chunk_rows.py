@@ -8,9 +8,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.model.columns import Columns, no_rows
-from kaudit.model.coverage_gap import CoverageGap
-from kaudit.model.damage import LogDamage
-from kaudit.model.malformed import MalformedBatch
+from kaudit.model.damage import LogDamage, MalformedBatch
+from kaudit.model.result import CoverageGap
 from kaudit.reading.batch_starts import BATCH_START
 from kaudit.reading.digest_leaves import RangeLeaves
 from kaudit.reading.equal_batches import NO_RANGES, Ranges

@@ -1,6 +1,6 @@
 """What a batch or a record says apart from where it lies, as numbers that can be compared by the million.
 
-A batch's content is the CRC-32C of its records, which follows from its header (formats/log/records_crc.py), a record's its key,
+A batch's content is the CRC-32C of its records, which follows from its header (formats/log/crc_algebra.py), a record's its key,
 value and headers. Control batches have none: no consumer is given them.
 """
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, MAGIC_OFFSET
+from kaudit.formats.log.crc_algebra import records_crcs
 from kaudit.formats.log.legacy import LegacyRecord, parse_message, read_legacy_records
 from kaudit.formats.log.records import DEFAULT_LIMIT, Record, read_records
-from kaudit.formats.log.records_crc import records_crcs
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from kaudit.model.columns import Columns, no_rows

@@ -32,8 +32,8 @@ from kaudit.model.batch_fields import (
     TRANSACTIONAL_FLAG,
     UNREPORTED_CONTROL,
 )
-from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.model.result import CoverageGap
 from kaudit.source.text import SegmentText
 
 _CODECS = {codec.name.lower(): codec.value for codec in Codec}

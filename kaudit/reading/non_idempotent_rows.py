@@ -1,6 +1,6 @@
 """Batches without a producer id, of which a client without idempotence may have sent one twice.
 
-A batch that is sent again has the same records: their CRC follows from the header (formats/log/records_crc.py). Some clients
+A batch that is sent again has the same records: their CRC follows from the header (formats/log/crc_algebra.py). Some clients
 (kafkajs) and brokers (LogAppendTime with recompression) give it new timestamps. Of a chunk only those batches are kept that
 have a copy near them, what lies between copies with equal timestamps, and the chunk's first and last DISTANCE: the rest is no
 candidate, whatever the neighbouring chunks hold.
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
-from kaudit.formats.log.records_crc import Crcs, records_crcs
+from kaudit.formats.log.crc_algebra import Crcs, records_crcs
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.reading.chunk_rows import NonIdempotentRows
 from kaudit.reading.equal_batches import DISTANCE, NO_RANGES, EqualBatches, Ranges, merged, near_none

@@ -14,7 +14,7 @@ from kaudit.formats.log.batch_header import (
     batch_size,
     plausible_length,
 )
-from kaudit.formats.log.crc_ranges import CrcRanges
+from kaudit.formats.log.crc_algebra import CrcRanges
 from kaudit.formats.log.record_batch import batch_crc_holds
 from kaudit.source.bytes import ByteSource
 

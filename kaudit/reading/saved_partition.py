@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from kaudit.model.state_use import StateUse
+from kaudit.model.result import StateUse
 
 
 class DamagedStateError(ValueError):

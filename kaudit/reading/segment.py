@@ -24,7 +24,7 @@ from kaudit.formats.log.batch_header import (
     plausible_length,
 )
 from kaudit.formats.log.candidate_scan import Framing
-from kaudit.formats.log.chained_crc import all_crcs_hold, restore_heads
+from kaudit.formats.log.crc_algebra import all_crcs_hold, restore_heads
 from kaudit.formats.log.record_batch import (
     Headers,
     Walk,
@@ -34,8 +34,8 @@ from kaudit.formats.log.record_batch import (
     gather_headers,
 )
 from kaudit.model.batch import Batches, empty_batches
-from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.model.result import CoverageGap
 from kaudit.reading.held_batches import HeldBatches, Stretch
 from kaudit.reading.read_window import Window
 from kaudit.reading.sound_batches import Block, SoundBatches

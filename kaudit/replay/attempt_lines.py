@@ -1,4 +1,4 @@
-"""Reading attempts: one JSON object a line, checked against the schema in kaudit/broker/attempts.py."""
+"""Reading attempts: one JSON object a line, checked against the schema in kaudit/broker/attempts/."""
 
 import json
 from collections.abc import Iterable, Iterator

@@ -5,7 +5,7 @@ from pathlib import Path
 from kaudit.broker.recorded_log import RecordedLog
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
-from kaudit.source.names import segment_base_offset
+from kaudit.source.file_kinds import segment_base_offset
 
 
 class NoSegmentsError(ValueError):

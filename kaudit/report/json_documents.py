@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from kaudit import __version__
 from kaudit.model.batch_fields import NO_TIMESTAMP
+from kaudit.model.json_record import rfc3339
 from kaudit.model.producer_listing import GrantedBlock, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.model.rfc3339 import rfc3339
 from kaudit.report.render_options import RenderOptions
 from kaudit.results.incidents import incidents_of
 
@@ -96,7 +96,7 @@ def diff_document(result: DiffResult, options: RenderOptions) -> dict[str, objec
     """Return the kaudit.diff/1 document."""
     replicas = [replica.to_dict() for replica in result.replicas]
     partitions = [partition.to_dict() for partition in result.partitions]
-    moments = [entry.to_dict() for entry in result.moments]
+    moments = [entry.to_dict() for entry in result.broker_copies]
     return scan_document(
         result.scan, options, "kaudit.diff/1", replicas=replicas, moments=moments, partitions=partitions
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.near_names import suggestion
+from kaudit.errors import suggestion
 from kaudit.model.result import NotAudited
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import Layout, PartitionDirectory

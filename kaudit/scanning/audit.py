@@ -13,20 +13,18 @@ from kaudit.audits.coordinator.expired_ids import ExpiredIds
 from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.audits.replicas.broker_copies import BrokerCopies, broker_copies, copied_together
 from kaudit.audits.sequences.rescan import Rescan, rescan_here
-from kaudit.audits.sidefiles.side_file_reader import SideFileReader
+from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
 from kaudit.errors import NothingToAuditError
-from kaudit.formats.sidefiles.checkpoints import HIGH_WATERMARK_CHECKPOINT
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
-from kaudit.model.other_copies import HeldRecords
-from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, UnlistedFindings
+from kaudit.model.leader_epochs import HeldRecords
+from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, StateUse, UnlistedFindings
 from kaudit.model.side_files import CheckpointBeyondLogEnd
-from kaudit.model.state_use import StateUse
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
 from kaudit.reading.chunk_plan import OpenSource
@@ -49,6 +47,7 @@ from kaudit.scanning.partition_evidence import transaction_evidence
 from kaudit.scanning.suggestions import suggestions
 from kaudit.scanning.summaries import digests_of, partition_summary, segment_rows, total
 from kaudit.scanning.versions import AUTO, ReadLevels, given_version, inferred_versions
+from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.block_files import zookeeper_nearby
-from kaudit.source.cluster_metadata import CLUSTER_METADATA
 from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.source.snapshots import CLUSTER_METADATA
 
 if TYPE_CHECKING:  # few logs come with a history
     from kaudit.audits.producer_ids.block_sources import BlockSource, ClusterBlocks

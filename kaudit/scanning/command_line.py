@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Any
 
 from kaudit.checks.command_line import CommandLine
-from kaudit.model.rfc3339 import rfc3339
+from kaudit.model.json_record import rfc3339
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory

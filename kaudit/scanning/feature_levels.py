@@ -10,8 +10,8 @@ from kaudit.reading.batch_content import data_batches
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.segment import ByteRange
-from kaudit.source.cluster_metadata import CLUSTER_METADATA, metadata_snapshots
 from kaudit.source.layout import PartitionDirectory
+from kaudit.source.snapshots import CLUSTER_METADATA, metadata_snapshots
 from kaudit.source.text import SegmentText
 
 METADATA_VERSION = "metadata.version"

@@ -12,7 +12,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.finding import Finding
-from kaudit.model.other_copies import HeldRecords
+from kaudit.model.leader_epochs import HeldRecords
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.command_line import asked_of

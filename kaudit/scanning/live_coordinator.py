@@ -2,8 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kaudit.model.coordinator import CoordinatorEntry, CoordinatorView
-from kaudit.model.transaction_state import TopicPartitions, TransactionStatus, TransactionValue
+from kaudit.model.coordinator import (
+    CoordinatorEntry,
+    CoordinatorView,
+    TopicPartitions,
+    TransactionStatus,
+    TransactionValue,
+)
 from kaudit.partition.audit import PartitionAudit
 from kaudit.source.kafka.answers import DescribedTransaction, TopicPartition
 from kaudit.source.kafka.client import KafkaClient

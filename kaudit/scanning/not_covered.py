@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind
-from kaudit.model.result import NotAudited
+from kaudit.model.result import CoverageGap, NotAudited
 from kaudit.partition.audit import PartitionAudit
 from kaudit.source.layout import INTERNAL_TOPICS
 

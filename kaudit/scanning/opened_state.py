@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.errors import UsageError
-from kaudit.model.state_use import StateUse
+from kaudit.model.result import StateUse
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.saved_partition import DamagedStateError, Settings

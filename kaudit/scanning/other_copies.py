@@ -6,7 +6,7 @@ import numpy as np
 
 from kaudit.audits.replicas.log_tail import batches_from, producers_records
 from kaudit.model.batch import last_offsets
-from kaudit.model.other_copies import HeldRecords, OtherCopies
+from kaudit.model.leader_epochs import HeldRecords, OtherCopies
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 

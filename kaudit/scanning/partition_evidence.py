@@ -8,8 +8,8 @@ from kaudit.audits.sequences.step_patterns import step_mismatches
 from kaudit.audits.transactions.marker_outcomes import compare_outcomes
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.check import Evidence
-from kaudit.model.forgotten_producers import EvictedProducer
-from kaudit.model.producer_snapshot import SnapshotComparison
+from kaudit.model.producer_patterns import EvictedProducer
+from kaudit.model.side_files import SnapshotComparison
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource

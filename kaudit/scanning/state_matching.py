@@ -7,7 +7,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from kaudit.model.batch import last_offsets
-from kaudit.model.state_use import StateUse
+from kaudit.model.result import StateUse
 from kaudit.partition.range_saver import snapshots_of
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource

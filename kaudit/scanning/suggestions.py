@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kaudit.audits.replicas.broker_copies import BrokerCopies
 from kaudit.checks.command_line import quote
-from kaudit.model.other_copies import HeldRecords
+from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.result import Suggestion
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import PartitionDirectory

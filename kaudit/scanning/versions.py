@@ -9,8 +9,8 @@ from kaudit.errors import UsageError
 from kaudit.model.result import BrokerVersions
 from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.feature_levels import METADATA_VERSION, TRANSACTION_VERSION
-from kaudit.source.cluster_metadata import CLUSTER_METADATA
 from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.source.snapshots import CLUSTER_METADATA
 
 AUTO = "auto"
 ReadLevels = Callable[[Sequence[PartitionDirectory]], Mapping[str, int]]

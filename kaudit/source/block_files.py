@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kaudit.source.names import parse_partition_name
+from kaudit.source.file_kinds import parse_partition_name
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:  # few logs lie beside a ZooKeeper

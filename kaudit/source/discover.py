@@ -1,52 +1,43 @@
 """Finding partitions and segments under the given paths. Only names, sizes and checkpoints: no Kafka semantics."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import count
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, PREFIX_SIZE, base_offset_of
-from kaudit.formats.sidefiles.checkpoints import (
-    OFFSET_CHECKPOINT_NAMES,
-    parse_meta_properties,
-    parse_offset_checkpoint,
-    parse_partition_metadata,
-)
+from kaudit.formats.sidefiles.checkpoints import parse_partition_metadata
 from kaudit.model.limits import DIRECTORY_DEPTH
-from kaudit.source.captures import CAPTURE_ACCOUNT, captured_features
-from kaudit.source.dumps import describe_dump
-from kaudit.source.filesystem import FileStatus
-from kaudit.source.kafka.options import ClusterOptions
-from kaudit.source.kafka.topic_url import TopicUrl
-from kaudit.source.layout import (
-    Evidence,
-    Layout,
-    LeftoverFile,
-    LogDirectoryIdentity,
-    PartitionDirectory,
-    SegmentFile,
-    SideFiles,
-    Unreadable,
-)
-from kaudit.source.listing import Listed, Listing, side_file
-from kaudit.source.names import (
+from kaudit.source.file_kinds import (
+    META_PROPERTIES,
+    OFFSET_CHECKPOINT_NAMES,
+    PARTITION_METADATA,
     PartitionName,
+    describe_dump,
     is_known_file,
     leftover_kind,
     parse_partition_name,
     segment_base_offset,
 )
+from kaudit.source.filesystem import FileStatus
+from kaudit.source.kafka.options import ClusterOptions, TopicUrl
+from kaudit.source.layout import (
+    Evidence,
+    Layout,
+    LeftoverFile,
+    PartitionDirectory,
+    SegmentFile,
+    SideFiles,
+    Unreadable,
+    with_replicas,
+)
+from kaudit.source.listing import Listed, Listing, existing_files, failure, sized
+from kaudit.source.log_directories import LogDirectories, LogDirectory
 from kaudit.source.pattern import LayoutPattern, Placed
 from kaudit.source.schemes import KAFKA, SegmentRemovedError, filesystem, removed_from_head
 from kaudit.source.uri import Uri
 
-LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
-CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
-META_PROPERTIES = "meta.properties"
-PARTITION_METADATA = "partition.metadata"
-BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 MAX_DEPTH = DIRECTORY_DEPTH
 _DUMP_PREFIX = 4096
 
@@ -55,32 +46,22 @@ class PathNotFoundError(FileNotFoundError):
     """A path given on the command line does not exist."""
 
 
-class _LogDirectory(Struct):
-    """What the files of one log directory say about its partitions."""
-
-    log_start: dict[tuple[str, int], int] = field(default_factory=dict)
-    first_dirty: dict[tuple[str, int], int] = field(default_factory=dict)
-    identity: LogDirectoryIdentity | None = None
-    has_checkpoints: bool = False
-    checkpoints: tuple[SegmentFile, ...] = ()
-
-
 class _Discovery(Struct):
     partitions: list[PartitionDirectory] = field(default_factory=list)
     leftover_files: list[LeftoverFile] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     skipped: list[Unreadable] = field(default_factory=list)
     dumps: list[Unreadable] = field(default_factory=list)
-    meta: list[dict[str, str]] = field(default_factory=list)
-    bootstrap: bool = False
-    features: dict[str, int] = field(default_factory=dict)
     pattern: LayoutPattern | None = None
     texts: list[tuple[Uri, FileStatus]] = field(default_factory=list)
     visited: set[Hashable] = field(default_factory=set)
-    log_directories: dict[Uri, _LogDirectory] = field(default_factory=dict)
     revisits: int = 0
     broker_versions: set[str] = field(default_factory=set)
     empty_inputs: list[Unreadable] = field(default_factory=list)
+    log_directories: LogDirectories = field(default_factory=lambda: LogDirectories([], []))
+
+    def __post_init__(self) -> None:
+        self.log_directories = LogDirectories(self.unreadable, self.skipped)
 
     def held(self) -> tuple[int, ...]:
         """Count what an input may hold: segments' partitions, what cannot be read, and directories met before."""
@@ -116,7 +97,7 @@ def discover(
         except FileNotFoundError:
             raise PathNotFoundError(text) from None
         except OSError as error:
-            found.unreadable.append(Unreadable(str(place), _reason(error)))
+            found.unreadable.append(Unreadable(str(place), failure(error)))
             continue
         if entry.is_directory:
             held = found.held()
@@ -138,15 +119,16 @@ def discover(
     found.empty_inputs += _files_of_no_partition(found, files_given)
     if not found.partitions:
         found.skipped += found.dumps  # beside real logs they are nobody's mistake
+    hints = found.log_directories
     partitions = sorted(
-        _with_replicas(found.partitions), key=lambda entry: (entry.topic, entry.partition, entry.directory)
+        with_replicas(found.partitions), key=lambda entry: (entry.topic, entry.partition, entry.directory)
     )
     return Layout(
         partitions=partitions,
         leftover_files=sorted(found.leftover_files, key=lambda file: (file.log_dir or "", file.relative)),
         unreadable=found.unreadable,
         skipped=found.skipped,
-        evidence=Evidence(found.meta, found.bootstrap, sorted(found.broker_versions), found.features),
+        evidence=Evidence(hints.meta, hints.bootstrap, sorted(found.broker_versions), hints.features),
         empty_inputs=found.empty_inputs,
     )
 
@@ -189,11 +171,7 @@ def _visit(found: _Discovery, listing: Listing, listed: Listed, depth: int) -> N
     entries = _once(found, listed)
     held = {entry.name: entry for entry in entries if not entry.is_directory}
     if entries and not _take_directory(found, listing.root, listed, held):
-        if META_PROPERTIES in held:
-            _take_meta(found, directory)
-        if CAPTURE_ACCOUNT in held:
-            found.features |= captured_features(side_file(directory / CAPTURE_ACCOUNT) or b"")
-        found.bootstrap = found.bootstrap or BOOTSTRAP_CHECKPOINT in held
+        found.log_directories.take(directory, held)
         _refuse_dumps(found, directory, held)
         below = _below(found, listing, [directory / entry.name for entry in entries if entry.is_directory], depth + 1)
         for entry in entries:
@@ -223,7 +201,7 @@ def _once(found: _Discovery, listed: Listed) -> Sequence[FileStatus]:
             return ()
         found.visited.add(listed.identity)
     if listed.error is not None:
-        found.unreadable.append(Unreadable(str(listed.directory), _reason(listed.error)))
+        found.unreadable.append(Unreadable(str(listed.directory), failure(listed.error)))
     return listed.entries
 
 
@@ -286,7 +264,7 @@ def _take_partition(
             continue
         kind = leftover_kind(file)
         if kind is None and is_known_file(file):
-            side_files += _side_files(found, [(directory / file, files[file])])
+            side_files += existing_files([(directory / file, files[file])], found.unreadable)
             continue
         leftover = segment_base_offset(file.removesuffix(f".{kind}")) if kind else None
         leftover_files.append(
@@ -300,7 +278,7 @@ def _take_partition(
                 segment_missing=leftover is not None and f"{leftover:020d}.log" not in files,
             )
         )
-    known = _log_directory(found, directory.absolute().parent)
+    known = found.log_directories.of(directory.absolute().parent)
     found.partitions.append(
         replace(
             _partition(directory, name, segments, known),
@@ -336,7 +314,7 @@ def _take_files(found: _Discovery, parent: Uri, files: Sequence[tuple[Uri, FileS
     if not segments:
         return
     name = parse_partition_name(parent.name)
-    known = _log_directory(found, parent.parent) if name else _LogDirectory()
+    known = found.log_directories.of(parent.parent) if name else LogDirectory()
     placed = found.pattern.match(str(parent.path)) if found.pattern is not None else None
     if placed is None and name is not None:
         placed = Placed(name.topic, name.partition, "")
@@ -346,7 +324,7 @@ def _take_files(found: _Discovery, parent: Uri, files: Sequence[tuple[Uri, FileS
 
 
 def _partition(
-    directory: Uri, name: Placed, segments: Sequence[SegmentFile], log_directory: _LogDirectory
+    directory: Uri, name: Placed, segments: Sequence[SegmentFile], log_directory: LogDirectory
 ) -> PartitionDirectory:
     key = (name.topic, name.partition)
     return PartitionDirectory(
@@ -368,7 +346,7 @@ def _prefix(found: _Discovery, path: Uri) -> bytes | None:
     try:
         return filesystem(path).read_start(path, _DUMP_PREFIX)
     except OSError as error:
-        found.unreadable.append(Unreadable(str(path), _reason(error)))
+        found.unreadable.append(Unreadable(str(path), failure(error)))
         return None
 
 
@@ -391,79 +369,21 @@ def _require_target(found: _Discovery, link: Uri) -> None:
     try:
         filesystem(link).status(link)
     except OSError as error:
-        found.unreadable.append(Unreadable(str(link), _reason(error)))
+        found.unreadable.append(Unreadable(str(link), failure(error)))
 
 
 def _segment(found: _Discovery, path: Uri, base_offset: int, entry: FileStatus) -> SegmentFile | None:
     try:
-        return _sized(path, base_offset, entry)
+        return sized(path, base_offset, entry)
     except FileNotFoundError as error:
         log_start = removed_from_head(path)
         if log_start is None:
-            found.unreadable.append(Unreadable(str(path), _reason(error)))
+            found.unreadable.append(Unreadable(str(path), failure(error)))
         else:
-            found.skipped.append(Unreadable(str(path), _reason(SegmentRemovedError(str(path), log_start))))
+            found.skipped.append(Unreadable(str(path), failure(SegmentRemovedError(str(path), log_start))))
     except OSError as error:
-        found.unreadable.append(Unreadable(str(path), _reason(error)))
+        found.unreadable.append(Unreadable(str(path), failure(error)))
     return None
-
-
-def _side_files(found: _Discovery, files: Iterable[tuple[Uri, FileStatus]]) -> Iterator[SegmentFile]:
-    """Yield those of the files that are there."""
-    for path, entry in files:
-        try:
-            yield _sized(path, 0, entry)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            found.unreadable.append(Unreadable(str(path), _reason(error)))
-
-
-def _sized(path: Uri, base_offset: int, entry: FileStatus) -> SegmentFile:
-    if entry.size is None or entry.modified_ms is None:
-        entry = filesystem(path).status(path)
-    return SegmentFile(str(path), path.name, base_offset, entry.size or 0, entry.modified_ms or 0)
-
-
-def _log_directory(found: _Discovery, directory: Uri) -> _LogDirectory:
-    known = found.log_directories.get(directory)
-    if known is None:
-        known = found.log_directories[directory] = _LogDirectory()
-        for file, offsets in ((LOG_START_CHECKPOINT, known.log_start), (CLEANER_CHECKPOINT, known.first_dirty)):
-            data = side_file(directory / file)
-            if data is None:
-                continue
-            known.has_checkpoints = True
-            offsets.update({(row.topic, row.partition): row.offset for row in parse_offset_checkpoint(data).rows})
-        names = sorted(OFFSET_CHECKPOINT_NAMES)
-        known.checkpoints = tuple(
-            _side_files(found, [(directory / name, FileStatus(name, is_directory=False)) for name in names])
-        )
-        known.identity = _take_meta(found, directory)
-        found.bootstrap = found.bootstrap or _is_file(directory / BOOTSTRAP_CHECKPOINT)
-    return known
-
-
-def _take_meta(found: _Discovery, directory: Uri) -> LogDirectoryIdentity | None:
-    """Note what meta.properties says; return whose log directory that makes it."""
-    data = side_file(directory / META_PROPERTIES)
-    if data is None:
-        return None
-    try:
-        properties = parse_meta_properties(data)
-    except WireError as error:
-        refused = Unreadable(str(directory / META_PROPERTIES), str(error))
-        if refused not in found.skipped:  # read for the directory and for its partitions
-            found.skipped.append(refused)
-        return None
-    ids = {"node.id": properties.node_id, "directory.id": properties.directory_id, "cluster.id": properties.cluster_id}
-    known = {key: str(value) for key, value in ids.items() if value is not None}
-    entry = {"version": str(properties.version), "path": str(directory), **known}
-    if entry not in found.meta:
-        found.meta.append(entry)
-    if properties.node_id is None:
-        return None
-    return LogDirectoryIdentity(properties.node_id, properties.cluster_id, properties.directory_id)
 
 
 def _topic_id(data: bytes | None) -> str | None:
@@ -473,27 +393,3 @@ def _topic_id(data: bytes | None) -> str | None:
         return parse_partition_metadata(data).topic_id
     except WireError:
         return None
-
-
-def _is_file(path: Uri) -> bool:
-    try:
-        return not filesystem(path).status(path).is_directory
-    except OSError:
-        return False
-
-
-def _with_replicas(partitions: Sequence[PartitionDirectory]) -> Iterator[PartitionDirectory]:
-    """Name each replica by the shortest suffix of its log directory that distinguishes the log directories."""
-    directories = sorted({entry.log_dir for entry in partitions})
-    parts = {text: Uri.parse(text).parts() for text in directories}
-    names: dict[str, str] = {}
-    for depth in count(1):
-        names = {text: "/".join(entry[-depth:]) for text, entry in parts.items()}
-        if len(set(names.values())) == len(set(parts.values())):
-            break
-    for entry in partitions:
-        yield entry if entry.replica else replace(entry, replica=names[entry.log_dir])
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or type(error).__name__

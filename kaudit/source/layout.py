@@ -2,8 +2,12 @@
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 
 from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kaudit.source.uri import Uri
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__cluster_metadata", "__share_group_state"})
 ALWAYS_COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -217,3 +221,16 @@ class Layout(Struct, frozen=True):
     def everything(self) -> tuple[PartitionDirectory, ...]:
         """The partitions to audit and those that only hold facts about them: the coordinator's, the controller's."""
         return (*self.partitions, *self.unchosen)
+
+
+def with_replicas(partitions: Sequence[PartitionDirectory]) -> Iterator[PartitionDirectory]:
+    """Name each replica by the shortest suffix of its log directory that distinguishes the log directories."""
+    directories = sorted({entry.log_dir for entry in partitions})
+    parts = {text: Uri.parse(text).parts() for text in directories}
+    names: dict[str, str] = {}
+    for depth in count(1):
+        names = {text: "/".join(entry[-depth:]) for text, entry in parts.items()}
+        if len(set(names.values())) == len(set(parts.values())):
+            break
+    for entry in partitions:
+        yield entry if entry.replica else replace(entry, replica=names[entry.log_dir])

@@ -1,11 +1,12 @@
 """Directories listed: those of a store all at once, or many at a time."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from kaudit.source.filesystem import FileStatus
+from kaudit.source.layout import SegmentFile, Unreadable
 from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
 
@@ -79,3 +80,26 @@ def side_file(path: Uri) -> bytes | None:
         return filesystem(path).read_start(path, _SIDE_FILE_BYTES)
     except OSError:
         return None
+
+
+def existing_files(files: Iterable[tuple[Uri, FileStatus]], unreadable: list[Unreadable]) -> Iterator[SegmentFile]:
+    """Yield those of the files that are there, with their sizes; what cannot be asked for is added to `unreadable`."""
+    for path, entry in files:
+        try:
+            yield sized(path, 0, entry)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            unreadable.append(Unreadable(str(path), failure(error)))
+
+
+def sized(path: Uri, base_offset: int, entry: FileStatus) -> SegmentFile:
+    """Return a file with its size and time, asked for where listing did not give them. Raises OSError."""
+    if entry.size is None or entry.modified_ms is None:
+        entry = filesystem(path).status(path)
+    return SegmentFile(str(path), path.name, base_offset, entry.size or 0, entry.modified_ms or 0)
+
+
+def failure(error: OSError) -> str:
+    """Return the operating system's words for a failure, else the name of its class."""
+    return error.strerror or type(error).__name__

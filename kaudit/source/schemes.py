@@ -5,9 +5,9 @@ from functools import cache, partial
 from typing import cast
 
 from kaudit.source.bytes import ByteSource
+from kaudit.source.file_kinds import segment_base_offset
 from kaudit.source.filesystem import FileSystem, WritableFileSystem
 from kaudit.source.layout import SegmentFile
-from kaudit.source.names import segment_base_offset
 from kaudit.source.text import SegmentText
 from kaudit.source.uri import Uri, UrlError
 

@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 
+from kaudit.source.file_kinds import PartitionName, parse_partition_name, segment_base_offset
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
-from kaudit.source.names import PartitionName, parse_partition_name, segment_base_offset
 from kaudit.source.schemes import filesystem
 from kaudit.source.text import Section, find_sections, first_offset
 from kaudit.source.uri import Uri

@@ -1,11 +1,18 @@
-"""ZooKeeper's data on disk: which files hold a znode's history.
+"""ZooKeeper's data on disk: which files hold a znode's history, and that history, read file by file.
 
 `dataDir` and `dataLogDir` hold a directory `version-2` each; people hand in either, the directory itself or the parent.
 """
 
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from kaudit.formats.errors import Damage, WireError
+from kaudit.formats.zookeeper.snapshot import scan_snapshot
+from kaudit.formats.zookeeper.znode import ZnodeChange, scan_log
 
 _DATA_DIRECTORY = "version-2"
 _LOG_PREFIX = "log."
@@ -78,3 +85,113 @@ def _is_zxid(text: str) -> bool:
 
 def _named_zxid(path: Path) -> int:
     return int(path.name.rpartition(".")[2], 16)
+
+
+_EPOCH = 1 << 32
+"""A zxid is the leader's epoch in the upper half and a counter in the lower."""
+
+
+class Sighting(Struct, frozen=True):
+    """A value of the znode and the file it is in."""
+
+    change: ZnodeChange
+    file: Path
+
+
+class FileDamage(Struct, frozen=True):
+    """Damage and the file it is in."""
+
+    damage: Damage
+    file: Path
+
+
+_Seen = dict[tuple[str, int, int | None], Sighting]
+
+
+class ZnodeEvidence(Struct):
+    """All that the files say about the znodes searched for: by path, each by rising zxid.
+
+    What two files agree on is here once; what they disagree on is in `conflicts`, the first of each pair being
+    used. `unreadable` are files the operating system refused, with its words. More than one path means that several
+    clusters share the ensemble. `first_zxid` and `last_zxid` are of any transaction in the logs, `observed_until_ms` the time of the last one; None
+    without logs. `gaps` are the (last zxid, next zxid) between which no log has transactions.
+    """
+
+    sightings: dict[str, list[Sighting]] = field(default_factory=dict)
+    damages: list[FileDamage] = field(default_factory=list)
+    unreadable: list[tuple[Path, str]] = field(default_factory=list)
+    conflicts: list[tuple[Sighting, Sighting]] = field(default_factory=list)
+    first_zxid: int | None = None
+    last_zxid: int | None = None
+    observed_until_ms: int | None = None
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+
+
+def read_znode(files: ZooKeeperFiles, suffix: str) -> ZnodeEvidence:
+    """Read every file for the znodes whose path ends in `suffix`, one file at a time, mapped instead of loaded.
+
+    Never raises for what the files hold: damage and unreadable files are listed, the rest is used.
+    """
+    evidence = ZnodeEvidence()
+    seen: _Seen = {}
+    for path in files.logs:
+        with _noting_damage(path, evidence):
+            _read_log(path, suffix, evidence, seen)
+    for path in files.snapshots:
+        with _noting_damage(path, evidence):
+            _read_snapshot(path, suffix, evidence, seen)
+    # Stable: what one multi transaction did keeps its order.
+    for sighting in sorted(seen.values(), key=lambda sighting: sighting.change.zxid):
+        evidence.sightings.setdefault(sighting.change.path, []).append(sighting)
+    return evidence
+
+
+@contextmanager
+def _noting_damage(path: Path, evidence: ZnodeEvidence) -> Iterator[None]:
+    try:
+        yield
+    except WireError as error:
+        damage = Damage(error.position, path.stat().st_size, error.reason, error.detail)
+        evidence.damages.append(FileDamage(damage, path))
+    except OSError as error:
+        evidence.unreadable.append((path, error.strerror or str(error)))
+
+
+def _mapped(path: Path) -> memoryview:
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _read_log(path: Path, suffix: str, evidence: ZnodeEvidence, seen: _Seen) -> None:
+    scan = scan_log(_mapped(path), suffix)
+    evidence.damages.extend(FileDamage(damage, path) for damage in scan.damages)
+    for change in scan.changes:
+        _add(Sighting(change, path), evidence, seen)
+    if scan.first_zxid is None or scan.last_zxid is None:
+        return
+    if evidence.first_zxid is None:
+        evidence.first_zxid = scan.first_zxid
+    if evidence.last_zxid is not None and not _continues(evidence.last_zxid, scan.first_zxid):
+        evidence.gaps.append((evidence.last_zxid, scan.first_zxid))
+    evidence.last_zxid, evidence.observed_until_ms = scan.last_zxid, scan.last_time_ms
+
+
+def _continues(last: int, first: int) -> bool:
+    """Return whether no transaction can lie between the two: zxids count up, and from 1 under each new leader."""
+    return first <= last + 1 or (first // _EPOCH > last // _EPOCH and first % _EPOCH <= 1)
+
+
+def _read_snapshot(path: Path, suffix: str, evidence: ZnodeEvidence, seen: _Seen) -> None:
+    scan = scan_snapshot(_mapped(path), suffix)
+    evidence.damages.extend(FileDamage(damage, path) for damage in scan.damages)
+    for value in scan.values:
+        _add(Sighting(value, path), evidence, seen)
+
+
+def _add(sighting: Sighting, evidence: ZnodeEvidence, seen: _Seen) -> None:
+    change = sighting.change
+    known = seen.setdefault((change.path, change.zxid, change.version), sighting)
+    if (known.change.data, known.change.time_ms) != (change.data, change.time_ms):
+        evidence.conflicts.append((known, sighting))

@@ -7,7 +7,6 @@ producers -> one task: incidents. Between the steps rows are exchanged by `shard
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from functools import partial
 from itertools import chain, groupby
 from typing import Any
@@ -27,18 +26,9 @@ from kaudit.listings.producer_histories import PartitionHistory
 from kaudit.listings.timeline import by_replica
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
-from kaudit.partition.assembler import PartitionAssembler, read_range
 from kaudit.partition.audit import PartitionAudit
-from kaudit.partition.find_repeats import find_repeats
 from kaudit.partition.job import Job
-from kaudit.partition.replay import RowSink
-from kaudit.reading.batch_stream import stream_batches
-from kaudit.reading.chunk_codec import unpack_chunk
-from kaudit.reading.chunk_plan import ChunkSpec, cut
-from kaudit.reading.chunk_rows import ChunkRows, Outcome
-from kaudit.reading.segment import ByteRange
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.reading.unread_segments import Failure
 from kaudit.report.machine.streamed_tables import producer_table_rows, timeline_table_rows
 from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.audit import Audit, ScanFindings
@@ -49,7 +39,7 @@ from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
 from kaudit.spark.schemas import to_batches
 from kaudit.spark.task_findings import FindingsInTasks
-from kaudit.spark.tasks import Batches, audit_rows
+from kaudit.spark.tasks import Batches, Given, audit_rows, replay_given
 
 KEY = ("topic", "partition", "replica")
 PLAN_SCHEMA = (
@@ -90,8 +80,6 @@ _WHOLE = -1
 _LAYOUT, _OUTLINE, _LEFT_OUT, _EVIDENCE, _AUDIT, _RESULT, _FINDINGS = range(7)
 FINDINGS_AT_ONCE = 500
 """Rows of `findings` made at once: some 10 KB each."""
-_Intervals = Sequence[tuple[int, int]]
-_Given = Mapping[int, _Intervals]
 
 
 def plan_row(
@@ -111,17 +99,6 @@ def _step_row(shard: int, job_index: int, kind: int, value: object) -> pa.Record
 
 def _shard_of(directory: PartitionDirectory) -> int:
     return 1 + zlib.crc32(f"{directory.topic}-{directory.partition}".encode()) % _SHARDS
-
-
-class _Replayed(Struct, frozen=True):
-    """What a partition comes to.
-
-    `given`: the bytes of each segment (by its number) that the rows held, where a filter left out others; None: nothing
-    was left out.
-    """
-
-    partition: PartitionAudit
-    given: _Given | None
 
 
 def replay(rows: Batches, keeps: Rows) -> Batches:
@@ -149,7 +126,7 @@ def _cells(batch: pa.RecordBatch) -> Iterator[_Cells]:
 
 def _replayed_rows(job_index: int, job: Job, chunks: Iterator[tuple[int, bytes]], keeps: Rows) -> Batches:
     sink = keeps.make_sink()
-    replayed = _replayed(job, chunks, sink)
+    replayed = replay_given(job, chunks, sink)
     if replayed is None:
         yield _step_row(_SCAN_WIDE, job_index, _LEFT_OUT, job.directory)
         return
@@ -157,80 +134,6 @@ def _replayed_rows(job_index: int, job: Job, chunks: Iterator[tuple[int, bytes]]
     yield _step_row(_SCAN_WIDE, job_index, _OUTLINE, (job.directory, part.outline()))
     for row in audit_rows(job_index, part, (replayed.given, keeps.seal(part, sink))):
         yield pa.RecordBatch.from_pylist([{**row, "shard": _shard_of(job.directory), "kind": _AUDIT}], STEP_ROWS)
-
-
-def _replayed(job: Job, chunks: Iterator[tuple[int, bytes]], sink: RowSink | None) -> _Replayed | None:
-    """Put a partition together; None where it has batches and no row of it was given: a filter left all of it out.
-
-    The result is that of reading the whole partition: a segment of which not every byte is covered by chunks is read again.
-    """
-    feed = PartitionAssembler(job, sink, open_segment)
-    given: dict[int, _Intervals] = {}
-    left_out = False
-    numbered = groupby(chunks, key=lambda chunk: chunk[0])
-    waiting = next(numbered, None)
-    if waiting is None and job.in_pieces and _has_batches(job.plan):
-        return None
-    for spec in job.in_pieces:
-        outcomes: list[Outcome] = []
-        while waiting is not None and waiting[0] <= spec.segment:
-            if waiting[0] == spec.segment:  # a lower number: of a segment that is empty now
-                outcomes = _distinct(outcome for _, data in waiting[1] for outcome in unpack_chunk(data))
-            waiting = next(numbered, None)
-        given[spec.segment] = [(chunk.start, chunk.read_to) for chunk in outcomes if isinstance(chunk, ChunkRows)]
-        if not _covers(spec, outcomes):
-            before = _batches(outcomes)
-            outcomes = [read_range(range_, open_source=open_segment) for range_ in cut(spec, job.chunk_bytes)]
-            left_out = left_out or (spec.file.text is None and _batches(outcomes) > before)
-        for outcome in outcomes:
-            feed.take(outcome)
-    partition = feed.close()
-    find_repeats(partition, open_segment)
-    return _Replayed(partition, given if left_out else None)
-
-
-def _distinct(outcomes: Iterator[Outcome]) -> list[Outcome]:
-    """Return outcomes in the order of the file; of chunks that came twice one, failures last."""
-    chunks: dict[tuple[int, int], ChunkRows] = {}
-    failures: list[Failure] = []
-    for outcome in outcomes:
-        if isinstance(outcome, ChunkRows):
-            chunks.setdefault((outcome.start, outcome.stop), outcome)
-        else:
-            failures.append(outcome)
-    return [*(chunks[key] for key in sorted(chunks)), *failures]
-
-
-def _covers(spec: ChunkSpec, outcomes: Sequence[Outcome]) -> bool:
-    """Return whether chunks hold every byte of a segment, read as it is asked for; a failure to read is an outcome too."""
-    if any(isinstance(outcome, Failure) for outcome in outcomes):
-        return True
-    at = spec.start
-    for chunk in outcomes:
-        if not isinstance(chunk, ChunkRows) or chunk.start != at or chunk.stop != chunk.read_to:
-            return False
-        if chunk.decoded != spec.decode:
-            return False
-        at = chunk.read_to
-    return bool(outcomes) and at == spec.stop and not spec.contents
-
-
-def _batches(outcomes: Sequence[Outcome]) -> int:
-    return sum(outcome.counts.batches for outcome in outcomes if isinstance(outcome, ChunkRows))
-
-
-def _has_batches(plan: Sequence[ChunkSpec]) -> bool:
-    """Return whether a partition has a valid batch; damage alone cannot have been filtered out."""
-    for spec in plan:
-        try:
-            with closing(open_segment(spec.file)) as source:
-                where = ByteRange(spec.start, spec.stop, spec.end)
-                for piece in stream_batches(source, where, expected_offset=spec.file.base_offset, verify=spec.verify):
-                    if len(piece.batches):
-                        return True
-        except OSError:
-            return False  # the audit says that it cannot be read
-    return False
 
 
 class Evidence(Struct, frozen=True):
@@ -303,7 +206,7 @@ def _topic_partitions(shard: Iterator[pa.RecordBatch]) -> Iterator[_TopicPartiti
     context, others, newest = unpack(first.column("data")[0].as_py())
     findings_in_tasks = FindingsInTasks(context, others, open_segment)
     for made in findings_in_tasks.topic_partitions(chain([first.slice(1)], shard)):
-        given: dict[tuple[object, ...], tuple[PartitionAudit, _Given]] = {
+        given: dict[tuple[object, ...], tuple[PartitionAudit, Given]] = {
             (part.directory.topic, part.directory.partition, part.directory.replica): (part, own)
             for part, (own, _) in zip(made.replicas, made.kept, strict=True)
             if own is not None
@@ -314,7 +217,7 @@ def _topic_partitions(shard: Iterator[pa.RecordBatch]) -> Iterator[_TopicPartiti
         yield _TopicPartition(made.job_index, found, [kept for _, kept in made.kept], newest)
 
 
-def _is_given(finding: Finding, filtered: Mapping[tuple[object, ...], tuple[PartitionAudit, _Given]]) -> bool:
+def _is_given(finding: Finding, filtered: Mapping[tuple[object, ...], tuple[PartitionAudit, Given]]) -> bool:
     """Return whether a finding is at batches that were given; damaged bytes are in no row."""
     entry = filtered.get((finding.topic, finding.partition, finding.replica))
     if entry is None or finding.position is None or finding.segment is None:

@@ -2,7 +2,7 @@
 
 Reading tasks compress ranges where they read them; their rows are shuffled, by partition replica; replaying tasks put
 partitions together and read again what must be read twice. What only all partitions show the driver finds out from their
-outlines, and tasks judge with it. The driver gets counts and as many findings as are listed.
+outlines; tasks make findings with it. The driver gets counts and as many findings as are listed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,8 +30,7 @@ from kaudit.listings.timeline import with_names
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.limits import TIMELINES
-from kaudit.model.result import ScanResult, Timeline, TimelineResult
-from kaudit.model.state_use import StateUse
+from kaudit.model.result import ScanResult, StateUse, Timeline, TimelineResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
@@ -64,11 +63,11 @@ from kaudit.spark.session import SparkOptions, session
 from kaudit.spark.tables import ListedRows, SparkTables
 from kaudit.spark.task_findings import (
     COUNTS_SCHEMA,
-    JUDGED_SCHEMA,
+    FOUND_SCHEMA,
     TIMELINES_SCHEMA,
     AllCounts,
+    FindingCounts,
     FindingsInTasks,
-    JudgedCounts,
     counting,
     counting_timelines,
     first_of_each,
@@ -103,7 +102,7 @@ class SparkEngine(Engine):
     def audited(self, options: ScanOptions, progress: Progress, rows: Rows = NO_ROWS) -> Iterator[AuditedInput]:
         """Audit on Spark, and keep what is replayed on its disks."""
         with _started(options, self._spark, rows) as run, _kept_on_disk(run.replayed) as replayed:
-            yield _SparkAudit(run, replayed, _judged(run, replayed, progress))
+            yield _SparkAudit(run, replayed, _audited_scan(run, replayed, progress))
 
     def each_partition(
         self, work: Sequence[Task], job: PartitionJob[Task, Done], options: ScanOptions, progress: Progress
@@ -122,47 +121,47 @@ class SparkEngine(Engine):
 
 
 class _SparkAudit(AuditedInput):
-    def __init__(self, run: "_Run", replayed: "DataFrame", judged: "_JudgedScan") -> None:
+    def __init__(self, run: "_Run", replayed: "DataFrame", scan: "_AuditedScan") -> None:
         self._run = run
         self._replayed = replayed
-        self._judged = judged
+        self._scan = scan
 
     @property
     def result(self) -> ScanResult:
-        return self._judged.result
+        return self._scan.result
 
     def timelines(self) -> TimelineResult:
-        run, judged = self._run, self._judged
+        run, scan = self._run, self._scan
         counts = _timeline_counts(run, self._replayed)
         listed = first_timelines(counts, None if run.options.producer_ids else TIMELINES)
-        timelines = with_names(judged.audit, _timelines(run, self._replayed, judged, listed))
-        return TimelineResult(judged.result, timelines, sum(counts) - len(timelines))
+        timelines = with_names(scan.audit, _timelines(run, self._replayed, scan, listed))
+        return TimelineResult(scan.result, timelines, sum(counts) - len(timelines))
 
     def producers(self, query: Query) -> ListedProducers:
-        run, judged = self._run, self._judged
-        ids = ids_to_share(judged.audit, judged.result, judged.judging, judged.scan_wide, query)
+        run, scan = self._run, self._scan
+        ids = ids_to_share(scan.audit, scan.result, scan.in_tasks, scan.scan_wide, query)
         frame = self._run.kept.enter_context(_kept_on_disk(ids.frame(run.session, self._replayed)))
-        result, rows = list_producers(SharedIds(run.session, frame, ids), judged.audit, judged.result)
+        result, rows = list_producers(SharedIds(run.session, frame, ids), scan.audit, scan.result)
         return ListedProducers(result, self._tables(rows))
 
     def recorded(self) -> RecordedScan:
-        tables, audit = self._tables(), self._judged.audit
+        tables, audit = self._tables(), self._scan.audit
         return RecordedScan(
             self.result, tables.histories, tables.batches, audit.high_watermarks, audit.transactional_ids, tables
         )
 
     def _tables(self, listed: ListedRows | None = None) -> SparkTables:
-        run, judged = self._run, self._judged
+        run, scan = self._run, self._scan
         return SparkTables(
             run.session,
             self._replayed,
             run.jobs,
-            judged.judging,
-            judged.across,
-            judged.scan_wide,
-            newest=newest_profile(judged.result.broker_version),
+            scan.in_tasks,
+            scan.across,
+            scan.scan_wide,
+            newest=newest_profile(scan.result.broker_version),
             listed=listed,
-            names=NamesOfJobs(run.session, judged.audit.coordinator_logs, shares_of(judged.audit, judged.result)),
+            names=NamesOfJobs(run.session, scan.audit.coordinator_logs, shares_of(scan.audit, scan.result)),
         )
 
 
@@ -254,28 +253,28 @@ def _rescan(question: tuple[PartitionDirectory, Questions], open_source: OpenSou
     return rescan(directory, open_source, questions)
 
 
-class _JudgedScan(Struct, frozen=True):
-    """A scan whose partitions were judged in tasks: its result, and what judges them again for tables.
+class _AuditedScan(Struct, frozen=True):
+    """A scan whose findings were made in tasks: its result, and what makes them again for tables.
 
     `across`: ids of incidents that take more than one topic partition; `scan_wide`: findings about none.
     """
 
     audit: Audit
     result: ScanResult
-    judging: FindingsInTasks
+    in_tasks: FindingsInTasks
     across: dict[int, dict[int, str]]
     scan_wide: Sequence[Finding]
 
 
-def _judged(run: _Run, replayed: "DataFrame", progress: Progress) -> _JudgedScan:
+def _audited_scan(run: _Run, replayed: "DataFrame", progress: Progress) -> _AuditedScan:
     audit = run.audit(_outlines(run, replayed, progress))
     cross = audit.cross_partition()
-    judging = FindingsInTasks(cross.context, dict(enumerate(cross.others)), from_here())
-    counts = _counts(run, replayed, cross, judging)
+    in_tasks = FindingsInTasks(cross.context, dict(enumerate(cross.others)), from_here())
+    counts = _counts(run, replayed, cross, in_tasks)
     across, to_list = counts.incident_ids(), counts.to_list()
     scan_wide = marked_with(cross.findings, partition_incidents(cross.findings), across.get(_SCAN_WIDE, {}))
     jobs = [job_index for job_index in to_list if job_index != _SCAN_WIDE]
-    listed = _listed(run, replayed, listing(judging, to_list, across)) if jobs else ()
+    listed = _listed(run, replayed, listing(in_tasks, to_list, across)) if jobs else ()
     partitions = counts.partitions.values()
     found = ScanFindings(
         [*first_of_each(scan_wide, to_list.get(_SCAN_WIDE, {})), *listed],
@@ -283,7 +282,7 @@ def _judged(run: _Run, replayed: "DataFrame", progress: Progress) -> _JudgedScan
         {producer_id for own in partitions for producer_id in own.producer_ids},
         tuple(counts.unlisted(to_list)),
     )
-    return _JudgedScan(audit, audit.result_of(cross, found), judging, across, scan_wide)
+    return _AuditedScan(audit, audit.result_of(cross, found), in_tasks, across, scan_wide)
 
 
 def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[PartitionAudit]:
@@ -292,12 +291,12 @@ def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[Part
     return [unpack(found[job_index].as_py()) for job_index in range(len(run.jobs))]
 
 
-def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, judging: FindingsInTasks) -> AllCounts:
-    with errors_in_one_line(), named_job(run.session, "kaudit: judge the partitions"):
-        table = replayed.select("job_index", "audit").mapInArrow(counting(judging), JUDGED_SCHEMA).toArrow()
-    found = sorted(zip(table["job_index"].to_pylist(), table["judged"], strict=True), key=lambda row: row[0])
+def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, in_tasks: FindingsInTasks) -> AllCounts:
+    with errors_in_one_line(), named_job(run.session, "kaudit: make the findings"):
+        table = replayed.select("job_index", "audit").mapInArrow(counting(in_tasks), FOUND_SCHEMA).toArrow()
+    found = sorted(zip(table["job_index"].to_pylist(), table["found"], strict=True), key=lambda row: row[0])
     wide = PartitionFindings(cross.findings)
-    of_scan = JudgedCounts.of("", wide, partition_incidents(cross.findings), run.options.producer_ids)
+    of_scan = FindingCounts.of("", wide, partition_incidents(cross.findings), run.options.producer_ids)
     return AllCounts({_SCAN_WIDE: of_scan, **{job_index: unpack(data.as_py()) for job_index, data in found}})
 
 
@@ -308,8 +307,8 @@ def _timeline_counts(run: _Run, replayed: "DataFrame") -> list[int]:
     return [count for _, count in sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))]
 
 
-def _timelines(run: _Run, replayed: "DataFrame", judged: _JudgedScan, listed: Mapping[int, int]) -> list[Timeline]:
-    make = making_timelines(judged.judging, judged.across, listed, judged.audit.compared_logs())
+def _timelines(run: _Run, replayed: "DataFrame", scan: _AuditedScan, listed: Mapping[int, int]) -> list[Timeline]:
+    make = making_timelines(scan.in_tasks, scan.across, listed, scan.audit.compared_logs())
     with errors_in_one_line(), named_job(run.session, "kaudit: bring the timelines that are listed"):
         kept = replayed.select("job_index", "audit", "kept")
         table = kept.mapInArrow(make, TIMELINES_SCHEMA).toArrow()
@@ -319,8 +318,8 @@ def _timelines(run: _Run, replayed: "DataFrame", judged: _JudgedScan, listed: Ma
 
 def _listed(run: _Run, replayed: "DataFrame", list_findings: Any) -> Iterator[Finding]:  # noqa: ANN401 - an ArrowMap
     with errors_in_one_line(), named_job(run.session, "kaudit: bring the findings that are listed"):
-        table = replayed.select("job_index", "audit").mapInArrow(list_findings, JUDGED_SCHEMA).toArrow()
-    for _, data in sorted(zip(table["job_index"].to_pylist(), table["judged"], strict=True), key=lambda row: row[0]):
+        table = replayed.select("job_index", "audit").mapInArrow(list_findings, FOUND_SCHEMA).toArrow()
+    for _, data in sorted(zip(table["job_index"].to_pylist(), table["found"], strict=True), key=lambda row: row[0]):
         yield from unpack(data.as_py())
 
 

@@ -59,7 +59,7 @@ class Read(TypedDict, total=False):
 
 
 class Judgement(TypedDict, total=False):
-    """How to judge, as `kaudit.scan`: `since` and `until` choose findings by the time of their batch.
+    """How to audit, as `kaudit.scan`: `since` and `until` choose findings by the time of their batch.
 
     `allow_incomplete`: what could not be read raises no error.
     """
@@ -226,7 +226,7 @@ def _load(spark: "SparkSession", table: str, options: ReadOptions) -> "DataFrame
 def _asked(
     source: "DataFrame | SparkSession", paths: Paths | None, options: dict[str, Any]
 ) -> tuple[ReadOptions, ScanOptions, bool]:
-    """Split options into what to read, how to judge, and whether to go on where something cannot be read."""
+    """Split options into what to read, how to audit, and whether to go on where something cannot be read."""
     judgement = {name: options.pop(name) for name in Judgement.__annotations__ if name in options}
     allow_incomplete = bool(judgement.pop("allow_incomplete", False))
     read = _options_of(cast("DataFrame", source)) if paths is None else _read_options(paths, cast("Read", options))

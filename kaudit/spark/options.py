@@ -8,8 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaudit.errors import UsageError
-from kaudit.model.near_names import suggestion
+from kaudit.errors import UsageError, suggestion
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.uri import Uri, UrlError
@@ -119,9 +118,9 @@ def time_ms(time: Time | None) -> int | None:
     """
     if time is None or isinstance(time, int):
         return time
-    moment = datetime.fromisoformat(time) if isinstance(time, str) else time
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    return round(moment.timestamp() * 1000)
+    parsed = datetime.fromisoformat(time) if isinstance(time, str) else time
+    parsed = parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed
+    return round(parsed.timestamp() * 1000)
 
 
 def absolute(paths: Sequence[str]) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ class IdsToShare(Struct, frozen=True):
     """What is shuffled by producer id, in `shares` shares, and how it is put together there."""
 
     shares: int
-    judging: FindingsInTasks
+    in_tasks: FindingsInTasks
     scan_wide: Sequence[Finding]
     coordinator: Sequence[PartitionDirectory]
     sharing: Sharing
@@ -74,7 +74,7 @@ class IdsToShare(Struct, frozen=True):
         """Describe the rows: of partitions, findings and __transaction_state, by share, kind and number."""
         query = self.sharing.listing.query
         kept = replayed.select("job_index", "audit", "kept")
-        rows = kept.mapInArrow(sharing(self.judging, query, self.shares), SHARES_SCHEMA)
+        rows = kept.mapInArrow(sharing(self.in_tasks, query, self.shares), SHARES_SCHEMA)
         found = list(sharing_findings(self.scan_wide, query, self.shares, -1))
         if found:
             rows = rows.unionByName(spark.createDataFrame(pa.Table.from_batches(found)))
@@ -112,11 +112,11 @@ class NamesOfJobs(Struct, frozen=True):
 
 
 def ids_to_share(
-    audit: Audit, scan: ScanResult, judging: FindingsInTasks, scan_wide: Sequence[Finding], query: Query
+    audit: Audit, scan: ScanResult, in_tasks: FindingsInTasks, scan_wide: Sequence[Finding], query: Query
 ) -> IdsToShare:
-    """Plan the shares of the producer ids of an audit whose partitions were judged."""
+    """Plan the shares of the producer ids of an audit."""
     together = Sharing(replica_places(audit.partitions, audit.histories), Listing.of(audit, query, scan))
-    return IdsToShare(shares_of(audit, scan), judging, scan_wide, audit.coordinator_logs, together)
+    return IdsToShare(shares_of(audit, scan), in_tasks, scan_wide, audit.coordinator_logs, together)
 
 
 def shares_of(audit: Audit, scan: ScanResult) -> int:

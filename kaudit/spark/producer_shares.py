@@ -51,19 +51,19 @@ def _row(share: int, kind: int, number: int, value: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], _SHARES)
 
 
-def sharing(judging: FindingsInTasks, query: Query, shares: int) -> ArrowMap:
-    """Return the function that judges partitions, and gives each share its ids' rows and the findings about them."""
+def sharing(in_tasks: FindingsInTasks, query: Query, shares: int) -> ArrowMap:
+    """Return the function that gives each share its ids' rows and the findings about them."""
 
     def share_rows(rows: Batches) -> Batches:
-        for judged in judging.topic_partitions(rows):
-            for number, kept in enumerate(judged.kept, judged.job_index):
+        for partition in in_tasks.topic_partitions(rows):
+            for number, kept in enumerate(partition.kept, partition.job_index):
                 ids, own = kept.producer_ids, kept.activity
 
                 def some(places: Any, number: int = number, ids: Any = ids, own: Any = own) -> ReplicaRows:  # noqa: ANN401
                     return ReplicaRows(number, ids[places], own[places])
 
                 yield from _shared(shares, _ROWS, number, ids, some)
-            yield from sharing_findings(judged.found.findings, query, shares, judged.job_index)
+            yield from sharing_findings(partition.found.findings, query, shares, partition.job_index)
 
     return share_rows
 

@@ -164,20 +164,20 @@ def batches_to_runs(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     Rows that came twice count once. A chunk with batches whose rows do not hold the whole header has no `stop`: findings() reads
     its segment again.
     """
-    held: _Stretch | None = None
+    held: _Adjacent | None = None
     for batch in rows:
-        for stretch in _stretches(batch):
-            if held is not None and held.goes_on_with(stretch):
-                held = held.with_next(stretch)
+        for piece in _adjacent(batch):
+            if held is not None and held.goes_on_with(piece):
+                held = held.with_next(piece)
                 continue
             if held is not None:
                 yield held.rows()
-            held = stretch
+            held = piece
     if held is not None:
         yield held.rows()
 
 
-class _Stretch:
+class _Adjacent:
     """Batches of one segment that lie side by side."""
 
     def __init__(self, task: SegmentTask, parts: list[Batches], *, exact: bool) -> None:
@@ -190,15 +190,15 @@ class _Stretch:
         last = self.parts[-1][len(self.parts[-1]) - 1]
         return int(last["position"]) + int(last["size"])
 
-    def goes_on_with(self, other: "_Stretch") -> bool:
+    def goes_on_with(self, other: "_Adjacent") -> bool:
         return (
             self.task.spec.file.path == other.task.spec.file.path
             and self._end == int(other.parts[0]["position"][0])
             and sum(map(len, self.parts)) < CHUNK_BATCHES
         )
 
-    def with_next(self, other: "_Stretch") -> "_Stretch":
-        return _Stretch(self.task, [*self.parts, *other.parts], exact=self.exact and other.exact)
+    def with_next(self, other: "_Adjacent") -> "_Adjacent":
+        return _Adjacent(self.task, [*self.parts, *other.parts], exact=self.exact and other.exact)
 
     def rows(self) -> pa.RecordBatch:
         batches = concatenate(self.parts)
@@ -207,7 +207,7 @@ class _Stretch:
         return run_rows(self.task, [rows_of(spec, None, batches, [], where)])
 
 
-def _stretches(batch: pa.RecordBatch) -> Iterator[_Stretch]:
+def _adjacent(batch: pa.RecordBatch) -> Iterator[_Adjacent]:
     rows = batch.select(NEEDED)
     if not rows.num_rows:
         return
@@ -223,7 +223,7 @@ def _stretches(batch: pa.RecordBatch) -> Iterator[_Stretch]:
     batches = batches_of_rows(rows)
     exact = rows.column("exact").to_numpy(zero_copy_only=False)
     for first, stop in _ranges(paths, positions, batches["size"]):
-        yield _Stretch(
+        yield _Adjacent(
             _task(rows.slice(first, 1).to_pylist()[0]), [batches[first:stop]], exact=bool(exact[first:stop].all())
         )
 

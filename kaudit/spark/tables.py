@@ -78,12 +78,12 @@ class Names(Protocol):
 
 
 class SparkTables(Struct, frozen=True):
-    """The tables of an audit whose partitions were judged: made anew in tasks, of all findings."""
+    """The tables of an audit, made in tasks, of all findings."""
 
     session: "SparkSession"
     replayed: "DataFrame"
     jobs: Sequence[Job]
-    judging: FindingsInTasks
+    in_tasks: FindingsInTasks
     across: Mapping[int, Mapping[int, str]]
     scan_wide: Sequence[Finding]
     newest: Profile
@@ -154,7 +154,7 @@ class SparkTables(Struct, frozen=True):
         return self.replayed.select("job_index", "audit", "kept")
 
     def _tables(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame":
-        write = table_writing(self.judging, self.across, writer, output_batches, newest=self.newest)
+        write = table_writing(self.in_tasks, self.across, writer, output_batches, newest=self.newest)
         return self._kept.mapInArrow(write, PIECES_SCHEMA)
 
     def _names(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame | None":
@@ -219,27 +219,27 @@ def history_writing(
 
 
 def table_writing(
-    judging: FindingsInTasks,
+    in_tasks: FindingsInTasks,
     across: Mapping[int, Mapping[int, str]],
     writer: TableWriter,
     output_batches: OutputBatches,
     *,
     newest: Profile,
 ) -> ArrowMap:
-    """Return the function that judges partitions, and turns all that is known of them into pieces of tables."""
+    """Return the function that turns partitions and their findings into pieces of tables."""
 
     def write_tables(rows: Batches) -> Batches:
-        for judged in judging.topic_partitions(rows):
-            findings = writer.decide(judged.findings(across))
-            topic = judged.replicas[0].directory.topic
+        for partition in in_tasks.topic_partitions(rows):
+            findings = writer.decide(partition.findings(across))
+            topic = partition.replicas[0].directory.topic
             own = by_replica(findings)
 
             def pieces(history: PartitionHistory, own: Mapping[Any, Sequence[Finding]] = own) -> Iterator[Piece]:
                 return writer.of_replica(history, own.get(history.key, ()), newest)
 
-            first = judged.job_index
+            first = partition.job_index
             yield from _in_batch(output_batches.of(first), first, topic, writer.of_findings(findings), -1_000_000)
-            for job_index, history in enumerate(judged.kept, first):
+            for job_index, history in enumerate(partition.kept, first):
                 yield from _in_batch(output_batches.of(job_index), job_index, topic, pieces(history))
 
     return write_tables

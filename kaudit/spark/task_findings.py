@@ -19,8 +19,8 @@ from kaudit.checks.incident_groups import (
 )
 from kaudit.listings.timeline import by_replica, partition_timelines, producer_ids_of
 from kaudit.model.finding import Finding, Severity
+from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.limits import FINDINGS_OF_CHECK
-from kaudit.model.other_copies import HeldRecords
 from kaudit.model.result import UnlistedFindings
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
@@ -31,14 +31,14 @@ from kaudit.spark.tasks import ArrowMap, Batches
 if TYPE_CHECKING:
     from kaudit.scanning.log_comparison import ComparedLogs
 
-JUDGED_SCHEMA = "job_index int, judged binary"
-_JUDGED = pa.schema([("job_index", pa.int32()), ("judged", pa.binary())])
+FOUND_SCHEMA = "job_index int, found binary"
+_FOUND = pa.schema([("job_index", pa.int32()), ("found", pa.binary())])
 
 Counted = tuple[str, Severity]
 """A check's code, and the severity of some of its findings."""
 
 
-class JudgedCounts(Struct, frozen=True):
+class FindingCounts(Struct, frozen=True):
     """A topic partition's findings as numbers: their fingerprints by check and severity, in order, and what incidents need.
 
     `groups` are those that reach other partitions, by their numbers among the partition's.
@@ -53,19 +53,19 @@ class JudgedCounts(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, topic: str, judged: PartitionFindings, incidents: PartitionIncidents, asked: Sequence[int]
-    ) -> "JudgedCounts":
+        cls, topic: str, own: PartitionFindings, incidents: PartitionIncidents, asked: Sequence[int]
+    ) -> "FindingCounts":
         """Count what was found in a topic partition; of the producer ids those `asked` for are kept."""
         prints: dict[Counted, list[int]] = {}
-        for finding in judged.findings:
+        for finding in own.findings:
             prints.setdefault((finding.code, finding.severity), []).append(int(finding.fingerprint, 16))
-        found = {finding.producer_id for finding in judged.findings} if asked else set()
+        found = {finding.producer_id for finding in own.findings} if asked else set()
         return cls(
             topic,
             {counted: np.array(own, dtype=np.uint64) for counted, own in prints.items()},
             {reach.group: incidents.groups[reach.group] for reach in incidents.reaches},
             np.array(incidents.reaches, dtype=np.int64).reshape(-1, len(Reach._fields)),
-            judged.held,
+            own.held,
             frozenset(found & set(asked)),  # type: ignore[arg-type]  # None is not among those asked for
         )
 
@@ -73,7 +73,7 @@ class JudgedCounts(Struct, frozen=True):
 class AllCounts(Struct, frozen=True):
     """The counts of every topic partition, by the index of its first job, in the order of findings."""
 
-    partitions: Mapping[int, JudgedCounts]
+    partitions: Mapping[int, FindingCounts]
 
     def incident_ids(self) -> dict[int, dict[int, str]]:
         """Return the ids of incidents that take more than one topic partition: by first job, and group."""
@@ -110,8 +110,8 @@ class AllCounts(Struct, frozen=True):
         ]
 
 
-class Judged(Struct, frozen=True):
-    """A topic partition that was judged in this task: the index of its first job, its replicas, its findings."""
+class TopicPartition(Struct, frozen=True):
+    """A topic partition with its findings, made in this task: the index of its first job, its replicas, what was kept of each."""
 
     job_index: int
     replicas: Sequence[PartitionAudit]
@@ -125,16 +125,16 @@ class Judged(Struct, frozen=True):
 
 
 class FindingsInTasks(Struct, frozen=True):
-    """What tasks judge with: what is the same for all, and what the others show of each job's partition."""
+    """Makes findings in tasks: with the context that is the same for all, and what the others show of each job's partition."""
 
     context: ScanContext
     others: Mapping[int, CrossPartitionEvidence]
     open_source: OpenSource
 
-    def topic_partitions(self, rows: Batches, chosen: Container[int] | None = None) -> Iterator[Judged]:
+    def topic_partitions(self, rows: Batches, chosen: Container[int] | None = None) -> Iterator[TopicPartition]:
         """Yield the topic partitions of rows with audits, which come in the order of jobs, replicas beside one another.
 
-        Those with none of the `chosen` jobs are not judged; None chooses all.
+        Those with none of the `chosen` jobs are left out; None chooses all.
         """
         for same in _topic_partitions(rows):
             if chosen is not None and not any(job_index in chosen for job_index, _, _ in same):
@@ -143,31 +143,35 @@ class FindingsInTasks(Struct, frozen=True):
             found = partition_findings(
                 parts, [self.others[job_index] for job_index, _, _ in same], self.context, self.open_source
             )
-            yield Judged(same[0][0], parts, [kept for _, _, kept in same], found, partition_incidents(found.findings))
+            yield TopicPartition(
+                same[0][0], parts, [kept for _, _, kept in same], found, partition_incidents(found.findings)
+            )
 
 
-def counting(judging: FindingsInTasks) -> ArrowMap:
-    """Return the function that judges, and gives what the driver counts."""
+def counting(in_tasks: FindingsInTasks) -> ArrowMap:
+    """Return the function that gives the driver the numbers of findings."""
 
     def count(rows: Batches) -> Batches:
-        for judged in judging.topic_partitions(rows):
-            topic = judged.replicas[0].directory.topic
-            counts = JudgedCounts.of(topic, judged.found, judged.incidents, judging.context.options.producer_ids)
-            yield _row(judged.job_index, counts)
+        for partition in in_tasks.topic_partitions(rows):
+            topic = partition.replicas[0].directory.topic
+            counts = FindingCounts.of(
+                topic, partition.found, partition.incidents, in_tasks.context.options.producer_ids
+            )
+            yield _row(partition.job_index, counts)
 
     return count
 
 
 def listing(
-    judging: FindingsInTasks, listed: Mapping[int, Mapping[Counted, int]], across: Mapping[int, Mapping[int, str]]
+    in_tasks: FindingsInTasks, listed: Mapping[int, Mapping[Counted, int]], across: Mapping[int, Mapping[int, str]]
 ) -> ArrowMap:
-    """Return the function that judges, and gives so many findings of each check as `listed` says."""
+    """Return the function that gives the first findings of each check, as many as `listed` says."""
 
     def list_findings(rows: Batches) -> Batches:
-        for judged in judging.topic_partitions(rows, listed):
-            chosen = first_of_each(judged.findings(across), listed[judged.job_index])
+        for partition in in_tasks.topic_partitions(rows, listed):
+            chosen = first_of_each(partition.findings(across), listed[partition.job_index])
             if chosen:
-                yield _row(judged.job_index, chosen)
+                yield _row(partition.job_index, chosen)
 
     return list_findings
 
@@ -185,7 +189,7 @@ def first_of_each(findings: Sequence[Finding], listed: Mapping[Counted, int]) ->
 
 
 def _row(job_index: int, value: object) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"job_index": job_index, "judged": pack(value)}], _JUDGED)
+    return pa.RecordBatch.from_pylist([{"job_index": job_index, "found": pack(value)}], _FOUND)
 
 
 _Replica = tuple[int, PartitionAudit, Any]
@@ -249,17 +253,19 @@ def first_timelines(counts: Sequence[int], most: int | None) -> dict[int, int]:
 
 
 def making_timelines(
-    judging: FindingsInTasks,
+    in_tasks: FindingsInTasks,
     across: Mapping[int, Mapping[int, str]],
     listed: Mapping[int, int],
     logs: "ComparedLogs | None",
 ) -> ArrowMap:
-    """Return the function that judges partitions, and makes so many timelines of each replica as `listed` says."""
+    """Return the function that makes the first timelines of each replica, as many as `listed` says."""
 
     def make(rows: Batches) -> Batches:
-        for judged in judging.topic_partitions(rows, listed):
-            own = by_replica(judged.findings(across))
-            for job_index, (part, kept) in enumerate(zip(judged.replicas, judged.kept, strict=True), judged.job_index):
+        for partition in in_tasks.topic_partitions(rows, listed):
+            own = by_replica(partition.findings(across))
+            for job_index, (part, kept) in enumerate(
+                zip(partition.replicas, partition.kept, strict=True), partition.job_index
+            ):
                 place = part.directory
                 findings = own.get((place.topic, place.partition, place.replica), ())
                 events = None if logs is None else logs.of_partition(place.topic, place.partition)

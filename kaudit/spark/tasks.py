@@ -3,7 +3,9 @@
 Workers import this module by name, so kaudit must be installed where they run (`kaudit spark-bundle`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -11,18 +13,21 @@ from msgspec import Struct
 
 from kaudit import __version__
 from kaudit.engines.memory import prepare_worker
-from kaudit.partition.assembler import PartitionAssembler, read_planned
+from kaudit.partition.assembler import PartitionAssembler, read_planned, read_range
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
 from kaudit.partition.job import Job
 from kaudit.partition.replay import RowSink
+from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_codec import pack_chunk, unpack_chunk
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource, cut
-from kaudit.reading.chunk_rows import Outcome
+from kaudit.reading.chunk_rows import ChunkRows, Outcome
 from kaudit.reading.range_joining import join_ranges
+from kaudit.reading.segment import ByteRange
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.reading.unread_segments import Failure
 from kaudit.source.layout import SegmentFile
+from kaudit.source.schemes import open_segment
 
 ROWS_SCHEMA = "shuffle_partition int, job_index int, number long, ranges int, rows binary"
 AUDIT_SCHEMA = "job_index int, outline binary, audit binary, kept binary"
@@ -213,3 +218,92 @@ def audit_rows(job_index: int, audit: PartitionAudit, kept: object) -> Iterator[
             "audit": None if start else pack(audit),
             "kept": packed[start : start + _SLICE_BYTES],
         }
+
+
+Intervals = Sequence[tuple[int, int]]
+Given = Mapping[int, Intervals]
+
+
+class GivenReplay(Struct, frozen=True):
+    """What a partition comes to.
+
+    `given`: the bytes of each segment (by its number) that the rows held, where a filter left out others; None: nothing
+    was left out.
+    """
+
+    partition: PartitionAudit
+    given: Given | None
+
+
+def replay_given(job: Job, chunks: Iterator[tuple[int, bytes]], sink: RowSink | None) -> GivenReplay | None:
+    """Put a partition together; None where it has batches and no row of it was given: a filter left all of it out.
+
+    The result is that of reading the whole partition: a segment of which not every byte is covered by chunks is read again.
+    """
+    feed = PartitionAssembler(job, sink, open_segment)
+    given: dict[int, Intervals] = {}
+    left_out = False
+    numbered = groupby(chunks, key=lambda chunk: chunk[0])
+    waiting = next(numbered, None)
+    if waiting is None and job.in_pieces and _has_batches(job.plan):
+        return None
+    for spec in job.in_pieces:
+        outcomes: list[Outcome] = []
+        while waiting is not None and waiting[0] <= spec.segment:
+            if waiting[0] == spec.segment:  # a lower number: of a segment that is empty now
+                outcomes = _distinct(outcome for _, data in waiting[1] for outcome in unpack_chunk(data))
+            waiting = next(numbered, None)
+        given[spec.segment] = [(chunk.start, chunk.read_to) for chunk in outcomes if isinstance(chunk, ChunkRows)]
+        if not _covers(spec, outcomes):
+            before = _batches(outcomes)
+            outcomes = [read_range(range_, open_source=open_segment) for range_ in cut(spec, job.chunk_bytes)]
+            left_out = left_out or (spec.file.text is None and _batches(outcomes) > before)
+        for outcome in outcomes:
+            feed.take(outcome)
+    partition = feed.close()
+    find_repeats(partition, open_segment)
+    return GivenReplay(partition, given if left_out else None)
+
+
+def _distinct(outcomes: Iterator[Outcome]) -> list[Outcome]:
+    """Return outcomes in the order of the file; of chunks that came twice one, failures last."""
+    chunks: dict[tuple[int, int], ChunkRows] = {}
+    failures: list[Failure] = []
+    for outcome in outcomes:
+        if isinstance(outcome, ChunkRows):
+            chunks.setdefault((outcome.start, outcome.stop), outcome)
+        else:
+            failures.append(outcome)
+    return [*(chunks[key] for key in sorted(chunks)), *failures]
+
+
+def _covers(spec: ChunkSpec, outcomes: Sequence[Outcome]) -> bool:
+    """Return whether chunks hold every byte of a segment, read as it is asked for; a failure to read is an outcome too."""
+    if any(isinstance(outcome, Failure) for outcome in outcomes):
+        return True
+    at = spec.start
+    for chunk in outcomes:
+        if not isinstance(chunk, ChunkRows) or chunk.start != at or chunk.stop != chunk.read_to:
+            return False
+        if chunk.decoded != spec.decode:
+            return False
+        at = chunk.read_to
+    return bool(outcomes) and at == spec.stop and not spec.contents
+
+
+def _batches(outcomes: Sequence[Outcome]) -> int:
+    return sum(outcome.counts.batches for outcome in outcomes if isinstance(outcome, ChunkRows))
+
+
+def _has_batches(plan: Sequence[ChunkSpec]) -> bool:
+    """Return whether a partition has a valid batch; damage alone cannot have been filtered out."""
+    for spec in plan:
+        try:
+            with closing(open_segment(spec.file)) as source:
+                where = ByteRange(spec.start, spec.stop, spec.end)
+                for piece in stream_batches(source, where, expected_offset=spec.file.base_offset, verify=spec.verify):
+                    if len(piece.batches):
+                        return True
+        except OSError:
+            return False  # the audit says that it cannot be read
+    return False

@@ -17,9 +17,8 @@ from msgspec import Struct
 
 from kaudit.checks.check import Withdrawal
 from kaudit.checks.registry import CHECKS
-from kaudit.model.coordinator import TransactionStanding
+from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS, TransactionStanding
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.transaction_state import MAX_TRANSACTION_TIMEOUT_MS
 
 SETTLE_SECONDS = 10.0
 

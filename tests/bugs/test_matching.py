@@ -16,9 +16,9 @@ from kaudit.bugs.registry import BUGS
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.replicas import diff
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence, Finding, Severity
-from kaudit.model.log_event import LogEventKind
 from kaudit.model.replicas import Replica
 from kaudit.scanning.options import ScanOptions
 from tests.bugs.recorded_bugs import RECORDED, unpack

@@ -18,9 +18,9 @@ from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
 from kaudit.capture.account import Account, Missing, PartitionAccount, Run, parse_account
 from kaudit.capture.capture import Capture, CaptureRequest, require_there
 from kaudit.capture.directory import CaptureDirectory, OccupiedError
-from kaudit.capture.epochs import LeaderEpochs, epochs_of_leader
+from kaudit.capture.partition import LeaderEpochs, epochs_of_leader
 from kaudit.formats.sidefiles.checkpoints import parse_leader_epoch_checkpoint, parse_offset_checkpoint
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 from kaudit.source.kafka.answers import TopicPartition
 from kaudit.source.kafka.client import KafkaClient
 from kaudit.source.kafka.failures import UnknownTopicError
@@ -695,7 +695,7 @@ def test_epochs_are_asked_for_from_the_newest_on(starts, current, found):
 
 
 def test_no_more_than_some_epochs_are_asked_for(monkeypatch):
-    monkeypatch.setattr("kaudit.capture.epochs.MOST_ASKED", 2)
+    monkeypatch.setattr("kaudit.capture.partition.MOST_ASKED", 2)
     leader = Leader({epoch: 10 * epoch for epoch in range(5)})
     asked = epochs_of_leader(cast("KafkaClient", leader), TopicPartition(*ORDERS), 4, 0)
     assert [(entry.epoch, entry.start_offset) for entry in asked] == [(4, 40), (3, 30)]

@@ -7,10 +7,10 @@ from kaudit.checks.check import Evidence, check, none_because, observers, parse_
 from kaudit.checks.log.offset_gap import offset_gap
 from kaudit.checks.registry import CHECKS, matching, nearest, run_checks
 from kaudit.checks.sequences.sequence_gap import sequence_gap
-from kaudit.model.continuity import MissingCause, MissingOffsets
+from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.finding import Confidence, Severity
 from kaudit.model.observation import Observation, ObservationKind
-from kaudit.model.sequence_ranges import SequenceRange
+from kaudit.model.sequence import SequenceRange
 from kaudit.source.layout import FetchedRange
 from tests.checks.facts import CONTEXT, batch, gap
 

@@ -13,9 +13,9 @@ from kaudit.checks.registry import CHECKS
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UsageError
-from kaudit.formats.application_log.counts import LogCounts
+from kaudit.formats.application_log.pieces import LogCounts
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.log_event import LogEventKind
 from kaudit.scanning.options import ScanOptions
 from tests.audits.log_events.made import event
 from tests.conformance.server_logs import unpacked

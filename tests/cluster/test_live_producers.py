@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kaudit.model.rfc3339 import rfc3339
+from kaudit.model.json_record import rfc3339
 from tests.cluster.brokers import IDLE_MS
 from tests.cluster.conftest import kaudit, wait_for
 from tests.cluster.test_capture import produce, scenario, transaction

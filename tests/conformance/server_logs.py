@@ -19,8 +19,8 @@ from kaudit.audits.log_events.clock import ClockOffset
 from kaudit.audits.log_events.log_files import log_events, log_lines
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.version import Version
-from kaudit.formats.application_log.counts import LogCounts
-from kaudit.model.log_event import LogEvent
+from kaudit.formats.application_log.pieces import LogCounts
+from kaudit.model.application_logs import LogEvent
 from kaudit.replay.reconstruction.broker_logs import BrokerSettings
 from kaudit.replay.reconstruction.reconstruct import (
     Evidence,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.broker.attempts import produce
 from kaudit.broker.broker import Broker
-from kaudit.broker.partition import produce
 from kaudit.broker.partition.record_set import split
 from kaudit.replay.session import Session
 from tests.conformance.agreement import recordings, write_table

@@ -215,10 +215,10 @@ def test_what_became_of_each_copy_and_what_it_alone_holds(made):
         if len(made) == 1:
             return
         (found,) = compare_paths(*paths).partitions
-    assert {(change.earlier, change.later) for change in found.moments} == {
+    assert {(change.earlier, change.later) for change in found.copy_changes} == {
         pair for names in by_broker.values() for pair in pairwise(names)
     }
-    for change in found.moments:
+    for change in found.copy_changes:
         earlier, later = held[change.earlier], held[change.later]
         gone = [offset for offset, batch in earlier.items() if later.get(offset) != batch]
         assert change.truncated == (OffsetRange(min(gone), max(gone)) if gone else None)
@@ -243,7 +243,7 @@ def test_what_became_of_each_copy_and_what_it_alone_holds(made):
             expected[name] = OffsetRange(min(alone), max(alone))
     assert found.only_on == expected
     if len(newest) == 1:
-        worst = {change.relation.value for change in found.moments}
+        worst = {change.relation.value for change in found.copy_changes}
         assert found.relation is not None
         assert found.relation.value == next(name for name in ("truncated", "appended", "identical") if name in worst)
 

@@ -18,7 +18,7 @@ from kaudit.diff.missing_records import missing_records
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.diff.replica_set import merged_epochs, read_side_by_side
 from kaudit.formats.sidefiles.checkpoints import parse_leader_epoch_checkpoint
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.replicas import MissingRecords, OffsetRange
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment

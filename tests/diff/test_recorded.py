@@ -66,7 +66,7 @@ def test_the_old_leader_lost_between_its_copies_what_truth_says_was_lost(evidenc
     truth = json.loads((capture / "truth.json").read_text())
     moments = ("A2-new-leader-old-one-down", "B2-unclean-leader-old-one-down", "B3-recovered")
     result = run(*(capture / moment / "b1" for moment in moments))
-    assert [(entry.broker_id, len(entry.replicas)) for entry in result.moments] == [(1, 3)]
+    assert [(entry.broker_id, len(entry.replicas)) for entry in result.broker_copies] == [(1, 3)]
     found: dict[str | None, list[list[int | None]]] = {}
     found = {topic: [] for topic in ("acks1", "acks1-unclean", "all-idem", "all-idem-unclean")}
     for finding in result.scan.findings:
@@ -75,7 +75,7 @@ def test_the_old_leader_lost_between_its_copies_what_truth_says_was_lost(evidenc
     assert found == {topic: truth[topic]["lost_acked_offsets_as_reported"] for topic in found}
     for compared in result.partitions:
         assert compared.first_difference is None
-        cut = [change for change in compared.moments if change.relation is Relation.TRUNCATED]
+        cut = [change for change in compared.copy_changes if change.relation is Relation.TRUNCATED]
         assert (compared.relation is Relation.TRUNCATED) is bool(cut)
 
 
@@ -96,7 +96,7 @@ def test_the_lost_records_stand_on_the_old_leader_beside_other_brokers_later_cop
     capture = evidence.capture("failover-acks1")
     truth = json.loads((capture / "truth.json").read_text())
     result = run(capture / "B2-unclean-leader-old-one-down/b1", capture / "B3-recovered/b2")
-    assert result.moments == []
+    assert result.broker_copies == []
     lost = {finding.topic: finding for finding in result.scan.findings if finding.code == "KA601"}
     assert set(lost) == {"acks1-unclean", "all-idem-unclean"}
     for topic, finding in lost.items():

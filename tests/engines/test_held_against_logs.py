@@ -7,8 +7,8 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.engines.replicas import diff, layout_of, name_replicas
 from kaudit.engines.verification import verify_report
 from kaudit.errors import NothingToAuditError, UsageError
+from kaudit.model.fingerprint import VerificationOutcome
 from kaudit.model.replicas import Replica
-from kaudit.model.verification import Verdict
 from kaudit.scanning.options import ScanOptions
 from tests.logs import Log, data
 
@@ -55,7 +55,7 @@ def test_a_log_that_is_as_it_was(site):
     progress = Counted()
     found = verified(site, judged(site), progress)
     assert verdicts(found) == [
-        ("orders", 0, "b1", Verdict.UNCHANGED), ("orders", 1, "b1", Verdict.UNCHANGED), ("pay", 0, "b1", Verdict.UNCHANGED),
+        ("orders", 0, "b1", VerificationOutcome.UNCHANGED), ("orders", 1, "b1", VerificationOutcome.UNCHANGED), ("pay", 0, "b1", VerificationOutcome.UNCHANGED),
     ]  # fmt: skip
     assert (found.inputs, found.not_judged, found.not_audited, found.incomplete) == ([str(site)], [], [], False)
     assert progress.total == [sum(path.stat().st_size for path in site.glob("*/*.log"))]
@@ -65,7 +65,11 @@ def test_what_is_gone_and_what_was_not_judged(site, tmp_path):
     report = judged(site)
     (site / "orders-1").rename(site / "other-1")
     found = verified(site, report)
-    assert [each.verdict for each in found.partitions] == [Verdict.UNCHANGED, Verdict.MISSING, Verdict.UNCHANGED]
+    assert [each.verdict for each in found.partitions] == [
+        VerificationOutcome.UNCHANGED,
+        VerificationOutcome.MISSING,
+        VerificationOutcome.UNCHANGED,
+    ]
     gone = found.partitions[1]
     assert (gone.topic, gone.partition, gone.replica, gone.start_offset, gone.end_offset) == ("orders", 1, "b1", 0, 3)
     assert (gone.log_start_offset, gone.log_end_offset) == (None, None)
@@ -114,10 +118,16 @@ def test_replicas_are_held_against_those_of_their_names(replicas):
     report = judged(replicas)
     assert [entry.replica for entry in report] == ["b1", "b2"]
     found = verified(replicas, report[::-1])
-    assert verdicts(found) == [("orders", 0, "b2", Verdict.UNCHANGED), ("orders", 0, "b1", Verdict.UNCHANGED)]
+    assert verdicts(found) == [
+        ("orders", 0, "b2", VerificationOutcome.UNCHANGED),
+        ("orders", 0, "b1", VerificationOutcome.UNCHANGED),
+    ]
     (replicas / "b2").rename(replicas / "b3")
     found = verified(replicas, report)
-    assert verdicts(found) == [("orders", 0, "b1", Verdict.UNCHANGED), ("orders", 0, "b2", Verdict.MISSING)]
+    assert verdicts(found) == [
+        ("orders", 0, "b1", VerificationOutcome.UNCHANGED),
+        ("orders", 0, "b2", VerificationOutcome.MISSING),
+    ]
     (replicas / "b1").rename(replicas / "b4")
     with pytest.raises(UsageError) as caught:
         verified(replicas, report)
@@ -130,7 +140,10 @@ def test_the_only_replica_is_held_against_the_only_one_whatever_their_names(repl
     found = verified(replicas / "b1", judged(replicas / "b1"))
     (replicas / "b1").rename(replicas / "elsewhere")
     again = verified(replicas / "elsewhere", judged(replicas / "b2"))
-    assert [each.verdict for each in (*found.partitions, *again.partitions)] == [Verdict.UNCHANGED, Verdict.DIFFERS]
+    assert [each.verdict for each in (*found.partitions, *again.partitions)] == [
+        VerificationOutcome.UNCHANGED,
+        VerificationOutcome.DIFFERS,
+    ]
     # one of two has to have its name
     (replicas / "b2").rename(replicas / "b9")
     report = judged(replicas / "b9")

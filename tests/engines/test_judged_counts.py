@@ -11,7 +11,7 @@ from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.reading.shuffle_codec import pack
 from kaudit.scanning.findings import PartitionFindings
 from kaudit.spark import task_findings as spark_judging
-from kaudit.spark.task_findings import AllCounts, JudgedCounts, first_of_each, replicas
+from kaudit.spark.task_findings import AllCounts, FindingCounts, first_of_each, replicas
 
 GAP, OLD = ("KA104", Severity.ERROR), ("KA104", Severity.WARNING)
 BUMP = ("KA201", Severity.NOTE)
@@ -28,13 +28,13 @@ def counts(topic, **prints):
     """Counts of a partition: so many fingerprints, from a number on, of each kind."""
     kinds = {"gap": GAP, "old": OLD, "bump": BUMP}
     found = {kinds[name]: np.arange(first, first + count, dtype=np.uint64) for name, (first, count) in prints.items()}
-    return JudgedCounts(topic, found, {}, np.zeros((0, 4), dtype=np.int64), [], frozenset())
+    return FindingCounts(topic, found, {}, np.zeros((0, 4), dtype=np.int64), [], frozenset())
 
 
 def test_findings_are_counted_by_check_and_severity_in_their_order():
     found = [finding(GAP, 1, 7), finding(OLD, 2, 8), finding(GAP, 3, 9), finding(BUMP, 4)]
     judged = PartitionFindings(found)
-    made = JudgedCounts.of("orders", judged, partition_incidents(found), [9, 7, 10])
+    made = FindingCounts.of("orders", judged, partition_incidents(found), [9, 7, 10])
     prints = [int(each.fingerprint, 16) for each in found]
     assert {counted: own.tolist() for counted, own in made.fingerprints.items()} == {
         GAP: [prints[0], prints[2]],
@@ -45,7 +45,7 @@ def test_findings_are_counted_by_check_and_severity_in_their_order():
     assert not made.groups
     assert not made.held
     assert made.reaches.shape[0] == 0
-    assert JudgedCounts.of("orders", judged, partition_incidents(found), []).producer_ids == frozenset()
+    assert FindingCounts.of("orders", judged, partition_incidents(found), []).producer_ids == frozenset()
 
 
 PARTITIONS = {

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from msgspec.structs import replace
 
-from kaudit.model.state_use import StateUse
+from kaudit.model.result import StateUse
 from kaudit.reading.saved_partition import SavedPartition, SavedPiece, SavedRows, Settings
 from kaudit.report.json_documents import scan_document
 from kaudit.report.render_options import RenderOptions

@@ -25,7 +25,7 @@ from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.spark import engine as spark_engine
 from kaudit.spark import task_findings as spark_judging
 from kaudit.spark.plan import share
-from kaudit.spark.task_findings import AllCounts, JudgedCounts
+from kaudit.spark.task_findings import AllCounts, FindingCounts
 from tests.engines.faulty_logs import FAULTS, gap, zombie
 from tests.logs import Log, data
 from tests.report.test_json_schemas import DOCUMENT, validator
@@ -56,7 +56,7 @@ def counted(findings):
         by_partition.setdefault((finding.topic or "", finding.partition), []).append(finding)
     return AllCounts(
         {
-            number: JudgedCounts.of(topic, PartitionFindings(own), partition_incidents(own), ())
+            number: FindingCounts.of(topic, PartitionFindings(own), partition_incidents(own), ())
             for number, ((topic, _), own) in enumerate(by_partition.items())
         }
     )

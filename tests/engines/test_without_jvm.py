@@ -83,7 +83,7 @@ def test_the_jobs_of_an_audit_are_named(spark, session):
         "kaudit: can the workers read the input?",
         f"kaudit: audit {sample}",
         "kaudit: read __transaction_state",
-        "kaudit: judge the partitions",
+        "kaudit: make the findings",
         "kaudit: bring the findings that are listed",
     ]
 

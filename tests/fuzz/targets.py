@@ -21,8 +21,8 @@ from kaudit.diff.fingerprint.document import FingerprintError, read_fingerprint_
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError, UsageError
-from kaudit.formats.application_log.counts import LogCounts
 from kaudit.formats.application_log.patterns import PROGRAMS
+from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.lines import DumpLines
@@ -34,24 +34,21 @@ from kaudit.formats.internal_topics.consumer_offsets import parse_group_record
 from kaudit.formats.internal_topics.metadata_records import parse_metadata_record
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_key, parse_transaction_value
 from kaudit.formats.log.candidate_scan import Framing
-from kaudit.formats.log.chained_crc import all_crcs_hold, restore_heads
 from kaudit.formats.log.codecs import decompress
+from kaudit.formats.log.compressed_frames import lz4_header_checksum
 from kaudit.formats.log.control import parse_control, parse_marker, read_control_records
+from kaudit.formats.log.crc_algebra import all_crcs_hold, restore_heads
 from kaudit.formats.log.legacy import LegacyMessage, read_legacy_records, read_messages
-from kaudit.formats.log.lz4_frames import lz4_header_checksum
 from kaudit.formats.log.record_batch import batch_crc_holds, gather_headers, walk
 from kaudit.formats.log.records import read_records
 from kaudit.formats.log.resync import candidates, looks_torn
 from kaudit.formats.sidefiles import checkpoints
-from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index
+from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index, parse_transaction_index
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
-from kaudit.formats.sidefiles.transaction_index import parse_transaction_index
-from kaudit.formats.zookeeper.cluster_id import parse_cluster_id
-from kaudit.formats.zookeeper.pid_block import parse_pid_block
-from kaudit.formats.zookeeper.pid_block_lines import parse_pid_block_lines
+from kaudit.formats.zookeeper.pid_block import parse_cluster_id, parse_pid_block, parse_pid_block_lines
 from kaudit.formats.zookeeper.snapshot import scan_snapshot
 from kaudit.formats.zookeeper.znode import scan_log
-from kaudit.inspect.bytes_text import BytesFormatter
+from kaudit.inspect.rows import BytesFormatter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.policy.baseline import parse_baseline
 from kaudit.reading.batch_stream import stream_batches
@@ -63,8 +60,8 @@ from kaudit.reading.unread_segments import Failure
 from kaudit.replay.attempt_lines import AttemptError, read_attempts
 from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.kafka.command_config import parse_properties
 from kaudit.source.kafka.fetched_segment import NO_ABORTS, FetchedSegment
-from kaudit.source.kafka.properties import parse_properties
 from kaudit.source.layout import FetchedRange
 from tests.fuzz import commands, made, outcomes, seeds
 from tests.memory import Memory

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.inspect.bytes_text import BytesForm, BytesFormatter
+from kaudit.inspect.rows import BytesForm, BytesFormatter
 
 AUTO, HEX, UTF8 = BytesForm.AUTO, BytesForm.HEX, BytesForm.UTF8
 SMILE = "\N{SLIGHTLY SMILING FACE}".encode()

@@ -9,7 +9,7 @@ import pytest
 
 from kaudit.cli.inspection import parse_offsets
 from kaudit.errors import UsageError
-from kaudit.model.table_columns import INSPECT_TABLES
+from kaudit.source.inspect_columns import INSPECT_TABLES
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures
 from tests.logs import Log, data, marker
 

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kaudit.model.table_columns import INSPECT_TABLES
+from kaudit.source.inspect_columns import INSPECT_TABLES
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures
 from tests.logs import Log, data
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.errors import NothingToAuditError, UsageError
-from kaudit.inspect import fetched
+from kaudit.inspect import segment
 from kaudit.inspect.row_filter import RowFilter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.source.layout import FetchedRange
@@ -86,6 +86,6 @@ def test_what_is_fetched_around_an_offset(place, offset, expected):
     """2 MiB on either side, within what can be read."""
     readable_from, end, bytes_per_offset = place
     whole = FetchedRange("h:1", "orders", 0, 0, readable_from, end, bytes_per_offset=bytes_per_offset)
-    near = fetched._near(whole, offset)
+    near = segment._near(whole, offset)
     assert (near.readable_from, near.end_offset) == expected
     assert replace(near, readable_from=readable_from, end_offset=end) == whole

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kaudit.inspect.file_kinds import identify
 from kaudit.inspect.row_filter import RowFilter, around
+from kaudit.inspect.rows import identify
 from kaudit.inspect.segment import SegmentReader
 from kaudit.source.uri import Uri
 from tests.formats.encoders import batch as batch_bytes

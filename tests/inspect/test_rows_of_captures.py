@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kaudit.formats.log.legacy import parse_message, read_legacy_records
-from kaudit.inspect.file_kinds import identify
 from kaudit.inspect.row_filter import RowFilter
+from kaudit.inspect.rows import identify
 from kaudit.inspect.segment import SegmentReader
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.source.uri import Uri

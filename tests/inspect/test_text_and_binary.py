@@ -10,9 +10,9 @@ import pytest
 
 from kaudit.formats.dump_text.rows import DumpFile
 from kaudit.formats.dump_text.text import read_dump
-from kaudit.inspect.file_kinds import identify_by_name
+from kaudit.inspect.rows import identify_by_name
 from kaudit.inspect.walk import InspectOptions, inspect_rows
-from kaudit.model.table_columns import INSPECT_TABLES
+from kaudit.source.inspect_columns import INSPECT_TABLES
 from kaudit.source.uri import Uri
 from tests.formats.archives import CAPTURES, ORACLES
 

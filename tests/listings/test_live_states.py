@@ -3,7 +3,7 @@
 import pytest
 
 from kaudit.listings.live_states import Expiration, PartitionStates, compare_states
-from kaudit.model.live_producers import DescribedState, Relation
+from kaudit.model.producer_listing import DescribedState, Relation
 from kaudit.model.result import PartitionSummary
 
 STATE = DescribedState(0, 9, 1_000_000, -1, -1)

@@ -10,7 +10,7 @@ import pytest
 from kaudit.listings.merged_runs import MERGED_RUN
 from kaudit.listings.missing_entries import MissingEntries, MissingEntry, missing_cause, missing_entry
 from kaudit.model.columns import Columns
-from kaudit.model.continuity import MissingCause, MissingOffsets
+from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.log_rows import EndTxnMarker
 

@@ -2,10 +2,12 @@
 
 import pytest
 
-from kaudit.model.coordinator import CoordinatorEntry, CoordinatorView, TransactionStanding
-from kaudit.model.transaction_state import (
+from kaudit.model.coordinator import (
     MAX_TRANSACTION_TIMEOUT_MS,
+    CoordinatorEntry,
+    CoordinatorView,
     TopicPartitions,
+    TransactionStanding,
     TransactionStatus,
     TransactionValue,
 )

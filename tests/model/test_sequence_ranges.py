@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.model.sequence_ranges import SequenceRange, SequenceRanges
+from kaudit.model.sequence import SequenceRange, SequenceRanges
 
 WRAP = 2**31
 START = st.sampled_from([0, 40, WRAP - 30])

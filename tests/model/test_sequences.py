@@ -4,9 +4,9 @@ import pytest
 
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.observation import OUT_OF_ORDER, Observation, ObservationKind
+from kaudit.model.producer_patterns import sequence_step
 from kaudit.model.producer_state import ProducerAuditState
 from kaudit.model.sequence import add, distance, next_sequence, subtract
-from kaudit.model.sequence_patterns import sequence_step
 
 HIGHEST = 2**31 - 1
 

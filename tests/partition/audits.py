@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError
-from kaudit.model.result import ScanResult
-from kaudit.model.state_use import StateUse
+from kaudit.model.result import ScanResult, StateUse
 from kaudit.scanning.options import ScanOptions
 
 

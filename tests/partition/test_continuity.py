@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kaudit.model.continuity import LeaderEpochRegression, MissingCause, PlacedDamage
-from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.model.damage import DamageKind, LeaderEpochRegression, LogDamage, MissingCause, PlacedDamage
 from kaudit.partition import continuity
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.continuity import Continuity

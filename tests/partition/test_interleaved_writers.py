@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kaudit.model.sequence_patterns import Chain, InterleavedWriters
+from kaudit.model.producer_patterns import Chain, InterleavedWriters
 from kaudit.partition import interleaved_writers as module
 from kaudit.partition.interleaved_writers import shared_producer_ids
 from kaudit.source.discover import discover

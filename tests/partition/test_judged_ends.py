@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kaudit.listings.missing_entries import MissingEntries
 from kaudit.listings.partition_join import replica_places
-from kaudit.model.continuity import MissingCause
+from kaudit.model.damage import MissingCause
 from kaudit.partition.digests import JudgedLog, log_end, partition_digest
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.source.layout import PartitionDirectory, SegmentFile

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from kaudit.broker.attempts import LeaderChangeKind
+from kaudit.broker.attempts import LeaderChangeKind, produce
 from kaudit.broker.broker import Broker
-from kaudit.broker.partition import produce
 from kaudit.broker.releases.profile import all_releases, profile_for
 from kaudit.replay.attempt_lines import AttemptError, parse_attempt
 from kaudit.replay.session import Session

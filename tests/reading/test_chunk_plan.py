@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.model.state_use import StateUse
+from kaudit.model.result import StateUse
 from kaudit.reading import chunk_plan
 from kaudit.reading.chunk_plan import (
     ChunkSpec,

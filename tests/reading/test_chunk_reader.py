@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.result import CoverageGap
 from kaudit.reading import batch_stream, chunk_reader, segment
 from kaudit.reading.chunk_plan import ChunkSpec
 from kaudit.reading.chunk_reader import read_chunk, read_parts, read_serially

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kaudit.model.columns import Columns
-from kaudit.model.malformed import MalformedBatch
+from kaudit.model.damage import MalformedBatch
 from kaudit.reading.batch_starts import BATCH_START
 from kaudit.reading.chunk_rows import ChunkRows, Counts, LastBatch, NonIdempotentRows
 from kaudit.reading.rows import (

@@ -5,8 +5,8 @@ import pytest
 from kaudit.formats.dump_text import columns
 from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.batch_fields import COMMIT_MARKER, NO_CONTROL_TYPE
-from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind
+from kaudit.model.result import CoverageGap
 from kaudit.reading.dump_text import dump_text_batches
 from kaudit.source.bytes import LocalFile
 from kaudit.source.layout import TextRange

@@ -2,15 +2,9 @@
 
 from pathlib import Path
 
-from kaudit.model.table_columns import (
-    DUPLICATE_COLUMNS,
-    DUPLICATE_TABLES,
-    INSPECT_COLUMNS,
-    INSPECT_TABLES,
-    SCAN_COLUMNS,
-    SCAN_TABLES,
-)
+from kaudit.model.table_columns import DUPLICATE_COLUMNS, DUPLICATE_TABLES, SCAN_COLUMNS, SCAN_TABLES
 from kaudit.report.text.column_page import page
+from kaudit.source.inspect_columns import INSPECT_COLUMNS, INSPECT_TABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 

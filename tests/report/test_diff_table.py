@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.replicas import (
     BrokerReplicas,
     CopyChange,
@@ -81,9 +81,9 @@ def test_copies_of_one_broker_at_different_times():
     cut = change(relation=Relation.TRUNCATED, truncated=OffsetRange(100, 119), missing=MissingRecords(1234, 0, 0))
     unknown = replace(cut, truncated=OffsetRange(100, 100), missing=None)
     found = result(
-        compared(Relation.IDENTICAL, 0, moments=[cut, change()], relations={}),
-        compared(Relation.BEHIND, 1, moments=[unknown]),
-        moments=[BrokerReplicas(7, None, None, ["a", "b1", "/data/b2"])],
+        compared(Relation.IDENTICAL, 0, copy_changes=[cut, change()], relations={}),
+        compared(Relation.BEHIND, 1, copy_changes=[unknown]),
+        broker_copies=[BrokerReplicas(7, None, None, ["a", "b1", "/data/b2"])],
     )
     shown = render_diff(found, RenderOptions()).split("\n\n")
     assert shown[0].splitlines()[1] == (

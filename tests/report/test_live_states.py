@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kaudit.model.live_producers import ComparedPartition, ComparedProducer, DescribedState, Relation
+from kaudit.model.producer_listing import ComparedPartition, ComparedProducer, DescribedState, Relation
 from kaudit.report.console import Console
 from kaudit.report.text.live_producers import live_document, live_table
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from kaudit.model.fingerprint import PartitionVerification, Verification, VerificationOutcome
 from kaudit.model.replicas import OffsetRange
 from kaudit.model.result import NotAudited
-from kaudit.model.verification import PartitionVerification, Verdict, Verification
 from kaudit.report.console import Console
 from kaudit.report.text.verification import document, render
 
@@ -28,11 +28,13 @@ ALL = (OffsetRange(0, 99),)
 
 def test_the_gravest_first_each_in_a_sentence():
     found = held(
-        judged(Verdict.UNCHANGED, 0, log_start_offset=0, log_end_offset=100, unchanged=ALL),
-        judged(Verdict.UNPROVEN, 1, log_end_offset=100, not_compared=ALL),
-        judged(Verdict.CLEANED, 2, log_end_offset=100, cleaned=ALL),
-        judged(Verdict.MISSING, 3),
-        judged(Verdict.DIFFERS, 4, log_end_offset=60, differing=[OffsetRange(0, 49)], lost=OffsetRange(60, 99)),
+        judged(VerificationOutcome.UNCHANGED, 0, log_start_offset=0, log_end_offset=100, unchanged=ALL),
+        judged(VerificationOutcome.UNPROVEN, 1, log_end_offset=100, not_compared=ALL),
+        judged(VerificationOutcome.CLEANED, 2, log_end_offset=100, cleaned=ALL),
+        judged(VerificationOutcome.MISSING, 3),
+        judged(
+            VerificationOutcome.DIFFERS, 4, log_end_offset=60, differing=[OffsetRange(0, 49)], lost=OffsetRange(60, 99)
+        ),
         not_judged=[("logs", 0), ("logs", 1)],
     )
     assert lines_of(found) == [
@@ -54,7 +56,7 @@ def test_the_gravest_first_each_in_a_sentence():
 
 def test_what_came_since():
     entry = judged(
-        Verdict.UNCHANGED,
+        VerificationOutcome.UNCHANGED,
         log_start_offset=10,
         log_end_offset=101,
         unchanged=[OffsetRange(10, 99)],
@@ -77,15 +79,17 @@ def test_what_came_since():
     (5, 7, "the report judged offsets 5..6, and it does not lie here", ""),
 ])  # fmt: skip
 def test_a_partition_that_was_empty(start, end, missing, empty):
-    assert lines_of(held(judged(Verdict.MISSING, start=start, end=end)))[0] == f"orders-0 missing: {missing}."
-    shown = lines_of(held(judged(Verdict.UNCHANGED, start=start, end=end, log_end_offset=end)))[0]
+    assert (
+        lines_of(held(judged(VerificationOutcome.MISSING, start=start, end=end)))[0] == f"orders-0 missing: {missing}."
+    )
+    shown = lines_of(held(judged(VerificationOutcome.UNCHANGED, start=start, end=end, log_end_offset=end)))[0]
     assert shown == f"orders-0 unchanged: {empty}."
 
 
 @pytest.mark.parametrize(("number", "more"), [(5, ""), (6, " and 1 more ranges"), (8, " and 3 more ranges")])
 def test_five_ranges_are_named(number, more):
     ranges = [OffsetRange(2 * first, 2 * first) for first in range(number)]
-    shown = lines_of(held(judged(Verdict.DIFFERS, differing=ranges)))[0]
+    shown = lines_of(held(judged(VerificationOutcome.DIFFERS, differing=ranges)))[0]
     assert shown.endswith(f"offsets 0, 2, 4, 6, 8{more}.")
 
 
@@ -94,21 +98,21 @@ def test_five_ranges_are_named(number, more):
     (51, "1 more partition (json lists all)"), (1053, "1,003 more partitions (json lists all)"),
 ])  # fmt: skip
 def test_fifty_partitions_are_listed(number, last):
-    lines = lines_of(held(*(judged(Verdict.UNCHANGED, each, unchanged=ALL) for each in range(number))))
+    lines = lines_of(held(*(judged(VerificationOutcome.UNCHANGED, each, unchanged=ALL) for each in range(number))))
     assert lines[-3:] == [last, "", f"{number:,} partitions unchanged, by the digests of report.json"]
     assert len(lines) == min(number, 51) + 2
 
 
 def test_verdicts_have_colours():
-    entries = [judged(verdict, unchanged=ALL) for verdict in Verdict]
+    entries = [judged(verdict, unchanged=ALL) for verdict in VerificationOutcome]
     shown = "\n".join(lines_of(held(*entries), Console(color=True)))
     for verdict, code in (("unchanged", "32"), ("differs", "1;31"), ("cleaned", "1;33"), ("unproven", "1;33")):
         assert f"\x1b[{code}m{verdict}\x1b[0m" in shown
 
 
 def test_document():
-    grown = judged(Verdict.UNCHANGED, log_start_offset=0, log_end_offset=103, unchanged=ALL)
-    level = judged(Verdict.UNCHANGED, 1, log_start_offset=0, log_end_offset=100, unchanged=ALL)
+    grown = judged(VerificationOutcome.UNCHANGED, log_start_offset=0, log_end_offset=103, unchanged=ALL)
+    level = judged(VerificationOutcome.UNCHANGED, 1, log_start_offset=0, log_end_offset=100, unchanged=ALL)
     found = held(grown, level, not_judged=[("logs", 4)], not_audited=[NotAudited("x", "gone")], incomplete=True)
     text = "".join(document(found, "report.json"))
     assert text.endswith("\n")

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.continuity import PlacedDamage
-from kaudit.model.coverage_gap import CoverageGap
-from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.model.damage import DamageKind, LogDamage, PlacedDamage
+from kaudit.model.result import CoverageGap
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_rows import Counts
 from kaudit.scanning.not_covered import anomalies_not_listed, partitions_not_audited, without_digest

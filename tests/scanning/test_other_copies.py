@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from kaudit.model.other_copies import OtherCopies, copies_between
+from kaudit.model.leader_epochs import OtherCopies, copies_between
 from kaudit.partition.assembler import PartitionAssembler, read_planned
 from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.options import ScanOptions

@@ -3,7 +3,7 @@
 import pytest
 
 from kaudit.audits.replicas.broker_copies import BrokerCopies
-from kaudit.model.other_copies import HeldRecords
+from kaudit.model.leader_epochs import HeldRecords
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.suggestions import suggestions
 from kaudit.source.layout import LogDirectoryIdentity, PartitionDirectory, SegmentFile

@@ -14,7 +14,7 @@ from kaudit.broker.producer_ids.controller_allocator import Controller
 from kaudit.broker.producer_ids.zookeeper_allocator import Znode
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch, ProducerStateEntry
 from kaudit.broker.releases.profile import profile_for
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.attempt_recorder import AttemptRecorder
 from kaudit.simulate.cluster.partition import PartitionConfig, ProduceCompletion, ReplicatedPartition

@@ -6,7 +6,7 @@ import pytest
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
 from kaudit.formats.log.control import parse_marker
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
-from kaudit.model.producer_snapshot import SnapshotEntry
+from kaudit.model.side_files import SnapshotEntry
 from kaudit.simulate.encode import record_batch, snapshot, transaction_state
 from tests import logs
 from tests.formats import encoders

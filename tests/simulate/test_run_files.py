@@ -11,9 +11,8 @@ from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerB
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
 from kaudit.formats.log.records import read_records
 from kaudit.formats.sidefiles.checkpoints import parse_meta_properties, parse_offset_checkpoint
-from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index
-from kaudit.formats.sidefiles.transaction_index import parse_transaction_index
-from kaudit.model.transaction_state import TransactionStatus
+from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index, parse_transaction_index
+from kaudit.model.coordinator import TransactionStatus
 from kaudit.simulate.output.directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.reading import parse_scenario

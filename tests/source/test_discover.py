@@ -10,14 +10,19 @@ from msgspec.structs import replace
 
 from kaudit.model.limits import DIRECTORY_DEPTH
 from kaudit.source.block_files import zookeeper_nearby
-from kaudit.source.cluster_metadata import metadata_snapshots
 from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.source.file_kinds import (
+    PartitionName,
+    is_known_file,
+    leftover_kind,
+    parse_partition_name,
+    segment_base_offset,
+)
 from kaudit.source.layout import Evidence, FetchedRange, LeftoverFile, LogDirectoryIdentity, Unreadable
 from kaudit.source.local import LocalFileSystem
-from kaudit.source.names import PartitionName, is_known_file, leftover_kind, parse_partition_name, segment_base_offset
 from kaudit.source.pattern import LayoutPattern, PatternError
 from kaudit.source.schemes import SegmentRemovedError, filesystem, open_segment, read_side_file, writable_filesystem
-from kaudit.source.snapshots import SnapshotFile, count_older_snapshots, list_snapshots
+from kaudit.source.snapshots import SnapshotFile, count_older_snapshots, list_snapshots, metadata_snapshots
 from kaudit.source.uri import Uri, UrlError
 from tests.formats.encoders import message
 from tests.logs import Log, data

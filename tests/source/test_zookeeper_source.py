@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from kaudit.formats.errors import Reason
-from kaudit.source.znode import read_znode
 from kaudit.source.zookeeper import (
     SeveralDataDirectoriesError,
     ZooKeeperFiles,
     find_zookeeper_files,
+    read_znode,
 )
 from tests.formats.zookeeper.zookeeper_bytes import log, set_data, transaction
 

@@ -7,7 +7,7 @@ from kaudit.engines.ranges import read_most
 from kaudit.reading.unread_segments import Failure
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
-from kaudit.spark.composition import _covers, _distinct, _has_batches
+from kaudit.spark.tasks import _covers, _distinct, _has_batches
 from tests.logs import Log, data
 
 SIZE = len(data(7, 0, 0).encode())

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS
 from kaudit.model.finding import Severity, Status
-from kaudit.model.transaction_state import MAX_TRANSACTION_TIMEOUT_MS
 from kaudit.source.schemes import open_segment
 from kaudit.watch import judgement, watcher
 from kaudit.watch.judgement import Due, Judge

@@ -3,7 +3,7 @@
 from msgspec import Struct, field
 
 from kaudit.broker.coordinator.state_transitions import why_illegal
-from kaudit.model.transaction_state import TransactionRecord, TransactionStatus, TransactionValue
+from kaudit.model.coordinator import TransactionRecord, TransactionStatus, TransactionValue
 from kaudit.model.transactions import IllegalTransition
 from kaudit.source.layout import PartitionDirectory
 

@@ -5,9 +5,8 @@ from heapq import nsmallest
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.model.coordinator import ExpiredTransactionalId
+from kaudit.model.coordinator import ExpiredTransactionalId, TransactionRecord
 from kaudit.model.limits import PRODUCERS
-from kaudit.model.transaction_state import TransactionRecord
 
 _Key = tuple[int, int, str]
 """Partition, offset and transactional id of a record: the same in all replicas."""

@@ -9,8 +9,7 @@ from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.transaction_state import coordinator_partition, parse_transaction_record
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch_fields import NO_TIMESTAMP
-from kaudit.model.coordinator import CoordinatorEntry, CoordinatorView
-from kaudit.model.transaction_state import TransactionRecord
+from kaudit.model.coordinator import CoordinatorEntry, CoordinatorView, TransactionRecord
 from kaudit.reading.batch_content import data_batches
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource

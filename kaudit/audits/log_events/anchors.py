@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kaudit.audits.log_events.clock import Anchor
 from kaudit.audits.log_events.placement import LoggedBatch, states_log_end
-from kaudit.model.log_event import LogEvent, LogEventKind
-from kaudit.model.transaction_state import TransactionRecord, TransactionStatus
+from kaudit.model.application_logs import LogEvent, LogEventKind
+from kaudit.model.coordinator import TransactionRecord, TransactionStatus
 
 _SOON_MS = 1000
 """A coordinator logs what it has just written."""

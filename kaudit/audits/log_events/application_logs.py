@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 from kaudit.audits.log_events.log_files import log_events, log_files
 from kaudit.errors import UnreadableInputError, UsageError
-from kaudit.formats.application_log.counts import LogCounts
-from kaudit.model.application_logs import ApplicationLogFile, ApplicationLogs
-from kaudit.model.log_event import LogEvent, Origin
+from kaudit.formats.application_log.pieces import LogCounts
+from kaudit.model.application_logs import ApplicationLogFile, ApplicationLogs, LogEvent, Origin
 
 MAX_EVENTS = 100_000
 """Events kept of all files, 1 to 2 KB each; more are counted."""

@@ -6,8 +6,7 @@ from contextlib import closing, suppress
 from kaudit.audits.log_events.clock import Anchor, ClockOffset, estimate_clock
 from kaudit.audits.log_events.placement import by_directory, states_log_end
 from kaudit.formats.log.batch_header import LENGTH_OFFSET, base_offset_of
-from kaudit.model.application_logs import LogClock
-from kaudit.model.log_event import LogEvent
+from kaudit.model.application_logs import LogClock, LogEvent
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource, boundary_from
 from kaudit.reading.segment import ByteRange

@@ -83,7 +83,7 @@ def estimate_clock(anchors: Iterable[Anchor], *, zone_known: bool) -> ClockOffse
 
 
 def _most_allowed(bounds: Sequence[tuple[int, int]]) -> tuple[int, int, tuple[int, int], int] | None:
-    """Return the stretch that about as many intervals allow as any, the one that most of them do, and how many.
+    """Return the range that nearly as many intervals allow as any other, the range that most of them allow, and how many do.
 
     None where it is not bounded on both sides.
     """

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from kaudit.errors import UnreadableInputError, UsageError
-from kaudit.formats.application_log.counts import LogCounts
-from kaudit.formats.application_log.pieces import line_blocks
+from kaudit.formats.application_log.pieces import LogCounts, line_blocks
 from kaudit.formats.application_log.reader import read_events
-from kaudit.model.log_event import LogEvent, Origin
+from kaudit.model.application_logs import LogEvent, Origin
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri, UrlError

@@ -5,7 +5,7 @@ from enum import StrEnum, auto
 
 from msgspec import Struct, field
 
-from kaudit.model.log_event import LogEvent, LogEventKind
+from kaudit.model.application_logs import LogEvent, LogEventKind
 
 _AT_LOG_END = frozenset(
     {

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kaudit.model.application_logs import RefusedBatches
-from kaudit.model.log_event import LogEvent, LogEventKind
+from kaudit.model.application_logs import LogEvent, LogEventKind, RefusedBatches
 
 MAX_LISTED = 1000
 _REFUSALS = (LogEventKind.OUT_OF_ORDER_SEQUENCE, LogEventKind.UNKNOWN_PRODUCER_ID, LogEventKind.INVALID_TXN_STATE)

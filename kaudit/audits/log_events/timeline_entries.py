@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kaudit.audits.log_events.placement import Certainty, states_log_end
-from kaudit.model.log_event import LogEvent, LogEventKind
+from kaudit.model.application_logs import LogEvent, LogEventKind
 
 Entry = dict[str, Any]
 MAX_SHARED = 100

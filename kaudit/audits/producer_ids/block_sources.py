@@ -11,17 +11,25 @@ from kaudit.broker.producer_ids.block_history import BlockHistory, combine
 from kaudit.broker.producer_ids.block_source import from_lines, from_znode
 from kaudit.broker.producer_ids.coverage import Coverage
 from kaudit.errors import UsageError
-from kaudit.formats.zookeeper.cluster_id import CLUSTER_ID_ZNODE, parse_cluster_id
-from kaudit.formats.zookeeper.pid_block import PRODUCER_ID_BLOCK_ZNODE
-from kaudit.formats.zookeeper.pid_block_lines import parse_pid_block_lines
+from kaudit.formats.zookeeper.pid_block import (
+    CLUSTER_ID_ZNODE,
+    PRODUCER_ID_BLOCK_ZNODE,
+    parse_cluster_id,
+    parse_pid_block_lines,
+)
 from kaudit.model.limits import METADATA_GRANTS, METADATA_PROBLEMS
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.source.cluster_metadata import CLUSTER_METADATA
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import PartitionDirectory
-from kaudit.source.znode import ZnodeEvidence, read_znode
-from kaudit.source.zookeeper import SeveralDataDirectoriesError, ZooKeeperFiles, find_zookeeper_files
+from kaudit.source.snapshots import CLUSTER_METADATA
+from kaudit.source.zookeeper import (
+    SeveralDataDirectoriesError,
+    ZnodeEvidence,
+    ZooKeeperFiles,
+    find_zookeeper_files,
+    read_znode,
+)
 
 _COMPRESSED = (".gz", ".snappy")
 _MAX_BAD_LINES = 20

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from kaudit.audits.repeats.producer_batches import ProducerBatches
 from kaudit.model.observation import Observation, ObservationKind
-from kaudit.model.repeats import RepeatedEpoch
+from kaudit.model.producer_patterns import RepeatedEpoch
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.record_content import contents_of
 from kaudit.source.layout import PartitionDirectory

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.log_rows import NonIdempotentBatch
-from kaudit.model.repeats import ReorderedBatches, RepeatedBatch, Repeats
+from kaudit.model.producer_patterns import ReorderedBatches, RepeatedBatch, Repeats
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.equal_batches import (

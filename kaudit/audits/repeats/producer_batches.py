@@ -6,7 +6,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
-from kaudit.formats.log.records_crc import records_crcs
+from kaudit.formats.log.crc_algebra import records_crcs
 from kaudit.model.batch import Batches, concatenate
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.log_rows import BoundaryBatch

@@ -13,10 +13,9 @@ from msgspec import Struct
 from kaudit.audits.repeats.producer_batches import NEAR_BYTES, ProducerBatches, Side
 from kaudit.audits.repeats.sessions import PREDECESSORS, Handover, Session
 from kaudit.model.columns import Columns
-from kaudit.model.dtypes import dtype_of
+from kaudit.model.dtypes import Int16, Int64, dtype_of
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
-from kaudit.model.schema import Int16, Int64
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.rows import Rows
 from kaudit.source.layout import PartitionDirectory

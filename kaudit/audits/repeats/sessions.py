@@ -13,8 +13,8 @@ from kaudit.formats.errors import WireError
 from kaudit.formats.log.records import read_records
 from kaudit.model.columns import Columns
 from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.producer_patterns import RepeatedEpoch, RepeatedSession
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
-from kaudit.model.repeats import RepeatedEpoch, RepeatedSession
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.record_content import MAX_BATCH_BYTES, batch_bytes, content_of

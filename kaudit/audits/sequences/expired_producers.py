@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG, NO_OFFSET, NO_TIMESTAMP
-from kaudit.model.forgotten_producers import EvictedProducer, IdleProducer
+from kaudit.model.producer_patterns import EvictedProducer, IdleProducer
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from kaudit.audits.sequences.transition_columns import Mask, Numbers, TransitionColumns
 from kaudit.broker.producer_state.rules import in_sequence, offsets_missing
 from kaudit.model.batch_fields import NO_LEADER_EPOCH, NO_SEQUENCE
-from kaudit.model.leader_change import LeaderChange
+from kaudit.model.leader_epochs import LeaderChange
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_state import ProducerAuditState

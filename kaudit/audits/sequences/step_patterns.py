@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from kaudit.model.observation import Observation, ObservationKind
-from kaudit.model.sequence_patterns import StepMismatch, sequence_step
+from kaudit.model.producer_patterns import StepMismatch, sequence_step
 
 _MIN_STEPS = 3
 """Gaps or overlaps of one pattern that show a client's bug."""

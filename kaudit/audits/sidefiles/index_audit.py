@@ -8,10 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.audits.sidefiles.log_facts import LogFacts
-from kaudit.audits.sidefiles.side_file_reader import SideFileReader
+from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.formats.sidefiles.indexes import OffsetIndex, TimeIndex, parse_offset_index, parse_time_index
-from kaudit.model.continuity import MissingCause
+from kaudit.model.damage import MissingCause
 from kaudit.model.side_files import IndexFault, IndexKind, MissingIndexes
 from kaudit.reading.batch_starts import is_kept
 from kaudit.source.layout import SegmentFile

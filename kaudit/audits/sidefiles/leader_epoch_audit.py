@@ -1,17 +1,16 @@
 """A partition's leader-epoch-checkpoint compared with itself and with the leader epochs in the batches."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 from msgspec import Struct
 
 from kaudit.audits.sidefiles.log_facts import LogFacts
-from kaudit.audits.sidefiles.side_file_reader import SideFileReader
-from kaudit.formats.sidefiles.checkpoints import LEADER_EPOCH_CHECKPOINT, parse_leader_epoch_checkpoint
-from kaudit.model.epoch_entry import EpochEntry
-from kaudit.model.side_files import UnparsableLeaderEpochs, WrongLeaderEpochs
-from kaudit.source.layout import SegmentFile
+from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint
+from kaudit.model.leader_epochs import EpochEntry
+from kaudit.model.side_files import WrongLeaderEpochs
+from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT
 
 
 class LeaderEpochRun(Struct, frozen=True):
@@ -23,21 +22,8 @@ class LeaderEpochRun(Struct, frozen=True):
     segment: int
 
 
-def compare_leader_epochs(
-    files: SideFileReader, log: LogFacts, names: Mapping[str, SegmentFile]
-) -> Iterator[UnparsableLeaderEpochs | WrongLeaderEpochs]:
-    """Yield the first fault of the checkpoint, if it has one."""
-    file = names.get(LEADER_EPOCH_CHECKPOINT)
-    data = files.read(file) if file is not None else None
-    if data is None:
-        return
-    checkpoint = parse_leader_epoch_checkpoint(data)
-    if checkpoint.damage:
-        damage = checkpoint.damage[0]
-        yield UnparsableLeaderEpochs(
-            LEADER_EPOCH_CHECKPOINT, damage.position, len(data), damage.reason.value, damage.detail
-        )
-        return
+def compare_leader_epochs(checkpoint: LeaderEpochCheckpoint, log: LogFacts) -> Iterator[WrongLeaderEpochs]:
+    """Yield the first contradiction of the checkpoint to itself or to the batches, if there is one."""
     reliable = not (log.epoch_regressions or log.unread or log.has_legacy)
     found = next(wrong_leader_epochs(checkpoint.rows, _runs(log) if reliable else ()), None)
     if found is not None:

@@ -1,19 +1,21 @@
 """The files beside one partition's segments, each compared with the log."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from kaudit.audits.sidefiles.index_audit import compare_indexes
 from kaudit.audits.sidefiles.leader_epoch_audit import compare_leader_epochs
-from kaudit.audits.sidefiles.listed_aborts import compare_listed_aborts
-from kaudit.audits.sidefiles.log_facts import LogFacts
-from kaudit.audits.sidefiles.side_file_reader import SideFileReader
-from kaudit.audits.sidefiles.transaction_index_audit import compare_transaction_indexes
+from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
+from kaudit.audits.sidefiles.transaction_index_audit import compare_listed_aborts, compare_transaction_indexes
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.producer_snapshot import validate_producer_snapshot
-from kaudit.model.side_files import CorruptSnapshot
+from kaudit.model.side_files import CorruptSnapshot, UnparsableSideFile
+from kaudit.source.file_kinds import LEADER_EPOCHS, FileKind, kind_by_name
 from kaudit.source.layout import SegmentFile
 
 _BASE_DIGITS = 20
+_COMPARISONS: Mapping[str, Callable[[Any, LogFacts], Iterator[object]]] = {LEADER_EPOCHS.name: compare_leader_epochs}
+"""What compares a parsed file of a kind with the log."""
 
 
 def compare_side_files(reader: SideFileReader, log: LogFacts) -> list[object]:
@@ -26,7 +28,29 @@ def compare_side_files(reader: SideFileReader, log: LogFacts) -> list[object]:
     for segment in log.directory.segments:
         if segment.fetched is not None:
             found += compare_listed_aborts(log, segment.fetched)
-    return [*found, *compare_leader_epochs(reader, log, files)]
+    for name, file in files.items():
+        kind, _ = kind_by_name(name)
+        if kind.is_audited:
+            found += _audit(kind, file, reader, log)
+    return found
+
+
+def _audit(kind: FileKind, file: SegmentFile, reader: SideFileReader, log: LogFacts) -> Iterator[object]:
+    """Yield that a file does not parse, else what its kind's comparison with the log yields."""
+    assert kind.parse is not None
+    data = reader.read(file)
+    if data is None:
+        return
+    try:
+        parsed = kind.parse(data)
+    except WireError as error:
+        yield UnparsableSideFile(kind.name, file.name, error.position, len(data), error.reason.value, error.detail)
+        return
+    for damage in getattr(parsed, "damage", ()):
+        yield UnparsableSideFile(kind.name, file.name, damage.position, len(data), damage.reason.value, damage.detail)
+        return
+    if kind.name in _COMPARISONS:
+        yield from _COMPARISONS[kind.name](parsed, log)
 
 
 def _corrupt_snapshots(

@@ -1,7 +1,7 @@
 """Producer snapshots compared with the state of the log at their offset, while the log is read.
 
 Between two chunks the producers' rows are that state, so that only producers that do not fit are read again
-(replica_state.py). What the rows cannot distinguish from the broker's own state is accepted here.
+(snapshot_check.py). What the rows cannot distinguish from the broker's own state is accepted here.
 """
 
 from bisect import bisect_right
@@ -19,7 +19,7 @@ from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, parse_prod
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.limits import SIDE_FILE_BYTES
 from kaudit.model.observation import ObservationKind
-from kaudit.model.producer_snapshot import SnapshotEntry
+from kaudit.model.side_files import SnapshotEntry
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.rows import Rows, pick
 from kaudit.source.schemes import read_side_file

@@ -3,7 +3,7 @@
 Source: TransactionMetadata.validPreviousStates (TransactionState.validPreviousStates from 4.0 on).
 """
 
-from kaudit.model.transaction_state import TransactionStatus, TransactionValue
+from kaudit.model.coordinator import TransactionStatus, TransactionValue
 
 _S = TransactionStatus
 _VALID_PREVIOUS: dict[TransactionStatus, frozenset[TransactionStatus]] = {

@@ -14,7 +14,7 @@ from kaudit.broker.producer_state.producer_append_info import MAX_EPOCH, TRANSAC
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from kaudit.model.transaction_state import TransactionStatus
+from kaudit.model.coordinator import TransactionStatus
 
 EXHAUSTED_EPOCH = MAX_EPOCH - 1
 """The last epoch a producer gets; the one above is kept for fencing it."""

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from kaudit.model.transaction_state import TransactionStatus
+from kaudit.model.coordinator import TransactionStatus
 
 
 class TransactionMetadata(Struct):

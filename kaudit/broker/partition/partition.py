@@ -1,368 +1,47 @@
-"""One partition as its leader sees it: offsets, producer states, replicas, restarts.
+"""One partition as its leader sees it, with the replicas that may lead next."""
 
-Source: UnifiedLog (Log before 3.0), LogLoader, ProducerStateManager.
-"""
-
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
-
-from msgspec import Struct
-
-from kaudit.broker.partition.log_history import History
-from kaudit.broker.producer_state.producer_append_info import (
-    TRANSACTION_VERSION_2,
-    validate_append,
-    validate_end_txn_marker,
-)
-from kaudit.broker.producer_state.producer_state_entry import (
-    UNKNOWN,
-    DataBatch,
-    MarkerBatch,
-    ProducerStateEntry,
-    VerificationStateEntry,
-)
-from kaudit.broker.producer_state.producer_state_manager import AbortedTransaction, ProducerStateManager
-from kaudit.broker.producer_state.verdict import Origin, Outcome, Verdict
+from kaudit.broker.partition.replica import Replica
 from kaudit.broker.releases.profile import Profile
 
-_APPENDED, _CLIENT, _COORDINATOR = Outcome.APPENDED, Origin.CLIENT, Origin.COORDINATOR
-"""Looking a member up in its Enum costs as much as making a state does."""
-SNAPSHOT_SUFFIX = ".snapshot"
-_NEVER, _ALWAYS = -(2**63) - 1, 2**63
-"""Before and after every clock."""
 _FIRST_LEADER = -1
 """The leader of a log while no attempt has named one."""
 
 
-class Tampering(Struct, frozen=True):
-    """What was done to a partition's files while the broker was down."""
+class Partition(Replica):
+    """The leader's replica of one (topic, partition). Times are ms; offsets 0..2^63-1.
 
-    truncated_to_offset: int | None = None
-    corrupted_batch_offset: int | None = None
-    torn_batch_offset: int | None = None
-    deleted_snapshots: frozenset[int] = frozenset()
-    corrupted_snapshots: frozenset[int] = frozenset()
-
-
-class _Replica(NamedTuple):
-    """How a replica that does not lead came to its state: from a snapshot at `restarted_at`, None: never restarted.
-
-    Either way it has followed the log since.
+    Other replicas share its history. Those that followed from the beginning are made when they lead: `_followers` are the
+    ones that restarted, led or truncated their log, and hold what they held then.
     """
 
-    restarted_at: int | None
-    memory: ProducerStateManager | None
-
-
-_FAITHFUL = _Replica(None, None)
-
-
-class Partition:
-    """The state of one (topic, partition). Times are ms; offsets 0..2^63-1."""
-
     def __init__(self, profile: Profile, expiration_ms: int, sweep_ms: int) -> None:
-        self._profile = profile
-        self._expiration_ms = expiration_ms
-        self._sweep_ms = sweep_ms
-        self.next_sweep: int | None = None
-        """When the periodic check for idle producers runs next (ms), None before the first attempt."""
-        self.log_start = 0
-        self.log_end = 0
+        super().__init__(profile, expiration_ms, sweep_ms)
         self.leader: int | None = None
-        self.producers = ProducerStateManager(profile)
-        self.verifications: dict[int, VerificationStateEntry] = {}
-        self._history = History()
-        self._checkpointed_log_start = 0
-        self._log_start_moved_at = _NEVER
-        self._snapshots: set[int] = set()
-        self._replicas: dict[int, _Replica] = {}
-        self._restarted_follower: _Replica | None = None
+        self._followers: dict[int, Replica] = {}
+        self._restarted_follower: Replica | None = None
         self._cut: tuple[int, int, int] | None = None
         """(replica, log end, log start) of the leader whose tail was lost last."""
 
-    # -- appends -----------------------------------------------------------------------------------------------------
-    def append(self, batch: DataBatch, origin: Origin = _CLIENT) -> tuple[ProducerStateEntry, Verdict]:
-        """Check a batch of a client or coordinator and, when it passes, write it; return the producer's state afterwards."""
-        producer_id = batch.producer_id
-        states = self.producers.states
-        verification = None
-        if self.verifications and self._profile.verification_remembers_lowest_sequence:
-            verification = self.verifications.get(producer_id)
-        after, verdict = validate_append(states.get(producer_id, UNKNOWN), batch, self._profile, origin, verification)
-        if verdict.outcome is _APPENDED:
-            states[producer_id] = after
-            if batch.is_transactional:
-                self.producers.ongoing[after.current_txn_first_offset] = producer_id
-                if verification is not None:
-                    del self.verifications[producer_id]
-            self._history.add_data(batch)
-            self.log_end = batch.last_offset + 1
-        elif after is not verdict.state:
-            states[producer_id] = after  # see Switches.refused_batch_is_remembered
-        return after, verdict
+    def _follower(self) -> Replica:
+        """Return a replica that has not fetched anything yet; its log start is 0.
 
-    def never_replicates(self, batch: DataBatch) -> bool:
-        """Return whether the remembered batch that `batch` repeats lies beyond the log's end: it was never written."""
-        known = self.producers.get(batch.producer_id).batches
-        return any(old.last_sequence == batch.last_sequence and old.last_offset >= self.log_end for old in known)
-
-    def append_marker(self, marker: MarkerBatch) -> Verdict:
-        """Check a marker at the log's end and, when it passes, write it."""
-        state = self.producers.get(marker.producer_id)
-        after, verdict, completed = validate_end_txn_marker(state, marker, self._profile, _COORDINATOR)
-        if verdict.outcome is _APPENDED:
-            self.producers.put(marker.producer_id, after)
-            self.producers.complete(completed)
-            self._history.add_marker(marker)
-            self.log_end = marker.offset + 1
-            self._end_verification(marker)
-        return verdict
-
-    def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Return whether a batch of this producer needs no verification."""
-        state = self.producers.get(producer_id)
-        if self._profile.verification_is_per_epoch and state.epoch != producer_epoch:
-            return False
-        return state.in_transaction
-
-    def is_fenced(self, producer_id: int, producer_epoch: int) -> bool:
-        """Return whether a higher epoch of the producer is remembered."""
-        return producer_id in self.producers.states and producer_epoch < self.producers.states[producer_id].epoch
-
-    def start_verification(self, first: tuple[int, int, int], now: int, transaction_version: int) -> None:
-        """Remember that the coordinator is asked about a batch: its producer id, epoch and first sequence."""
-        producer_id, epoch, sequence = first
-        known = self.verifications.get(producer_id)
-        self.verifications[producer_id] = (
-            VerificationStateEntry(sequence, epoch, now, transaction_version)
-            if known is None
-            else known.lowered(sequence, epoch)
-        )
-
-    def _end_verification(self, marker: MarkerBatch) -> None:
-        known = self.verifications.get(marker.producer_id)
-        if known is None:
-            return
-        of_next_transaction = (
-            self._profile.verification_survives_tv2_marker
-            and known.transaction_version >= TRANSACTION_VERSION_2
-            and known.producer_epoch == marker.producer_epoch
-        )
-        if not of_next_transaction:
-            del self.verifications[marker.producer_id]
-
-    # -- offsets -----------------------------------------------------------------------------------------------------
-    @property
-    def last_stable_offset(self) -> int:
-        """Where readers of committed records stop: the oldest open transaction, at least the log start.
-
-        That start may lie inside of a batch, see Switches.last_stable_offset_is_batch_base.
+        It learns the leader's when it leads. Before that it reads all that its log holds, also what the leader deleted:
+        4.1.0 has recorded so of an old leader that came back and truncated (tests/conformance, failover, l17).
         """
-        undecided = self.producers.first_undecided
-        if undecided is None:
-            return self.log_end
-        if undecided >= self.log_start:
-            return min(undecided, self.log_end)
-        stable = (
-            self._history.base_of(self.log_start) if self._profile.last_stable_offset_is_batch_base else self.log_start
-        )
-        return min(stable, self.log_end)
+        return Replica(self._profile, self._expiration_ms, self._sweep_ms, self._history)
 
-    def aborted_for_readers(self) -> Iterator[AbortedTransaction]:
-        """Yield the aborted transactions that a read_committed fetch from the log start lists.
-
-        A fetch lists them up to the offset where the offset index ends it: in a short log, its end. Where nothing can
-        be read, see Switches.empty_read_lists_aborted.
-        """
-        if self.last_stable_offset <= self.log_start and not self._profile.empty_read_lists_aborted:
-            return iter(())
-        return self.producers.aborted_between(self.log_start, self.log_end)
-
-    def delete_records(self, before_offset: int, now: int, checkpointed_at: int | None) -> None:
-        """Move the log start up to `before_offset`, at most the log's end, at `now`.
-
-        `checkpointed_at` is when the broker last wrote log starts to their checkpoint, None if never (both ms).
-        """
-        if before_offset > self.log_start:
-            self._take_checkpoint(checkpointed_at)
-            self.log_start, self._log_start_moved_at = before_offset, now
-            self.producers.advance_log_start(before_offset)
-            self._snapshots = {offset for offset in self._snapshots if offset >= before_offset}
-
-    def _take_checkpoint(self, at: int | None) -> None:
-        self._checkpointed_log_start = self.log_start_written(at)
-
-    def log_start_written(self, at: int | None) -> int:
-        """Return the log start in the checkpoint, last written at `at` (ms, None: never)."""
-        moved_since = at is None or at <= self._log_start_moved_at
-        return self._checkpointed_log_start if moved_since else self.log_start
-
-    def come_back_from(self, checkpointed_at: int | None, log_start: int | None, *, clean: bool) -> None:
-        """Begin a restart with the log start the broker finds: `log_start` if that is known, else its checkpoint's.
-
-        Source: LogManager.checkpointLogStartOffsets, by a timer and at a clean shutdown.
-        """
-        self._take_checkpoint(_ALWAYS if clean else checkpointed_at)
-        self.log_start = self._checkpointed_log_start = (
-            min(self._checkpointed_log_start, self.log_start) if log_start is None else min(log_start, self.log_end)
-        )
-
-    def take_over(self, batches: Sequence[DataBatch | MarkerBatch], log_start: int, log_end: int) -> None:
-        """Begin with a log that exists: hold what a replica holds that has replicated all of it."""
-        for batch in batches:
-            if isinstance(batch, MarkerBatch):
-                self._history.add_marker(batch)
-            else:
-                self._history.add_data(batch)
-        self.producers.replicate(batches)
-        self.log_start, self.log_end = log_start, log_end
-        self._checkpointed_log_start = log_start
-
-    def follow(self, batches: Sequence[DataBatch | MarkerBatch], log_end: int) -> None:
-        """Take over what the leader wrote, up to `log_end`, as a replica that fetches does."""
-        self.take_over(batches, self.log_start, log_end)
-
-    def truncate_to(self, end: int, now: int) -> None:
-        """Cut the log at `end` and read it again, from the newest snapshot that is left.
-
-        Source: UnifiedLog.truncateTo, ProducerStateManager.truncateAndReload.
-        """
-        if end >= self.log_end:
-            return
-        written, stopped_at = self.producers, self.log_end
-        self._truncate(end)
-        self.log_start = min(self.log_start, end)
-        self.producers = self._rebuilt(now, self._snapshots)
-        self._keep_transaction_index(written, stopped_at, self.log_end)
-
-    def snapshot_taken(self, offset: int) -> None:
-        """Take note that a producer snapshot was written at `offset`, as it is where a segment begins."""
-        self._snapshots.add(offset)
-
-    # -- time --------------------------------------------------------------------------------------------------------
-    def pass_time(self, now: int) -> None:
-        """Let the periodic check for idle producers run as often as it would have until `now`."""
-        if self.next_sweep is None:
-            self.next_sweep = now + self._sweep_ms
-        elif now >= self.next_sweep:
-            swept_at = now - (now - self.next_sweep) % self._sweep_ms
-            self.producers.expire(swept_at, self._expiration_ms)
-            for producer_id, known in list(self.verifications.items()):
-                if swept_at - known.created_at >= self._expiration_ms:
-                    del self.verifications[producer_id]
-            self.next_sweep = swept_at + self._sweep_ms
-
-    def sweep_since(self, stopped_at: int, now: int) -> None:
-        """Let the check for idle producers run as often as it may have since the broker stopped."""
-        self.next_sweep = stopped_at + self._sweep_ms
-        self.pass_time(now)
-
-    def forget_idle(self, now: int) -> None:
-        """Drop the producers that are idle for too long at `now`."""
-        self.producers.expire(now, self._expiration_ms)
-
-    def forget(self, producer_ids: Iterable[int]) -> None:
-        """Drop these producers, except those with an open transaction."""
-        for producer_id in producer_ids:
-            if not self.producers.get(producer_id).in_transaction:
-                self.producers.states.pop(producer_id, None)
-
-    # -- restarts ----------------------------------------------------------------------------------------------------
-    def restart(self, now: int, found: list[DataBatch | MarkerBatch], tampering: Tampering, *, clean: bool) -> None:
-        """Stop the broker and start it again.
-
-        `found` lies behind the log's end when it comes back. Clean: a snapshot is written at the end and no segment is
-        recovered. Unclean: the last segment is read again, which ends with a snapshot too, so either way the newest
-        batch of a producer is what remains, unless the files were touched.
-        """
-        if clean and self.log_end > self.log_start:
-            self._snapshots.add(self.log_end)  # in an empty log there is nothing a snapshot would add
-        stopped_at, written = self.log_end, self.producers
-        had_snapshots = bool(self._snapshots - tampering.deleted_snapshots)
-        for batch in found:
-            if isinstance(batch, MarkerBatch):
-                self._history.add_marker(batch)
-                self.log_end = batch.offset + 1
-            else:
-                self._history.add_data(batch)
-                self.log_end = batch.last_offset + 1
-        self._lose_tail(tampering, clean=clean)
-        readable = self._snapshots - tampering.deleted_snapshots - tampering.corrupted_snapshots
-        if not clean:
-            # Recovery feeds the whole segment, also below the log start, and writes a snapshot that is loaded next.
-            recovered = ProducerStateManager(self._profile)
-            recovered.replicate(self._history.between(0, self.log_end))
-            self.producers = self._load(recovered, now)
-            self.producers.aborted = recovered.aborted
-        elif not had_snapshots:
-            # A clean log without any snapshot is treated as one from before snapshots: nothing is read.
-            self.producers = ProducerStateManager(self._profile)
-        elif self.log_end == stopped_at and self.log_end in readable:
-            self.producers = self._load(written, now)
-        else:
-            self.producers = self._rebuilt(now, readable)
-        if clean:
-            # The transaction index is not checked: rows stay even where the log was truncated below them.
-            self._keep_transaction_index(written, stopped_at, stopped_at)
-        self._snapshots = {self.log_end}
-        self.verifications = {}
-        self.next_sweep = now + self._sweep_ms
-
-    def _load(self, written: ProducerStateManager, now: int) -> ProducerStateManager:
-        """Read back the snapshot at the log's end; one at or below the log start is not used."""
-        if self.log_end <= self.log_start:
-            return ProducerStateManager(self._profile)
-        return written.reloaded(self.log_start, now, self._expiration_ms)
-
-    def _rebuilt(self, now: int, snapshots: set[int]) -> ProducerStateManager:
-        """Load the newest usable snapshot and read the log from there."""
-        usable = [offset for offset in snapshots if self.log_start < offset <= self.log_end]
-        rebuilt = ProducerStateManager(self._profile)
-        start = self.log_start
-        if usable:
-            start = max(usable)
-            rebuilt = self._snapshot_at(start, now)
-        rebuilt.replicate(self._history.between(start, self.log_end))
-        return rebuilt
-
-    def _snapshot_at(self, offset: int, now: int) -> ProducerStateManager:
-        written = ProducerStateManager(self._profile)
-        written.replicate(self._history.between(0, offset))
-        return written.reloaded(self.log_start, now, self._expiration_ms)
-
-    def _keep_transaction_index(self, written: ProducerStateManager, stopped_at: int, end: int) -> None:
-        """Keep the rows the transaction index had below `end`: it is a file of its own, whatever producer state does."""
-        kept = [row for row in written.aborted if row.last_offset < end]
-        self.producers.aborted = kept + [row for row in self.producers.aborted if row.last_offset >= stopped_at]
-
-    def _lose_tail(self, tampering: Tampering, *, clean: bool) -> None:
-        cuts = [
-            tampering.truncated_to_offset,
-            tampering.torn_batch_offset,
-        ]  # what is not whole is no batch to any start
-        if not clean:
-            cuts.append(tampering.corrupted_batch_offset)
-        self._truncate(min([self.log_end, *(cut for cut in cuts if cut is not None)]))
-
-    def _truncate(self, end: int) -> None:
-        self._history.truncate(end)
-        self.log_end = end
-        self._snapshots = {offset for offset in self._snapshots if offset <= end}
-
-    # -- replicas ----------------------------------------------------------------------------------------------------
     def restart_follower(self, now: int, replica: int | None = None, log_end: int | None = None) -> None:
         """Restart a replica that follows: it keeps the newest batches up to its log's end and follows from there on.
 
         `replica` None is the one that will lead next; `log_end` None: it had everything.
         """
+        restarted = self._follower()
         end = self.log_end if log_end is None else min(log_end, self.log_end)
-        # A snapshot at or below the log start is not used.
-        memory = self._snapshot_at(end, now) if end > self.log_start else ProducerStateManager(self._profile)
-        restarted = _Replica(end, memory)
+        restarted.loaded_at(end, now, above=self.log_start)
         if replica is None:
             self._restarted_follower = restarted
         else:
-            self._replicas[replica] = restarted
+            self._followers[replica] = restarted
 
     def change_leader(
         self,
@@ -381,54 +60,34 @@ class Partition:
         `old_log_start`: the log start that the old leader comes back with, if it learns no other.
         """
         written, stopped_at = self.producers, self.log_end
-        leaving = self._leaving(now, old_restarts=old_restarts)
+        leaving = self._leaving(now, restarts=old_restarts)
         old = _FIRST_LEADER if self.leader is None else self.leader
         new = _FIRST_LEADER if new_leader is None else new_leader
-        leading = self._restarted_follower or self._replicas.pop(new, _FAITHFUL)
+        leading = self._restarted_follower or self._followers.pop(new, None) or self._follower()
         self._restarted_follower = None
         if self._cut is not None and self._cut[:2] == (new, self.log_end) and self._profile.cut_replica_keeps_log_start:
             self.log_start = self._cut[2]
         if lost_from_offset is not None and lost_from_offset < self.log_end:
             self._cut = (old, lost_from_offset, old_log_start)
             self._truncate(lost_from_offset)
-            leaving = self._after_truncation(leaving, now)
-            self._replicas = {name: self._after_truncation(other, now) for name, other in self._replicas.items()}
+            for follower in (leaving, *self._followers.values()):
+                follower.truncate_to(self.log_end, now)
         if old != new:
-            self._replicas[old] = leaving
-        self.producers = self._followed(leading)
+            self._followers[old] = leaving
+        leading.catch_up(self)
+        self.producers, self.snapshots = leading.producers, leading.snapshots
         self._keep_transaction_index(written, stopped_at, self.log_end)
-        self._snapshots = set() if leading.restarted_at is None else {leading.restarted_at}
         self.leader = new_leader
         self.verifications = {}
 
-    def _leaving(self, now: int, *, old_restarts: bool) -> _Replica:
+    def _leaving(self, now: int, *, restarts: bool) -> Replica:
         """Return the old leader as a follower: with what it remembers, or what its snapshot restores."""
-        if old_restarts:
-            return _Replica(self.log_end, self.producers.reloaded(self.log_start, now, self._expiration_ms))
-        remembered = ProducerStateManager(self._profile)
-        remembered.states = dict(self.producers.states)
-        remembered.ongoing = dict(self.producers.ongoing)
-        return _Replica(self.log_end, remembered)
-
-    def _after_truncation(self, replica: _Replica, now: int) -> _Replica:
-        if replica.restarted_at is None or replica.restarted_at <= self.log_end:
-            return replica
-        left = max(self._snapshots, default=None)
-        return _FAITHFUL if left is None else _Replica(left, self._snapshot_at(left, now))
-
-    def _followed(self, replica: _Replica) -> ProducerStateManager:
-        memory = ProducerStateManager(self._profile)
-        start = 0
-        if replica.restarted_at is not None and replica.memory is not None:
-            start = replica.restarted_at
-            memory.states = dict(replica.memory.states)
-            memory.ongoing = dict(replica.memory.ongoing)
-        kept_from = max(start, self.log_start)
-        memory.replicate(self._history.between(start, kept_from))
-        memory.advance_log_start(self.log_start)  # a follower takes over its leader's
-        memory.replicate(self._history.between(kept_from, self.log_end))
-        return memory
-
-    def state_of(self, producer_id: int) -> ProducerStateEntry:
-        """Return what the leader remembers of a producer now."""
-        return self.producers.get(producer_id)
+        leaving = self._follower()
+        leaving.log_end = self.log_end
+        leaving.snapshots = self.snapshots | {self.log_end}
+        if restarts:
+            leaving.producers = self.producers.reloaded(self.log_start, now, self._expiration_ms)
+        else:
+            leaving.producers.states = dict(self.producers.states)
+            leaving.producers.ongoing = dict(self.producers.ongoing)
+        return leaving

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.profile import Profile
+from kaudit.broker.response import Answer, Response, rejected_fields
 from kaudit.formats.log.batch_header import (
     CURRENT_MAGIC,
     HEADER,
@@ -148,3 +149,10 @@ def _validate_records(records: RecordSet, profile: Profile, api_version: int) ->
 
 def _unreadable(corrupt: str) -> Refusal:
     return Refusal(KafkaError.CORRUPT_MESSAGE, f"the first batch cannot be read: {corrupt}")
+
+
+def refused(index: int, refusal: Refusal) -> Answer:
+    """Return the answer to a request that got no further."""
+    if refusal.error is None:
+        return Response(index, {"outcome": "connection-closed"}, refusal.why)
+    return Response(index, rejected_fields(refusal.error), refusal.why)

@@ -7,7 +7,7 @@ Apache Kafka 2.0 to 3.9. From 2.7 on the leader puts the same answer into the re
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 
 _EpochEnd = tuple[int, int]
 """An epoch, and the offset after its last record."""

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord
 from kaudit.broker.producer_ids.blocks import BLOCK_SIZE, NO_BROKER, NO_BROKER_EPOCH
 from kaudit.formats.errors import WireError
-from kaudit.formats.zookeeper.pid_block import parse_pid_block
-from kaudit.formats.zookeeper.pid_block_lines import AnswerLine, BadLine, PidBlockLine
+from kaudit.formats.zookeeper.pid_block import AnswerLine, BadLine, PidBlockLine, parse_pid_block
 from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 

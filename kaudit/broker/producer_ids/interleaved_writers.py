@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from kaudit.broker.producer_state.rules import in_sequence
-from kaudit.model.sequence_patterns import Chain, InterleavedWriters
+from kaudit.model.producer_patterns import Chain, InterleavedWriters
 
 MIN_CHANGES = 3
 """A B A may be one writer: a gap filled late, or a restart and one overtaken batch."""

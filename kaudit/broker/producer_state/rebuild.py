@@ -19,8 +19,8 @@ from kaudit.model.batch_fields import (
     NO_SEQUENCE,
     TRANSACTIONAL_FLAG,
 )
-from kaudit.model.producer_snapshot import SnapshotEntry
 from kaudit.model.sequence import add as add_sequence
+from kaudit.model.side_files import SnapshotEntry
 
 
 class LogEnd(NamedTuple):

@@ -1,9 +1,9 @@
 """Segments and side files that brokers leave damaged."""
 
 from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira, logged
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence
-from kaudit.model.log_event import LogEventKind
 
 _SHORTEST = 10
 """Bytes of a snapshot without entries: version, CRC, count."""

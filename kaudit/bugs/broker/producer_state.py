@@ -1,8 +1,8 @@
 """What brokers remember of producers, and the ids that they grant."""
 
 from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira, logged
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence
-from kaudit.model.log_event import LogEventKind
 
 
 def _runs_ahead(case: Case) -> bool:

@@ -1,9 +1,9 @@
 """Sequences and epochs that clients get wrong."""
 
 from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence
-from kaudit.model.log_event import LogEventKind
 
 
 def _another_leader(case: Case) -> bool:

@@ -6,7 +6,7 @@ from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.forgotten_producers import EvictedProducer
+from kaudit.model.producer_patterns import EvictedProducer
 
 _RULE = (
     "brokers before 2.4 drop every producer whose last record lies below a new log start "

@@ -15,8 +15,8 @@ from kaudit.checks.sequences.overlapping_batch import overlapping_batch
 from kaudit.checks.sequences.sequence_restart import sequence_restart
 from kaudit.checks.sequences.unknown_start import unknown_start
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.forgotten_producers import IdleProducer
 from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.producer_patterns import IdleProducer
 
 _EFFECTS = observers(
     duplicate_batch,

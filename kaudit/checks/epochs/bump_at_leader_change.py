@@ -12,10 +12,9 @@ from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.checks.repeats.wording import records_text
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
-from kaudit.model.leader_change import LeaderChange
+from kaudit.model.leader_epochs import HeldRecords, LeaderChange, OtherCopies, copies_between
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation
-from kaudit.model.other_copies import HeldRecords, OtherCopies, copies_between
 
 _RULE = (
     "a new leader that lacks a producer's last batches refuses its next one (OUT_OF_ORDER_SEQUENCE_NUMBER); the client then "

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from kaudit.checks.check import Evidence
-from kaudit.model.leader_change import LeaderChange
+from kaudit.model.leader_epochs import LeaderChange
 from kaudit.model.observation import Observation
-from kaudit.model.repeats import RepeatedEpoch
+from kaudit.model.producer_patterns import RepeatedEpoch
 
 
 def not_repeated(evidence: Evidence, bumps: Iterable[Observation]) -> Sequence[Observation]:

@@ -9,8 +9,7 @@ from kaudit.broker.partition.log_loading import loading_verdict, truncates
 from kaudit.checks.check import Check, Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.log.consequences import consequences, lacking_producers, lost_records
-from kaudit.model.continuity import PlacedDamage
-from kaudit.model.damage import DamageKind
+from kaudit.model.damage import DamageKind, PlacedDamage
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.observation import Observation

@@ -8,7 +8,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.missing_offsets import NO_PRODUCER
 from kaudit.checks.log_causes import ELECTED
-from kaudit.model.continuity import LeaderEpochRegression
+from kaudit.model.damage import LeaderEpochRegression
 from kaudit.model.finding import Explanation, Finding, Severity
 
 _CAUSES = (

@@ -6,8 +6,8 @@ from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.malformed import Wording, malformed_findings
+from kaudit.model.damage import MalformedBatch
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.malformed import MalformedBatch
 
 _WORDING = Wording(
     "too large to unpack",

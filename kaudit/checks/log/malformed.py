@@ -7,9 +7,9 @@ from msgspec import Struct
 from kaudit.checks.check import Check, Evidence
 from kaudit.checks.context import Context
 from kaudit.model.batch_fields import NO_PRODUCER_ID
+from kaudit.model.damage import MalformedBatch
 from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
-from kaudit.model.malformed import MalformedBatch
 
 _NO_PRODUCER = "the batch names no producer"
 

@@ -7,8 +7,8 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.malformed import Wording, malformed_findings
 from kaudit.checks.log_causes import UNCLEAN_STOP
+from kaudit.model.damage import MalformedBatch
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.malformed import MalformedBatch
 
 _WORDING = Wording(
     "malformed",

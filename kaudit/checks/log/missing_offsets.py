@@ -7,7 +7,7 @@ from kaudit.broker.partition.log_loading import gap_verdict
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.log.consequences import consequences, lacking_producers, lost_records
-from kaudit.model.continuity import MissingOffsets
+from kaudit.model.damage import MissingOffsets
 from kaudit.model.impact import Impact
 
 NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch"), "offsets belong to the partition, not to a producer")

@@ -7,7 +7,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.missing_offsets import NO_PRODUCER, gap_fields, offsets_text
 from kaudit.checks.log_causes import UNCLEAN_STOP
-from kaudit.model.continuity import MissingCause, MissingOffsets
+from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.source.layout import LeftoverFile
 

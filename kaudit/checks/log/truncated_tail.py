@@ -7,8 +7,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.damage import Wording, damage_finding, damaged_ranges
 from kaudit.checks.log_causes import UNCLEAN_STOP
-from kaudit.model.continuity import PlacedDamage
-from kaudit.model.damage import DamageKind
+from kaudit.model.damage import DamageKind, PlacedDamage
 from kaudit.model.finding import Explanation, Finding, Severity
 
 _LAST_SEGMENT_CAUSES = (

@@ -12,7 +12,7 @@ from kaudit.checks.sequences.overlapping_batch import overlapping_batch
 from kaudit.checks.sequences.sequence_gap import sequence_gap
 from kaudit.checks.sequences.sequence_restart import sequence_restart
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.sequence_patterns import Chain, SharedProducerId
+from kaudit.model.producer_patterns import Chain, SharedProducerId
 
 _REPLACED = observers(duplicate_batch, old_duplicate, overlapping_batch, sequence_gap, sequence_restart)
 

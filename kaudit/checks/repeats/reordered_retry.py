@@ -8,7 +8,7 @@ from kaudit.checks.incident_rules import RETRIES
 from kaudit.checks.log_causes import BUMPED, RETRIED
 from kaudit.checks.repeats.wording import NO_PRODUCER, batch_evidence, inspect_around
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.repeats import ReorderedBatches
+from kaudit.model.producer_patterns import ReorderedBatches
 
 _CAUSES = (
     Explanation(

@@ -10,7 +10,7 @@ from kaudit.checks.repeats.wording import inspect_around, producer_batch_evidenc
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.log_rows import BoundaryBatch
-from kaudit.model.repeats import RepeatedEpoch
+from kaudit.model.producer_patterns import RepeatedEpoch
 
 _SENT_AGAIN = (
     "the client could not know whether its requests in flight had been appended, raised its epoch and sent them again under "

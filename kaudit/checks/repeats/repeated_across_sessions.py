@@ -9,7 +9,7 @@ from kaudit.checks.log_causes import BUMPED, RETRIED
 from kaudit.checks.repeats.wording import inspect_around, producer_batch_evidence, records_text
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
-from kaudit.model.repeats import RepeatedSession
+from kaudit.model.producer_patterns import RepeatedSession
 
 
 @check(

@@ -9,7 +9,7 @@ from kaudit.checks.log_causes import BUMPED, RETRIED
 from kaudit.checks.repeats.wording import NO_PRODUCER, batch_evidence, inspect_around, records_text
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
-from kaudit.model.repeats import RepeatedBatch
+from kaudit.model.producer_patterns import RepeatedBatch
 
 _MAX_LISTED = 100
 

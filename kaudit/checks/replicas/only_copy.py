@@ -1,4 +1,4 @@
-"""Records that are on one replica alone."""
+"""Records that exist on only one replica."""
 
 from collections.abc import Iterator
 
@@ -50,7 +50,7 @@ def only_copy(context: Context, evidence: Evidence) -> Iterator[Finding]:
     for found in evidence.of(ReplicaEvidence):
         if found.comparison.relation is Relation.MISSING:
             continue
-        changes = {change.earlier: change for change in found.comparison.moments}
+        changes = {change.earlier: change for change in found.comparison.copy_changes}
         for name, offsets in found.comparison.only_on.items():
             if name in changes:
                 yield from _truncated(context, found, changes[name], offsets)

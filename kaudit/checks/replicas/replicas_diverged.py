@@ -1,6 +1,7 @@
 """Replicas that hold different records at one offset, or records that a newer leader began without."""
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 from kaudit.broker.partition.log_loading import gap_verdict
 from kaudit.checks.check import Evidence, Withdrawal, check, none_because
@@ -8,11 +9,10 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE, LEADER_CHANGE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.repeats.wording import records_text
-from kaudit.checks.replicas.lost_records import lost_records
 from kaudit.checks.replicas.wording import ABSENT, hold, inspect_replica, listed, offsets_text, recreated_topic
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
-from kaudit.model.replicas import Difference, PartitionComparison, Relation, ReplicaEvidence, ReplicaGap
+from kaudit.model.replicas import Difference, MissingRecords, PartitionComparison, Relation, ReplicaEvidence, ReplicaGap
 
 _RULE = (
     "replicas copy the leader's batches byte for byte: at one offset all of them hold the same batch with the same "
@@ -87,7 +87,7 @@ def _different(context: Context, found: ReplicaEvidence, difference: Difference)
             **_histories(found),
         },
         explanations=_causes(found, difference, noticed=cut is not None and cut <= difference.offset),
-        impact=lost_records(found, parted),
+        impact=_lost_records(found, parted),
         following=[inspect_replica(context, key, difference.offset) for key in dict.fromkeys([name, *others[:1]])],
         absent={"producer_id": _ANY_PRODUCER, "producer_epoch": _ANY_PRODUCER},
     )
@@ -109,7 +109,7 @@ def _passed_over(context: Context, found: ReplicaEvidence) -> Finding:
         anchor=str(first),
         evidence={"rule": _RULE, "broker": _what_follows(comparison, name, first), **_histories(found)},
         explanations=[*recreated_topic(found.topic_ids), _failed_leader(begins)],
-        impact=lost_records(found, names),
+        impact=_lost_records(found, names),
         following=(inspect_replica(context, name, first),),
         absent=ABSENT,
     )
@@ -205,4 +205,25 @@ def _failed_leader(shown_by: str | None) -> Explanation:
         "a leader failed with records that no follower had, and another replica went on without them (acks=0 or 1, "
         "or an unclean election); it has not been truncated yet",
         speaks_for=() if shown_by is None else (shown_by,),
+    )
+
+
+def _lost_records(found: ReplicaEvidence, names: Iterable[str]) -> Impact:
+    """Count the records of these replicas that the reference lacks: they go when its log is followed.
+
+    At least those below the high watermark of their own broker were acknowledged to producers with acks=all and could be
+    read. Replicas that hold the same where they part from the reference count once: with the most that one of them holds, and with
+    the highest of their high watermarks.
+    """
+    difference = found.comparison.first_difference
+    batches = difference.batches if difference is not None else {}
+    copies: defaultdict[object, list[MissingRecords]] = defaultdict(list)
+    for name in names:
+        missing = found.missing.get(name)
+        if missing is None:
+            return Impact(records_lost_at_least=0)
+        copies[batches[name].identity if name in batches else None].append(missing)
+    return Impact(
+        records_lost_at_least=sum(max(missing.below_high_watermark for missing in same) for same in copies.values()),
+        records_lost_at_most=sum(max(missing.records for missing in same) for same in copies.values()),
     )

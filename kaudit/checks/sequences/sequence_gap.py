@@ -11,7 +11,7 @@ from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.sequences.sequence_observations import batch_of, sequence_observations, sequences_text
 from kaudit.model import sequence
-from kaudit.model.continuity import MissingCause, MissingOffsets
+from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.log_rows import BoundaryBatch

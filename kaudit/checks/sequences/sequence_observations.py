@@ -8,7 +8,7 @@ from kaudit.model.finding import Explanation
 from kaudit.model.impact import Impact
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
-from kaudit.model.sequence_patterns import SharedProducerId, StepMismatch
+from kaudit.model.producer_patterns import SharedProducerId, StepMismatch
 
 _DAY_MS = 86_400_000
 

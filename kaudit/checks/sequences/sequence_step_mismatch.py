@@ -8,7 +8,7 @@ from kaudit.checks.incident_rules import CLIENT_SEQUENCES
 from kaudit.checks.log_causes import REFUSED
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.sequence_patterns import StepMismatch, sequence_step
+from kaudit.model.producer_patterns import StepMismatch, sequence_step
 
 _RULE = "the next base sequence is the last one plus the number of records (DefaultRecordBatch.incrementSequence)"
 _LISTED = 10

@@ -7,7 +7,8 @@ from kaudit.checks.context import Context
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.sidefiles.about_file import partition_file
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.side_files import UnparsableLeaderEpochs, WrongLeaderEpochs
+from kaudit.model.side_files import UnparsableSideFile, WrongLeaderEpochs
+from kaudit.source.file_kinds import LEADER_EPOCHS
 
 _RULE = (
     "the checkpoint names the first offset of every leader epoch; followers truncate by it after a leader change "
@@ -28,7 +29,7 @@ _WRONG_CAUSES = (
     severity=Severity.ERROR,
     severity_note="warning when it can be parsed",
     summary="leader-epoch-checkpoint cannot be parsed or disagrees with the batches",
-    needs=(UnparsableLeaderEpochs, WrongLeaderEpochs),
+    needs=(UnparsableSideFile, WrongLeaderEpochs),
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("a checkpoint of leader epochs is one file"),
     caused_by=(ELECTED, UNCLEAN_STOP),
@@ -36,13 +37,14 @@ _WRONG_CAUSES = (
 )
 def leader_epoch_checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a partition's file once, at its first fault."""
-    for unparsable in evidence.of(UnparsableLeaderEpochs):
-        yield _unparsable(context, unparsable)
+    for unparsable in evidence.of(UnparsableSideFile):
+        if unparsable.kind == LEADER_EPOCHS.name:
+            yield _unparsable(context, unparsable)
     for wrong in evidence.of(WrongLeaderEpochs):
         yield _wrong(context, wrong)
 
 
-def _unparsable(context: Context, found: UnparsableLeaderEpochs) -> Finding:
+def _unparsable(context: Context, found: UnparsableSideFile) -> Finding:
     return leader_epoch_checkpoint_disagrees.finding(
         context,
         f"{found.file} cannot be parsed: {found.detail}",

@@ -7,7 +7,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.log_causes import SNAPSHOT
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.producer_snapshot import LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
+from kaudit.model.side_files import LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
 
 _FIELDS = (
     ("last_sequence", "last sequence"),

@@ -9,10 +9,9 @@ from kaudit.broker.releases.version import Version
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.lazy_evidence import ABSENT, LazyEvidence
-from kaudit.model.coordinator import CoordinatorVerdict, TransactionStanding
+from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS, CoordinatorAnswer, TransactionStanding
 from kaudit.model.finding import Confidence
 from kaudit.model.impact import NO_IMPACT, Impact
-from kaudit.model.transaction_state import MAX_TRANSACTION_TIMEOUT_MS
 from kaudit.model.transactions import OpenTransaction
 
 _LATE_MARGIN_MS = 5 * 60_000
@@ -29,7 +28,7 @@ class Unfinished(Struct, frozen=True):
 
     transaction: OpenTransaction
     oldest: OpenTransaction
-    verdict: CoordinatorVerdict
+    verdict: CoordinatorAnswer
     hangs: Confidence | None
     idle_ms: int
 

@@ -13,8 +13,7 @@ from kaudit.cli.streams import write_stdout
 from kaudit.errors import UsageError
 from kaudit.report.console import visible
 from kaudit.report.text.formatting import size
-from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND
-from kaudit.source.kafka.topic_url import TopicUrl
+from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND, TopicUrl
 from kaudit.source.uri import Uri, UrlError
 
 _EXAMPLES = """\b

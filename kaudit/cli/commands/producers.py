@@ -29,7 +29,7 @@ from kaudit.cli.targets import console_of
 from kaudit.errors import UsageError
 from kaudit.listings.query import Query, SortKey
 from kaudit.report.text.live_producers import live_document, live_table
-from kaudit.source.kafka.topic_url import TopicUrl
+from kaudit.source.kafka.options import TopicUrl
 from kaudit.source.schemes import KAFKA
 from kaudit.source.uri import Uri, UrlError
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kaudit.errors import UsageError
-from kaudit.model.near_names import suggestion
+from kaudit.errors import UsageError, suggestion
 from kaudit.policy.topics import Accepted, TopicRule
 from kaudit.results.selection import parse_codes
 

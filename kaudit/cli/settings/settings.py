@@ -8,8 +8,7 @@ import typer
 from msgspec import Struct, field
 from typer.core import TyperOption
 
-from kaudit.errors import UsageError
-from kaudit.model.near_names import suggestion
+from kaudit.errors import UsageError, suggestion
 from kaudit.policy.topics import TopicRule
 
 PREFIX = "KAUDIT_"

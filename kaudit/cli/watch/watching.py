@@ -26,7 +26,7 @@ from kaudit.model.finding import Severity, Status
 from kaudit.model.result import ScanResult
 from kaudit.report.machine.metrics import render_metrics
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.kafka.topic_url import TopicUrl
+from kaudit.source.kafka.options import TopicUrl
 from kaudit.source.schemes import KAFKA
 from kaudit.source.uri import Uri, UrlError
 from kaudit.watch.log_directories import LogDirectories

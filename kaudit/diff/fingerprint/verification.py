@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from kaudit.diff.fingerprint.comparison import Block, Bounds, blocks, joined, without
 from kaudit.diff.fingerprint.reading import Rows
 from kaudit.model.digests import PartitionDigest
-from kaudit.model.fingerprint import PartitionFingerprint
+from kaudit.model.fingerprint import PartitionFingerprint, PartitionVerification, VerificationOutcome
 from kaudit.model.replicas import OffsetRange
-from kaudit.model.verification import PartitionVerification, Verdict
 
 
 def rows_of_judged(judged: PartitionDigest) -> Rows:
@@ -38,11 +37,15 @@ def verify(
     cleaned = [block for block in differing if block.first < cleaned_below]
     unchanged = [block for block in found if block.same]
     if changed or lost is not None:
-        verdict = Verdict.DIFFERS
+        verdict = VerificationOutcome.DIFFERS
     elif cleaned:
-        verdict = Verdict.CLEANED
+        verdict = VerificationOutcome.CLEANED
     else:
-        verdict = Verdict.UNCHANGED if (unchanged or start == end) and read_whole else Verdict.UNPROVEN
+        verdict = (
+            VerificationOutcome.UNCHANGED
+            if (unchanged or start == end) and read_whole
+            else VerificationOutcome.UNPROVEN
+        )
     return PartitionVerification(
         topic=judged.topic,
         partition=judged.partition,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kaudit.model.log_event import Client, LogEvent, LogEventKind, Origin
+from kaudit.model.application_logs import Client, LogEvent, LogEventKind, Origin
 
 PROGRAMS: Final[Mapping[Origin, tuple[str, ...]]] = {
     "server": ("server",),

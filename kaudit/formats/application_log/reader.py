@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate, islice
 from typing import Final
 
-from kaudit.formats.application_log.counts import LogCounts
 from kaudit.formats.application_log.entries import match_entry
 from kaudit.formats.application_log.layouts import (
     LineReader,
@@ -16,8 +15,8 @@ from kaudit.formats.application_log.layouts import (
     looks_like_continuation,
 )
 from kaudit.formats.application_log.patterns import client_of, pattern_set
-from kaudit.formats.application_log.pieces import line_blocks
-from kaudit.model.log_event import MAX_TEXT, LogEvent, Origin
+from kaudit.formats.application_log.pieces import LogCounts, line_blocks
+from kaudit.model.application_logs import MAX_TEXT, LogEvent, Origin
 
 _OF_KAFKA: Final = re.compile(rb"o\.a\.k\.|state\.change\.logger|zookeeper|#(?:producer|consumer)-|sarama").search
 """Beside the name itself: how logs name Kafka's parts."""

@@ -18,7 +18,7 @@ from kaudit.formats.internal_topics.metadata_records import (
     MetadataRecord,
     ProducerIds,
 )
-from kaudit.model.transaction_state import TopicPartitions, TransactionRecord, TransactionStatus, TransactionValue
+from kaudit.model.coordinator import TopicPartitions, TransactionRecord, TransactionStatus, TransactionValue
 
 NOT_PRINTED: Final = -1
 """A time the text does not give."""

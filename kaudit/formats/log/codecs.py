@@ -39,7 +39,7 @@ def decompress(codec: int, magic: int, data: Buffer, limit: int) -> bytes:
     """Decompress one payload, at most `limit` bytes of it.
 
     `codec` is attributes & 7, `magic` the batch's or message's (0..2): below 2 an LZ4 frame's header checksum is not
-    believed, see kaudit.formats.log.lz4_frames. Raises LimitExceededError if there is more than `limit` bytes of output (without
+    believed, see kaudit.formats.log.compressed_frames. Raises LimitExceededError if there is more than `limit` bytes of output (without
     holding more), WireError for an unknown codec or bytes that are not exactly one complete payload of that codec.
     """
     try:
@@ -130,11 +130,11 @@ _LOADED: Final[dict[int, _Decoder]] = {Codec.NONE: _none, Codec.GZIP: _gzip, Cod
 def _load(codec: int) -> _Decoder:
     """Import what decompresses this codec when the first batch needs it."""
     if codec == Codec.LZ4:
-        from kaudit.formats.log.lz4_frames import decompress_lz4  # noqa: PLC0415 - only for who decompresses
+        from kaudit.formats.log.compressed_frames import decompress_lz4  # noqa: PLC0415 - only for who decompresses
 
         _LOADED[codec] = decompress_lz4
     elif codec == Codec.ZSTD:
-        from kaudit.formats.log.zstd_frames import decompress_zstd  # noqa: PLC0415 - only for who decompresses
+        from kaudit.formats.log.compressed_frames import decompress_zstd  # noqa: PLC0415 - only for who decompresses
 
         _LOADED[codec] = decompress_zstd
     else:

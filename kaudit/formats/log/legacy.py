@@ -19,7 +19,7 @@ from kaudit.formats.log.records import DEFAULT_LIMIT
 from kaudit.model.batch_fields import CODEC_MASK, LOG_APPEND_TIME_FLAG
 
 if TYPE_CHECKING:
-    from kaudit.formats.log.lz4_frames import Lz4HeaderChecksum
+    from kaudit.formats.log.compressed_frames import Lz4HeaderChecksum
 
 _HEAD: Final = MESSAGE_V0.struct("offset", "message_size", "crc", "magic", "attributes")
 _OFFSET_AND_SIZE: Final = MESSAGE_V0.struct("offset", "message_size")
@@ -61,7 +61,7 @@ class LegacyMessage(Struct, frozen=True):
     @property
     def lz4_header_checksum(self) -> "Lz4HeaderChecksum | None":
         """How the LZ4 frame's header checksum was made, None without LZ4; raises WireError if there is no frame."""
-        from kaudit.formats.log.lz4_frames import lz4_header_checksum  # noqa: PLC0415 - only for who decompresses
+        from kaudit.formats.log.compressed_frames import lz4_header_checksum  # noqa: PLC0415 - only for who decompresses
 
         return None if self.codec != Codec.LZ4 or self.value is None else lz4_header_checksum(self.value)
 

@@ -24,8 +24,13 @@ from kaudit.formats.log.batch_header import (
     MIN_LENGTH_V2,
     plausible_length,
 )
-from kaudit.formats.log.control import parse_marker
-from kaudit.formats.log.usual_marker import USUAL_MARKER, USUAL_MARKER_BYTES, USUAL_MARKER_LENGTH, is_usual_marker
+from kaudit.formats.log.control import (
+    USUAL_MARKER,
+    USUAL_MARKER_BYTES,
+    USUAL_MARKER_LENGTH,
+    is_usual_marker,
+    parse_marker,
+)
 from kaudit.model.batch import BATCH, BATCH_NAMES, Batches, batches_of, empty_batches
 from kaudit.model.batch_fields import (
     CODEC_MASK,

@@ -1,30 +1,20 @@
-"""The text files of a log directory: offset and leader epoch checkpoints, meta.properties, partition.metadata.
+"""The text files of a log directory: offset and leader epoch checkpoints, meta.properties, partition.metadata, read and written.
 
 Source of the formats: Kafka's CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile, MetaProperties (whose
 file is a java.util.Properties), PartitionMetadataFile and CleanShutdownFileHandler.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Damage, Reason, WireError
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 
 CHECKPOINT_VERSION: Final = 0
-LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
-HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
-OFFSET_CHECKPOINT_NAMES: Final = frozenset(
-    {
-        "recovery-point-offset-checkpoint",
-        HIGH_WATERMARK_CHECKPOINT,
-        "log-start-offset-checkpoint",
-        "cleaner-offset-checkpoint",
-    }
-)
 
 _INTEGER: Final = re.compile(rb"[+-]?[0-9]{1,19}")
 _INT32_BITS, _INT64_BITS = 32, 64
@@ -78,6 +68,12 @@ class PartitionMetadata(Struct, frozen=True):
 
     version: int
     topic_id: str
+
+
+class QuorumState(Struct, frozen=True):
+    """quorum-state of a metadata log: `content` as JSON has it."""
+
+    content: object
 
 
 def parse_offset_checkpoint(data: Buffer) -> OffsetCheckpoint:
@@ -293,3 +289,46 @@ def parse_clean_shutdown(data: Buffer) -> int | None:
     if type(epoch) is not int or not -(2**63) <= epoch < 2**63:
         raise WireError(0, Reason.VALUE, f"no brokerEpoch in {raw[:40]!r}")
     return epoch
+
+
+def parse_quorum_state(data: Buffer) -> QuorumState:
+    """Read the state of a KRaft voter. Raises WireError unless it is JSON."""
+    import json  # noqa: PLC0415 - as above
+
+    raw = bytes(data)
+    try:
+        return QuorumState(json.loads(raw))
+    except (ValueError, RecursionError):
+        raise WireError(0, Reason.TEXT, f"{raw[:40]!r} is no JSON") from None
+
+
+def offset_checkpoint(rows: Collection[PartitionOffset]) -> str:
+    """Return a recovery point, replication offset, log start offset or cleaner checkpoint."""
+    return _checkpoint([f"{row.topic} {row.partition} {row.offset}" for row in rows])
+
+
+def leader_epoch_checkpoint(rows: Collection[EpochEntry]) -> str:
+    """Return a leader-epoch-checkpoint."""
+    return _checkpoint([f"{row.epoch} {row.start_offset}" for row in rows])
+
+
+def _checkpoint(lines: Collection[str]) -> str:
+    return "\n".join([str(CHECKPOINT_VERSION), str(len(lines)), *lines, ""])
+
+
+def partition_metadata(metadata: PartitionMetadata) -> str:
+    """Return a partition.metadata, whose last line has no end."""
+    return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}"
+
+
+def meta_properties(properties: MetaProperties, comment: str = "") -> str:
+    """Return a meta.properties; what is None is left out. `comment` is one line of ASCII."""
+    node = "node.id" if properties.version else "broker.id"
+    known = (
+        ("version", properties.version),
+        (node, properties.node_id),
+        ("cluster.id", properties.cluster_id),
+        ("directory.id", properties.directory_id),
+        *properties.others,
+    )
+    return "".join([f"#{comment}\n", *(f"{name}={value}\n" for name, value in known if value is not None)])

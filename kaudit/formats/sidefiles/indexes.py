@@ -1,7 +1,7 @@
-"""Offset and time indexes of a segment, `%020d.index` and `%020d.timeindex`.
+"""Offset, time and transaction indexes of a segment: `%020d.index`, `%020d.timeindex` and `%020d.txnindex`.
 
-Source of the formats: Kafka's AbstractIndex, OffsetIndex and TimeIndex. An active index is
-preallocated: zeros behind the last row are healthy, and are cut off when it is closed.
+Source of the formats: Kafka's AbstractIndex, OffsetIndex, TimeIndex, TransactionIndex and AbortedTxn. An active offset or time
+index is preallocated: zeros after the last row are healthy, and are cut off when it is closed.
 """
 
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Damage, Reason
 from kaudit.formats.wire_format import WireFormat
-from kaudit.model.schema import Int32, Int64
+from kaudit.model.dtypes import Int16, Int32, Int64
 
 Int64Column = NDArray[np.int64]
 
@@ -90,3 +90,59 @@ def _rows(data: Buffer, layout: np.dtype[Any]) -> tuple[NDArray[Any], int, tuple
     used = np.flatnonzero(rows.view(f"V{layout.itemsize}") != np.void(bytes(layout.itemsize)))
     filled = int(used[-1]) + 1 if used.size else 0
     return rows[:filled], count - filled, damage
+
+
+class AbortedTxnRow(NamedTuple):
+    """One row as stored (AbortedTxn)."""
+
+    version: Int16
+    producer_id: Int64
+    first_offset: Int64
+    last_offset: Int64
+    last_stable_offset: Int64
+
+
+ABORTED_TXN: Final = WireFormat(AbortedTxnRow)
+ABORTED_TXN_VERSION: Final = 0
+"""The only version there ever was."""
+_ABORTED_TXN: Final = ABORTED_TXN.struct()
+
+
+class AbortedTxn(Struct, frozen=True):
+    """One row, as written. `last_offset` is the abort marker's; `position` the row's byte in the file.
+
+    `last_stable_offset` is the first offset of the oldest other open transaction, else the marker's plus one
+    (brokers before 2.2.1, and 2.3.0, computed it differently: KAFKA-7866).
+    """
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+    position: int
+
+
+class TransactionIndex(Struct, frozen=True):
+    """Rows in file order, and what gave none: a torn last row (readers ignore it) or rows of an unknown version."""
+
+    rows: tuple[AbortedTxn, ...]
+    damage: tuple[Damage, ...]
+
+
+def parse_transaction_index(data: Buffer) -> TransactionIndex:
+    """Decode a whole .txnindex. Never raises; the order of the rows is not checked here."""
+    whole = len(data) // ABORTED_TXN.size * ABORTED_TXN.size
+    rows: list[AbortedTxn] = []
+    damage: list[Damage] = []
+    for index, (version, *fields) in enumerate(_ABORTED_TXN.iter_unpack(memoryview(data)[:whole])):
+        position = index * ABORTED_TXN.size
+        if version == ABORTED_TXN_VERSION:
+            rows.append(AbortedTxn(fields[0], fields[1], fields[2], fields[3], position))
+        else:
+            damage.append(
+                Damage(position, position + ABORTED_TXN.size, Reason.VERSION, f"row version {version}, only 0 exists")
+            )
+    if whole != len(data):
+        left = len(data) - whole
+        damage.append(Damage(whole, len(data), Reason.TRUNCATED, f"{left} bytes of a row of {ABORTED_TXN.size}"))
+    return TransactionIndex(tuple(rows), tuple(damage))

@@ -1,14 +1,121 @@
-"""The records inside ZooKeeper's transactions: who changed which znode, and how.
+"""What ZooKeeper's files consist of: a header, and records serialised by jute, which say who changed which znode, and how.
 
-Source: zookeeper.jute (org.apache.zookeeper.txn), SerializeUtils.deserializeTxn and ZooDefs.OpCode, 3.4 to 3.9.
+Source: ZooKeeper's zookeeper.jute (org.apache.zookeeper.txn), BinaryInputArchive, SerializeUtils.deserializeTxn and
+ZooDefs.OpCode, 3.4 to 3.9; FileHeader, FileTxnLog.TXNLOG_MAGIC, FileSnap.SNAP_MAGIC. Jute has big-endian integers,
+length-prefixed strings, buffers and vectors; a length of -1 stands for null.
 """
 
+import struct
 from collections.abc import Callable
+from typing import Final
 
 from msgspec import Struct
 
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.zookeeper.jute import JuteReader
+
+FORMAT_VERSION: Final = 2
+_HEADER: Final = struct.Struct(">4siq")
+FILE_HEADER_SIZE: Final = _HEADER.size
+
+
+def read_file_header(data: memoryview, expected: bytes, what: str) -> int:
+    """Check the header of a file whose magic is `expected` and return its database id (int64).
+
+    Raises WireError, which calls the file `what`: TRUNCATED, VERSION.
+    """
+    if len(data) < FILE_HEADER_SIZE:
+        raise WireError(0, Reason.TRUNCATED, f"a {what} of {len(data)} bytes has no file header")
+    magic, version, database_id = _HEADER.unpack_from(data)
+    if magic != expected:
+        raise WireError(0, Reason.VERSION, f"magic {magic!r} instead of {expected!r}: not a ZooKeeper {what}")
+    if version != FORMAT_VERSION:
+        raise WireError(4, Reason.VERSION, f"{what} of format version {version}, known is {FORMAT_VERSION}")
+    return int(database_id)
+
+
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+_NULL_LENGTH = -1
+
+
+class JuteReader(Struct):
+    """A cursor over `data`. Lengths are checked against what is left before anything is copied.
+
+    `position` is the next byte in `data`, `end` the byte after the last one that may be read; every read raises
+    WireError when it would pass `end`. Positions in errors are those of `data`.
+    """
+
+    data: memoryview
+    position: int
+    end: int
+
+    def remaining(self) -> int:
+        """Bytes between the cursor and `end`, >= 0."""
+        return self.end - self.position
+
+    def _advance(self, size: int, what: str) -> int:
+        start = self.position
+        if size > self.end - start:
+            raise WireError(start, Reason.TRUNCATED, f"{what} of {size} bytes where {self.end - start} are left")
+        self.position = start + size
+        return start
+
+    def int32(self) -> int:
+        """Read a signed 32-bit integer."""
+        return int(_INT32.unpack_from(self.data, self._advance(4, "int"))[0])
+
+    def int64(self) -> int:
+        """Read a signed 64-bit integer."""
+        return int(_INT64.unpack_from(self.data, self._advance(8, "long"))[0])
+
+    def boolean(self) -> bool:
+        """Read a boolean, one byte."""
+        return self.data[self._advance(1, "boolean")] != 0
+
+    def buffer(self) -> bytes | None:
+        """Read a byte array, or None for null."""
+        length = self._length("buffer")
+        if length is None:
+            return None
+        start = self._advance(length, "buffer")
+        return bytes(self.data[start : self.position])
+
+    def skip_buffer(self) -> None:
+        """Pass a buffer or string without copying it."""
+        self._advance(self._length("buffer") or 0, "buffer")
+
+    def skip(self, size: int, what: str) -> None:
+        """Pass `size` (>= 0) bytes of fixed layout; `what` names them in the error."""
+        self._advance(size, what)
+
+    def string(self) -> str | None:
+        """Read a UTF-8 string, or None for null."""
+        start = self.position
+        raw = self.buffer()
+        if raw is None:
+            return None
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise WireError(start, Reason.TEXT, "string is not UTF-8") from error
+
+    def count(self, smallest: int) -> int:
+        """Read a vector's element count, 0 for null, whose elements take `smallest` (> 0) bytes or more each."""
+        start = self.position
+        length = self._length("vector") or 0
+        if length > self.remaining() // smallest:
+            raise WireError(start, Reason.COUNT, f"vector of {length} elements where {self.remaining()} bytes are left")
+        return length
+
+    def _length(self, what: str) -> int | None:
+        start = self.position
+        length = self.int32()
+        if length == _NULL_LENGTH:
+            return None
+        if length < 0:
+            raise WireError(start, Reason.LENGTH, f"{what} of negative length {length}")
+        return length
+
 
 OP_CREATE = 1
 OP_DELETE = 2

@@ -17,8 +17,7 @@ import zlib
 from msgspec import Struct, field
 
 from kaudit.formats.errors import Damage, Reason, WireError
-from kaudit.formats.zookeeper.file_header import FILE_HEADER_SIZE, read_file_header
-from kaudit.formats.zookeeper.jute import JuteReader
+from kaudit.formats.zookeeper.records import FILE_HEADER_SIZE, JuteReader, read_file_header
 from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent, kept_value
 
 MAGIC = b"ZKSN"

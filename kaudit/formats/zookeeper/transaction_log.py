@@ -14,9 +14,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from kaudit.formats.errors import Damage, Reason, WireError
-from kaudit.formats.zookeeper.file_header import FILE_HEADER_SIZE, read_file_header
-from kaudit.formats.zookeeper.jute import JuteReader
-from kaudit.formats.zookeeper.records import Record, decode_record
+from kaudit.formats.zookeeper.records import FILE_HEADER_SIZE, JuteReader, Record, decode_record, read_file_header
 
 MAGIC = b"ZKLG"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from kaudit.audits.log_events.placement import Certainty
-from kaudit.model.log_event import LogEventKind
+from kaudit.model.application_logs import LogEventKind
 
 
 class Account(Struct):

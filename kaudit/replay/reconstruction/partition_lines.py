@@ -17,8 +17,8 @@ from kaudit.broker.producer_state.producer_append_info import validate_append, v
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch, MarkerBatch, ProducerStateEntry
 from kaudit.broker.producer_state.verdict import Origin, Outcome, Verdict
 from kaudit.broker.response import TopicPartition
+from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.batch_fields import NO_PRODUCER_ID
-from kaudit.model.log_event import LogEvent, LogEventKind
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.reconstruction.account import Account
 from kaudit.replay.reconstruction.broker_logs import BrokerLog

@@ -14,8 +14,8 @@ from kaudit.broker.attempts import ConfigureTopic, StartBroker
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import profile_for
 from kaudit.broker.response import TopicPartition
+from kaudit.model.application_logs import LogEvent
 from kaudit.model.batch_fields import NO_PRODUCER_ID
-from kaudit.model.log_event import LogEvent
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.replay.reconstruction.account import Account
 from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, broker_logs

@@ -7,8 +7,8 @@ from typing import Any
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
+from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH
-from kaudit.model.log_event import LogEvent, LogEventKind
 from kaudit.model.sequence import next_sequence
 
 Line = dict[str, Any]

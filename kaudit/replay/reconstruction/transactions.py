@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.broker.attempts import Attempt
 from kaudit.broker.broker import Broker
-from kaudit.model.log_event import LogEvent, LogEventKind
-from kaudit.model.transaction_state import TransactionRecord, TransactionStatus
+from kaudit.model.application_logs import LogEvent, LogEventKind
+from kaudit.model.coordinator import TransactionRecord, TransactionStatus
 from kaudit.replay.reconstruction.account import Account
 from kaudit.source.layout import PartitionDirectory
 

@@ -14,8 +14,7 @@ from kaudit.broker.releases.known_releases import RELEASES
 from kaudit.broker.releases.profile import Profile, UnknownVersionError, profile_for
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Explanation, Finding
-from kaudit.model.json_record import json_value
-from kaudit.model.rfc3339 import rfc3339
+from kaudit.model.json_record import json_value, rfc3339
 from kaudit.report.html.page_model import ExplanationRow, FindingRow, Int64, Table
 from kaudit.report.text.evidence import evidence_table
 from kaudit.report.text.finding_block import known_bug_text, place_text

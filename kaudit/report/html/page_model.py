@@ -196,7 +196,7 @@ class LeaderEpochRow(Struct, frozen=True):
 
 
 class MissingRow(Struct, frozen=True):
-    """Offsets, both inclusive, that are not in the log, and why: a value of `model.continuity.MissingCause`."""
+    """Offsets, both inclusive, that are not in the log, and why: a value of `model.damage.MissingCause`."""
 
     first_offset: Int64
     last_offset: Int64

@@ -14,8 +14,8 @@ from msgspec import Struct, field
 
 from kaudit import __version__
 from kaudit.model.finding import Finding
+from kaudit.model.json_record import rfc3339
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
-from kaudit.model.rfc3339 import rfc3339
 from kaudit.report.console import visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import timestamp_of

@@ -14,14 +14,9 @@ from typing import Any
 from msgspec import Struct
 
 from kaudit import __version__
-from kaudit.model.table_columns import (
-    DUPLICATE_COLUMNS,
-    DUPLICATE_TABLES,
-    INSPECT_COLUMNS,
-    INSPECT_TABLES,
-    Column,
-)
+from kaudit.model.table_columns import DUPLICATE_COLUMNS, DUPLICATE_TABLES, Column
 from kaudit.report.machine.parquet import MANIFEST, PART, PartFiles, replaced
+from kaudit.source.inspect_columns import INSPECT_COLUMNS, INSPECT_TABLES
 
 Row = Mapping[str, object]
 _BLOCK_ROWS = 1 << 15

@@ -4,9 +4,9 @@ import os
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
-from kaudit.formats.sidefiles.checkpoints import OFFSET_CHECKPOINT_NAMES
 from kaudit.model.finding import Finding
 from kaudit.report.text.formatting import producer_of
+from kaudit.source.file_kinds import OFFSET_CHECKPOINT_NAMES
 
 
 def base_directory(finding: Finding) -> str | None:

@@ -21,7 +21,7 @@ from kaudit.report.text.finding_block import with_known_bugs
 from kaudit.report.text.formatting import omitted_text, plural, producer_of, span
 from kaudit.report.text.impact import with_impact
 from kaudit.results.selection import first_of_checks, most_severe
-from kaudit.source.names import segment_base_offset
+from kaudit.source.file_kinds import segment_base_offset
 
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT_KEY = "kauditFinding/v1"

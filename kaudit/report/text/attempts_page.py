@@ -1,4 +1,4 @@
-"""The ops of the attempts format as text: docs/attempts.md, from the schema in kaudit/broker/attempts.py.
+"""The ops of the attempts format as text: docs/attempts.md, from the schema in kaudit/broker/attempts/.
 
 Written by `python -m kaudit.report.text.attempts_page docs/attempts.md`.
 """
@@ -38,8 +38,8 @@ _PARTS = ("SentBatch", "SentElsewhere", "FoundBatch", "Tamper")
 
 def ops() -> str:
     """Return a section per op, and one per object that fields hold, in Markdown."""
-    meanings = _field_docs()
     kinds = [*get_args(Attempt), *(getattr(attempts, name) for name in _PARTS)]
+    meanings = _field_docs({kind.__module__ for kind in kinds})
     return "\n\n".join("\n".join(_section(kind, meanings)) for kind in kinds)
 
 
@@ -61,10 +61,10 @@ def _section(kind: type[msgspec.Struct], meanings: dict[tuple[str, str], str]) -
         yield f"| `{field.name}` | {_value(field.type)} | {default} | {meanings.get((kind.__name__, field.name), '')} |"
 
 
-def _field_docs() -> dict[tuple[str, str], str]:
-    """Return what the strings behind the schema's fields say, by class and field."""
+def _field_docs(modules: set[str]) -> dict[tuple[str, str], str]:
+    """Return what the strings after the fields of these modules' classes say, by class and field."""
     found: dict[tuple[str, str], str] = {}
-    for node in ast.parse(inspect.getsource(attempts)).body:
+    for node in (node for name in modules for node in ast.parse(inspect.getsource(sys.modules[name])).body):
         if isinstance(node, ast.ClassDef):
             for field, following in zip(node.body, node.body[1:], strict=False):
                 words = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)

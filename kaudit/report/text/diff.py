@@ -38,9 +38,9 @@ def _replicas(result: DiffResult, console: Console) -> list[str]:
     for replica in result.replicas:
         if replica.name != replica.path:
             lines += console.wrap(visible(replica.path), lead=f"{visible(replica.name)} = ")
-    for moments in result.moments:
-        names = f"{', '.join(moments.replicas[:-1])} and {moments.replicas[-1]}"
-        what = f"{names} are broker {moments.broker_id} at different times (oldest first), not replicas of one another"
+    for entry in result.broker_copies:
+        names = f"{', '.join(entry.replicas[:-1])} and {entry.replicas[-1]}"
+        what = f"{names} are broker {entry.broker_id} at different times (oldest first), not replicas of one another"
         lines += console.wrap(visible(what), indent="  ")
     return lines
 
@@ -53,7 +53,7 @@ def _partitions(result: DiffResult, console: Console) -> list[str]:
 def difference_rows(result: DiffResult) -> tuple[list[str], list[list[str]]]:
     """Return headings, and a row for each partition whose replicas differ."""
     listed = [entry for entry in result.partitions if entry.relation in (Relation.BEHIND, Relation.DIVERGED)]
-    earlier = {name for moments in result.moments for name in moments.replicas[:-1]}
+    earlier = {name for entry in result.broker_copies for name in entry.replicas[:-1]}
     names = [replica.name for replica in result.replicas if replica.name not in earlier]
     ends = [f"{visible(name)} ends" for name in names]
     headings = ["partition", "relation", "identical up to", *ends, "broker would truncate"]
@@ -72,7 +72,7 @@ def _truncated(result: DiffResult, console: Console) -> list[str]:
             "unknown" if change.missing is None else f"{change.missing.records:,}",
         ]
         for entry in result.partitions
-        for change in entry.moments
+        for change in entry.copy_changes
         if change.truncated is not None
     ]
     headings = ["partition", "change", "identical up to", "offsets", "between", "missing records"]
@@ -123,8 +123,8 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 def comparison_text(result: DiffResult) -> str:
     """Return how many partitions are identical, behind, diverged, and what was read."""
     # replicas say more of a partition than earlier copies of them
-    counts = Counter(entry.relation for entry in result.partitions if entry.relations or not entry.moments)
-    changes = Counter(change.relation for entry in result.partitions for change in entry.moments)
+    counts = Counter(entry.relation for entry in result.partitions if entry.relations or not entry.copy_changes)
+    changes = Counter(change.relation for entry in result.partitions for change in entry.copy_changes)
     words = {Relation.MISSING: "on one replica only"}
     parts = [
         f"{plural(counts[relation], 'partition')} {words.get(relation, relation.value)}"

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.json_record import rfc3339
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition
-from kaudit.model.result import ScanResult
-from kaudit.model.rfc3339 import rfc3339
-from kaudit.model.state_use import StateUse
+from kaudit.model.result import ScanResult, StateUse
 from kaudit.report.console import Console, Style, visible
 
 SEVERITY_STYLE = {Severity.ERROR: Style.ERROR, Severity.WARNING: Style.WARNING, Severity.NOTE: Style.NOTE}

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from kaudit.model.table_columns import INSPECT_COLUMNS, INSPECT_TABLES
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.fitting import GAP, Fitted, fit, notice
 from kaudit.report.text.formatting import date_and_clock, span
+from kaudit.source.inspect_columns import INSPECT_COLUMNS, INSPECT_TABLES
 
 Row = Mapping[str, object]
 _Column = tuple[str, Callable[[Row], str]]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kaudit import __version__
-from kaudit.model.live_producers import COMPARED, ComparedPartition, ComparedProducer, DescribedState, Relation
+from kaudit.model.producer_listing import COMPARED, ComparedPartition, ComparedProducer, DescribedState, Relation
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.json_documents import pretty
 from kaudit.report.text.formatting import plural, timestamp_text

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.batch_fields import NO_TIMESTAMP
-from kaudit.model.log_event import LogEventKind
-from kaudit.model.rfc3339 import rfc3339
+from kaudit.model.json_record import rfc3339
 from kaudit.model.sequence import distance
 from kaudit.report.console import visible
 from kaudit.report.text.formatting import duration, plural, span

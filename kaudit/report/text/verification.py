@@ -5,14 +5,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kaudit import __version__
+from kaudit.model.fingerprint import PartitionVerification, Verification, VerificationOutcome
 from kaudit.model.replicas import OffsetRange
-from kaudit.model.verification import PartitionVerification, Verdict, Verification
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.formatting import plural, span
 
 _SCHEMA = "kaudit.verification/1"
-_ORDER = (Verdict.DIFFERS, Verdict.MISSING, Verdict.CLEANED, Verdict.UNPROVEN, Verdict.UNCHANGED)
-_STYLES = {Verdict.UNCHANGED: Style.GOOD, Verdict.DIFFERS: Style.ERROR}
+_ORDER = (
+    VerificationOutcome.DIFFERS,
+    VerificationOutcome.MISSING,
+    VerificationOutcome.CLEANED,
+    VerificationOutcome.UNPROVEN,
+    VerificationOutcome.UNCHANGED,
+)
+_STYLES = {VerificationOutcome.UNCHANGED: Style.GOOD, VerificationOutcome.DIFFERS: Style.ERROR}
 _SHOWN = 50
 _RANGES_SHOWN = 5
 
@@ -54,7 +60,7 @@ def render(found: Verification, report: str, console: Console) -> Iterator[str]:
 
 
 def _sentences(entry: PartitionVerification) -> Iterator[str]:
-    if entry.verdict is Verdict.MISSING:
+    if entry.verdict is VerificationOutcome.MISSING:
         yield f"the report judged {_offsets(entry)}, and it does not lie here"
         return
     if entry.differing:

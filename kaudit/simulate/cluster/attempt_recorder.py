@@ -1,4 +1,4 @@
-"""The attempts made on a cluster and its answers, as lines `kaudit replay` reads (kaudit/broker/attempts.py).
+"""The attempts made on a cluster and its answers, as lines `kaudit replay` reads (kaudit/broker/attempts/).
 
 A partition's lines are in the order its leaders handled them. A request that a leader rejects before it validates the
 batch - it is not the leader, too few replicas are in sync - is not recorded. The lines end where an unclean election

@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.broker.attempts import Produce
+from kaudit.broker.attempts.produce import ProduceHandler
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.partition.produce import ProduceHandler
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.broker.response import TopicPartition
 from kaudit.model.sequence import MAX_SEQUENCE
@@ -248,7 +248,7 @@ class BrokerServer:
         reached = coordinator is not None and self._brokers.reaches(self.number, coordinator)
         if reached and self._transactions.is_replicated:
             return None
-        if not self._produce_handler.asks_coordinator(request.api_version):
+        if not self._produce_handler.verifier.asks_coordinator(request.api_version):
             return None
         if partition.leader_log().memory.has_ongoing_transaction(part.producer_id, part.epoch):
             return None

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from functools import partial
 
 from kaudit.broker import attempts
-from kaudit.broker.broker import describe
+from kaudit.broker.attempts.describe import describe
+from kaudit.broker.attempts.produce import ProduceHandler
 from kaudit.broker.config import BrokerConfig, config_number
-from kaudit.broker.partition.produce import ProduceHandler
+from kaudit.broker.coordinator.verification import TransactionVerifier
 from kaudit.broker.partition.topic_config import DEFAULT_SEGMENT_BYTES, TopicLimits
 from kaudit.broker.producer_ids.controller_allocator import Controller
 from kaudit.broker.producer_ids.zookeeper_allocator import Znode
@@ -79,12 +80,8 @@ class Cluster:
             self,
             context,
         )
-        path = ProduceHandler(
-            profile,
-            self.transactions.coordinator,
-            verifies=broker_config.verifies,
-        )
-        replica_manager = ReplicaManager(self.partitions, path, self)
+        verifier = TransactionVerifier(profile, self.transactions.coordinator, verifies=broker_config.verifies)
+        replica_manager = ReplicaManager(self.partitions, ProduceHandler(profile, verifier), self)
         znode, controller = Znode(), Controller()
         for number in range(1, spec.brokers + 1):
             producer_ids = self._producer_id_manager(number, znode, controller)

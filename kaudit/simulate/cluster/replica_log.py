@@ -6,13 +6,13 @@ Producer state follows kaudit/broker/partition; this adds what lies on disk arou
 from bisect import bisect_left
 from typing import NamedTuple
 
-from kaudit.broker.partition.partition import Partition, Tampering
+from kaudit.broker.partition.replica import Replica, Tampering
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch, MarkerBatch, ProducerStateEntry
 from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
 from kaudit.broker.producer_state.rebuild import snapshot_entry
 from kaudit.broker.releases.profile import Profile
-from kaudit.model.epoch_entry import EpochEntry
-from kaudit.model.producer_snapshot import SnapshotEntry
+from kaudit.model.leader_epochs import EpochEntry
+from kaudit.model.side_files import SnapshotEntry
 from kaudit.simulate.producer_batch import ProducerBatch
 
 
@@ -42,7 +42,7 @@ class ReplicaLog:
 
     def __init__(self, config: LogConfig) -> None:
         self._config = config
-        self.memory = Partition(config.profile, config.expiration_ms, config.sweep_ms)
+        self.memory = Replica(config.profile, config.expiration_ms, config.sweep_ms)
         self.batches: list[StoredBatch] = []
         self.epochs: list[EpochEntry] = []
         self.high_watermark = 0

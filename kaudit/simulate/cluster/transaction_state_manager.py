@@ -22,7 +22,7 @@ from kaudit.broker.producer_state.producer_state_entry import UNKNOWN
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_TIMESTAMP
-from kaudit.model.transaction_state import TransactionStatus
+from kaudit.model.coordinator import TransactionStatus
 from kaudit.simulate.cluster.partition import BrokerStatus, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import OnProducerId
 from kaudit.simulate.cluster.run_context import RunContext

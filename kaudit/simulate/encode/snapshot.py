@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from crc32c import crc32c
 
 from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, VERSION
-from kaudit.model.producer_snapshot import SnapshotEntry
+from kaudit.model.side_files import SnapshotEntry
 
 _ENTRY = ENTRY.struct()
 _HEAD = HEADER.struct("version", "crc")

@@ -10,23 +10,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kaudit.broker.releases.profile import Profile
-from kaudit.formats.sidefiles.checkpoint_text import (
+from kaudit.formats.sidefiles.checkpoints import (
+    MetaProperties,
+    PartitionMetadata,
+    PartitionOffset,
     leader_epoch_checkpoint,
     meta_properties,
     offset_checkpoint,
     partition_metadata,
-)
-from kaudit.formats.sidefiles.checkpoints import (
-    LEADER_EPOCH_CHECKPOINT,
-    MetaProperties,
-    PartitionMetadata,
-    PartitionOffset,
 )
 from kaudit.simulate.cluster.broker import BrokerServer, ProcessState
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.replica_log import ReplicaLog
 from kaudit.simulate.encode.snapshot import producer_snapshot
 from kaudit.simulate.output.segments import segments_of
+from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT
 
 _TOPIC_IDS_SINCE = (2, 8)
 _EPOCH_IN_SHUTDOWN_FILE_SINCE = (3, 7)

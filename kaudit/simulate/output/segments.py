@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from kaudit.formats.sidefiles import transaction_index
-from kaudit.formats.sidefiles.indexes import OFFSET_ENTRY, TIME_ENTRY
+from kaudit.formats.sidefiles.indexes import ABORTED_TXN, ABORTED_TXN_VERSION, OFFSET_ENTRY, TIME_ENTRY
 from kaudit.simulate.cluster.replica_log import ReplicaLog, StoredBatch
 from kaudit.simulate.encode.record_batch import placed
 
@@ -16,7 +15,7 @@ INDEX_INTERVAL_BYTES = 4096
 """index.interval.bytes: an index row at most every so many bytes."""
 _INDEX_ROW = OFFSET_ENTRY.struct()
 _TIME_ROW = TIME_ENTRY.struct()
-_TRANSACTION_ROW = transaction_index.ENTRY.struct()
+_TRANSACTION_ROW = ABORTED_TXN.struct()
 _NO_TIMESTAMP = -1
 
 
@@ -38,7 +37,7 @@ def segments_of(log: ReplicaLog) -> Iterator[SegmentFiles]:
         content, offsets, times = _indexed(base, batches)
         rows = b"".join(
             _TRANSACTION_ROW.pack(
-                transaction_index.VERSION, row.producer_id, row.first_offset, row.last_offset, row.last_stable_offset
+                ABORTED_TXN_VERSION, row.producer_id, row.first_offset, row.last_offset, row.last_stable_offset
             )
             for row in log.memory.producers.aborted
             if base <= row.last_offset < following

@@ -1,4 +1,7 @@
-"""How to connect: the properties of --command-config that kaudit follows. Secrets stay in this process and are never shown."""
+"""How to connect: the properties of --command-config that kaudit follows, out of a Java property file (java.util.Properties).
+
+Secrets stay in this process and are never shown.
+"""
 
 import re
 import ssl
@@ -7,8 +10,45 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kaudit.source.kafka.properties import parse_properties
 from kaudit.source.uri import UrlError
+
+_KEY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Return the properties of a text; the last of several values of a key counts, as in Java."""
+    found: dict[str, str] = {}
+    for line in _logical_lines(text):
+        match = _KEY.fullmatch(line)
+        if match is not None:
+            found[_unescaped(match[1])] = _unescaped(match[2])
+    return found
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Yield the lines that hold properties; a line that ends in an odd number of backslashes goes on in the next."""
+    held = ""
+    for line in text.splitlines():
+        stripped = line.lstrip(" \t\f")
+        if not held and (not stripped or stripped[0] in "#!"):
+            continue
+        whole = held + stripped
+        if (len(whole) - len(whole.rstrip("\\"))) % 2:
+            held = whole[:-1]
+            continue
+        held = ""
+        yield whole
+    if held:
+        yield held
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(
+        lambda match: chr(int(match[1][1:], 16)) if len(match[1]) > 1 else _NAMED.get(match[1], match[1]), text
+    )
+
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")

@@ -11,9 +11,8 @@ from kaudit.formats.log.batch_header import HEADER_SIZE, base_offset_of, batch_s
 from kaudit.source.kafka.answers import PartitionMetadata, TopicPartition
 from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED, KafkaClient
 from kaudit.source.kafka.failures import UnknownTopicError
-from kaudit.source.kafka.options import ClusterOptions
+from kaudit.source.kafka.options import ClusterOptions, TopicUrl
 from kaudit.source.kafka.readers import client_of, try_again
-from kaudit.source.kafka.topic_url import TopicUrl
 from kaudit.source.layout import FetchedRange, PartitionDirectory, SegmentFile, Unreadable
 from kaudit.source.uri import UrlError
 

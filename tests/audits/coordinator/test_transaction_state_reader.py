@@ -7,8 +7,7 @@ import pytest
 
 from kaudit.audits.coordinator import decision_history, expired_ids
 from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
-from kaudit.model.coordinator import ExpiredTransactionalId
-from kaudit.model.transaction_state import TransactionStatus
+from kaudit.model.coordinator import ExpiredTransactionalId, TransactionStatus
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
 from tests.checks.transactions.coordinator_log import COMPLETE_COMMIT, EMPTY, ONGOING, PREPARE_COMMIT, state, tombstone

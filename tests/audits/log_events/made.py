@@ -1,7 +1,7 @@
 """Events and batches as the placing of events needs them."""
 
 from kaudit.audits.log_events.placement import LoggedBatch
-from kaudit.model.log_event import LogEvent, LogEventKind
+from kaudit.model.application_logs import LogEvent, LogEventKind
 
 
 def event(kind=LogEventKind.OUT_OF_ORDER_SEQUENCE, line=1, path="b1/server.log", **fields):

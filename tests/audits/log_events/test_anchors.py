@@ -3,8 +3,8 @@
 from kaudit.audits.log_events.anchors import PartitionAnchors, coordinator_anchors
 from kaudit.audits.log_events.clock import Anchor
 from kaudit.audits.log_events.placement import LoggedBatch
-from kaudit.model.log_event import LogEvent, LogEventKind
-from kaudit.model.transaction_state import TransactionRecord, TransactionStatus, TransactionValue
+from kaudit.model.application_logs import LogEvent, LogEventKind
+from kaudit.model.coordinator import TransactionRecord, TransactionStatus, TransactionValue
 
 KIND = LogEventKind
 

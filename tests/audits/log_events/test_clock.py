@@ -6,8 +6,8 @@ import pytest
 
 from kaudit.audits.log_events.anchors import PartitionAnchors, coordinator_anchors
 from kaudit.audits.log_events.clock import Anchor, estimate_clock
-from kaudit.model.log_event import LogEventKind
-from kaudit.model.transaction_state import TransactionRecord, TransactionStatus, TransactionValue
+from kaudit.model.application_logs import LogEventKind
+from kaudit.model.coordinator import TransactionRecord, TransactionStatus, TransactionValue
 from tests.audits.log_events.made import batch, event
 
 HOUR = 3_600_000

@@ -1,7 +1,7 @@
 """What came first: where in a partition's order the lines of server logs stand."""
 
 from kaudit.audits.log_events.placement import Certainty, EventPlacer, EventSource, by_directory
-from kaudit.model.log_event import LogEventKind
+from kaudit.model.application_logs import LogEventKind
 from tests.audits.log_events.made import batch, event
 
 BATCHES = [batch(0, 1, 100), batch(2, 2, 200, producer_id=9, last_sequence=0), batch(3, 4, 300), batch(5, 5, 400)]

@@ -3,8 +3,7 @@
 import pytest
 
 from kaudit.audits.log_events.refused import MAX_LISTED, refused_batches
-from kaudit.model.application_logs import RefusedBatches
-from kaudit.model.log_event import LogEvent, LogEventKind
+from kaudit.model.application_logs import LogEvent, LogEventKind, RefusedBatches
 
 KIND = LogEventKind
 

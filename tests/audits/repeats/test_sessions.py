@@ -11,7 +11,7 @@ from kaudit.audits.repeats.sessions import Handover, Session, SessionTracker, co
 from kaudit.model.columns import Columns
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.log_rows import BoundaryBatch, Run
-from kaudit.model.repeats import RepeatedEpoch, RepeatedSession
+from kaudit.model.producer_patterns import RepeatedEpoch, RepeatedSession
 from kaudit.source.schemes import open_segment
 from tests.audits.repeats.stored import batches_of, written
 from tests.logs import Batch, data

@@ -6,8 +6,8 @@ import pytest
 from kaudit.audits.sequences import expired_producers as module
 from kaudit.audits.sequences.expired_producers import evicted_producers, idle_longest
 from kaudit.audits.sequences.producer_table import ProducerTable
-from kaudit.model.forgotten_producers import EvictedProducer, IdleProducer
 from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.producer_patterns import EvictedProducer, IdleProducer
 from kaudit.model.producer_state import ProducerAuditState
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment

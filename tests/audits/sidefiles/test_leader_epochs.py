@@ -3,7 +3,7 @@
 import pytest
 
 from kaudit.audits.sidefiles.leader_epoch_audit import LeaderEpochRun, wrong_leader_epochs
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 
 RUNS = [LeaderEpochRun(2, 0, 9, 0), LeaderEpochRun(3, 10, 19, 0), LeaderEpochRun(5, 20, 20, 1)]
 

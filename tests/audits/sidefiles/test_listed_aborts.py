@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from kaudit.audits.sidefiles.listed_aborts import compare_listed_aborts
 from kaudit.audits.sidefiles.log_facts import LogFacts
+from kaudit.audits.sidefiles.transaction_index_audit import compare_listed_aborts
 from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION
-from kaudit.model.continuity import MissingCause, MissingOffsets
+from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.source.layout import FetchedRange, PartitionDirectory
 
 ABORT, COMMIT = 0, 1

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from kaudit.audits.sidefiles.log_facts import LogFacts
+from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.audits.sidefiles.partition_files import compare_side_files
-from kaudit.audits.sidefiles.side_file_reader import SideFileReader
 from kaudit.audits.sidefiles.transaction_index_audit import (
     Abort,
     ExpectedRows,
@@ -18,7 +17,7 @@ from kaudit.audits.sidefiles.transaction_index_audit import (
     compare_transaction_indexes,
 )
 from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION
-from kaudit.formats.sidefiles.transaction_index import AbortedTxn, TransactionIndex
+from kaudit.formats.sidefiles.indexes import AbortedTxn, TransactionIndex
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.source.bytes import LocalFile
 from kaudit.source.layout import PartitionDirectory, SegmentFile

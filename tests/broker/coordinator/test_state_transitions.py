@@ -3,7 +3,7 @@
 import pytest
 
 from kaudit.broker.coordinator.state_transitions import why_illegal
-from kaudit.model.transaction_state import TransactionStatus, TransactionValue
+from kaudit.model.coordinator import TransactionStatus, TransactionValue
 
 VALID_PREVIOUS = {
     "Empty": {"Empty", "CompleteCommit", "CompleteAbort"},

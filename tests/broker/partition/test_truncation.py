@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.broker.partition.truncation import end_offset_for, truncation_offset
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
 
 
 def epochs(*rows: tuple[int, int]) -> list[EpochEntry]:

@@ -20,7 +20,7 @@ from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRe
 from kaudit.broker.producer_ids.block_source import from_lines, from_records, from_znode
 from kaudit.broker.producer_ids.consumption_rate import Burn, measure_burn
 from kaudit.broker.producer_ids.coverage import Coverage
-from kaudit.formats.zookeeper.pid_block_lines import AnswerLine, BadLine, ZnodeLine
+from kaudit.formats.zookeeper.pid_block import AnswerLine, BadLine, ZnodeLine
 from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
 from kaudit.model.producer_ids import BlockEntry, EntryKind, RegressionCause, UnallocatedReason
 

@@ -8,7 +8,7 @@ from kaudit.broker.producer_ids.block_source import from_lines, from_records, fr
 from kaudit.broker.producer_ids.consumption_rate import Burn, BurnMeter
 from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
 from kaudit.broker.producer_ids.zookeeper_allocator import Grant, Znode
-from kaudit.formats.zookeeper.pid_block_lines import AnswerLine, PidBlockLine, ZnodeLine
+from kaudit.formats.zookeeper.pid_block import AnswerLine, PidBlockLine, ZnodeLine
 from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.broker.producer_ids.interleaved_writers import SequencedBatch, find_interleaved_writers
-from kaudit.model.sequence_patterns import Chain
+from kaudit.model.producer_patterns import Chain
 
 LAST = 2**31 - 1
 

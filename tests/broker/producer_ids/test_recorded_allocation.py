@@ -20,10 +20,9 @@ from kaudit.broker.producer_ids.allocation_verdicts import (
 from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord, combine
 from kaudit.broker.producer_ids.block_source import from_lines, from_records, from_znode
 from kaudit.broker.producer_ids.coverage import Coverage
-from kaudit.formats.zookeeper.pid_block_lines import parse_pid_block_lines
+from kaudit.formats.zookeeper.pid_block import parse_pid_block_lines
 from kaudit.model.producer_ids import EntryKind, RegressionCause, UnallocatedReason
-from kaudit.source.znode import read_znode
-from kaudit.source.zookeeper import find_zookeeper_files
+from kaudit.source.zookeeper import find_zookeeper_files, read_znode
 
 DATA = Path(__file__).parents[2] / "data"
 ZNODE = "/latest_producer_id_block"

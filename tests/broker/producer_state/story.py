@@ -1,6 +1,7 @@
 """A small language for stories about one partition: who sends what, and what is remembered."""
 
-from kaudit.broker.partition.partition import Partition, Tampering
+from kaudit.broker.partition.partition import Partition
+from kaudit.broker.partition.replica import Tampering
 from kaudit.broker.producer_state.producer_append_info import validate_append
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
 from kaudit.broker.producer_state.verdict import Origin

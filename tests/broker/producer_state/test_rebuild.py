@@ -5,7 +5,7 @@ import pytest
 from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
 from kaudit.broker.producer_state.rebuild import LogReader, snapshot_entry
 from kaudit.broker.releases.profile import profile_for
-from kaudit.model.producer_snapshot import SnapshotEntry
+from kaudit.model.side_files import SnapshotEntry
 from tests.checks.stories import Missing, abort, commit, log_of, plain, transactional
 from tests.logs import BASE_TIMESTAMP, WRAP, Batch, Log
 

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from kaudit.checks.broker_state.recovery_fatal import recovery_fatal
 from kaudit.checks.broker_state.state_evicted import state_evicted
 from kaudit.checks.broker_state.state_expired import state_expired
-from kaudit.model.forgotten_producers import EvictedProducer, IdleProducer
 from kaudit.model.log_rows import EndTxnMarker
 from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.producer_patterns import EvictedProducer, IdleProducer
 from kaudit.model.producer_state import ProducerAuditState
 from kaudit.model.transactions import EmptyMarker
 from tests.checks.facts import CONTEXT, TIMELINE, batch, reported, summary, versions

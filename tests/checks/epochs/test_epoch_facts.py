@@ -10,11 +10,10 @@ from kaudit.checks.epochs.epoch_nearly_exhausted import epoch_nearly_exhausted
 from kaudit.checks.epochs.fencing import fencing
 from kaudit.checks.epochs.stale_epoch import stale_epoch
 from kaudit.model.impact import Impact
-from kaudit.model.leader_change import LeaderChange
+from kaudit.model.leader_epochs import HeldRecords, LeaderChange, OtherCopies
 from kaudit.model.log_rows import EndTxnMarker
 from kaudit.model.observation import Observation, ObservationKind
-from kaudit.model.other_copies import HeldRecords, OtherCopies
-from kaudit.model.repeats import RepeatedEpoch
+from kaudit.model.producer_patterns import RepeatedEpoch
 from tests.checks.facts import CONTEXT, TIMELINE, batch, reported, seen, state, summary, versions
 
 

@@ -18,10 +18,16 @@ from kaudit.checks.log.truncated_tail import truncated_tail
 from kaudit.checks.log.unparsable_bytes import unparsable_bytes
 from kaudit.checks.log.unreadable_segment import unreadable_segment
 from kaudit.checks.log.zero_filled import zero_filled
-from kaudit.model.continuity import LeaderEpochRegression, MissingCause, MissingOffsets, PlacedDamage
-from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.model.damage import (
+    DamageKind,
+    LeaderEpochRegression,
+    LogDamage,
+    MalformedBatch,
+    MissingCause,
+    MissingOffsets,
+    PlacedDamage,
+)
 from kaudit.model.impact import Impact
-from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import ObservationKind
 from kaudit.source.layout import LeftoverFile, Unreadable
 from tests.checks.facts import CONTEXT, batch, gap, reported, summary

@@ -7,7 +7,7 @@ import pytest
 from kaudit.checks.repeats.repeated_across_epochs import repeated_across_epochs
 from kaudit.checks.repeats.repeated_across_sessions import repeated_across_sessions
 from kaudit.model.impact import Impact
-from kaudit.model.repeats import RepeatedEpoch, RepeatedSession
+from kaudit.model.producer_patterns import RepeatedEpoch, RepeatedSession
 from tests.checks.facts import CONTEXT, batch, reported, summary
 
 OLD = (batch(10, 5, 3, 10, leader_epoch=2), batch(20, 8, 4, 20, leader_epoch=3))

@@ -122,7 +122,7 @@ def truncated(missing=None, difference=None, *, mark=None, ids=None):
         "new",
         relation=Relation.TRUNCATED,
         only_on=alone(old=(6, 10)),
-        moments=(change,),
+        copy_changes=(change,),
     )
     return reported(
         only_copy,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kaudit.checks.replicas.replicas_diverged import replicas_diverged
-from kaudit.model.epoch_entry import EpochEntry
 from kaudit.model.impact import Impact
+from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.replicas import Relation, ReplicaGap
 from tests.checks.replicas.facts import alone, compared, grade, held, lacking, parted, reported
 

@@ -17,8 +17,8 @@ from kaudit.checks.sequences.sequence_step_mismatch import sequence_step_mismatc
 from kaudit.checks.sequences.unknown_start import unknown_start
 from kaudit.model.impact import Impact
 from kaudit.model.observation import ObservationKind
+from kaudit.model.producer_patterns import StepMismatch
 from kaudit.model.producer_state import OUTSIDE_REPORTED
-from kaudit.model.sequence_patterns import StepMismatch
 from tests.checks.facts import CONTEXT, TIMELINE, batch, gap, reported, seen, state, summary, versions
 
 DAY = 86_400_000

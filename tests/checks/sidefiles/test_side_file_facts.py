@@ -13,15 +13,17 @@ from kaudit.checks.sidefiles.leader_epoch_checkpoint_disagrees import leader_epo
 from kaudit.checks.sidefiles.snapshot_corrupt import snapshot_corrupt
 from kaudit.checks.sidefiles.snapshot_disagrees import snapshot_disagrees
 from kaudit.checks.sidefiles.timeindex_broken import timeindex_broken
-from kaudit.model.producer_snapshot import LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
 from kaudit.model.side_files import (
     CheckpointBeyondLogEnd,
     CorruptSnapshot,
     IndexFault,
     IndexKind,
+    LogBeforeSnapshot,
     MissingIndexes,
+    SnapshotComparison,
+    SnapshotEntry,
     UnparsableCheckpoint,
-    UnparsableLeaderEpochs,
+    UnparsableSideFile,
     WrongLeaderEpochs,
 )
 from tests.checks.facts import CONTEXT, reported, summary
@@ -76,7 +78,7 @@ def test_leader_epochs_that_are_wrong(segment, broker):
     assert summary(found) == ("warning", "certain", 95, 95)
     assert found.segment == (None if segment is None else SECOND)
     assert str(found.evidence["broker"]).startswith(broker)
-    unparsable = UnparsableLeaderEpochs("leader-epoch-checkpoint", 4, 17, "truncated", "no version")
+    unparsable = UnparsableSideFile("leader_epoch", "leader-epoch-checkpoint", 4, 17, "truncated", "no version")
     (found,) = reported(leader_epoch_checkpoint_disagrees, unparsable)
     assert found.message == "leader-epoch-checkpoint cannot be parsed: no version"
     assert (*summary(found), found.position) == ("error", "certain", None, None, 4)

@@ -6,9 +6,15 @@ import pytest
 
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.coordinator import CoordinatorEntry, CoordinatorView, TransactionStanding
+from kaudit.model.coordinator import (
+    CoordinatorEntry,
+    CoordinatorView,
+    TopicPartitions,
+    TransactionStanding,
+    TransactionStatus,
+    TransactionValue,
+)
 from kaudit.model.impact import Impact
-from kaudit.model.transaction_state import TopicPartitions, TransactionStatus, TransactionValue
 from kaudit.scanning.options import ScanOptions
 from tests.checks.stories import abort, commit, findings, log_of, plain, position, transactional
 from tests.checks.transactions.coordinator_log import (

@@ -15,10 +15,15 @@ from kaudit.checks.transactions.open_transaction import open_transaction
 from kaudit.checks.transactions.open_transactions import duration
 from kaudit.checks.transactions.torn_transaction import torn_transaction
 from kaudit.checks.transactions.txnindex_mismatch import txnindex_mismatch
-from kaudit.model.coordinator import CoordinatorEntry, CoordinatorView
+from kaudit.model.coordinator import (
+    CoordinatorEntry,
+    CoordinatorView,
+    TopicPartitions,
+    TransactionStatus,
+    TransactionValue,
+)
 from kaudit.model.impact import Impact
 from kaudit.model.side_files import MissingAbortedTxn, TransactionIndexMismatch, WrongAbortedTxn
-from kaudit.model.transaction_state import TopicPartitions, TransactionStatus, TransactionValue
 from kaudit.model.transactions import IllegalTransition, MismatchedMarker, OpenTransaction
 from tests.checks.facts import CONTEXT, reported, summary
 

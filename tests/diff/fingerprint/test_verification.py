@@ -7,9 +7,8 @@ import pytest
 from kaudit.diff.fingerprint.document import FingerprintError, read_fingerprint_document
 from kaudit.diff.fingerprint.verification import rows_of_judged, verify
 from kaudit.model.digests import PartitionDigest, RangeDigests
-from kaudit.model.fingerprint import PartitionFingerprint
+from kaudit.model.fingerprint import PartitionFingerprint, VerificationOutcome
 from kaudit.model.replicas import OffsetRange
-from kaudit.model.verification import Verdict
 
 A, B, C = "a" * 64, "b" * 64, "c" * 64
 
@@ -29,34 +28,34 @@ def offsets(*ranges: tuple[int, int]) -> list[OffsetRange]:
 
 
 REPORT = judged(0, 2048, A, B)
-CASES: dict[str, tuple[PartitionDigest, PartitionFingerprint, int, Verdict, dict[str, Any]]] = {
-    "the same": (REPORT, log(0, 2048, (0, 2048), A, B), 0, Verdict.UNCHANGED, {"unchanged": [(0, 2047)]}),
-    "grown": (REPORT, log(0, 2060, (0, 2048), A, B), 0, Verdict.UNCHANGED, {"unchanged": [(0, 2047)]}),
+CASES: dict[str, tuple[PartitionDigest, PartitionFingerprint, int, VerificationOutcome, dict[str, Any]]] = {
+    "the same": (REPORT, log(0, 2048, (0, 2048), A, B), 0, VerificationOutcome.UNCHANGED, {"unchanged": [(0, 2047)]}),
+    "grown": (REPORT, log(0, 2060, (0, 2048), A, B), 0, VerificationOutcome.UNCHANGED, {"unchanged": [(0, 2047)]}),
     "second range": (
-        REPORT, log(0, 2048, (0, 2048), A, C), 0, Verdict.DIFFERS,
+        REPORT, log(0, 2048, (0, 2048), A, C), 0, VerificationOutcome.DIFFERS,
         {"unchanged": [(0, 1023)], "differing": [(1024, 2047)]},
     ),
     "second range, cleaned to its first offset": (
-        REPORT, log(0, 2048, (0, 2048), A, C), 1024, Verdict.DIFFERS,
+        REPORT, log(0, 2048, (0, 2048), A, C), 1024, VerificationOutcome.DIFFERS,
         {"unchanged": [(0, 1023)], "differing": [(1024, 2047)]},
     ),
     "second range, cleaned beyond its first offset": (
-        REPORT, log(0, 2048, (0, 2048), A, C), 1025, Verdict.CLEANED,
+        REPORT, log(0, 2048, (0, 2048), A, C), 1025, VerificationOutcome.CLEANED,
         {"unchanged": [(0, 1023)], "cleaned": [(1024, 2047)]},
     ),
     "the last record lost": (
-        REPORT, log(0, 2047, (0, 2047), A, B), 0, Verdict.DIFFERS, {"unchanged": [(0, 1023)], "not_compared": [(1024, 2046)], "lost": (2047, 2047)},
+        REPORT, log(0, 2047, (0, 2047), A, B), 0, VerificationOutcome.DIFFERS, {"unchanged": [(0, 1023)], "not_compared": [(1024, 2046)], "lost": (2047, 2047)},
     ),
     "the first record removed": (
-        REPORT, log(1, 2048, (1, 2048), A, B), 0, Verdict.UNCHANGED, {"unchanged": [(1024, 2047)], "not_compared": [(1, 1023)], "removed": (0, 0)},
+        REPORT, log(1, 2048, (1, 2048), A, B), 0, VerificationOutcome.UNCHANGED, {"unchanged": [(1024, 2047)], "not_compared": [(1, 1023)], "removed": (0, 0)},
     ),
-    "all of it removed": (REPORT, log(5000, 5001, (2048, 2048)), 0, Verdict.UNPROVEN, {"removed": (0, 2047)}),
+    "all of it removed": (REPORT, log(5000, 5001, (2048, 2048)), 0, VerificationOutcome.UNPROVEN, {"removed": (0, 2047)}),
     "all of it lost": (
-        judged(1024, 2048, B, first=1024), log(0, 10, (1024, 1024)), 0, Verdict.DIFFERS, {"lost": (1024, 2047)},
+        judged(1024, 2048, B, first=1024), log(0, 10, (1024, 1024)), 0, VerificationOutcome.DIFFERS, {"lost": (1024, 2047)},
     ),
-    "no digests": (judged(0, 5), log(0, 5, (0, 5)), 0, Verdict.UNPROVEN, {"not_compared": [(0, 4)]}),
-    "nothing was judged": (judged(5, 5), log(5, 5, (5, 5)), 0, Verdict.UNCHANGED, {}),
-    "nothing was judged, since written": (judged(5, 5), log(5, 9, (5, 5)), 0, Verdict.UNCHANGED, {}),
+    "no digests": (judged(0, 5), log(0, 5, (0, 5)), 0, VerificationOutcome.UNPROVEN, {"not_compared": [(0, 4)]}),
+    "nothing was judged": (judged(5, 5), log(5, 5, (5, 5)), 0, VerificationOutcome.UNCHANGED, {}),
+    "nothing was judged, since written": (judged(5, 5), log(5, 9, (5, 5)), 0, VerificationOutcome.UNCHANGED, {}),
 }  # fmt: skip
 
 
@@ -77,9 +76,14 @@ def test_what_became_of_what_was_judged(name):
 def test_what_could_not_be_read_whole_proves_nothing_but_what_is_the_same():
     for now in (log(0, 1500, (0, 1500), A, C), log(0, 2048, (0, 2048), A, C), log(0, 2048, (0, 2048), A, B)):
         found = verify(REPORT, now, 0, read_whole=False)
-        assert (found.verdict, found.differing, found.cleaned, found.lost) == (Verdict.UNPROVEN, [], [], None)
+        assert (found.verdict, found.differing, found.cleaned, found.lost) == (
+            VerificationOutcome.UNPROVEN,
+            [],
+            [],
+            None,
+        )
         assert found.unchanged[0].first == 0
-    assert verify(judged(5, 5), log(5, 5, (5, 5)), 0, read_whole=False).verdict is Verdict.UNPROVEN
+    assert verify(judged(5, 5), log(5, 5, (5, 5)), 0, read_whole=False).verdict is VerificationOutcome.UNPROVEN
     assert verify(REPORT, log(0, 2048, (0, 2048), A, B, damaged=True), 0).damaged
 
 

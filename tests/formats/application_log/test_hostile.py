@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.formats.application_log.counts import LogCounts
 from kaudit.formats.application_log.patterns import PROGRAMS, pattern_set, read_pattern_file
-from kaudit.formats.application_log.pieces import MAX_LINE_BYTES
+from kaudit.formats.application_log.pieces import MAX_LINE_BYTES, LogCounts
 from kaudit.formats.application_log.reader import read_events
-from kaudit.model.log_event import MAX_TEXT, Origin
+from kaudit.model.application_logs import MAX_TEXT, Origin
 
 EXAMPLES = [
     pattern.example

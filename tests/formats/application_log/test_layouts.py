@@ -9,13 +9,13 @@ import pytest
 import zstandard
 
 from kaudit.formats.application_log import pieces
-from kaudit.formats.application_log.counts import LogCounts
-from kaudit.formats.application_log.errors import described_error, error_name
+from kaudit.formats.application_log.entries import described_error, error_name
 from kaudit.formats.application_log.json_lines import parse_json_line
 from kaudit.formats.application_log.layouts import LineReader, entry_time
+from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.application_log.timestamps import LogTime, parse_time
-from kaudit.model.log_event import LogEvent, LogEventKind
+from kaudit.model.application_logs import LogEvent, LogEventKind
 
 HEAD = (
     "[2026-11-22 19:45:04,073] ERROR [ReplicaManager broker=1] Error processing append operation on partition orders-0 "

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from kaudit.formats.application_log.counts import LogCounts
 from kaudit.formats.application_log.patterns import PROGRAMS, Pattern, read_pattern_file
+from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
-from kaudit.model.log_event import MAX_TEXT, LogEvent, LogEventKind, Origin
+from kaudit.model.application_logs import MAX_TEXT, LogEvent, LogEventKind, Origin
 
 ORIGIN: dict[str, Origin] = {program: origin for origin, programs in PROGRAMS.items() for program in programs}
 PATTERNS = [pattern for program in ORIGIN for pattern in read_pattern_file(program).patterns]

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.formats.application_log.counts import LogCounts
 from kaudit.formats.application_log.patterns import read_pattern_file
+from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
-from kaudit.model.log_event import Client, LogEvent
+from kaudit.model.application_logs import Client, LogEvent
 
 DATA = Path(__file__).parents[2] / "data"
 SERVER_LOGS = sorted((DATA / "server-logs").glob("*/*.server-logs.tar.xz"))

@@ -7,7 +7,7 @@ import pytest
 from kaudit.formats.dump_text.record_content import NOT_PRINTED, parse_printed_metadata, parse_printed_transaction
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.internal_topics.metadata_records import FeatureLevel, MetadataRecord, ProducerIds
-from kaudit.model.transaction_state import TopicPartitions, TransactionRecord, TransactionStatus, TransactionValue
+from kaudit.model.coordinator import TopicPartitions, TransactionRecord, TransactionStatus, TransactionValue
 
 INT8, INT16, INT32, INT64 = ((-(2**bits), 2**bits - 1) for bits in (7, 15, 31, 63))
 KEY = b"transaction_metadata::transactionalId=my=id"

@@ -24,9 +24,8 @@ from kaudit.formats.dump_text.text import looks_like_dump, read_dump
 from kaudit.formats.log.control import read_control_records
 from kaudit.formats.log.legacy import parse_message, read_legacy_records
 from kaudit.formats.log.records import read_records
-from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index
+from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index, parse_transaction_index
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
-from kaudit.formats.sidefiles.transaction_index import parse_transaction_index
 from tests.formats.archives import CAPTURES, ORACLES
 from tests.formats.fuzz import damaged, quick
 from tests.formats.segment_rows import batch_rows

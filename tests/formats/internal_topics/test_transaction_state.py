@@ -15,7 +15,7 @@ from kaudit.formats.internal_topics.transaction_state import (
     parse_transaction_value,
 )
 from kaudit.formats.log.records import read_records
-from kaudit.model.transaction_state import TopicPartitions, TransactionStatus, TransactionValue
+from kaudit.model.coordinator import TopicPartitions, TransactionStatus, TransactionValue
 from tests.formats import encoders
 from tests.formats.fuzz import damaged, outcome, quick
 from tests.formats.log.raw_batches import batches

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kaudit.formats.log.candidate_scan import Framing, linked_positions
-from kaudit.formats.log.chained_crc import POLYNOMIAL, _before_zero_bytes, all_crcs_hold, restore_heads
+from kaudit.formats.log.crc_algebra import POLYNOMIAL, _before_zero_bytes, all_crcs_hold, restore_heads
 from kaudit.formats.log.record_batch import batch_crc_holds, gather_headers, walk
 from tests.logs import Batch, Log, data, marker
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kaudit.formats.errors import LimitExceededError, Reason, WireError
 from kaudit.formats.log.codecs import Codec, decompress
-from kaudit.formats.log.lz4_frames import Lz4HeaderChecksum, lz4_header_checksum
+from kaudit.formats.log.compressed_frames import Lz4HeaderChecksum, lz4_header_checksum
 from tests.formats import encoders
 from tests.formats.fuzz import damaged, outcome, quick
 

@@ -7,9 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.log.control import ControlRecord, ControlType, parse_control, parse_marker, read_control_records
+from kaudit.formats.log.control import (
+    USUAL_MARKER,
+    USUAL_MARKER_LENGTH,
+    ControlRecord,
+    ControlType,
+    is_usual_marker,
+    parse_control,
+    parse_marker,
+    read_control_records,
+)
 from kaudit.formats.log.record_batch import decode_headers
-from kaudit.formats.log.usual_marker import USUAL_MARKER, USUAL_MARKER_LENGTH, is_usual_marker
 from tests.formats import encoders
 from tests.formats.fuzz import damaged, outcome, quick
 from tests.formats.log.raw_batches import batches, segments

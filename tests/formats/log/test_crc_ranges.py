@@ -8,7 +8,7 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.formats.log.crc_ranges import ZLIB_POLYNOMIAL, CrcRanges, ZeroBytes
+from kaudit.formats.log.crc_algebra import ZLIB_POLYNOMIAL, CrcRanges, ZeroBytes
 from tests.memory import Memory
 
 CONTENT = random.Random(5).randbytes(300_000)

@@ -9,7 +9,7 @@ import zstandard
 from xxhash import xxh64_intdigest
 
 from kaudit.formats.errors import LimitExceededError, Reason, WireError
-from kaudit.formats.log import lz4_frames, zstd_frames
+from kaudit.formats.log import compressed_frames
 from kaudit.formats.log.codecs import Codec, decompress
 from kaudit.model.limits import COMPRESSED_FRAMES
 from tests.formats import encoders
@@ -149,7 +149,7 @@ def never(*_):
 @pytest.mark.parametrize("content", [TEXT[:900], TEXT, bytes(LARGEST_BLOCK)])
 def test_zstd_frames_of_one_compressed_block_take_the_short_way(monkeypatch, content, checksum):
     made = encoders.zstd(content, write_content_size=False, write_checksum=checksum)
-    monkeypatch.setattr(zstd_frames, "_frame", never)
+    monkeypatch.setattr(compressed_frames, "_frame", never)
     decoded = zstandard.ZstdDecompressor().decompressobj().decompress(made)
     if len(content) <= 16 * len(made):
         assert zstd(made, LARGEST_BLOCK) == decoded == content
@@ -169,7 +169,7 @@ FORMS = [
 @pytest.mark.parametrize("content", [TEXT[:900], bytes(1 << 16), bytes(range(256))], ids=["text", "zeros", "stored"])
 def test_lz4_frames_of_one_block_take_the_short_way(monkeypatch, form, content):
     made = lz4.frame.compress(content, store_size=False, **form)
-    monkeypatch.setattr(lz4_frames, "_in_pieces", never)
+    monkeypatch.setattr(compressed_frames, "_in_pieces", never)
     # the library makes small frames of smaller blocks than it is asked for
     plain, compressed = made[4:6] in (b"\x40\x40", b"\x60\x40"), made[10] < 0x80
     for magic, limit, short in (

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from kafka.record.legacy_records import LegacyRecordBatch
 
 from kaudit.formats.errors import LimitExceededError, Reason, WireError
+from kaudit.formats.log.compressed_frames import Lz4HeaderChecksum
 from kaudit.formats.log.legacy import LegacyRecord, parse_message, read_legacy_records, read_messages
-from kaudit.formats.log.lz4_frames import Lz4HeaderChecksum
 from kaudit.formats.log.records import read_records
 from tests.formats import encoders
 from tests.formats.fuzz import damaged, outcome, quick

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from crc32c import crc32c
 
-from kaudit.formats.log.records_crc import records_crcs
+from kaudit.formats.log.crc_algebra import records_crcs
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.segment import ByteRange
 from kaudit.source.bytes import LocalFile

@@ -6,19 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.sidefiles.checkpoint_text import meta_properties
 from kaudit.formats.sidefiles.checkpoints import (
-    OFFSET_CHECKPOINT_NAMES,
     MetaProperties,
     PartitionMetadata,
     PartitionOffset,
+    meta_properties,
     parse_clean_shutdown,
     parse_leader_epoch_checkpoint,
     parse_meta_properties,
     parse_offset_checkpoint,
     parse_partition_metadata,
 )
-from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.leader_epochs import EpochEntry
+from kaudit.source.file_kinds import OFFSET_CHECKPOINT_NAMES
 from tests.formats.archives import files
 from tests.formats.fuzz import damaged, outcome, quick
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
-from kaudit.model.producer_snapshot import SnapshotEntry
+from kaudit.model.side_files import SnapshotEntry
 from tests.formats.archives import files
 from tests.formats.fuzz import damaged, outcome, quick
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason
-from kaudit.formats.sidefiles.transaction_index import AbortedTxn, parse_transaction_index
+from kaudit.formats.sidefiles.indexes import AbortedTxn, parse_transaction_index
 from tests.formats.archives import files
 from tests.formats.fuzz import damaged, quick
 

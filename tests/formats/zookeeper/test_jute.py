@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.zookeeper.jute import JuteReader
+from kaudit.formats.zookeeper.records import JuteReader
 
 
 def reader(*parts, end=None):

@@ -5,9 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import WireError
-from kaudit.formats.zookeeper.cluster_id import parse_cluster_id
-from kaudit.formats.zookeeper.pid_block import PidBlockValue, parse_pid_block
-from kaudit.formats.zookeeper.pid_block_lines import AnswerLine, BadLine, ZnodeLine, parse_pid_block_lines
+from kaudit.formats.zookeeper.pid_block import (
+    AnswerLine,
+    BadLine,
+    PidBlockValue,
+    ZnodeLine,
+    parse_cluster_id,
+    parse_pid_block,
+    parse_pid_block_lines,
+)
 
 
 def test_a_value_as_brokers_write_it():

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.model.log_event import LogEventKind
+from kaudit.model.application_logs import LogEventKind
 from kaudit.replay.reconstruction.broker_logs import BrokerSettings, broker_logs, kept
 from tests.audits.log_events.made import event
 

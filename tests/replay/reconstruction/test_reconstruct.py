@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kaudit.model.log_event import LogEventKind
+from kaudit.model.application_logs import LogEventKind
 from kaudit.replay.reconstruction.broker_logs import BrokerSettings
 from kaudit.replay.reconstruction.reconstruct import (
     Evidence,

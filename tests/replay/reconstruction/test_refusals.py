@@ -1,7 +1,7 @@
 """A line about a refusal as the attempt that was refused."""
 
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, BatchMetadata, ProducerStateEntry
-from kaudit.model.log_event import LogEventKind
+from kaudit.model.application_logs import LogEventKind
 from kaudit.replay.reconstruction.refusals import agrees, candidates, possible_producer, says_forgotten
 from tests.audits.log_events.made import event
 

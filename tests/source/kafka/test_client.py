@@ -38,7 +38,7 @@ from kaudit.source.kafka.failures import (
     broker_error,
 )
 from kaudit.source.kafka.fetched_segment import FETCH_BYTES, NO_ABORTS, FetchedSegment
-from kaudit.source.kafka.topic_url import TopicUrl
+from kaudit.source.kafka.options import TopicUrl
 from kaudit.source.layout import FetchedRange
 from kaudit.source.uri import Uri, UrlError
 from tests.logs import data

@@ -8,8 +8,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from kaudit.source.kafka.command_config import load_settings, settings_of
-from kaudit.source.kafka.properties import parse_properties
+from kaudit.source.kafka.command_config import load_settings, parse_properties, settings_of
 from kaudit.source.uri import UrlError
 
 SECRET = "pass;word"

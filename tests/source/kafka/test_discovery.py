@@ -11,8 +11,7 @@ from kaudit.source.discover import discover
 from kaudit.source.kafka.answers import Node
 from kaudit.source.kafka.client import KafkaClient
 from kaudit.source.kafka.discovery import FoundPartitions, _heads, find_partitions
-from kaudit.source.kafka.options import ClusterOptions
-from kaudit.source.kafka.topic_url import TopicUrl
+from kaudit.source.kafka.options import ClusterOptions, TopicUrl
 from kaudit.source.layout import FetchedRange, Unreadable
 from kaudit.source.uri import UrlError
 from tests.formats.encoders import message

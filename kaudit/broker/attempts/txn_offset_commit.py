@@ -1,0 +1,52 @@
+"""TxnOffsetCommit: consumer offsets become part of a transaction. Source: GroupMetadataManager.storeOffsets."""
+
+from kaudit.broker.attempts.base import ApiVersion, Int16, Int64, PartitionAttemptBase, RecordCount
+from kaudit.broker.broker_state import BrokerState
+from kaudit.broker.coordinator.requests import RequestContext
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.partition.partition import Partition
+from kaudit.broker.partition.record_set import Refusal, refused
+from kaudit.broker.producer_state.producer_state_entry import DataBatch
+from kaudit.broker.producer_state.verdict import Origin, Outcome
+from kaudit.broker.response import Answer, Response, TopicPartition, ok_fields, rejected_fields
+from kaudit.model.batch_fields import NO_SEQUENCE
+
+_GENERIC_ERROR_VERSION, _ADDING_VERSION = 4, 5
+"""Versions from which clients understand TRANSACTION_ABORTABLE, and from which the request adds the partition."""
+
+
+class TxnOffsetCommit(PartitionAttemptBase, tag="txn_offset_commit", kw_only=True):
+    """TxnOffsetCommit, in the partition of __consumer_offsets that holds the group; its members are not checked."""
+
+    transactional_id: str
+    producer_id: Int64
+    producer_epoch: Int16
+    record_count: RecordCount = 1
+    """How many offsets are committed."""
+    api_version: ApiVersion = 0
+
+
+def answer(
+    attempt: TxnOffsetCommit, broker: BrokerState, key: TopicPartition, partition: Partition, now: int
+) -> Answer:
+    """Let the group coordinator append the offsets."""
+    profile = broker.profile
+    producer_id, epoch, version = attempt.producer_id, attempt.producer_epoch, attempt.api_version
+    adds = profile.transaction_version2 and version >= _ADDING_VERSION
+    if profile.verifies_coordinator_appends and (broker.verifier.verifies or adds):
+        request = RequestContext(key, version, now, attempt.at is not None)
+        first = (producer_id, epoch, NO_SEQUENCE)
+        versions = (adds, profile.abortable_error and version >= _GENERIC_ERROR_VERSION)
+        refusal = broker.verifier.verify(request, attempt.transactional_id, first, partition, versions)
+        if refusal is not None:
+            if refusal.error is KafkaError.NOT_ENOUGH_REPLICAS:
+                refusal = Refusal(KafkaError.COORDINATOR_NOT_AVAILABLE, refusal.why)
+            return refused(attempt.index, refusal)
+    offset, last = partition.log_end, attempt.record_count - 1
+    # Every such batch has the sequences 0 to last: nobody checks them.
+    batch = DataBatch(producer_id, epoch, 0, last, offset, offset + last, now, is_transactional=True)
+    after, verdict = partition.append(batch, Origin.COORDINATOR)
+    fields = ok_fields() if verdict.outcome is Outcome.APPENDED else rejected_fields(verdict.error)
+    return Response(
+        attempt.index, fields, verdict.why(offset, f"{key[0]}-{key[1]}"), (producer_id, verdict.state, after)
+    )

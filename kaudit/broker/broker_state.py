@@ -1,0 +1,132 @@
+"""The state of one broker: its partitions with their clocks, its configuration, its transaction coordinator."""
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from kaudit.broker.config import BrokerConfig, runs_kraft
+from kaudit.broker.coordinator.leader_epochs import CoordinatorEpochs
+from kaudit.broker.coordinator.requests import EndOfTransaction
+from kaudit.broker.coordinator.transaction_coordinator import TransactionCoordinator
+from kaudit.broker.coordinator.verification import TransactionVerifier
+from kaudit.broker.partition.partition import Partition
+from kaudit.broker.partition.replica import Tampering
+from kaudit.broker.partition.topic_config import TopicLimits, topic_config
+from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
+from kaudit.broker.producer_state.verdict import Outcome
+from kaudit.broker.releases.profile import Profile
+from kaudit.broker.response import TopicPartition
+
+if TYPE_CHECKING:
+    from kaudit.broker.recorded_log import RecordedLog
+
+
+class BrokerState:
+    """A broker that has started: empty, or with one partition's recorded log. Raises ValueError for a bad number in `config`."""
+
+    def __init__(self, profile: Profile, config: dict[str, str], recorded: "RecordedLog | None") -> None:
+        self.profile = profile = replace(profile, kraft=runs_kraft(config, profile))
+        self._configured = config
+        self._config = BrokerConfig.of(config, profile)
+        self._limits: dict[str, TopicLimits] = {}
+        self._default_limits = TopicLimits.of(topic_config({}, config), profile)
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.clocks: dict[TopicPartition, int] = {}
+        """The time of each partition's last attempt, ms."""
+        self._first_seen: int | None = None
+        self._next_producer_id = 0
+        self.epochs = CoordinatorEpochs(profile)
+        self.coordinator = TransactionCoordinator(profile, self._config, self._write_markers, self._allocate)
+        self._timeouts = self.coordinator.timeouts
+        self.verifier = TransactionVerifier(profile, self.coordinator, verifies=self._config.verifies)
+        if recorded is not None:
+            self._take_over(recorded)
+
+    def _take_over(self, recorded: "RecordedLog") -> None:
+        partition = self._create(recorded.key)
+        partition.take_over(recorded.batches, recorded.log_start, recorded.log_end)
+        self.clocks[recorded.key] = self._first_seen = recorded.now
+        if recorded.restarts:
+            partition.restart(recorded.now, [], Tampering(), clean=True)
+        else:
+            partition.forget_idle(recorded.now)
+
+    def _create(self, key: TopicPartition) -> Partition:
+        config = self._config
+        partition = Partition(self.profile, config.producer_id_expiration_ms, config.producer_id_check_ms)
+        self.partitions[key] = partition
+        return partition
+
+    def limits_of(self, topic: str) -> TopicLimits:
+        """Return the limits of a topic's configuration."""
+        return self._limits.get(topic, self._default_limits)
+
+    def configure_topic(self, topic: str, config: dict[str, str]) -> None:
+        """Set a topic's configuration; raises ValueError for a value that is not a number."""
+        self._limits[topic] = TopicLimits.of(topic_config(config, self._configured), self.profile)
+
+    def arrive(self, key: TopicPartition, at: int | None) -> tuple[Partition, int]:
+        """Return the partition an attempt is for and the clock, after doing what is due by then.
+
+        Where the attempt has no time, it is that of the partition's attempt before, or of the very first attempt.
+        """
+        partition = self.partitions.get(key) or self._create(key)
+        if at is None:
+            now = self.clocks.get(key, self._first_seen or 0)
+        else:
+            now = at
+            if self.epochs.unfinished:
+                self.epochs.answered(key, at)
+            self.clocks[key] = at
+            self.saw(at)
+        partition.pass_time(now)
+        if now > self._timeouts.get(key, now):
+            self.abort_timed_out(key, now)
+        return partition, now
+
+    def saw(self, at: int | None) -> None:
+        """Take note of a time: the first one is taken for that of the broker's start."""
+        if self._first_seen is None:
+            self._first_seen = at
+
+    def _last_run(self, now: int, first_after: int, interval: int) -> int | None:
+        """Return when a task of the broker ran last: `first_after` its start, then at `interval`; None if never."""
+        restarted_at = self.epochs.restarted_at(now)
+        started_at = self._first_seen if restarted_at is None else restarted_at
+        if started_at is None or now < started_at + first_after:
+            return None
+        return now - (now - started_at - first_after) % interval
+
+    def abort_timed_out(self, key: TopicPartition, now: int) -> None:
+        """Abort the transactions with this partition that timed out before the coordinator last looked."""
+        interval = self._config.transaction_check_ms
+        self.coordinator.abort_timed_out(key, now, self._last_run(now, interval, interval))
+
+    def log_start_checkpointed_at(self, now: int) -> int | None:
+        """Return when the broker last wrote log starts to their checkpoint before `now`, None if never (ms)."""
+        return self._last_run(now, self._config.first_checkpoint_ms, self._config.log_start_checkpoint_ms)
+
+    def _allocate(self, granted: int | None) -> int:
+        producer_id = self._next_producer_id if granted is None else granted
+        self._next_producer_id = max(self._next_producer_id, producer_id + 1)
+        return producer_id
+
+    def _write_markers(self, ended: EndOfTransaction) -> bool:
+        """Write a transaction's markers; return whether every partition accepted its own."""
+        coordinator_epoch = self.epochs.at(ended.at, ended.restarted)
+        accepted = True
+        for key in ended.partitions:
+            partition = self.partitions.get(key) or self._create(key)
+            verdict = partition.append_marker(
+                MarkerBatch(
+                    ended.producer_id,
+                    ended.marker_epoch,
+                    coordinator_epoch,
+                    partition.log_end,
+                    ended.at,
+                    ended.commit,
+                    ended.transaction_version,
+                )
+            )
+            accepted = accepted and verdict.outcome is Outcome.APPENDED
+        return accepted

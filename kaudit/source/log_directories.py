@@ -1,0 +1,118 @@
+"""What the files of log directories say about partitions, brokers and the cluster: checkpoints, meta.properties, a capture's account."""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+from msgspec import Struct, field
+
+from kaudit.formats.errors import WireError
+from kaudit.formats.sidefiles.checkpoints import parse_meta_properties, parse_offset_checkpoint
+from kaudit.source.file_kinds import (
+    BOOTSTRAP_CHECKPOINT,
+    CAPTURE_ACCOUNT,
+    CLEANER_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    META_PROPERTIES,
+    OFFSET_CHECKPOINT_NAMES,
+)
+from kaudit.source.filesystem import FileStatus
+from kaudit.source.layout import LogDirectoryIdentity, SegmentFile, Unreadable
+from kaudit.source.listing import existing_files, side_file
+from kaudit.source.schemes import filesystem
+from kaudit.source.uri import Uri
+
+
+class LogDirectory(Struct):
+    """What the files of one log directory say about its partitions; offsets by topic and partition."""
+
+    log_start: dict[tuple[str, int], int] = field(default_factory=dict)
+    first_dirty: dict[tuple[str, int], int] = field(default_factory=dict)
+    identity: LogDirectoryIdentity | None = None
+    has_checkpoints: bool = False
+    checkpoints: tuple[SegmentFile, ...] = ()
+
+
+class LogDirectories(Struct):
+    """Reads the files of each log directory once. What cannot be read is added to `unreadable` or `skipped`."""
+
+    unreadable: list[Unreadable]
+    skipped: list[Unreadable]
+    meta: list[dict[str, str]] = field(default_factory=list)
+    bootstrap: bool = False
+    features: dict[str, int] = field(default_factory=dict)
+    _known: dict[Uri, LogDirectory] = field(default_factory=dict)
+
+    def of(self, directory: Uri) -> LogDirectory:
+        """Return what the files of a log directory say."""
+        known = self._known.get(directory)
+        if known is None:
+            known = self._known[directory] = LogDirectory()
+            for file, offsets in ((LOG_START_CHECKPOINT, known.log_start), (CLEANER_CHECKPOINT, known.first_dirty)):
+                data = side_file(directory / file)
+                if data is None:
+                    continue
+                known.has_checkpoints = True
+                offsets.update({(row.topic, row.partition): row.offset for row in parse_offset_checkpoint(data).rows})
+            named = [
+                (directory / name, FileStatus(name, is_directory=False)) for name in sorted(OFFSET_CHECKPOINT_NAMES)
+            ]
+            known.checkpoints = tuple(existing_files(named, self.unreadable))
+            known.identity = self._take_meta(directory)
+            self.bootstrap = self.bootstrap or _is_file(directory / BOOTSTRAP_CHECKPOINT)
+        return known
+
+    def take(self, directory: Uri, held: Collection[str]) -> None:
+        """Note what the files held by a directory say that is not a partition's."""
+        if META_PROPERTIES in held:
+            self._take_meta(directory)
+        if CAPTURE_ACCOUNT in held:
+            self.features |= _captured_features(side_file(directory / CAPTURE_ACCOUNT) or b"")
+        self.bootstrap = self.bootstrap or BOOTSTRAP_CHECKPOINT in held
+
+    def _take_meta(self, directory: Uri) -> LogDirectoryIdentity | None:
+        """Note what meta.properties says; return whose log directory that makes it."""
+        data = side_file(directory / META_PROPERTIES)
+        if data is None:
+            return None
+        try:
+            properties = parse_meta_properties(data)
+        except WireError as error:
+            refused = Unreadable(str(directory / META_PROPERTIES), str(error))
+            if refused not in self.skipped:  # read for the directory and for its partitions
+                self.skipped.append(refused)
+            return None
+        ids = {
+            "node.id": properties.node_id,
+            "directory.id": properties.directory_id,
+            "cluster.id": properties.cluster_id,
+        }
+        known = {key: str(value) for key, value in ids.items() if value is not None}
+        entry = {"version": str(properties.version), "path": str(directory), **known}
+        if entry not in self.meta:
+            self.meta.append(entry)
+        if properties.node_id is None:
+            return None
+        return LogDirectoryIdentity(properties.node_id, properties.cluster_id, properties.directory_id)
+
+
+class _Origin(Struct):
+    features: Mapping[str, int] = field(default_factory=dict)
+
+
+class _Account(Struct):
+    origin: _Origin = field(default_factory=_Origin)
+
+
+def _captured_features(data: bytes) -> Mapping[str, int]:
+    """Return the levels of the cluster's finalized features (KIP-584) by name; none where the account does not give them."""
+    try:
+        return msgspec.json.decode(data, type=_Account).origin.features
+    except msgspec.MsgspecError:
+        return {}
+
+
+def _is_file(path: Uri) -> bool:
+    try:
+        return not filesystem(path).status(path).is_directory
+    except OSError:
+        return False
