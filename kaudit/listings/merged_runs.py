@@ -16,7 +16,7 @@ NO_MARKER = -1
 class MergedRun(NamedTuple):
     """Consecutive data batches of one producer id, with no end marker and no silence of an hour in between.
 
-    `next_marker` is the index among the partition's markers of the first one of this producer behind it, NO_MARKER
+    `next_marker` is the index among the partition's markers of the first one of this producer after it, NO_MARKER
     without one. `transaction_first_offset` is where the transaction it is part of began, -1 where it is part of none.
     """
 
