@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kaudit.audits.sequences.producer_table import ProducerTable
 from kaudit.broker.releases.profile import Profile
 from kaudit.listings.activity import ActivityRows
-from kaudit.listings.producer_partition import producer_partition
+from kaudit.listings.partition_join import producer_partition
 from kaudit.listings.timeline import partition_timelines
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import Producer, ProducerPartition

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.listings.activity_over_time import ActivityOverTime, added
+from kaudit.listings.activity import ActivityOverTime, added
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import BaselineComparison, ScanResult
 from kaudit.model.total_impact import total_impact

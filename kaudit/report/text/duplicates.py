@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import structs
 
 from kaudit import __version__
-from kaudit.audits.repeats.last_units import WINDOW
+from kaudit.audits.repeats.suspects import WINDOW
 from kaudit.listings.duplicates import DuplicateListing, PartitionTotal
 from kaudit.model.duplicates import RECURRING_COPY, DuplicateCounts, Relation
 from kaudit.model.result import NotAudited
