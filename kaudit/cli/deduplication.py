@@ -42,7 +42,7 @@ def run_dedup(options: ScanOptions, output: RowOutput, isolation_level: str, dis
 def _write(listing: DuplicateListing, target: RowTarget, isolation_level: str, display: DisplayOptions) -> None:
     rows = duplicate_rows(listing, read_committed=isolation_level == "read_committed")
     if target.form == PARQUET:
-        from kaudit.report.machine.inspect_parquet import DUPLICATES, write_row_tables
+        from kaudit.report.machine.inspect_rows import DUPLICATES, write_row_tables
 
         assert target.file is not None
         with refused(f"--output {target.file}"):

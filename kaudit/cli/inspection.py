@@ -18,7 +18,7 @@ from kaudit.cli.targets import output_directory, output_file, split_formats
 from kaudit.errors import NothingToAuditError, UsageError, suggestion
 from kaudit.inspect.walk import UNREADABLE, inspect_rows
 from kaudit.report.console import ColorChoice, Console, visible
-from kaudit.report.machine import inspect_json
+from kaudit.report.machine.inspect_rows import INSPECTED, rows_document, rows_jsonl, write_row_tables
 from kaudit.report.text.inspect_table import table
 
 if TYPE_CHECKING:
@@ -153,8 +153,6 @@ def _show_rows(options: InspectOptions, targets: Sequence[RowTarget], terminal: 
         rows = reading.watched(inspect_rows(shown, batches=target.form in ("jsonl", PARQUET)), UNREADABLE)
         first = list(islice(rows, 1))  # wrong options show before anything is written
         if target.form == PARQUET:
-            from kaudit.report.machine.inspect_parquet import INSPECTED, write_row_tables
-
             assert target.file is not None
             with refused(f"--output {target.file}"):
                 write_row_tables(INSPECTED, chain(first, rows), target.file, options.paths)
@@ -201,7 +199,7 @@ class _Reading:
 
 def _pieces(form: str, rows: Iterable[_Row], inputs: Sequence[str], console: Console) -> Iterator[str]:
     if form == "jsonl":
-        return inspect_json.jsonl(rows)
+        return rows_jsonl(rows)
     if form == "json":
-        return inspect_json.document(rows, inputs)
+        return rows_document(rows, inputs)
     return table(rows, console)

@@ -121,7 +121,7 @@ SCAN_COLUMNS: Mapping[str, Column] = {
         leader_epochs="JSON: the leader epochs and their start offsets",
         codec="none, gzip, snappy, lz4 or zstd",
         algorithm="how the digest was made, and by which version of it",
-        digest="digest of the batches that were judged, null without one",
+        digest="digest of the batches that were checked, null without one",
         ranges="JSON: digests of ranges of their offsets",
     ),
     **columns_of(
@@ -173,7 +173,7 @@ SCAN_COLUMNS: Mapping[str, Column] = {
         common_end_offset="offset below which all replicas agree",
         first_difference="first offset at which replicas differ",
         truncation_offset="where the replica would truncate its log to follow the reference",
-        start_offset="first offset of the replica's log, or of what was judged of it",
+        start_offset="first offset of the replica's log, or of the part that was checked",
         end_offset="offset after the replica's last record",
         only_first_offset="first offset that only this replica holds",
         only_last_offset="last offset that only this replica holds",

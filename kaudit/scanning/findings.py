@@ -11,6 +11,7 @@ from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.context import Context
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
 from kaudit.partition.audit import PartitionAudit
@@ -114,8 +115,8 @@ def _wanted(finding: Finding, options: ScanOptions) -> bool:
         return False
     if options.since_ms is None and options.until_ms is None:
         return True
-    offending = finding.evidence.get("offending")
-    at = offending.get("timestamp") if isinstance(offending, dict) else finding.evidence.get("last_timestamp")
-    if not isinstance(at, int):
+    evidence = FindingEvidence(finding.evidence)
+    at = evidence.last_timestamp if evidence.offending is None else evidence.offending.timestamp
+    if at is None:
         return True
     return (options.since_ms is None or at >= options.since_ms) and (options.until_ms is None or at <= options.until_ms)

@@ -18,6 +18,7 @@ from msgspec import Struct
 from kaudit.checks.check import Withdrawal
 from kaudit.checks.registry import CHECKS
 from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS, TransactionStanding
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding, Severity
 
 SETTLE_SECONDS = 10.0
@@ -73,11 +74,11 @@ def _may_end(finding: Finding) -> bool:
 
 def _is_overdue(finding: Finding) -> bool:
     """Whether a transaction is open for longer than its timeout."""
-    evidence = finding.evidence
-    if evidence.get("coordinator") == TransactionStanding.ONGOING.value:
+    evidence = FindingEvidence(finding.evidence)
+    if evidence.coordinator == TransactionStanding.ONGOING.value:
         return finding.severity is not Severity.NOTE  # the coordinator states the timeout
-    now, began = evidence.get("now_timestamp"), evidence.get("first_timestamp")
-    return isinstance(now, int) and isinstance(began, int) and now - began >= MAX_TRANSACTION_TIMEOUT_MS
+    now, began = evidence.now_timestamp, evidence.first_timestamp
+    return now is not None and began is not None and now - began >= MAX_TRANSACTION_TIMEOUT_MS
 
 
 def _settles(finding: Finding) -> bool:

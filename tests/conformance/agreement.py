@@ -13,7 +13,7 @@ from string import ascii_lowercase
 from typing import NamedTuple
 
 from kaudit.broker.releases.version import Version
-from kaudit.report.text.generated_section import write_section
+from kaudit.report.text.generated_pages import write_section
 from tests.conformance.comparison import Json, differences, replayed, sent_timestamps
 from tests.conformance.exclusions import EXCLUSIONS, UNRECORDED_CONFIG
 

@@ -30,7 +30,7 @@ from kaudit.replay.reconstruction.reconstruct import (
 )
 from kaudit.replay.reconstruction.refusals import ERRORS, REFUSALS
 from kaudit.replay.session import Session
-from kaudit.report.text.generated_section import write_section
+from kaudit.report.text.generated_pages import write_section
 from kaudit.source.discover import discover
 from kaudit.source.layout import INTERNAL_TOPICS
 from kaudit.source.schemes import open_segment

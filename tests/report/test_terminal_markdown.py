@@ -1,7 +1,7 @@
 """The Markdown of pages on a terminal."""
 
 from kaudit.report.console import Console
-from kaudit.report.text.terminal_markdown import markdown_lines
+from kaudit.report.text.explain_pages import markdown_lines
 
 PAGE = """\
 First `word` of

@@ -10,7 +10,7 @@ from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
-from kaudit.report.text.bug_pages import list_document, list_text
+from kaudit.report.text.explain_pages import bug_list, bug_list_document
 
 app = typer.Typer()
 
@@ -40,6 +40,6 @@ def bugs(
     program = Program.BROKER if release is not None and client is None else client
     found = of_version(release, program)
     if output_format is options.TextFormat.JSON:
-        write_stdout(list_document(found))
+        write_stdout(bug_list_document(found))
     else:
-        write_stdout(list_text(found, stdout_console(terminal.color_choice)))
+        write_stdout(bug_list(found, stdout_console(terminal.color_choice)))

@@ -6,7 +6,7 @@ from kaudit.checks.registry import CHECKS
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.streams import stdout_console, write_stdout
-from kaudit.report.text.check_pages import list_document, list_text
+from kaudit.report.text.explain_pages import check_list, check_list_document
 
 app = typer.Typer()
 
@@ -21,6 +21,6 @@ def checks(
 ) -> None:
     """List the checks: code, name, highest severity, what it finds."""
     if output_format is options.TextFormat.JSON:
-        write_stdout(list_document(CHECKS.values()))
+        write_stdout(check_list_document(CHECKS.values()))
     else:
-        write_stdout(list_text(CHECKS.values(), stdout_console(terminal.color_choice)))
+        write_stdout(check_list(CHECKS.values(), stdout_console(terminal.color_choice)))

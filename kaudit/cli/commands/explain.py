@@ -14,7 +14,14 @@ from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice, Console
 from kaudit.report.text.answers import fold
-from kaudit.report.text.check_pages import list_document, list_text, page_document, page_text
+from kaudit.report.text.explain_pages import (
+    bug_document,
+    bug_page,
+    check_document,
+    check_list,
+    check_list_document,
+    check_page,
+)
 
 
 def _complete_codes_and_bugs(incomplete: str) -> list[tuple[str, str]]:
@@ -64,19 +71,18 @@ def _check_page(code: str, console: Console | None) -> str:
     """Return the page of a check, or a list of several; JSON without a console."""
     check, *others = found = parse_checks(code)
     if console is None:
-        return list_document(found) if others else page_document(check)
-    return list_text(found, console) if others else page_text(check, console)
+        return check_list_document(found) if others else check_document(check)
+    return check_list(found, console) if others else check_page(check, console)
 
 
 def _bug_page(ticket: str, console: Console | None) -> str:
     """Return the page of a known bug; JSON without a console."""
     from kaudit.bugs.registry import find, nearest  # checks are explained without the bugs
-    from kaudit.report.text.bug_pages import page_document, page_text
 
     bug = find(ticket)
     if bug is None:
         raise UsageError(f"{ticket} is not a known bug{nearest(ticket)}")
-    return page_document(bug) if console is None else page_text(bug, console)
+    return bug_document(bug) if console is None else bug_page(bug, console)
 
 
 def _explain_version(text: str) -> None:

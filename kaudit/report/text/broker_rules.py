@@ -3,20 +3,14 @@
 The table is written by `python -m kaudit.report.text.broker_rules docs/broker-rules.md`.
 """
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.known_releases import RELEASES
 from kaudit.broker.releases.profile import profile_for, profile_groups
 from kaudit.broker.releases.switches import switches
-from kaudit.broker.releases.table import Change, Switch, Value
+from kaudit.broker.releases.table import Value
 from kaudit.broker.releases.version import Version
-from kaudit.report.text.generated_section import write_section
-
-TABLE_BEGIN = "<!-- switches: written by python -m kaudit.report.text.broker_rules docs/broker-rules.md -->"
-TABLE_END = "<!-- end of switches -->"
 
 
 def release_span(first: Version, last: Version) -> str:
@@ -68,39 +62,14 @@ def _changes(old: Version, new: Version) -> Iterator[str]:
         switch = switches()[name]
         change = switch.last_change(new)
         source = "not in this line" if change is None else change.source
-        yield f"  {name}: {_value(switch.value_in(old))} -> {_value(switch.value_in(new))} ({source})"
+        yield f"  {name}: {value_text(switch.value_in(old))} -> {value_text(switch.value_in(new))} ({source})"
         yield f"    {switch.meaning}"
 
 
-def table() -> str:
-    """Return the table of broker switches in Markdown."""
-    rows = [
-        f"| `{switch.name}` | {_meaning(switch)} | {_value(switch.default)} | {'; '.join(map(_change, switch.changes))} |"
-        for switch in switches().values()
-    ]
-    return "\n".join(["| switch | meaning | in 0.11.0.0 | changed |", "|---|---|---|---|", *rows])
-
-
-def _meaning(switch: Switch) -> str:
-    return switch.meaning if switch.informative is None else f"{switch.meaning} (listed only: {switch.informative})"
-
-
-def _change(change: Change) -> str:
-    return f"{change.releases}: {_value(change.value)} ({change.source})"
-
-
-def _value(value: Value) -> str:
+def value_text(value: Value) -> str:
+    """Return a switch's value as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, KafkaError):
         return f"{int(value)} {value.name}"
     return "none" if value is None else str(value)
-
-
-def write_table(page: Path) -> None:
-    """Put the table into a page, between the two comments that mark its place."""
-    write_section(page, TABLE_BEGIN, TABLE_END, table())
-
-
-if __name__ == "__main__":
-    write_table(Path(sys.argv[1]))

@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
-from kaudit.report.text.attempts_page import write_page
-from kaudit.report.text.broker_rules import table, write_table
+import pytest
+
+from kaudit.report.text.generated_pages import switches_table, write_pages
 from tests.broker.producer_state import test_why_five
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -29,14 +30,24 @@ def test_each_thought_experiment_of_the_page_is_a_test():
         assert word in tests
 
 
-def test_the_table_of_switches_is_as_generated(tmp_path):
-    page = tmp_path / "broker-rules.md"
-    page.write_text((DOCS / "broker-rules.md").read_text())
-    write_table(page)
-    assert page.read_text() == (DOCS / "broker-rules.md").read_text(), (
-        "run: python -m kaudit.report.text.broker_rules docs/broker-rules.md"
+@pytest.fixture
+def written(tmp_path):
+    """The pages, written anew."""
+    for name in ("broker-rules.md", "attempts.md"):
+        (tmp_path / name).write_text((DOCS / name).read_text())
+    write_pages(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["broker-rules.md", "attempts.md", "columns.md"])
+def test_the_page_is_as_generated(written, name):
+    assert (written / name).read_text() == (DOCS / name).read_text(), (
+        "run: python -m kaudit.report.text.generated_pages docs"
     )
-    assert page.read_text().count(table()) == 1
+
+
+def test_the_table_of_switches_is_in_the_page_once(written):
+    assert (written / "broker-rules.md").read_text().count(switches_table()) == 1
 
 
 def test_the_page_cites_only_files_that_exist():
@@ -45,12 +56,6 @@ def test_the_page_cites_only_files_that_exist():
         assert (DOCS.parent / path).exists(), path
 
 
-def test_the_page_of_the_attempts_format_is_as_generated(tmp_path):
-    page = tmp_path / "attempts.md"
-    page.write_text((DOCS / "attempts.md").read_text())
-    write_page(page)
-    assert page.read_text() == (DOCS / "attempts.md").read_text(), (
-        "run: python -m kaudit.report.text.attempts_page docs/attempts.md"
-    )
+def test_the_page_of_the_attempts_format_has_every_op(written):
     for op in ("produce", "txn_offset_commit", "expire_producers", "restart"):
-        assert f"### {op}\n" in page.read_text()
+        assert f"### {op}\n" in (written / "attempts.md").read_text()

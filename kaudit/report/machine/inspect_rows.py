@@ -1,12 +1,13 @@
-"""Rows of `kaudit inspect` and `kaudit dedup` as Parquet: a table for each kind of row, written as the rows come, the whole directory or none.
+"""Rows of `kaudit inspect` and `kaudit dedup`, written as they come: JSON lines, one JSON document, or Parquet.
 
-Columns are the same for every log: integers int64 (crc, too, is never negative), times ms since the epoch as in the other
-formats (logs hold times no calendar reaches), null where the row has null. A field without a column of its own is in `more`, as JSON.
+Parquet has a table for each kind of row, the whole directory or none. Its columns are the same for every log: integers int64
+(crc, too, is never negative), times ms since the epoch as in the other formats (logs hold times no calendar reaches), null where
+the row has null. A field without a column of its own is in `more`, as JSON.
 """
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -111,3 +112,24 @@ def _renamed(row: Row) -> Row:
 def _more(row: Row, known: set[str]) -> str | None:
     others = {name: value for name, value in row.items() if name not in known and value is not None}
     return json.dumps(others, sort_keys=True, allow_nan=False) if others else None
+
+
+# Made once: json.dumps makes an encoder for every row. Rows are fresh trees, nothing in them is circular.
+_encoded = json.JSONEncoder(sort_keys=True, allow_nan=False, check_circular=False).encode
+
+
+def rows_jsonl(rows: Iterable[Row]) -> Iterator[str]:
+    """One row a line, keys sorted; times are ms since the epoch, int64 exact."""
+    for row in rows:
+        yield _encoded(row) + "\n"
+
+
+def rows_document(rows: Iterable[Row], inputs: Sequence[str]) -> Iterator[str]:
+    """One kaudit.inspect/1 rows_document with sorted keys, valid also without any row."""
+    yield f'{{\n  "inputs": {json.dumps(list(inputs))},\n  "rows": ['
+    separator = "\n    "
+    for row in rows:
+        yield separator + _encoded(row)
+        separator = ",\n    "
+    tool = json.dumps({"name": "kaudit", "version": __version__})
+    yield f'\n  ],\n  "schema": "kaudit.inspect/1",\n  "tool": {tool}\n}}\n'
