@@ -23,7 +23,7 @@ from kaudit.model.producer_patterns import IdleProducer, RepeatedEpoch, Repeated
 from kaudit.model.producer_state import TV2
 from kaudit.model.result import CoverageGap, StateUse
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
-from kaudit.partition.digests import JudgedLog, partition_digest
+from kaudit.partition.digests import AuditedLog, partition_digest
 from kaudit.partition.open_at_end import open_transactions
 from kaudit.partition.replay import PartitionReplay
 from kaudit.reading.batch_starts import BATCH_START
@@ -70,7 +70,7 @@ class PartitionAudit(Struct):
     sessions: Sequence[Handover] = ()
     """Where one producer id's session follows on others: only when records were decoded."""
     restarts: Sequence[Restart] = ()
-    """Where a producer begins behind the end of others, unless records were decoded."""
+    """Where a producer begins after the end of others, unless records were decoded."""
     restarts_compared: int = 0
     restarts_not_compared: int = 0
     repeated_sessions: Sequence[RepeatedSession] = ()
@@ -87,7 +87,7 @@ class PartitionAudit(Struct):
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
     digest: PartitionDigest | None = None
-    """Which batches were judged, where that is asked for; none of a text, nor where something could not be read."""
+    """Which batches were audited, where that is asked for; none of a text, nor where something could not be read."""
     state: StateUse | None = None
     """What was taken from a saved state, where there is one."""
 
@@ -210,8 +210,8 @@ def _digest(
         return None
     begins_at = continuity.first_offset if unread else None
     damaged = bool(continuity.damages)
-    log = JudgedLog(directory, replay.log_end_offset, begins_at, compacted=compacted, damaged=damaged)
-    return partition_digest(log, replay.judged, most_ranges)
+    log = AuditedLog(directory, replay.log_end_offset, begins_at, compacted=compacted, damaged=damaged)
+    return partition_digest(log, replay.audited, most_ranges)
 
 
 def _last_states(rows: Rows, wanted: Sequence[int]) -> Mapping[int, tuple[int, int]]:

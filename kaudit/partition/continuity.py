@@ -44,10 +44,10 @@ class Continuity(Struct):
         if chunk.first_offset < self.segments[index].base_offset:
             return False
         # an empty segment bounds nothing: what is read in order is bounded by the segments that are read
-        behind = index + chunk.joined + 1
-        while behind < len(self.segments) and not self.segments[behind].size:
-            behind += 1
-        following = self.segments[behind].base_offset if behind < len(self.segments) else None
+        after = index + chunk.joined + 1
+        while after < len(self.segments) and not self.segments[after].size:
+            after += 1
+        following = self.segments[after].base_offset if after < len(self.segments) else None
         if following is not None and chunk.last_offset >= following:
             return False
         return self.next_offset is None or chunk.first_offset >= self.next_offset
@@ -246,7 +246,7 @@ class _Share(NamedTuple):
     last: int
     damaged: bool
     before: PlacedDamage | None
-    """The damage that comes behind offsets of batches cut out, None behind the last."""
+    """The damage that follows the offsets of removed batches, None after the last damage."""
 
 
 def _shares(missing: tuple[int, int], placed: Sequence[PlacedDamage]) -> list[_Share]:

@@ -1,4 +1,4 @@
-"""Which batches of a partition were judged: their digests, kept up as the rows of its ranges are put together."""
+"""Which batches of a partition were audited: their digests, kept up as the rows of its ranges are put together."""
 
 import copy
 
@@ -10,7 +10,7 @@ from kaudit.reading.digest_tree import WholeLog, hexadecimal
 from kaudit.source.layout import PartitionDirectory
 
 
-class JudgedBatches(Struct):
+class AuditedBatches(Struct):
     """Takes what digests need of ranges in order."""
 
     batches: int = 0
@@ -31,7 +31,7 @@ class JudgedBatches(Struct):
         return whole
 
 
-class JudgedLog(Struct, frozen=True):
+class AuditedLog(Struct, frozen=True):
     """What was read of a partition's log.
 
     `next_offset` is that after its last batch, None without one; `begins_at` where its batches begin if what lay before them was
@@ -54,21 +54,21 @@ def log_end(directory: PartitionDirectory, next_offset: int | None, log_start: i
     return max(empty, log_start, segments[0].base_offset if segments else 0)
 
 
-def partition_digest(log: JudgedLog, judged: JudgedBatches | None, most_ranges: int) -> PartitionDigest:
-    """Name the batches that were judged, in at most `most_ranges` ranges of their offsets; none were where `judged` is None."""
+def partition_digest(log: AuditedLog, audited: AuditedBatches | None, most_ranges: int) -> PartitionDigest:
+    """Name the batches that were audited, in at most `most_ranges` ranges of their offsets; none were where `audited` is None."""
     directory = log.directory
     log_start = directory.log_start_offset or 0
     end = log_end(directory, log.next_offset, log_start)
     first = directory.segments[0].base_offset if directory.segments else end
     start = min(max(log_start, first, log.begins_at or 0), end)
-    whole = (judged or JudgedBatches()).at_end()
+    whole = (audited or AuditedBatches()).at_end()
     return PartitionDigest(
         topic=directory.topic,
         partition=directory.partition,
         replica=directory.replica,
         start_offset=start,
         end_offset=end,
-        batches=0 if judged is None else judged.batches,
+        batches=0 if audited is None else audited.batches,
         digest=hexadecimal(whole.digest()),
         ranges=whole.narrowed(most_ranges).ranges(start, end),
         compacted=log.compacted,

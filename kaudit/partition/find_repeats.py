@@ -1,16 +1,38 @@
-"""What reading some of a partition once more shows, right after it was read."""
+"""Second pass over parts of a partition, right after it was read: repeated records, and producer ids with two writers."""
+
+from collections.abc import Mapping, Sequence
 
 from kaudit.audits.repeats.epochs import one_for_each_bump, repeated_epochs
 from kaudit.audits.repeats.non_idempotent_repeats import without_equal_records
 from kaudit.audits.repeats.restarts import handovers
 from kaudit.audits.repeats.sessions import compare_sessions
+from kaudit.audits.sequences.rescan import Questions, rescan
+from kaudit.audits.sequences.step_patterns import step_mismatches
+from kaudit.broker.producer_ids.interleaved_writers import MIN_CHANGES, find_interleaved_writers
+from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.producer_patterns import InterleavedWriters, SharedProducerId
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.source.layout import INTERNAL_TOPICS
 
+MAX_SUSPECTS = 200
+"""Producer ids of one partition read again."""
+_ANOMALIES = frozenset(
+    {
+        ObservationKind.EXACT_DUPLICATE,
+        ObservationKind.SAME_SEQUENCES,
+        ObservationKind.BEHIND_WINDOW,
+        ObservationKind.OVERLAP,
+        ObservationKind.INSIDE,
+        ObservationKind.GAP,
+        ObservationKind.SEQUENCE_RESTART,
+    }
+)
+"""What a second writer's batches look like to an audit that expects one writer."""
+
 
 def find_repeats(partition: PartitionAudit, open_source: OpenSource) -> None:
-    """Read again what may be there twice, or written by two, and keep what is."""
+    """Read again the places where records may be repeated or two writers shared a producer id; keep the confirmed ones."""
     directory = partition.directory
     partition.repeats = without_equal_records(partition.repeats, directory, open_source)
     sessions = [*partition.sessions, *handovers(partition.restarts, directory, open_source)]
@@ -21,7 +43,57 @@ def find_repeats(partition: PartitionAudit, open_source: OpenSource) -> None:
         of_batches, partition.bumps_not_compared = repeated_epochs(partition.observations, directory, open_source)
         partition.repeated_epochs = one_for_each_bump([*epochs, *of_batches])
     if partition.observations:
-        # imported here: few logs have observations
-        from kaudit.partition.interleaved_writers import shared_producer_ids  # noqa: PLC0415
-
         partition.shared = shared_producer_ids(partition, open_source)
+
+
+def shared_producer_ids(part: PartitionAudit, open_source: OpenSource) -> list[SharedProducerId]:
+    """Return the ids of a partition whose batches are two chains; it is read again if its observations suggest that."""
+    anomalies = [found for found in part.observations if not found.explained and found.kind in _ANOMALIES]
+    chosen = _suspects(anomalies)
+    if not chosen:
+        return []
+    seen = rescan(part.directory, open_source, Questions(chains=chosen))
+    shared: list[SharedProducerId] = []
+    for producer_id, epoch in chosen:
+        writers = find_interleaved_writers(seen.chain(producer_id, epoch))
+        if writers is None:
+            continue
+        own = _explained_by(writers, [found for found in anomalies if _key(found) == (producer_id, epoch)])
+        if own and _is_likely(writers, log_append_time=part.counts.log_append_time > 0):
+            shared.append(SharedProducerId(producer_id, epoch, writers, own, grants=0))
+    return shared
+
+
+def _key(observation: Observation) -> tuple[int, int]:
+    return observation.producer_id, observation.producer_epoch
+
+
+def _suspects(anomalies: Sequence[Observation]) -> Mapping[tuple[int, int], int]:
+    """Choose the (producer id, epoch)s to read again: with as many anomalies as two writers make, at least.
+
+    The value is the offset to read from. Clients that count wrongly look like two writers: they have their own check.
+    """
+    miscounted = {found.producer_id for chain in step_mismatches(anomalies) for found in chain.observations}
+    counted: dict[tuple[int, int], list[Observation]] = {}
+    for found in anomalies:
+        if found.producer_id not in miscounted:
+            counted.setdefault(_key(found), []).append(found)
+    chosen = {key: _start(own[0]) for key, own in counted.items() if len(own) >= MIN_CHANGES}
+    return dict(list(chosen.items())[:MAX_SUSPECTS])
+
+
+def _start(anomaly: Observation) -> int:
+    """The offset of the oldest batch remembered: it is the first chain's, from before the second one began."""
+    assert anomaly.remembered is not None
+    return anomaly.remembered.window[0].base_offset
+
+
+def _is_likely(writers: InterleavedWriters, *, log_append_time: bool) -> bool:
+    """Whether two writers explain it better than copies whose CRC the broker changed (LogAppendTime)."""
+    return not log_append_time or 2 * writers.rewritten < writers.second.batches
+
+
+def _explained_by(writers: InterleavedWriters, anomalies: Sequence[Observation]) -> list[Observation]:
+    first = min(writers.first.first_offset, writers.second.first_offset)
+    last = max(writers.first.last_offset, writers.second.last_offset)
+    return [found for found in anomalies if first <= found.offset <= last]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def open_transactions(replay: "PartitionReplay", *, whole: bool) -> list[OpenTransaction]:
     """Return them, in no particular order. `whole`: all segments were read.
 
-    The newest snapshot counts where the log behind it is whole and holds no marker of the producer. A transaction that began before
+    The newest snapshot counts where the log after it is complete and holds no marker of the producer. A transaction that began before
     the log start offset keeps the last stable offset there. Source: UnifiedLog.maybeIncrementFirstUnstableOffset.
     """
     rows = replay.transitions.table.rows

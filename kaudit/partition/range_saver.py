@@ -16,16 +16,19 @@ from kaudit.partition.replay_checkpoint import pack_replay, unpack_replay
 from kaudit.reading.chunk_codec import pack_chunk
 from kaudit.reading.chunk_plan import ChunkSpec
 from kaudit.reading.chunk_rows import ChunkRows
-from kaudit.reading.partition_index import (
+from kaudit.reading.run_batches import RunFetcher
+from kaudit.reading.saved_partition import FileIdentity, SavedPartition
+from kaudit.reading.state_files import (
+    INDEX,
     Checkpoint,
     PartitionIndex,
     SavedRange,
     SavedSegment,
     encode_index,
+    planned_index,
+    ranges_of,
+    read_packed,
 )
-from kaudit.reading.run_batches import RunFetcher
-from kaudit.reading.saved_partition import FileIdentity, SavedPartition
-from kaudit.reading.state_files import INDEX, planned_index, ranges_of, read_packed
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.schemes import filesystem, writable_filesystem
 from kaudit.source.snapshots import list_snapshots
@@ -35,7 +38,7 @@ MOST_FILES = 16
 """With more files of rows than this, all rows that are still needed go into one."""
 _HELD_BYTES = 8 << 20
 _RANGE_BYTES = 64 << 10
-"""However few its rows are, loading a range and putting them together takes as long as so many bytes more of them: 1 ms."""
+"""Fixed cost of loading a range and feeding its rows (about 1 ms), in bytes of packed rows."""
 _CHECKPOINT_BYTES = 3 * _RANGE_BYTES
 """Putting together fewer bytes of packed rows costs no more than a checkpoint."""
 _ABANDONED_MS = 86_400_000
@@ -99,7 +102,7 @@ class RangeSaver:
         self._rows.write(packed)
 
     def _settled(self, rows: ChunkRows) -> ChunkRows | None:
-        """Return what of a range no longer depends on what is appended: at the end of the last segment the valid batches."""
+        """Return the part of a range that appended bytes cannot change: at the end of the last segment, its valid batches."""
         last = self._last
         if last is None or rows.segment != last.segment or rows.stop != last.stop:
             return rows
@@ -232,7 +235,7 @@ class RangeSaver:
 
 
 def is_less_to_load(checkpoint_bytes: int, rows_bytes: int) -> bool:
-    """Return whether a checkpoint of so many bytes spares more than it costs: rows of so many would have to be loaded."""
+    """Return whether a checkpoint of `checkpoint_bytes` saves more than it costs, given the bytes of the rows to load without it."""
     return rows_bytes >= max(checkpoint_bytes, _CHECKPOINT_BYTES)
 
 

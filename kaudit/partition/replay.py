@@ -20,7 +20,7 @@ from kaudit.model.damage import MalformedBatch
 from kaudit.model.result import CoverageGap
 from kaudit.model.transactions import EmptyMarker
 from kaudit.partition.continuity import MAX_LISTED, Continuity
-from kaudit.partition.digests import JudgedBatches
+from kaudit.partition.digests import AuditedBatches
 from kaudit.reading.chunk_rows import ChunkRows, Counts
 from kaudit.reading.producer_grouping import Merged, merge, with_records
 from kaudit.reading.rows import Rows
@@ -74,7 +74,7 @@ class KeptRows(Struct):
 class PartitionReplay:
     """Takes a partition's chunks in offset order. A chunk that is refused asks for the partition to be read serially."""
 
-    judged: JudgedBatches | None = None
+    audited: AuditedBatches | None = None
     """The digests of the batches, where chunks have what they need."""
 
     def __init__(self, directory: PartitionDirectory, fetch_run: FetchRun, kept: RowSink | None = None) -> None:
@@ -96,7 +96,7 @@ class PartitionReplay:
         self.listed_aborts = NO_ABORTS
         self.batch_starts: list[Rows] = []
         self.read_to = (0, 0)
-        """The segment of the last valid batch, and the position behind it."""
+        """The segment of the last valid batch, and the position after it."""
 
     def feed(self, chunk: ChunkRows) -> bool:
         """Take the next chunk; False if it does not fit what came before and nothing of it was taken."""
@@ -114,8 +114,8 @@ class PartitionReplay:
             self.batch_starts.append(chunk.batch_starts)
         self.counts.add(chunk.counts)
         if chunk.leaves is not None:
-            self.judged = self.judged or JudgedBatches()
-            self.judged.add(chunk.leaves)
+            self.audited = self.audited or AuditedBatches()
+            self.audited.add(chunk.leaves)
         if self.continuity.damages or (self.continuity.missing and not self.compacted):
             self.transitions.holes_are_normal = False
         self.transitions.one_leader_epoch = not self.continuity.leader_epoch_changed
@@ -168,7 +168,7 @@ class PartitionReplay:
     def skip(self) -> None:
         """A chunk could not be read: what follows has nothing to go on from."""
         self.continuity.skip()
-        self.judged = None
+        self.audited = None
 
     def _count_empty(self, markers: Columns) -> None:
         empty = markers[markers["record_count"] == 0]

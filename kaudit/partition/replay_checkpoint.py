@@ -21,7 +21,7 @@ from kaudit.model.damage import MalformedBatch
 from kaudit.model.result import CoverageGap
 from kaudit.model.transactions import EmptyMarker
 from kaudit.partition.continuity import Continuity
-from kaudit.partition.digests import JudgedBatches
+from kaudit.partition.digests import AuditedBatches
 from kaudit.partition.replay import PartitionReplay
 from kaudit.reading.batch_starts import BATCH_START
 from kaudit.reading.chunk_codec import TABLES
@@ -39,7 +39,7 @@ from kaudit.source.snapshots import list_snapshots
 class _SavedReplay(Struct, array_like=True):
     """The fields of a PartitionReplay but those of the partition as it is: its directory, the segments, what reads them."""
 
-    judged: JudgedBatches | None
+    audited: AuditedBatches | None
     continuity: Continuity
     transitions: TransitionAudit
     spans: TransactionSpans

@@ -105,7 +105,7 @@ class OrderFilter:
         return index + 1
 
     def _is_odd(self, offsets: tuple[int, int]) -> bool:
-        """Return whether a batch of these first and last offsets can have no place behind those taken."""
+        """Return whether a batch of these first and last offsets cannot follow those taken."""
         return offsets[0] <= self._last or offsets[0] < self._bounds[0] or offsets[1] >= self._bounds[1]
 
 

@@ -13,7 +13,7 @@ from kaudit.reading.rows import Rows, assemble
 
 BATCH_START = dtype_of(BatchStart)
 ALL_KEPT_BYTES = 256 << 10
-"""Of a segment's first bytes every batch is kept, behind them ever fewer: of a GiB 600 rows that are 4 KiB apart."""
+"""In a segment's first bytes every batch is kept, after them fewer and fewer: about 600 batch starts of a GiB of 4 KiB batches."""
 _HASH = np.uint64(0x9E3779B1)
 """2**32 by the golden ratio: multiples of it spread positions evenly, regular ones too (Knuth 6.4)."""
 _LOW_BITS = np.uint64(0xFFFF_FFFF)

@@ -46,7 +46,7 @@ class ChunkSpec(Struct, frozen=True):
     saved: SavedRows | None = None
     """Where an earlier audit saved what reading these bytes gave."""
     limit: int | None = None
-    """No range that is cut from this one ends behind this position, wherever the next batch begins."""
+    """No range that is cut from this one ends after this position, wherever the next batch begins."""
 
     @property
     def bytes_to_read(self) -> int:

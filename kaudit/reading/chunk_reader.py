@@ -30,9 +30,9 @@ CHUNK_BATCHES = 1 << 18
 
 
 def read_chunk(spec: ChunkSpec, source: ByteSource, most_batches: int = sys.maxsize) -> ChunkRows:
-    """Read, verify and compress one chunk, or so many of its batches and those up to where another chunk may begin.
+    """Read, verify and compress one chunk; after `most_batches` batches, only up to where another chunk may begin.
 
-    The rows' `stop` is short of the chunk's if that is not all of it.
+    The rows' `stop` is lower than the chunk's if the chunk has more.
     """
     (rows,) = _compressed(spec, _read(spec, source, most_batches), (), source)
     return rows
@@ -94,9 +94,9 @@ def _compressed(spec: ChunkSpec, read: _Read, cuts: Sequence[int], source: ByteS
 
 
 def _below(batches: Batches, cuts: Sequence[int], before: int | None = None) -> Iterator[tuple[Batches, Batches]]:
-    """Yield what of the batches, in offset order, lies below each cut, and what is left, which holds batches.
+    """Split batches in offset order at each cut; yield (part below the cut, rest), neither of them empty.
 
-    So does the part below, with the batch in front of these, whose base offset is `before`, if there is one.
+    A part may be empty if a batch with base offset `before` precedes these batches.
     """
     for offset in cuts:
         index = int(np.searchsorted(batches["base_offset"], offset))
@@ -106,7 +106,7 @@ def _below(batches: Batches, cuts: Sequence[int], before: int | None = None) -> 
 
 
 def _parted(damages: list[LogDamage], position: int) -> tuple[list[LogDamage], list[LogDamage]]:
-    """Return the damages before a position, and those at it or behind."""
+    """Return the damages before a position, and those at or after it."""
     before = [damage for damage in damages if damage.position < position]
     return before, [damage for damage in damages if damage.position >= position]
 

@@ -67,7 +67,7 @@ class LastBatch(Struct, frozen=True, array_like=True):
 
     @property
     def end(self) -> int:
-        """Position behind it."""
+        """Position after its last byte."""
         return self.position + self.size
 
 
@@ -131,11 +131,11 @@ class ChunkRows(Struct, array_like=True):
     listed_aborts: Aborted = frozenset()
     """The aborted transactions that a broker listed with its batches."""
     not_read: Failure | None = None
-    """What of the range before these rows could not be read."""
+    """The part of the range before these rows that could not be read."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()
     """What a text in place of the segment leaves out."""
     joined: int = 0
-    """So many segments that follow were read with this one."""
+    """Number of following segments that were read with this one."""
     contents: Columns | None = None
     """Of CONTENT, where they are asked for."""
     undecoded: int = 0

@@ -1,7 +1,7 @@
 """How much of a partition to read at a time: much where rows come out few, little where every batch stays a row.
 
 A longer range makes longer runs, and less to do for each: worth it while a producer id's batches of one range still join.
-Where they do not - ids that never come again, a marker behind every batch - a longer range only holds more rows in memory.
+Where they do not - ids that never come again, a marker after every batch - a longer range only holds more rows in memory.
 Nothing that is reported depends on it.
 """
 
@@ -44,7 +44,7 @@ class ChunkSize(Struct):
     _updated: bool = False
 
     def next_bytes(self, left: int) -> int:
-        """Return the size of the next range when so many bytes are left to read, of this partition and all others.
+        """Return the size of the next range when `left` bytes of this partition and all others remain to be read.
 
         Towards the end ranges become short, so that processes end at about the same time.
         """

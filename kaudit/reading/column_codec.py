@@ -97,7 +97,7 @@ def decode_columns(dtype: np.dtype[Any], count: int, encoded: bytes) -> Mapping[
     """Return the columns of `count` rows, which must be at least one, that `encode_columns` encoded.
 
     Raises:
-        ValueError: they are not rows of that dtype, or not so many.
+        ValueError: they are not `count` rows of that dtype.
 
     """
     decoder = _Decoder(encoded, count)

@@ -47,7 +47,7 @@ _Row = dict[str, int]
 
 
 def dump_text_batches(source: SegmentText, start: int) -> Iterator[DumpTextPart]:
-    """Yield the batches at or behind byte `start` of the segment, with what the text says is damaged or leaves out."""
+    """Yield the batches at or after byte `start` of the segment, with what the text says is damaged or leaves out."""
     if not start:
         yield from _read(source, 0, _Text(0, _MAX_HELD))
         return

@@ -17,7 +17,7 @@ def dump_text_records(source: SegmentText) -> Iterator[DumpRecord]:
     """Yield all records with what was printed of them; of data, a `payload` of None is a null value.
 
     Raises:
-        MissingContentError: a record's value, all records of a batch, or what lies behind a torn end is not in the text.
+        MissingContentError: a record's value, all records of a batch, or the bytes after a torn end are not in the text.
 
     """
     batch: DumpBatch | None = None

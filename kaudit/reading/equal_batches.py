@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 DISTANCE = 1024
-"""A copy is searched for among so many batches without a producer id before it."""
+"""A copy is searched for among this many preceding batches without a producer id."""
 NEAR = 64
-"""A copy with other timestamps is at most so many such batches behind."""
+"""A copy with other timestamps comes at most this many such batches later."""
 MAX_COPIES = 3
 """Equal records with other timestamps are copies if there are no more of them."""
 DELIVERY_TIMEOUT_MS = 120_000
@@ -50,12 +50,12 @@ class EqualBatches(NamedTuple):
         return cls(order, ordinals, earliest)
 
     def copies(self) -> tuple[Indexes, Indexes]:
-        """Return indexes of batches that have an equal one within DISTANCE before, behind those of the first such one."""
+        """Return (first, again): indexes of batches with an equal one at most DISTANCE before, and of the first such one."""
         again = np.flatnonzero(self.earliest < np.arange(len(self.order)))
         return self.order[self.earliest[again]], self.order[again]
 
     def restamped(self, times: NDArray[np.int64]) -> tuple[Indexes, Indexes]:
-        """Return indexes of batches that may be copies with other timestamps, behind those of what they copy.
+        """Return (first, again): indexes of batches that may be copies with other timestamps, and of what they copy.
 
         `times` are base timestamps in ms, in the order of the log.
         """

@@ -77,7 +77,7 @@ def _decode(data: bytes, *, verify: bool) -> Piece:
 
 
 def _next_offset(batches: Batches, damages: Sequence[LogDamage]) -> int:
-    """Return the offset to ask for next: behind the last batch, or behind what a batch whose CRC fails claims to hold."""
+    """Return the offset to ask for next: the one after the last batch, or after those that a batch whose CRC fails claims to hold."""
     ends = [int(last_offsets(batches[-1:])[0]) + 1] if len(batches) else []
     after = int(batches["position"][-1]) if len(batches) else -1
     ends += [

@@ -181,8 +181,8 @@ class Merged(Struct, frozen=True, dict=True):
 
         `run_stops` and above if there is none.
         """
-        behind = of(self.runs_before_markers, self.last_marker)
-        return self.first_transactional(np.where(self.has_marker, behind, self.run_starts))
+        after_marker = of(self.runs_before_markers, self.last_marker)
+        return self.first_transactional(np.where(self.has_marker, after_marker, self.run_starts))
 
     def rows_of(self, group: int) -> list[tuple[bool, int]]:
         """Return the rows of one producer id: (is it a marker, its number among the runs or the markers)."""

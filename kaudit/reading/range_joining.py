@@ -31,7 +31,7 @@ _SUMMED = ("batches", "records", "bytes", "partial_batches")
 
 
 class JoinedRanges(Struct, frozen=True):
-    """What came of so many ranges that follow one another: one outcome if they were joined."""
+    """The outcomes of `ranges` consecutive ranges: one outcome if they were joined."""
 
     ranges: int
     outcomes: Sequence[Outcome]
@@ -155,10 +155,10 @@ def _join_runs(parts: Sequence[ChunkRows], markers: Columns) -> tuple[Columns, C
     going_on = goes_on(runs, boundary, markers) & (part_of[1:] != part_of[:-1])
     starts = np.flatnonzero(np.append(True, ~going_on))
     counts = runs["boundary_count"].astype(np.int64)
-    behind = np.cumsum(counts)
-    batches = np.repeat(runs["boundary_start"] - (behind - counts), counts) + np.arange(int(behind[-1]))
+    ends = np.cumsum(counts)
+    batches = np.repeat(runs["boundary_start"] - (ends - counts), counts) + np.arange(int(ends[-1]))
     begins = np.zeros(len(batches), dtype=np.bool_)
-    begins[(behind - counts).take(starts)] = True
+    begins[(ends - counts).take(starts)] = True
     # of a series of boundary batches the first and last five are those of the batches that they are of
     indexes = RunIndexes.of(batches, begins)
     boundary = boundary[indexes.boundary_batches()]

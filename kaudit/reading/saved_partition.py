@@ -1,4 +1,4 @@
-"""What of a partition an audit need not read again, as plans and tasks carry it: no rows, a few numbers a segment."""
+"""The saved ranges of a partition as plans and tasks carry them: no rows, a few numbers for each segment."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ class SavedRows(Struct, frozen=True):
 class SavedPiece(Struct, frozen=True):
     """Bytes `start` to `stop` of a segment (its index in the partition), all of whose rows are saved.
 
-    `joined`: so many segments that follow are among the rows. `expected_offset`: the offset after the batches before `start`,
+    `joined`: number of following segments that are among the rows. `expected_offset`: the offset after the batches before `start`,
     `next_offset` that after those before `stop`.
     """
 

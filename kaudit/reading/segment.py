@@ -36,9 +36,8 @@ from kaudit.formats.log.record_batch import (
 from kaudit.model.batch import Batches, empty_batches
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.model.result import CoverageGap
-from kaudit.reading.held_batches import HeldBatches, Stretch
 from kaudit.reading.read_window import Window
-from kaudit.reading.sound_batches import Block, SoundBatches
+from kaudit.reading.valid_batches import Block, HeaderBlock, HeldBatches, ValidBatches
 from kaudit.source.bytes import ByteSource, announce
 from kaudit.source.kafka.fetched_segment import Aborted
 
@@ -48,9 +47,9 @@ _STRIDE_BYTES = 1 << 20
 _STRIDE_BATCHES = 256
 """A stride holds this many batches of the mean size if the window does: what is done once a stride costs as much as eight."""
 _HELD_BATCHES = 4096
-"""Headers are decoded so many at a time at least: one window of large batches has too few to be worth the calls."""
+"""Minimum number of headers decoded per call: one window of large batches has too few to be worth the calls."""
 _ZEROS_BYTES = 512
-"""The end of zeros is looked for in so many bytes first, then in twice as many."""
+"""Number of bytes searched first for the end of zeros, then doubled."""
 _ZERO_PROBE = LOG_OVERHEAD
 """An offset and a length of zero: no batch has them."""
 _OFFSETS = HEADER.struct("base_offset", "last_offset_delta")
@@ -112,10 +111,10 @@ class _Reader:
         self.source = source
         self.verify = verify
         self.framing = Framing()
-        self._sound = SoundBatches(window)
+        self._valid = ValidBatches(window)
         self.expected_offset: int | None = None
         self._following: Piece | None = None
-        """What lies behind the last piece, where it was read already."""
+        """The piece after the last one, if it was read already."""
 
     def next_piece(self, at: int, stop: int) -> Piece:
         """Take what lies at `at`: batches of magic 2 and the damage between them, or what needs a piece of its own."""
@@ -127,7 +126,7 @@ class _Reader:
         damages: list[LogDamage] = []
         count = 0
         while at < stop and count < _HELD_BATCHES:
-            block, positions = self._sound.chain(at, stop)
+            block, positions = self._valid.chain(at, stop)
             if positions:
                 held.add_from(block, positions)
                 count += len(positions)
@@ -148,7 +147,9 @@ class _Reader:
             headers = gather_headers(view, walked.positions)
             current = bool((headers["magic"] == CURRENT_MAGIC).all())
             if current:
-                stretch = Stretch(headers, walked.positions + at, decode_controls(view, walked.positions, headers))
+                walked_headers = HeaderBlock(
+                    headers, walked.positions + at, decode_controls(view, walked.positions, headers)
+                )
             if not current or (self.verify and not self._all_crcs_hold(view, walked, headers)):
                 piece = self._one_by_one(view, walked, at)
                 if not len(piece.batches):
@@ -160,7 +161,7 @@ class _Reader:
                     return piece
                 self._following = piece  # what is before it comes first
                 break
-            held.add(stretch)
+            held.add(walked_headers)
             count += len(headers)
             at += walked.stop
             last = headers[-1]
@@ -168,9 +169,9 @@ class _Reader:
         return Piece(held.columns(), damages, at)
 
     def _misled_at(self, at: int) -> Piece | None:
-        """The damage at `at` where what was searched there is a batch that fails its CRC and a sound one begins inside of it."""
-        end = self._sound.unsound_end(at) if self.verify else None
-        inner = None if end is None else self._sound.first(at + 1, end)
+        """Return the damage at `at` if the batch there fails its CRC and a valid one begins inside it."""
+        end = self._valid.invalid_end(at) if self.verify else None
+        inner = None if end is None else self._valid.first(at + 1, end)
         if end is None or inner is None:
             return None
         return self._lost_framing(at, end, inner, base_offset_of(self.window.load(at, HEADER_SIZE)))
@@ -183,16 +184,16 @@ class _Reader:
         return position + batch_size(block.content, inside)
 
     def _walk(self, at: int, stop: int) -> tuple[memoryview, Walk]:
-        if self._sound.begins_no_batch(at):
+        if self._valid.begins_no_batch(at):
             self.framing.meet_obstacle()
             return memoryview(b""), _NO_BATCH
         mean = self.framing.mean_size or 0
         stride = max(_STRIDE_BYTES, int(mean) * _STRIDE_BATCHES)
-        # a range that was cut at boundaries ends where a batch does: what lies behind it is not read for nothing
+        # a range that was cut at boundaries ends where a batch does: bytes after it are not read for nothing
         most = max(stop - at, HEADER_SIZE)
         view = self.window.load(at, min(stride, most))
         walked = self.framing.follow(view, 0, len(view), stop - at)
-        if most < stride and walked.valid and walked.stop < stop - at:  # the last one claims bytes behind the range
+        if most < stride and walked.valid and walked.stop < stop - at:  # the last one claims bytes after the range
             view = self.window.load(at, stride)
             walked = self.framing.follow(view, 0, len(view), stop - at)
         if not len(walked.positions) and walked.valid and at + len(view) < self.window.end:
@@ -234,7 +235,7 @@ class _Reader:
         corrupt = corrupt_indexes(view, base, batches)
         for index in corrupt:
             start, end = starts[index], starts[index] + sizes[index]
-            inner = self._sound.first(start + 1, end)
+            inner = self._valid.first(start + 1, end)
             if inner is None and (index < len(starts) - 1 or self._goes_on_at(end)):
                 damages.append(self._wrong_magic(batches, index) or _crc_mismatch(batches, index))
                 continue
@@ -333,7 +334,7 @@ class _Reader:
         resumed = self._resynchronise(at)
         if resumed is None or resumed >= at + size:
             return Piece(empty_batches(), [_crc_mismatch(batches, 0)], at + size)
-        detail = f"the length field says {size - LOG_OVERHEAD}, but a sound batch starts before it ends"
+        detail = f"the length field says {size - LOG_OVERHEAD}, but a valid batch starts inside it"
         damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, True, detail, int(batches["base_offset"][0]))
         return Piece(empty_batches(), [damage], resumed)
 
@@ -368,7 +369,7 @@ class _Reader:
 
     def _resynchronise(self, damaged: int) -> int | None:
         """First position after `damaged` where a batch whose CRC holds begins, or None."""
-        return self._sound.first(damaged + 1)
+        return self._valid.first(damaged + 1)
 
 
 def corrupt_indexes(view: memoryview, base: int, batches: Batches) -> list[int]:

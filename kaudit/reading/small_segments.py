@@ -55,8 +55,8 @@ def join_small(plan: Sequence[ChunkSpec], most_bytes: int, snapshot_offsets: Seq
 
 def _snapshot_inside(spec: ChunkSpec, following: ChunkSpec, offsets: Sequence[int]) -> bool:
     """Whether a state is compared between batches of a segment, and not at its first."""
-    behind = bisect_right(offsets, spec.file.base_offset)
-    return bisect_left(offsets, following.file.base_offset, behind) > behind
+    after = bisect_right(offsets, spec.file.base_offset)
+    return bisect_left(offsets, following.file.base_offset, after) > after
 
 
 def _is_small(spec: ChunkSpec) -> bool:

@@ -1,7 +1,8 @@
 """The files of a state: one directory a partition replica, with an index that is replaced at once and files of rows.
 
-An index names the files of rows that it needs. What no index names any more is removed when an index was replaced; a run
-that is killed, or one that runs beside another, leaves a former index, or one whose rows are gone: then the log is read.
+An index says which bytes of which segments are saved, and names the files where their rows lie. A file that no index names any
+more is removed after an index was replaced. A run that is killed, or that runs beside another, leaves the former index, or one
+whose rows are gone: then the log is read.
 """
 
 import hashlib
@@ -11,26 +12,163 @@ from contextlib import ExitStack, closing
 from functools import lru_cache
 
 import crc32c
+import msgspec
+import zstandard
 from msgspec import Struct
 
 from kaudit.errors import UsageError
 from kaudit.model.limits import PACKED_CHUNK_BYTES, STATE_INDEX_BYTES
 from kaudit.reading.chunk_codec import unpack_chunk
 from kaudit.reading.chunk_plan import ChunkSpec
-from kaudit.reading.chunk_rows import ChunkRows
-from kaudit.reading.partition_index import (
-    PartitionIndex,
-    SavedRange,
-    decode_index,
-    digest_of,
-)
-from kaudit.reading.saved_partition import DamagedStateError, SavedRows
+from kaudit.reading.chunk_rows import ChunkRows, LastBatch
+from kaudit.reading.saved_partition import DamagedStateError, FileIdentity, OtherFormatStateError, SavedRows, Settings
+from kaudit.reading.struct_codec import FORMAT, unpacked
 from kaudit.source.bytes import ByteSource
 from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
 
 PARTITIONS = "partitions"
 INDEX = "index"
+
+
+_NAME = b"kaudit-state-"
+_MAGIC = b"%s%d\n" % (_NAME, FORMAT)
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+class SavedSegment(Struct, frozen=True, array_like=True):
+    """A segment as it was when it was read."""
+
+    name: str
+    base_offset: int
+    size: int
+    modified_ms: int
+    file: FileIdentity
+
+
+class SavedRange(Struct, frozen=True, array_like=True):
+    """Bytes `start` to `stop` of a segment (its index), and `length` bytes from `at` of a file (its index) that hold their rows.
+
+    `joined`: number of following whole segments that are among the rows. The rows hold for a plan with the same log start offset, or
+    where no batch lies below either; and for one whose latest timestamp parts the same timestamps.
+    """
+
+    segment: int
+    joined: int
+    start: int
+    stop: int
+    file: int
+    at: int
+    length: int
+    crc: int
+    log_start_offset: int | None
+    first_offset: int | None
+    max_timestamp: int
+    least_beyond: int | None
+    last_batch: LastBatch | None
+
+    @classmethod
+    def of(cls, rows: ChunkRows, log_start_offset: int | None, *, at: int, length: int, crc: int) -> "SavedRange":
+        """Describe rows that were written to the file of index 0."""
+        return cls(
+            rows.segment,
+            rows.joined,
+            rows.start,
+            rows.stop,
+            0,
+            at,
+            length,
+            crc,
+            log_start_offset,
+            rows.first_offset,
+            rows.counts.max_timestamp,
+            rows.least_beyond,
+            rows.last_batch,
+        )
+
+    def holds(self, log_start_offset: int | None, latest_timestamp: int) -> bool:
+        """Return whether reading the same bytes with these would give the same rows."""
+        if self.max_timestamp > latest_timestamp or (
+            self.least_beyond is not None and self.least_beyond <= latest_timestamp
+        ):
+            return False
+        if log_start_offset == self.log_start_offset:
+            return True
+        first = self.first_offset
+        return first is not None and max(log_start_offset or 0, self.log_start_offset or 0) <= first
+
+
+class Checkpoint(Struct, frozen=True, array_like=True):
+    """What putting the first `ranges` ranges together came to, in a file of its own: `length` bytes.
+
+    It holds for the same segments from the first on, and the same `log_start_offset`; with the same `snapshots`, which were
+    compared with it, and no other below `end_offset`; and if the cleaner's checkpoint lists the partition or not, as then.
+    """
+
+    ranges: int
+    file: str
+    length: int
+    crc: int
+    end_offset: int
+    log_start_offset: int | None
+    is_compacted: bool
+    snapshots: Sequence[SavedSegment]
+
+
+class PartitionIndex(Struct, frozen=True):
+    """What is saved of one partition. `files` are names of files beside the index; ranges are in the partition's order."""
+
+    settings: Settings
+    directory: bytes
+    segments: Sequence[SavedSegment]
+    ranges: Sequence[SavedRange]
+    files: Sequence[str]
+    checkpoint: Checkpoint | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """All files that it needs."""
+        return [*self.files, *([] if self.checkpoint is None else [self.checkpoint.file])]
+
+
+def encode_index(index: PartitionIndex) -> bytes:
+    """Return the index as a file."""
+    content = zstandard.ZstdCompressor().compress(msgspec.msgpack.encode(index))
+    return _MAGIC + hashlib.sha256(content).digest() + content
+
+
+def digest_of(encoded: bytes) -> str:
+    """Return what names an encoded index."""
+    return encoded[len(_MAGIC) :][:_DIGEST_BYTES].hex()
+
+
+def decode_index(encoded: bytes) -> PartitionIndex:
+    """Return the index in a file.
+
+    Raises:
+        OtherFormatStateError: a kaudit with another format wrote it.
+        DamagedStateError: it was cut, or changed, or is something else.
+
+    """
+    digest, content = encoded[len(_MAGIC) :][:_DIGEST_BYTES], encoded[len(_MAGIC) + _DIGEST_BYTES :]
+    if encoded.startswith(_NAME) and not encoded.startswith(_MAGIC):
+        raise OtherFormatStateError("an index is damaged, or has another format")
+    if not encoded.startswith(_MAGIC) or hashlib.sha256(content).digest() != digest:
+        raise DamagedStateError("an index is damaged")
+    try:
+        index = msgspec.msgpack.decode(unpacked(content, STATE_INDEX_BYTES), type=PartitionIndex)
+    except (zstandard.ZstdError, msgspec.DecodeError, MemoryError) as error:
+        raise DamagedStateError(f"an index is damaged: {error}") from None
+    if not all(
+        0 <= entry.segment <= entry.segment + entry.joined < len(index.segments)
+        and 0 <= entry.file < len(index.files)
+        and 0 <= entry.start <= entry.stop
+        for entry in index.ranges
+    ) or any("/" in name or name in ("", ".", "..") for name in index.names):
+        raise DamagedStateError("an index is damaged: it names what is not there")
+    if index.checkpoint is not None and not 0 < index.checkpoint.ranges <= len(index.ranges):
+        raise DamagedStateError("an index is damaged: its checkpoint is of ranges that are not there")
+    return index
 
 
 def directory_of(state: Uri, partition_directory: str) -> Uri:
@@ -115,7 +253,7 @@ def load_rows(spec: ChunkSpec) -> list[ChunkRows]:
 
 
 def read_packed(source: ByteSource, at: int, length: int, crc: int) -> bytes:
-    """Return so many bytes of a file, whose CRC-32C is this.
+    """Return `length` bytes of a file and check their CRC-32C.
 
     Raises as `load_rows` does.
     """

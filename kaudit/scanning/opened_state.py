@@ -126,7 +126,7 @@ def _refuse_inputs(state: str, uri: Uri, options: ScanOptions, layout: Layout) -
 
 
 def _resolved(uri: Uri) -> Uri:
-    """Return the place itself, behind links and other names."""
+    """Return the place itself, with links and other names resolved."""
     if uri.is_local:
         return Uri.parse(os.path.realpath(uri.path))
     return replace(uri, scheme=uri.scheme.replace("s3a", "s3"))

@@ -1,4 +1,4 @@
-"""What of a partition's saved ranges holds for the segments that are there now: before anything is read, by what files say of themselves."""
+"""Which saved ranges of a partition are still valid for its segments, decided by file metadata before anything is read."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -13,12 +13,6 @@ from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource
 from kaudit.reading.chunk_rows import LastBatch
 from kaudit.reading.chunk_summary import last_batch_of
-from kaudit.reading.partition_index import (
-    Checkpoint,
-    PartitionIndex,
-    SavedRange,
-    SavedSegment,
-)
 from kaudit.reading.saved_partition import (
     DamagedStateError,
     FileIdentity,
@@ -29,7 +23,13 @@ from kaudit.reading.saved_partition import (
     Settings,
 )
 from kaudit.reading.segment import ByteRange
-from kaudit.reading.state_files import read_index
+from kaudit.reading.state_files import (
+    Checkpoint,
+    PartitionIndex,
+    SavedRange,
+    SavedSegment,
+    read_index,
+)
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from kaudit.source.schemes import filesystem
 from kaudit.source.snapshots import list_snapshots

@@ -1,4 +1,4 @@
-"""Rounds of a watch: look for what changed, read what was appended, judge, and return what there is to report."""
+"""Rounds of a watch: list what changed, read what was appended, audit it, and return the findings to report."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,15 +17,15 @@ from kaudit.scanning.audit import latest_modification
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import audit_needs, plan_jobs
 from kaudit.source.layout import Layout, PartitionDirectory
-from kaudit.watch.judgement import Due, Judge
+from kaudit.watch.findings import Due, LiveAudit
 from kaudit.watch.memory import Memory, place_of
 from kaudit.watch.partition_follower import PartitionFollower, segments_of
 from kaudit.watch.waiting import SETTLE_SECONDS, Waiting
 
-JUDGE_SHARE = 0.5
-"""Of the time, what judging all partitions may take."""
+AUDIT_SHARE = 0.5
+"""Share of the time that auditing all partitions may take."""
 CLOSE_SHARE = 0.1
-"""Of the time, what looking for repeats in one partition may take: it reads some of it again."""
+"""Share of the time that looking for repeats in one partition may take: it reads parts of it again."""
 IDLE_MS = 60_000
 """As long as the newest batch is younger, it says what time it is."""
 TRY_AGAIN_SECONDS = 5.0
@@ -50,7 +50,7 @@ Decide = Callable[[ScanResult], ScanResult]
 
 
 class Round(Struct):
-    """What one round found. `changed`: so many partitions were read on; `result` is None as long as nothing was judged."""
+    """What one round found. `changed`: the number of partitions in which more was read; `result` is None until all were audited once."""
 
     new: Sequence[Finding]
     changed: int
@@ -77,14 +77,14 @@ class Watcher:
         self._open = logs.open_source
         self._decide = decide
         self._stopping = stopping
-        self._judge = Judge(options, logs.open_source)
-        self._judging = Due(JUDGE_SHARE)
+        self._audit = LiveAudit(options, logs.open_source)
+        self._auditing = Due(AUDIT_SHARE)
         self._parts: dict[str, PartitionAudit] = {}
         self._closing: dict[str, Due] = {}
         self._unclosed: set[str] = set()
-        self._unjudged = False
+        self._unaudited = False
         self._goes_on_from = memory.grown_ms
-        self._judged_at = self._looked_at = self._try_again_at = time.monotonic()
+        self._audited_at = self._looked_at = self._try_again_at = time.monotonic()
 
     @property
     def parts(self) -> list[PartitionAudit]:
@@ -93,12 +93,12 @@ class Watcher:
 
     @property
     def clock_ms(self) -> int:
-        """The time by which idleness is judged, ms since the epoch; 0 where no batch has one."""
+        """The time that idleness is measured against, ms since the epoch; 0 where no batch has one."""
         newest = max((part.counts.max_timestamp for part in self._parts.values()), default=-1)
         return max(newest, 0) + self._idle_ms()
 
     def round(self, *, last: bool = False) -> Round:
-        """Look, read, judge. `last`: nothing waits for its time, and everything is judged by what is there now."""
+        """List, read, audit. `last`: nothing waits for its time, and everything is audited as it is now."""
         now = time.monotonic()
         thoroughly = last or now - self._looked_at >= LOOK_AGAIN_SECONDS
         changed = self.logs.look(thoroughly=thoroughly)
@@ -110,12 +110,14 @@ class Watcher:
             return Round((), 0, None)
         grown = self._read(layout, [*changed, *self._to_be_tried_again(layout, changed, now)])
         self._drop_deleted(layout)
-        self._unjudged = self._unjudged or bool(changed)
-        overdue = bool(self.waiting.held) or now - self._judged_at >= LOOK_AGAIN_SECONDS
-        if self._stopping() or not (last or ((self._unjudged or self._unclosed or overdue) and self._judging.is_now())):
+        self._unaudited = self._unaudited or bool(changed)
+        overdue = bool(self.waiting.held) or now - self._audited_at >= LOOK_AGAIN_SECONDS
+        if self._stopping() or not (
+            last or ((self._unaudited or self._unclosed or overdue) and self._auditing.is_now())
+        ):
             return Round((), grown, self.result)
-        with self._judging:
-            return Round(self._judged(layout, last=last), grown, self.result)
+        with self._auditing:
+            return Round(self._new_findings(layout, last=last), grown, self.result)
 
     def _to_be_tried_again(
         self, layout: Layout, changed: Sequence[PartitionDirectory], now: float
@@ -159,28 +161,28 @@ class Watcher:
     def _jobs(self, layout: Layout, changed: Sequence[PartitionDirectory]) -> Sequence[Job]:
         if not changed:
             return ()
-        needs = audit_needs(self._options, layout, self._judge.histories)
+        needs = audit_needs(self._options, layout, self._audit.histories)
         return plan_jobs(self._options, replace(layout, partitions=changed, unchosen=()), needs)
 
-    def _judged(self, layout: Layout, *, last: bool) -> Sequence[Finding]:
+    def _new_findings(self, layout: Layout, *, last: bool) -> Sequence[Finding]:
         for path in sorted(self._unclosed):
             due = self._closing.setdefault(path, Due(CLOSE_SHARE))
             if last or due.is_now():
                 with due:
                     part = self._parts[path] = self.followers[path].close()
-                    self._judge.prepare(part)
+                    self._audit.prepare(part)
                 self._unclosed.discard(path)
-        self._judge.read_blocks(layout, at_once=last)
+        self._audit.read_blocks(layout, at_once=last)
         known = [entry for entry in layout.partitions if entry.directory in self._parts]
         parts = [self._parts[entry.directory] for entry in known]
-        judged = self._judge.judge(replace(layout, partitions=known), parts, idle_ms=self._idle_ms(), at_once=last)
-        self._judged_at, self._unjudged = time.monotonic(), False
+        audited = self._audit.result(replace(layout, partitions=known), parts, idle_ms=self._idle_ms(), at_once=last)
+        self._audited_at, self._unaudited = time.monotonic(), False
         directories = {_place(part.directory): part.directory for part in parts}
-        there = [finding for finding in judged.findings if _is_there(finding, directories.get(place_of(finding)))]
-        result = self._decide(replace(judged, findings=there, summary=replace(judged.summary, findings=count(there))))
+        there = [finding for finding in audited.findings if _is_there(finding, directories.get(place_of(finding)))]
+        result = self._decide(replace(audited, findings=there, summary=replace(audited.summary, findings=count(there))))
         self.result = result
-        settle = max(SETTLE_SECONDS, self._judge.slowest)
-        ready = self.waiting.due(result.findings, self._is_settled(directories), self._judged_at, settle)
+        settle = max(SETTLE_SECONDS, self._audit.slowest)
+        ready = self.waiting.due(result.findings, self._is_settled(directories), self._audited_at, settle)
         if last:
             ready, self.waiting.held = list(result.findings), []
         self.memory.forget({entry.directory: _first_offset(entry) for entry in known}, ())
@@ -211,7 +213,7 @@ class Watcher:
         for path in gone:
             self._drop(path)
         if gone:
-            self._unjudged = True
+            self._unaudited = True
             log_dirs = {entry.log_dir for entry in layout.partitions}
             deleted = {known.directory for known in self.memory.findings.values()} - there
             self.memory.forget(

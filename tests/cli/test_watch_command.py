@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kaudit.cli.app import run
-from kaudit.cli.watch.metrics import Metrics, served
+from kaudit.cli.watch.outputs import Metrics, served
 from kaudit.cli.watch.state_file import load_state, save_state
 from kaudit.errors import UsageError
 from kaudit.watch.memory import Memory, Reported

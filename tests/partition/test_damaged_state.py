@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from kaudit import __version__, installation
 from kaudit.installation import Build
 from kaudit.partition.range_saver import MOST_FILES
-from kaudit.reading.partition_index import decode_index, encode_index
-from kaudit.reading.state_files import read_index
+from kaudit.reading.state_files import decode_index, encode_index, read_index
 from kaudit.reading.struct_codec import FORMAT
 from kaudit.scanning.options import Depth
 from kaudit.scanning.plan import share_rate

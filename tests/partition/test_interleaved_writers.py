@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kaudit.model.producer_patterns import Chain, InterleavedWriters
-from kaudit.partition import interleaved_writers as module
-from kaudit.partition.interleaved_writers import shared_producer_ids
+from kaudit.partition import find_repeats as module
+from kaudit.partition.find_repeats import shared_producer_ids
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
 from tests.logs import Log, data

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kaudit.listings.missing_entries import MissingEntries
 from kaudit.listings.partition_join import replica_places
 from kaudit.model.damage import MissingCause
-from kaudit.partition.digests import JudgedLog, log_end, partition_digest
+from kaudit.partition.digests import AuditedLog, log_end, partition_digest
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from tests.scanning.test_not_covered import NOTHING_WRONG
@@ -53,7 +53,7 @@ def test_where_a_log_ends(segments, next_offset, log_start, end):
     ],
 )
 def test_which_offsets_were_judged(log_start, begins_at, next_offset, bounds):
-    judged = JudgedLog(directory((10, 9), (20, 9), log_start=log_start), next_offset, begins_at, True, False)
+    judged = AuditedLog(directory((10, 9), (20, 9), log_start=log_start), next_offset, begins_at, True, False)
     found = partition_digest(judged, None, 64)
     assert (found.start_offset, found.end_offset) == bounds
     assert (found.topic, found.partition, found.replica) == ("orders", 3, "b1")

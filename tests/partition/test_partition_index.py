@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from kaudit.reading.partition_index import (
+from kaudit.reading.saved_partition import DamagedStateError, FileIdentity, Settings
+from kaudit.reading.state_files import (
     Checkpoint,
     PartitionIndex,
     SavedRange,
@@ -13,7 +14,6 @@ from kaudit.reading.partition_index import (
     digest_of,
     encode_index,
 )
-from kaudit.reading.saved_partition import DamagedStateError, FileIdentity, Settings
 
 
 def saved(**more: object) -> SavedRange:

@@ -8,7 +8,7 @@ from msgspec import inspect
 
 from kaudit.partition.replay_checkpoint import _CODEC as CHECKPOINT
 from kaudit.reading.chunk_codec import _CODEC as CHUNK
-from kaudit.reading.partition_index import PartitionIndex
+from kaudit.reading.state_files import PartitionIndex
 from kaudit.reading.struct_codec import FORMAT
 
 SCHEMA = Path(__file__).parent / "state_schema.txt"

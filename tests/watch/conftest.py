@@ -5,7 +5,7 @@ import math
 import pytest
 
 from kaudit.watch import log_directories
-from kaudit.watch.judgement import Due
+from kaudit.watch.findings import Due
 
 
 @pytest.fixture(scope="module", autouse=True)

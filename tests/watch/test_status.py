@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from kaudit.cli.watch.status import StatusKeeper
-from kaudit.watch import judgement
-from kaudit.watch.judgement import Due
+from kaudit.cli.watch.status import StatusTracker
+from kaudit.watch import findings
+from kaudit.watch.findings import Due
 from kaudit.watch.watcher import Round
 from tests.logs import Log, data, marker
 from tests.watch.growing import GrowingLog, Watching
@@ -47,13 +47,13 @@ def test_after_two_seconds_of_work_at_a_tenth_twenty_seconds_pass():
 
 
 def test_the_rate_of_the_last_ten_seconds(monkeypatch):
-    keeper = StatusKeeper([], cast("Any", SimpleNamespace()))
+    tracker = StatusTracker([], cast("Any", SimpleNamespace()))
     clock = Clock()
     monkeypatch.setattr(time, "monotonic", clock)
     rates = []
     for now, read in ((50, 0), (52, 100), (60, 500), (61, 600), (63, 600), (80, 600), (81, 610)):
         clock.now = now
-        rates.append(keeper._rate(read))
+        rates.append(tracker._rate(read))
     # since the oldest look not older than ten seconds, or the last but one
     assert rates == [0, 50, 50, (600 - 100) / 9, (600 - 500) / 3, 0, 10]
 
@@ -71,8 +71,8 @@ def test_partitions_as_they_stand(tmp_path):
         log.append(batch)
     watching = Watching(tmp_path)
     watching.look()
-    keeper = StatusKeeper(["logs"], watching.watcher)
-    shown = keeper.after(Round((), 0, watching.watcher.result), 0.25)
+    tracker = StatusTracker(["logs"], watching.watcher)
+    shown = tracker.after(Round((), 0, watching.watcher.result), 0.25)
     (partition,) = shown.partitions
     assert (partition.topic, partition.partition, partition.producers) == ("orders", 3, 3)
     # three batches, then the first of the open transaction: nothing behind it is stable
@@ -94,13 +94,13 @@ def test_what_was_reported_and_what_is_there_now(tmp_path):
     for batch in written.batches:
         log.append(batch)
     watching = Watching(tmp_path)
-    keeper = StatusKeeper(["logs"], watching.watcher)
+    tracker = StatusTracker(["logs"], watching.watcher)
     found = watching.watcher.round(last=True)
     assert [finding.code for finding in found.new] == ["KA104"]
-    shown = keeper.after(found, 1)
+    shown = tracker.after(found, 1)
     assert (shown.reported, shown.present) == ({("KA104", "error"): 1}, {("KA104", "error"): 1})
     assert [entry.finding.code for entry in shown.newest] == ["KA104"]
-    gone = keeper.after(Round((), 0, None), 1)
+    gone = tracker.after(Round((), 0, None), 1)
     assert (gone.reported, gone.present) == ({("KA104", "error"): 1}, {("KA104", "error"): 0})
     assert [entry.finding.code for entry in gone.newest] == ["KA104"]
 
@@ -115,13 +115,13 @@ def codes(watching):
 def test_the_coordinators_log_is_read_again_when_it_has_changed(tmp_path, monkeypatch, again):
     """Findings stay what a scan finds, whether it is read again or not."""
     reads = []
-    reader = vars(judgement)["CoordinatorReader"]
+    reader = vars(findings)["CoordinatorReader"]
 
     def noted(open_source):
         reads.append(open_source)
         return reader(open_source)
 
-    monkeypatch.setattr(judgement, "CoordinatorReader", noted)
+    monkeypatch.setattr(findings, "CoordinatorReader", noted)
     sample = SAMPLE if not again else tmp_path / "copy"
     if again:
         shutil.copytree(SAMPLE, sample)

@@ -8,8 +8,8 @@ import pytest
 from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS
 from kaudit.model.finding import Severity, Status
 from kaudit.source.schemes import open_segment
-from kaudit.watch import judgement, watcher
-from kaudit.watch.judgement import Due, Judge
+from kaudit.watch import findings, watcher
+from kaudit.watch.findings import Due, LiveAudit
 from kaudit.watch.memory import Memory, Reported
 from kaudit.watch.partition_follower import PartitionFollower
 from kaudit.watch.waiting import Waiting
@@ -105,7 +105,7 @@ def test_an_offset_at_the_very_beginning_is_remembered():
 
 
 def test_what_the_slowest_reading_takes_is_ten_times_as_long():
-    judge = Judge(Watching(SAMPLE).options, open_segment)
+    judge = LiveAudit(Watching(SAMPLE).options, open_segment)
     assert judge.slowest == 0
     judge._blocks_due.longest, judge._coordinators_due.longest = 0.5, 0.25
     assert judge.slowest == 5
@@ -122,7 +122,7 @@ def test_findings_about_transactions_stay_until_their_coordinators_log_is_read_a
     before = [(found.code, found.offset) for found in watching.watcher.result.findings]
     state = tmp_path / "logs" / "__transaction_state-0" / f"{0:020}.log"
     state.write_bytes(state.read_bytes()[:100])
-    watching.watcher._judge._coordinators_due.is_now = lambda: False  # type: ignore[method-assign]
+    watching.watcher._audit._coordinators_due.is_now = lambda: False  # type: ignore[method-assign]
     for _ in range(2):
         watching.look()
         now = [(found.code, found.offset) for found in watching.watcher.result.findings]
@@ -145,7 +145,7 @@ def test_findings_about_transactions_stay_until_their_coordinators_log_is_read_a
 )
 def test_which_findings_hold_what_a_coordinator_says(code, coordinated):
     """Those about transactions that the log alone does not decide: not an idempotent producer's, not a log's own."""
-    assert judgement._is_coordinated(old_duplicate(code=code)) is coordinated
+    assert findings._is_coordinated(old_duplicate(code=code)) is coordinated
 
 
 def test_when_something_was_appended_while_nobody_watched(log):
@@ -176,7 +176,7 @@ def log(tmp_path):
 def judged(monkeypatch):
     """A mark for each time that everything was judged, and for each that the histories of blocks were read."""
     seen = []
-    for owner, name in ((Judge, "judge"), (judgement, "read_blocks")):
+    for owner, name in ((LiveAudit, "result"), (findings, "read_blocks")):
         original = getattr(owner, name)
 
         def noted(*arguments, original=original, name=name, **options):
@@ -191,12 +191,12 @@ def test_what_stands_still_is_judged_once_unless_something_waits(log, judged):
     watching = Watching(log.directory.parent)
     for _ in range(3):
         watching.look()
-    assert judged == ["read_blocks", "judge"]
+    assert judged == ["read_blocks", "result"]
     log.append(data(7, 0, 3).at(4), first_bytes=30)
     for _ in range(3):
         watching.look()
     assert watching.watcher.waiting.held
-    assert judged.count("judge") == 4
+    assert judged.count("result") == 4
 
 
 def test_what_has_no_time_yet_is_judged_by_the_last_look(log, judged, monkeypatch):
@@ -208,7 +208,7 @@ def test_what_has_no_time_yet_is_judged_by_the_last_look(log, judged, monkeypatc
     assert (judged, watching.reported) == ([], {})
     assert [found["code"] for found in watching.end().values()] == [STAYS]
     assert [found["code"] for found in watching.reported.values()] == [STAYS]
-    assert judged == ["read_blocks", "judge"]
+    assert judged == ["read_blocks", "result"]
 
 
 def test_a_partition_that_cannot_be_read_is_tried_again_now_and_then(log, monkeypatch):

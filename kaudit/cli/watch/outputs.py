@@ -1,18 +1,25 @@
-"""Where a watch writes: findings as they come to stdout and files, and a live table on a terminal."""
+"""Where a watch writes: findings as they come to stdout and files, a live table on a terminal, metrics for Prometheus.
+
+Metrics go to a port, or to a file that the node exporter's textfile collector reads.
+"""
 
 import sys
+import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from kaudit.cli.audit import AuditRequest, repository_root, run_facts
-from kaudit.cli.streams import refused, write_stdout
+from kaudit.cli.streams import refused, write_pieces, write_stdout
 from kaudit.cli.targets import Target, console_of
 from kaudit.errors import UsageError
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import ScanResult
 from kaudit.model.watch_status import WatchStatus
+from kaudit.report.machine.metrics import CONTENT_TYPE
 from kaudit.report.machine.watch_stream import STREAMS, summary_text
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import extent, plural
@@ -20,6 +27,8 @@ from kaudit.watch.memory import Memory
 
 if TYPE_CHECKING:
     from rich.live import Live
+
+_CLIENT_SECONDS = 5
 
 
 class Outputs:
@@ -105,3 +114,58 @@ class Outputs:
 def _on_terminal(target: Target) -> bool:
     """Whether the live table goes here."""
     return target.file is None and target.form.name == "table" and sys.stdout.isatty()
+
+
+class Metrics:
+    """The newest text, and where it goes."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self.text = ""
+
+    def publish(self, text: str) -> None:
+        """Let this be what is scraped. Raises UsageError where the file cannot be written."""
+        self.text = text
+        if self._file is not None:
+            write_pieces(self._file, [text], "--metrics-file")
+
+
+@contextmanager
+def served(metrics: Metrics, address: str, port: int) -> Iterator[int]:
+    """Answer `GET /metrics` while the body runs; yield the port, which the system chooses for 0.
+
+    Raises:
+        UsageError: the address or the port cannot be had.
+
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = _CLIENT_SECONDS  # a client that sends nothing keeps nobody else waiting for longer
+
+        def do_GET(self) -> None:
+            """Answer with the newest metrics."""
+            if self.path.partition("?")[0] != "/metrics":
+                self.send_error(404, "metrics are at /metrics")
+                return
+            body = metrics.text.encode()
+            self.send_response(200)
+            self.send_header("Content-Type", CONTENT_TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name
+            """Log nothing: stderr is for people."""
+
+    try:
+        server = HTTPServer((address, port), Handler)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"--metrics-port {port}: cannot listen on {address}: {reason}") from error
+    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()

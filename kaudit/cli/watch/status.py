@@ -17,7 +17,7 @@ _NEWEST = 50
 _RATE_SECONDS = 10.0
 
 
-class StatusKeeper:
+class StatusTracker:
     """Remembers the newest findings, and how much was read lately."""
 
     def __init__(self, inputs: Sequence[str], watcher: Watcher) -> None:

@@ -17,10 +17,9 @@ from kaudit.cli.exits import ExitCode
 from kaudit.cli.interruption import ends_on_signals
 from kaudit.cli.parsing import parse_duration
 from kaudit.cli.targets import output_file
-from kaudit.cli.watch.metrics import Metrics, served
-from kaudit.cli.watch.outputs import Outputs
+from kaudit.cli.watch.outputs import Metrics, Outputs, served
 from kaudit.cli.watch.state_file import load_state, save_state
-from kaudit.cli.watch.status import StatusKeeper
+from kaudit.cli.watch.status import StatusTracker
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import ScanResult
@@ -67,11 +66,11 @@ def run_watch(request: AuditRequest, run: WatchRun, output: WatchOutput) -> int:
                 sys.stderr.write(f"kaudit: metrics at http://{output.metrics_address}:{port}/metrics\n")
         measured = output.metrics_port is not None or metrics_file is not None
         outputs = stack.enter_context(Outputs(request, resumed=bool(memory.findings)))
-        keeper = StatusKeeper(request.options.paths, watcher)
+        tracker = StatusTracker(request.options.paths, watcher)
         saver = _Saver(state, request, memory)
 
         def publish(found: Round, seconds: float) -> None:
-            status = keeper.after(found, seconds) if measured or outputs.is_live else None
+            status = tracker.after(found, seconds) if measured or outputs.is_live else None
             outputs.write(found.new, status)
             saver.save(at_once=bool(found.new))
             if measured and status is not None:

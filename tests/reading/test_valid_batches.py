@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.reading.read_window import Window
-from kaudit.reading.sound_batches import SoundBatches
+from kaudit.reading.valid_batches import ValidBatches
 from tests.logs import data
 from tests.memory import Memory
 
@@ -50,7 +50,7 @@ class Counting(Window):
 
 
 def sound(content):
-    return SoundBatches(Counting(content))
+    return ValidBatches(Counting(content))
 
 
 def expected(start, stop):
@@ -78,7 +78,7 @@ def test_the_same_is_found_whatever_was_searched_before(asked):
 def test_what_was_searched_is_not_searched_again():
     content, (_, _, last) = laid_out(GARBAGE, bytes(50_000), BATCHES[0])
     window = Counting(content)
-    batches = SoundBatches(window)
+    batches = ValidBatches(window)
     assert batches.first(0) == last
     searched = len(window.loads)
     assert searched < 12  # 512 bytes, then twice as many each time
@@ -91,7 +91,7 @@ def test_what_was_searched_is_not_searched_again():
 
 def test_where_no_batch_is_left_is_known_without_another_search():
     window = Counting(bytes(20_000))
-    batches = SoundBatches(window)
+    batches = ValidBatches(window)
     assert batches.first(100) is None
     searched = len(window.loads)
     for start in range(100, 20_000, 91):
@@ -134,8 +134,8 @@ def test_where_a_batch_ends_whose_crc_does_not_hold():
     content, (good, bad, cut) = laid_out(BATCHES[0], damaged(BATCHES[1]), BATCHES[2][:-1])
     batches = sound(content)
     assert batches.first(0) == 0
-    assert batches.unsound_end(bad) == bad + len(BATCHES[1])
-    assert [batches.unsound_end(at) for at in (good, bad - 1, bad + 1, cut, len(content))] == [None] * 5
+    assert batches.invalid_end(bad) == bad + len(BATCHES[1])
+    assert [batches.invalid_end(at) for at in (good, bad - 1, bad + 1, cut, len(content))] == [None] * 5
 
 
 def test_bytes_that_cannot_begin_a_batch():

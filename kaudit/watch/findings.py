@@ -74,7 +74,7 @@ class _Coordinators:
         return reader, view
 
 
-class Judge:
+class LiveAudit:
     """Turns what was read of partitions into a scan's result, as often as wanted."""
 
     def __init__(self, options: ScanOptions, open_source: OpenSource) -> None:
@@ -101,7 +101,7 @@ class Judge:
             with self._blocks_due:
                 self.histories = read_blocks(self._options, layout, metadata_of(self._open))
 
-    def judge(self, layout: Layout, parts: Iterable[PartitionAudit], *, idle_ms: int, at_once: bool) -> ScanResult:
+    def result(self, layout: Layout, parts: Iterable[PartitionAudit], *, idle_ms: int, at_once: bool) -> ScanResult:
         """Return what a scan of the partitions would; `idle_ms`: for so long nothing has been appended.
 
         Findings about transactions stay those of the last time unless __transaction_state has been read since it changed;

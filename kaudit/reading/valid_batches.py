@@ -1,7 +1,14 @@
-"""Where in a file the next batch begins whose CRC holds: damage may stand between any two batches, so what was searched is kept."""
+"""Valid batches of a file that may have damage between any two: finding them, and holding their headers until they become columns.
+
+A batch is valid if its CRC holds. The block that was searched last is kept, as the next search often begins in it.
+"""
 
 from bisect import bisect_left
 from typing import NamedTuple
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
 
 from kaudit.formats.log import resync
 from kaudit.formats.log.batch_header import (
@@ -12,6 +19,16 @@ from kaudit.formats.log.batch_header import (
     batch_size,
     plausible_length,
 )
+from kaudit.formats.log.record_batch import (
+    HEADER_BYTES,
+    HEADER_DTYPE,
+    Controls,
+    Headers,
+    decode_controls,
+    gather_headers,
+    header_columns,
+)
+from kaudit.model.batch import Batches, empty_batches
 from kaudit.reading.read_window import Window
 
 _FIRST_SEARCH_BYTES = 512
@@ -29,13 +46,13 @@ class Block(NamedTuple):
     candidates: list[int]
 
 
-class SoundBatches:
+class ValidBatches:
     """Finds batches whose CRC holds; the block searched last is kept, and the next one is larger if more was asked of it."""
 
     def __init__(self, window: Window) -> None:
         self._window = window
         self._block = Block(0, 0, memoryview(b""), [])
-        self._sound: dict[int, bool] = {}
+        self._valid: dict[int, bool] = {}
         self._without = range(0)
         """Bytes searched last where no batch begins whose CRC holds."""
 
@@ -62,7 +79,7 @@ class SoundBatches:
                 candidate = block.candidates[index]
                 if candidate >= end:
                     return None
-                if self._is_sound(candidate):
+                if self._is_valid(candidate):
                     return candidate
             start = block.stop
         return None
@@ -87,13 +104,13 @@ class SoundBatches:
             following = at + batch_size(block.content, inside)
             if block.content[inside + MAGIC_OFFSET] != CURRENT_MAGIC or following - block.start > len(block.content):
                 break
-            if not self._is_sound(at):
+            if not self._is_valid(at):
                 break
             positions.append(at)
             at = following
         return block, positions
 
-    def unsound_end(self, position: int) -> int | None:
+    def invalid_end(self, position: int) -> int | None:
         """Return where what may be a batch at `position` ends, if it lies whole in the block searched last and fails its CRC."""
         block = self._block
         index = bisect_left(block.candidates, position)
@@ -101,10 +118,10 @@ class SoundBatches:
             return None
         size = batch_size(block.content, position - block.start)
         whole = position + size <= block.start + len(block.content)
-        return position + size if whole and not self._is_sound(position) else None
+        return position + size if whole and not self._is_valid(position) else None
 
     def begins_no_batch(self, position: int) -> bool:
-        """Return whether the bytes at `position` were searched last and cannot be a batch's header, sound or not."""
+        """Return whether the bytes at `position` were searched last and cannot be the header of a batch, valid or not."""
         block = self._block
         inside = position - block.start
         if not 0 <= inside < len(block.content) - MAGIC_OFFSET:
@@ -112,11 +129,11 @@ class SoundBatches:
         length = batch_size(block.content, inside) - LOG_OVERHEAD
         return not plausible_length(block.content[inside + MAGIC_OFFSET], length)
 
-    def _is_sound(self, position: int) -> bool:
-        known = self._sound.get(position)
+    def _is_valid(self, position: int) -> bool:
+        known = self._valid.get(position)
         if known is None:
             size = batch_size(self._block.content, position - self._block.start)
-            known = self._sound[position] = self._window.is_batch(position, size)
+            known = self._valid[position] = self._window.is_batch(position, size)
         return known
 
     def _search(self, start: int) -> Block:
@@ -129,5 +146,65 @@ class SoundBatches:
         # a header in the last bytes is seen whole only in the next block, if there is one
         searched = max(min(step, len(content) - (HEADER_SIZE - 1 if after else 0)), 1)
         self._block = Block(start, start + searched, content, (found[found < searched] + start).tolist())
-        self._sound = {}
+        self._valid = {}
         return self._block
+
+
+class HeaderBlock(Struct, frozen=True):
+    """The headers of valid batches of magic 2 that lie in one buffer; `file_positions`: int64, shape (n,), bytes, ascending."""
+
+    headers: Headers
+    file_positions: NDArray[np.int64]
+    controls: Controls
+
+
+class HeldBatches:
+    """Holds headers in file order; batches between damages, one or two each, are gathered from their block together."""
+
+    def __init__(self) -> None:
+        self._held: list[HeaderBlock] = []
+        self._block: Block | None = None
+        self._positions: list[int] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._held or self._positions)
+
+    def add(self, headers: HeaderBlock) -> None:
+        """Take batches that come after those held."""
+        self._gather()
+        self._held.append(headers)
+
+    def add_from(self, block: Block, positions: list[int]) -> None:
+        """Take the batches at these positions of the file, which lie whole in the block, after those held."""
+        if block is not self._block:
+            self._gather()
+            self._block = block
+        self._positions += positions
+
+    def columns(self) -> Batches:
+        """Return what is held."""
+        self._gather()
+        held = self._held
+        if not held:
+            return empty_batches()
+        if len(held) == 1:
+            return header_columns(held[0].headers, held[0].file_positions, held[0].controls)
+        before = np.cumsum([0] + [len(part.headers) for part in held[:-1]])
+        controls = Controls(
+            np.concatenate([part.controls.indexes + first for part, first in zip(held, before, strict=True)]),
+            np.concatenate([part.controls.types for part in held]),
+            np.concatenate([part.controls.coordinator_epochs for part in held]),
+        )
+        # as plain bytes: records would be copied field by field
+        headers = np.concatenate([part.headers.view(HEADER_BYTES) for part in held]).view(HEADER_DTYPE)
+        return header_columns(headers, np.concatenate([part.file_positions for part in held]), controls)
+
+    def _gather(self) -> None:
+        if self._block is None or not self._positions:
+            return
+        file_positions = np.array(self._positions, dtype=np.int64)
+        positions = file_positions - self._block.start
+        headers = gather_headers(self._block.content, positions)
+        controls = decode_controls(self._block.content, positions, headers)
+        self._held.append(HeaderBlock(headers, file_positions, controls))
+        self._positions = []
