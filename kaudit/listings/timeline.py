@@ -15,6 +15,7 @@ from kaudit.listings.missing_entries import MissingEntries, MissingEntry, missin
 from kaudit.listings.timeline_entries import FEW, Entry, EntrySource, RowTuples, TimelineEntries
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns, joined
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.log_rows import EndTxnMarker
 from kaudit.model.result import Timeline, TimelineResult
@@ -255,11 +256,8 @@ def _offset_of(entry: Mapping[str, Any]) -> tuple[int, int, int]:
 
 
 def _transactional_id(findings: Sequence[Finding]) -> str | None:
-    for finding in findings:
-        name = finding.evidence.get("transactional_id")
-        if isinstance(name, str):
-            return name
-    return None
+    names = (FindingEvidence(finding.evidence).transactional_id for finding in findings)
+    return next((name for name in names if name is not None), None)
 
 
 def _state(runs: Sequence[Sequence[Any]], markers: Sequence[Sequence[Any]], open_since: int | None) -> Entry:

@@ -12,8 +12,6 @@ from kaudit.model.impact import Impact
 from kaudit.model.json_record import JsonRecord, json_value
 from kaudit.model.known_bug import KnownBug
 
-Evidence = Mapping[str, object]
-
 _FINGERPRINT_VERSION = "1"
 _FINGERPRINT_DIGITS = 16
 
@@ -93,7 +91,7 @@ class Finding(Struct, frozen=True):
     producer_id: int | None = None
     producer_epoch: int | None = None
     anchor: str | None = None
-    evidence: Annotated[Evidence, Meta(description="JSON")] = field(default_factory=dict)
+    evidence: Annotated[Mapping[str, object], Meta(description="JSON")] = field(default_factory=dict)
     explanations: Annotated[Sequence[Explanation], Meta(description="JSON: causes, most likely first")] = ()
     impact: Annotated[Impact, Meta(description="JSON: what it cost")] = Impact()
     incident: Annotated[str | None, Meta(description="id that findings of one cause share")] = None
