@@ -29,8 +29,8 @@ from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, Sc
 from kaudit.partition.continuity import Continuity
 from kaudit.reading.chunk_plan import OpenSource, whole_segments
 from kaudit.reading.chunk_reader import read_serially
+from kaudit.scanning.findings import partition_context
 from kaudit.scanning.options import Depth, ScanOptions
-from kaudit.scanning.partition_context import partition_context
 from kaudit.scanning.summaries import segment_rows, total
 from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable

@@ -81,19 +81,19 @@ class LocalEngine(Engine):
         Raises as `audited` does.
         """
         from kaudit.audits.repeats.suspects import Room, SuspectRows  # noqa: PLC0415 - only `dedup` lists them
-        from kaudit.listings.duplicates import DuplicateListing, partition_duplicates  # noqa: PLC0415 - as above
+        from kaudit.listings.duplicates import duplicate_listing  # noqa: PLC0415 - as above
 
         keep_freed_memory()
         found = []
 
         def close(partition: PartitionAudit, kept: SuspectRows) -> None:
             if partition.directory.topic not in INTERNAL_TOPICS:
-                found.append(partition_duplicates(partition, kept))
+                found.append((partition, kept.of(partition.directory, compacted=partition.compacted)))
 
         pieces = _RECORD_PIECE_BYTES if options.depth is Depth.RECORDS else None
         rows = Rows(partial(SuspectRows, Room()), sink_itself)
         audit = _audit(replace(options, contents=True), progress, rows, close, pieces)
-        return DuplicateListing(audit.result(), found, open_segment)
+        return duplicate_listing(audit.result(), found, open_segment)
 
 
 def _advancing(work: Sequence[Task], results: Iterable[Done], progress: Progress) -> Iterator[Done]:

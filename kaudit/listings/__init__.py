@@ -1,1 +1,1 @@
-"""What kaudit lists rather than judges: timelines, producer ids, duplicates."""
+"""Lists without findings: timelines, producer ids, duplicates."""

@@ -1,12 +1,14 @@
 """The duplicates of all partitions, read again as they are asked for, and what they come to."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.audits.repeats.duplicates import DuplicateReader
-from kaudit.audits.repeats.suspects import PartitionDuplicates, SuspectRows
+from kaudit.audits.repeats.suspects import PartitionDuplicates, ReportedRepeat
 from kaudit.model.duplicates import Duplicate, DuplicateCounts
+from kaudit.model.producer_patterns import RepeatedBatch, RepeatedEpoch, RepeatedSession
 from kaudit.model.result import ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
@@ -46,9 +48,21 @@ class DuplicateListing(Struct):
             self.totals.append(_total(partition, reader))
 
 
-def partition_duplicates(partition: PartitionAudit, kept: SuspectRows) -> PartitionDuplicates:
-    """Return the suspects of a partition that was read."""
-    return kept.of(partition.directory, compacted=partition.compacted)
+def duplicate_listing(
+    result: ScanResult,
+    found: Iterable[tuple[PartitionAudit, PartitionDuplicates]],
+    open_source: OpenSource,
+) -> DuplicateListing:
+    """Return the suspects of an audit and, of each partition, the repeats that a scan reports (KA701, KA702, KA704)."""
+    partitions: list[PartitionDuplicates] = []
+    for part, suspects in found:
+        repeats: list[RepeatedBatch | RepeatedSession | RepeatedEpoch] = [
+            *part.repeats.repeated,
+            *part.repeated_sessions,
+            *part.repeated_epochs,
+        ]
+        partitions.append(replace(suspects, reported=list(map(ReportedRepeat.of, repeats))))
+    return DuplicateListing(result, partitions, open_source)
 
 
 def _total(partition: PartitionDuplicates, reader: DuplicateReader) -> PartitionTotal:

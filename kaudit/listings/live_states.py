@@ -75,7 +75,7 @@ def compare_states(
     expiration: Expiration | None,
     now_ms: int | None = None,
 ) -> ComparedPartition:
-    """Compare one partition's states. `now_ms` is the time to judge silence by, ms since the epoch; None: the clock's."""
+    """Compare one partition's states. Silence is measured up to `now_ms`, ms since the epoch; None: the clock's."""
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     compared = []
     for producer_id in sorted({*states.log, *states.after}):

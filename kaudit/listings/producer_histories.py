@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kaudit.audits.sequences.producer_table import ProducerTable
 from kaudit.broker.releases.profile import Profile
 from kaudit.listings.activity import ActivityRows
-from kaudit.listings.producer_partition import producer_partition
+from kaudit.listings.partition_join import producer_partition
 from kaudit.listings.timeline import partition_timelines
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import Producer, ProducerPartition
@@ -112,7 +112,7 @@ class TableWriter(Protocol):
         """Yield the rows of findings."""
 
     def of_scan(self, findings: Sequence[Finding]) -> Iterator[Piece]:
-        """Yield the rows of what belongs to no partition, these findings among it."""
+        """Yield the rows that belong to no partition, these findings among them."""
 
     def of_replica(
         self,

@@ -14,9 +14,17 @@ from kaudit.broker.producer_ids.allocation_rules import Step
 from kaudit.broker.producer_ids.coverage import Coverage
 from kaudit.listings.activity import ActivityRows
 from kaudit.listings.client_patterns import Creator, creators, pattern_of, top_creators
-from kaudit.listings.partition_join import Joined, ReplicaRows, join, replica_places
+from kaudit.listings.partition_join import (
+    AboutProducer,
+    Joined,
+    ReplicaRows,
+    about_producers,
+    by_producer,
+    join,
+    producer_partition,
+    replica_places,
+)
 from kaudit.listings.producer_histories import EngineTables
-from kaudit.listings.producer_partition import AboutProducer, about_producers, by_producer, producer_partition
 from kaudit.listings.query import Query, SortKey
 from kaudit.listings.statistics import IdFigures, block_summary
 from kaudit.model.coordinator import ExpiredTransactionalId

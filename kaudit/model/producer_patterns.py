@@ -83,7 +83,7 @@ class RepeatedBatch(Struct, frozen=True):
 
 
 class ReorderedBatches(Struct, frozen=True):
-    """Batches that a retry put behind later ones; `overtaken_by` is the batch before the first of them."""
+    """Batches that a retry wrote after later ones; `overtaken_by` is the batch before the first of them."""
 
     overtaken_by: NonIdempotentBatch
     late: Sequence[NonIdempotentBatch]
@@ -117,6 +117,10 @@ class RepeatedSession(Struct, frozen=True):
     same_times: bool
     previous: BoundaryBatch
     batch: BoundaryBatch
+    copied: Sequence[BoundaryBatch] = ()
+    """The batches kept that hold copied records, the first being `previous`."""
+    again: Sequence[BoundaryBatch] = ()
+    """The batches kept that hold the copies, the first being `batch`."""
 
 
 class RepeatedEpoch(Struct, frozen=True):

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from kaudit.audits.repeats.epochs import one_for_each_bump, repeated_epochs
 from kaudit.audits.repeats.non_idempotent_repeats import without_equal_records
-from kaudit.audits.repeats.restarts import handovers
+from kaudit.audits.repeats.restarts import handovers, one_for_each_bump, repeated_epochs
 from kaudit.audits.repeats.sessions import compare_sessions
 from kaudit.audits.sequences.rescan import Questions, rescan
 from kaudit.audits.sequences.step_patterns import step_mismatches

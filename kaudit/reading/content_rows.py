@@ -17,12 +17,12 @@ from kaudit.formats.log.crc_algebra import records_crcs
 from kaudit.formats.log.legacy import LegacyRecord, parse_message, read_legacy_records
 from kaudit.formats.log.records import DEFAULT_LIMIT, Record, read_records
 from kaudit.model.batch import Batches
-from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import CONTROL_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from kaudit.model.columns import Columns, no_rows
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.log_rows import Content
 from kaudit.reading.batch_content import MAX_BATCH_BYTES
-from kaudit.reading.record_content import content_of
+from kaudit.reading.record_content import batch_content, content_of, mixed
 from kaudit.source.bytes import ByteSource
 
 CONTENT = dtype_of(Content)
@@ -30,7 +30,6 @@ NO_KEY = 0
 NO_IDENTITY = 0
 _64_BITS = (1 << 64) - 1
 """A number as its 64 bits: those of hostile batches may be negative."""
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def batch_contents(batches: Batches, segment: int) -> Columns:
@@ -44,14 +43,12 @@ def batch_contents(batches: Batches, segment: int) -> Columns:
     else:  # the CRC of an older message covers its timestamp, too
         crcs = batches["crc"].copy()
         crcs[current] = records_crcs(batches[current])
-    shape = _mixed(batches["size"], batches["record_count"], batches["attributes"] & CODEC_MASK)
-    content = (crcs.astype(np.uint64) << np.uint64(32)) ^ shape
     return Columns(
         CONTENT,
         len(batches),
         {
             "offset": batches["base_offset"],
-            "content": content.view(np.int64),
+            "content": batch_content(crcs, batches["size"], batches["record_count"]),
             "identity": _identity(batches["producer_id"], batches["producer_epoch"], batches["base_sequence"]),
             "key": NO_KEY,
             "transaction_of": _transactional(batches),
@@ -133,21 +130,10 @@ def _sequence(record: Record | LegacyRecord) -> int:
 
 def _identity(producer_ids: NDArray[Any], epochs: NDArray[Any], sequences: NDArray[Any]) -> NDArray[np.int64]:
     """64 bits of what a broker deduplicates by, NO_IDENTITY where it cannot."""
-    identity = _mixed(producer_ids, epochs, sequences)
+    identity = mixed(producer_ids, epochs, sequences)
     identity[(producer_ids < 0) | (sequences < 0)] = NO_IDENTITY
     return identity.view(np.int64)
 
 
 def _transactional(batches: Batches) -> NDArray[np.int64]:
     return np.where(batches["attributes"] & TRANSACTIONAL_FLAG != 0, batches["producer_id"], NO_PRODUCER_ID)
-
-
-def _mixed(*columns: NDArray[Any]) -> NDArray[np.uint64]:
-    """Hash rows of numbers to 64 bits each (the finalizer of SplitMix64, after each column)."""
-    mixed = np.zeros(len(columns[0]), dtype=np.uint64)
-    for column in columns:
-        mixed += column.astype(np.int64).view(np.uint64) + _GOLDEN
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-    return mixed

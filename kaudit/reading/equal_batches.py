@@ -5,8 +5,7 @@ What recurs around is no evidence of a copy. Where timestamps are equal too, the
 or further than NEAR apart, within DISTANCE: a client that sends a batch again does so a few times, and soon.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,59 +25,97 @@ NO_RANGES: Ranges = np.empty((0, 2), dtype=np.int64)
 Indexes = NDArray[np.intp]
 
 
-class EqualBatches(NamedTuple):
-    """Batches sorted by their keys, equal ones as in the log; shape (n,) each."""
+class EqualUnits(NamedTuple):
+    """Units - batches or records - sorted by 64 bits of content, equal ones in the order of the log; shape (n,) each.
 
+    Scan's repeats and `kaudit dedup` both search here. They differ only in how far back they can look.
+    """
+
+    contents: NDArray[np.int64]
     order: Indexes
-    ordinals: NDArray[np.int64]
-    """In the log, in the order of `order`."""
-    earliest: Indexes
-    """Where in `order` the first of its equals stands that is no more than DISTANCE before."""
+    """Of each the index it had before."""
+    positions: NDArray[np.int64]
+    """In the log: windows are measured in these."""
 
     @classmethod
-    def of(cls, keys: Sequence[NDArray[Any]], ordinals: NDArray[np.int64]) -> "EqualBatches":
-        """Sort batches by these columns, shape (n,) each; `ordinals` ascend."""
-        order = np.lexsort(keys)
-        ordinals = ordinals[order]
-        changes = np.zeros(len(order), dtype=np.bool_)
-        for key in keys:
-            changes[1:] |= key[order[1:]] != key[order[:-1]]
-        width = int(ordinals.max()) + 1 if len(ordinals) else 1
-        # ordinals ascend within a group, and groups ascend: one search finds the first near enough in each row's own
+    def of(cls, contents: NDArray[np.int64], positions: NDArray[np.int64] | None = None) -> "EqualUnits":
+        """Sort units by content. `positions` ascend; None: they are neighbours."""
+        order = np.argsort(contents)  # a stable sort takes several times as long
+        ordered = contents.take(order)
+        equal = ordered[1:] == ordered[:-1]
+        if equal.any():
+            among = np.flatnonzero(np.append(False, equal) | np.append(equal, False))
+            order[among] = order[among].take(np.lexsort((order.take(among), ordered.take(among))))
+        return cls(ordered, order, order if positions is None else positions.take(order))
+
+    def previous(self, window: int) -> tuple[Indexes, Indexes]:
+        """Return where in the order units with an equal one at most `window` before stand, after where that one stands."""
+        again = np.flatnonzero(self.contents[1:] == self.contents[:-1]) + 1
+        again = again.compress(self.positions.take(again) - self.positions.take(again - 1) <= window)
+        return again - 1, again
+
+    def earliest(self, window: int) -> Indexes:
+        """Return for each where in the order the first of its equals stands that is at most `window` before."""
+        changes = np.append(False, self.contents[1:] != self.contents[:-1])[: len(self.contents)]
+        width = int(self.positions.max()) + 1 if len(self.positions) else 1
+        # positions ascend within a group, and groups ascend: one search finds the first near enough in each row's own
         groups = np.cumsum(changes) * width
-        earliest = np.searchsorted(groups + ordinals, groups + np.maximum(ordinals - DISTANCE, 0))
-        return cls(order, ordinals, earliest)
+        return np.searchsorted(groups + self.positions, groups + np.maximum(self.positions - window, 0))
+
+    def firsts(self) -> Indexes:
+        """Return where in the order each content begins."""
+        return np.flatnonzero(np.append(True, self.contents[1:] != self.contents[:-1])[: len(self.contents)])
+
+    def latest(self, wanted: NDArray[np.int64]) -> Indexes:
+        """Return the index of the last equal of each wanted content, -1 without one; `wanted` ascend."""
+        at = np.searchsorted(self.contents, wanted, side="right") - 1
+        found = (at >= 0) & (self.contents.take(at, mode="clip") == wanted)
+        return np.where(found, self.order.take(at, mode="clip"), -1)
+
+
+class EqualBatches(NamedTuple):
+    """Batches without producer ids sorted by content, and for each the first of its equals within DISTANCE; shape (n,)."""
+
+    units: EqualUnits
+    earliest: Indexes
+
+    @classmethod
+    def of(cls, contents: NDArray[np.int64], ordinals: NDArray[np.int64]) -> "EqualBatches":
+        """Sort batches by content; `ordinals` ascend."""
+        units = EqualUnits.of(contents, ordinals)
+        return cls(units, units.earliest(DISTANCE))
 
     def copies(self) -> tuple[Indexes, Indexes]:
         """Return (first, again): indexes of batches with an equal one at most DISTANCE before, and of the first such one."""
-        again = np.flatnonzero(self.earliest < np.arange(len(self.order)))
-        return self.order[self.earliest[again]], self.order[again]
+        order = self.units.order
+        again = np.flatnonzero(self.earliest < np.arange(len(order)))
+        return order[self.earliest[again]], order[again]
 
     def restamped(self, times: NDArray[np.int64]) -> tuple[Indexes, Indexes]:
         """Return (first, again): indexes of batches that may be copies with other timestamps, and of what they copy.
 
         `times` are base timestamps in ms, in the order of the log.
         """
-        again = np.flatnonzero(self.earliest < np.arange(len(self.order)))
-        later = times[self.order[again]] - times[self.order[again - 1]]
-        near = self.ordinals[again] - self.ordinals[again - 1] <= NEAR
-        again = again[near & (later > 0) & (later <= DELIVERY_TIMEOUT_MS)]
-        return self.order[again - 1], self.order[again]
+        before, again = (self.units.order[places] for places in self.units.previous(NEAR))
+        later = times[again] - times[before]
+        soon = (later > 0) & (later <= DELIVERY_TIMEOUT_MS)
+        return before[soon], again[soon]
 
     def counts_before(self, chosen: Indexes, times: NDArray[np.int64]) -> list[int]:
         """Return for each chosen batch under how many of these times it and its equals within DISTANCE before it are."""
-        places = np.empty(len(self.order), dtype=np.intp)
-        places[self.order] = np.arange(len(self.order))
+        order = self.units.order
+        places = np.empty(len(order), dtype=np.intp)
+        places[order] = np.arange(len(order))
         ends = places.take(chosen)
         bounds = zip(self.earliest.take(ends).tolist(), ends.tolist(), strict=True)
-        return [len(np.unique(times.take(self.order[start : end + 1]))) for start, end in bounds]
+        return [len(np.unique(times.take(order[start : end + 1]))) for start, end in bounds]
 
     def recurring(self, times: NDArray[np.int64]) -> Ranges:
         """Return the ranges of ordinals in which records recur under other timestamps, merged."""
-        numbers = np.arange(len(self.order))
-        often = (numbers - self.earliest >= MAX_COPIES) | (self.ordinals - self.ordinals[self.earliest] > NEAR)
-        often &= times[self.order] != times[self.order[self.earliest]]
-        return merged(np.stack((self.ordinals[self.earliest[often]], self.ordinals[often]), axis=1))
+        order, ordinals = self.units.order, self.units.positions
+        often = (np.arange(len(order)) - self.earliest >= MAX_COPIES) | (ordinals - ordinals[self.earliest] > NEAR)
+        often &= times[order] != times[order[self.earliest]]
+        return merged(np.stack((ordinals[self.earliest[often]], ordinals[often]), axis=1))
 
 
 def merged(ranges: Ranges) -> Ranges:

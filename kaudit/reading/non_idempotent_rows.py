@@ -17,6 +17,7 @@ from kaudit.formats.log.crc_algebra import Crcs, records_crcs
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.reading.chunk_rows import NonIdempotentRows
 from kaudit.reading.equal_batches import DISTANCE, NO_RANGES, EqualBatches, Ranges, merged, near_none
+from kaudit.reading.record_content import batch_content, with_times
 from kaudit.reading.rows import NON_IDEMPOTENT_BATCH, Rows, assemble
 from kaudit.reading.run_rows import ChunkBatches
 
@@ -40,7 +41,7 @@ def non_idempotent_rows(chunk: ChunkBatches) -> NonIdempotentRows:
     keep[:DISTANCE] = True
     keep[-DISTANCE:] = True
     crcs = records_crcs(own)
-    recurring = _keep_copies((crcs, own["size"], times), np.arange(len(index)), keep, NO_RANGES)
+    recurring = _keep_copies((crcs, own["size"], own["record_count"], times), np.arange(len(index)), keep, NO_RANGES)
     ordinals = np.flatnonzero(keep)
     chosen = index[ordinals]
     columns: dict[str, NDArray[Any] | int] = {
@@ -70,7 +71,7 @@ def join_non_idempotent(parts: Sequence[NonIdempotentRows]) -> NonIdempotentRows
     ordinals = rows["ordinal"].copy()
     keep = (ordinals < DISTANCE) | (ordinals >= before[-1] - DISTANCE)
     recurring = np.concatenate([part.recurring + count for part, count in zip(parts, before, strict=False)])
-    batches = (rows["records_crc"], rows["size"], rows["base_timestamp"])
+    batches = (rows["records_crc"], rows["size"], rows["record_count"], rows["base_timestamp"])
     recurring = _keep_copies(batches, ordinals, keep, recurring)
     return NonIdempotentRows(
         rows[keep],
@@ -81,26 +82,27 @@ def join_non_idempotent(parts: Sequence[NonIdempotentRows]) -> NonIdempotentRows
 
 
 def _keep_copies(
-    batches: tuple[Crcs, Rows, Rows], ordinals: NDArray[np.int64], keep: NDArray[np.bool_], recurring: Ranges
+    batches: tuple[Crcs, Rows, Rows, Rows], ordinals: NDArray[np.int64], keep: NDArray[np.bool_], recurring: Ranges
 ) -> Ranges:
     """Mark batches with an equal one near them, with equal times all between the two; return where records recur.
 
-    `batches`: their records' CRCs, sizes and base timestamps, shape (n,) each. `recurring`: ranges known before.
+    `batches`: their records' CRCs, sizes, record counts and base timestamps, shape (n,) each. `recurring`: ranges known before.
     """
-    crcs, sizes, times = batches
+    crcs, *shape, times = batches
     ascending = np.sort(crcs)  # many times faster than sorting indexes, and mostly all there is to do
     several = ascending[1:][ascending[1:] == ascending[:-1]]
     if not len(several):
         return merged(recurring)
     # some by chance: a dozen in a chunk of small batches
     places = np.flatnonzero(np.isin(crcs, several[np.append(True, several[1:] != several[:-1])]))
-    crcs, sizes, times, ordinals = crcs[places], sizes[places], times[places], ordinals[places]
-    first, again = EqualBatches.of((times, sizes, crcs), ordinals).copies()
+    times, ordinals = times[places], ordinals[places]
+    contents = batch_content(crcs[places], *(column[places] for column in shape))
+    first, again = EqualBatches.of(with_times(contents, times), ordinals).copies()
     edges = np.zeros(len(keep) + 1, dtype=np.int64)
     np.add.at(edges, places[first], 1)
     np.subtract.at(edges, places[again] + 1, 1)
     keep |= np.cumsum(edges[:-1]) > 0
-    equal = EqualBatches.of((sizes, crcs), ordinals)
+    equal = EqualBatches.of(contents, ordinals)
     recurring = merged(np.concatenate((recurring, equal.recurring(times))))
     first, again = equal.restamped(times)
     alone = near_none(ordinals[again], recurring)

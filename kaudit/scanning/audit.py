@@ -9,8 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.audits.coordinator.expired_ids import ExpiredIds
-from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
+from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader, ExpiredIds
 from kaudit.audits.replicas.broker_copies import BrokerCopies, broker_copies, copied_together
 from kaudit.audits.sequences.rescan import Rescan, rescan_here
 from kaudit.audits.sidefiles.log_facts import SideFileReader
@@ -29,24 +28,28 @@ from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.allocation_evidence import allocation_evidence
-from kaudit.scanning.asked_for import missing_from_inputs, missing_producer, missing_producers
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
-from kaudit.scanning.command_line import asked_for
-from kaudit.scanning.feature_levels import feature_levels
 from kaudit.scanning.findings import (
     CrossPartitionEvidence,
     ScanContext,
+    asked_for,
     complete_findings,
     partition_findings,
     replicas_of,
+    transaction_evidence,
 )
-from kaudit.scanning.not_covered import anomalies_not_listed, partitions_not_audited, without_digest
+from kaudit.scanning.not_covered import (
+    anomalies_not_listed,
+    missing_from_inputs,
+    missing_producer,
+    missing_producers,
+    partitions_not_audited,
+    without_digest,
+)
 from kaudit.scanning.options import ScanOptions
-from kaudit.scanning.partition_evidence import transaction_evidence
-from kaudit.scanning.suggestions import suggestions
-from kaudit.scanning.summaries import digests_of, partition_summary, segment_rows, total
-from kaudit.scanning.versions import AUTO, ReadLevels, given_version, inferred_versions
+from kaudit.scanning.summaries import digests_of, partition_summary, segment_rows, suggestions, total
+from kaudit.scanning.versions import AUTO, ReadLevels, feature_levels, given_version, inferred_versions
 from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 

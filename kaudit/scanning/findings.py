@@ -1,27 +1,36 @@
 """Findings of one topic partition. All that is needed from other partitions is passed in, so any process can compute them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.audits.coordinator.transaction_state_reader import DecisionHistory
+from kaudit.audits.sequences.expired_producers import evicted_producers
+from kaudit.audits.sequences.step_patterns import step_mismatches
+from kaudit.audits.transactions.marker_outcomes import compare_outcomes
+from kaudit.broker.releases.profile import VersionRange
 from kaudit.bugs.matching import with_known_bugs
+from kaudit.checks.check import Evidence
+from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding
+from kaudit.model.json_record import rfc3339
 from kaudit.model.leader_epochs import HeldRecords
+from kaudit.model.producer_patterns import EvictedProducer
+from kaudit.model.side_files import SnapshotComparison
 from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scanning.command_line import asked_of
-from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.other_copies import other_copies
-from kaudit.scanning.partition_context import partition_context
-from kaudit.scanning.partition_evidence import partition_evidence
-from kaudit.source.layout import PartitionDirectory
+from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
+from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
     from kaudit.checks.log_evidence import EventsOfLogs
@@ -120,3 +129,131 @@ def _wanted(finding: Finding, options: ScanOptions) -> bool:
     if at is None:
         return True
     return (options.since_ms is None or at >= options.since_ms) and (options.until_ms is None or at <= options.until_ms)
+
+
+def partition_context(
+    scan_wide: Context,
+    directory: PartitionDirectory,
+    *,
+    log_end_offset: int | None,
+    compacted: bool = False,
+    asked: CommandLine | None = None,
+) -> Context:
+    """Return the context of one partition replica; versions, coordinator and clock are those of the scan."""
+    texts = any(segment.text is not None for segment in directory.segments)
+    return replace(
+        scan_wide,
+        **{
+            name: getattr(directory, name)
+            for name in ("topic", "partition", "replica", "log_dir", "directory", "relative")
+        },
+        segments=[segment.name for segment in directory.segments],
+        segment_sizes=[] if texts or directory.is_fetched else [segment.size for segment in directory.segments],
+        compacted=compacted,
+        asked=asked or scan_wide.asked,
+        log_end_offset=log_end_offset,
+        paths=[segment.path for segment in directory.segments],
+        side_files=[file.name for file in directory.side_files],
+        lone_files=[] if directory.whole_directory else sorted({segment.path for segment in directory.segments}),
+        texts=texts,
+        fetched=directory.segments[0].fetched if directory.is_fetched else None,
+    )
+
+
+def partition_evidence(
+    part: PartitionAudit, found: Iterable[object], open_source: OpenSource, versions: VersionRange
+) -> Evidence:
+    """Gather the evidence; `found` is what comparing partitions with one another shows of this one."""
+    return Evidence(
+        found,
+        part.unreadable,
+        part.observations,
+        step_mismatches(part.observations),
+        part.missing,
+        part.damages,
+        part.regressions,
+        part.directory.leftover_files,
+        part.malformed,
+        part.side_facts,
+        _snapshots(part, open_source, versions),
+        part.repeats.repeated,
+        part.repeats.reordered,
+        part.repeated_sessions,
+        part.repeated_epochs,
+        part.leader_changes,
+        remembered(part.opened, versions.newest),
+        part.idle,
+        _evicted(part, open_source, versions),
+        [] if part.empty_marker is None else [part.empty_marker],
+    )
+
+
+def transaction_evidence(parts: Sequence[PartitionAudit], history: DecisionHistory) -> list[list[object]]:
+    """Return, for each partition, what contradicts the coordinator's decisions, and what its own log contradicts."""
+    found: list[list[object]] = [
+        [transition for path, transition in history.transitions if path == part.directory.directory] for part in parts
+    ]
+    with_markers = [(own, part.markers) for own, part in zip(found, parts, strict=True) if part.markers is not None]
+    mismatched = compare_outcomes([markers for _, markers in with_markers], history.decisions)
+    for (own, _), markers in zip(with_markers, mismatched, strict=True):
+        own.extend(markers)
+    return found
+
+
+def _snapshots(part: PartitionAudit, open_source: OpenSource, versions: VersionRange) -> list[SnapshotComparison]:
+    # what damage did to the log it also did to this comparison: one damage, one finding
+    if part.damages or not part.suspects:
+        return []
+    # imported here: the brokers' rules come with it, and few logs have a suspicious snapshot
+    from kaudit.audits.sidefiles.snapshot_check import compare_snapshots  # noqa: PLC0415
+
+    holes = part.compacted or bool(part.missing)
+    return compare_snapshots(part.directory, part.suspects, open_source, versions, holes=holes)
+
+
+def _evicted(part: PartitionAudit, open_source: OpenSource, versions: VersionRange) -> list[EvictedProducer]:
+    """Look for producers that were forgotten, where every version in question forgets them."""
+    if not versions.all(lambda profile: profile.forgets_on_log_start_advance):
+        return []
+    try:
+        return evicted_producers(part.directory, open_source)
+    except OSError:
+        return []  # reported when the segment was read for the audit
+
+
+def asked_for(options: ScanOptions, layout: Layout) -> CommandLine:
+    """Return what was asked for, without what chooses partitions, producers and times."""
+    return CommandLine(
+        inputs=options.paths,
+        paths=[str(Uri.parse(path)) for path in options.paths],
+        options=list(_deciding(options)),
+        evidence=[entry.directory for entry in layout.everything if entry.topic in INTERNAL_TOPICS],
+    )
+
+
+def asked_of(partition: PartitionDirectory, asked: CommandLine, options: ScanOptions) -> CommandLine:
+    """Return what was asked for, of one partition: beside it, files of others that no name places would take its name."""
+    inputs = asked.inputs if partition.named else [segment.path for segment in partition.segments]
+    compacted = ["--compacted"] if options.says_compacted(partition.topic) else []
+    return CommandLine(inputs, asked.paths if partition.named else inputs, [*asked.options, *compacted], asked.evidence)
+
+
+def _deciding(options: ScanOptions) -> Iterator[str]:
+    values = {
+        "--broker-version": options.broker_version if options.broker_version != "auto" else None,
+        "--log-start-offset": options.log_start_offset,
+        "--now": None if options.now_ms is None else rfc3339(options.now_ms) or options.now_ms,
+        "--zookeeper": options.zookeeper,
+        "--blocks": options.blocks,
+        "--metadata": options.metadata,
+        "--layout": options.layout,
+        "--command-config": options.cluster.command_config,
+        "--from-offset": options.cluster.from_offset,
+        "--to-offset": options.cluster.to_offset,
+        "--from-time": None if options.cluster.from_ms is None else rfc3339(options.cluster.from_ms),
+        "--to-time": None if options.cluster.to_ms is None else rfc3339(options.cluster.to_ms),
+        "--depth": None if options.depth is Depth.CRC else options.depth.value,
+    }
+    for name, value in values.items():
+        if value is not None:
+            yield from (name, str(value))

@@ -11,9 +11,9 @@ from kaudit.partition.audit import Needs
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import ChunkSpec, whole_segments
 from kaudit.reading.chunk_reader import CHUNK_BYTES
-from kaudit.scanning.asked_for import inputs_without_choice, missing_from_inputs, missing_partitions
 from kaudit.scanning.audit import latest_modification
 from kaudit.scanning.block_histories import BlockHistories
+from kaudit.scanning.not_covered import inputs_without_choice, missing_from_inputs, missing_partitions
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory

@@ -38,12 +38,11 @@ from kaudit.reading.saved_partition import SavedPartition
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.audit import Audit, CrossPartition, ScanFindings, coordinator_of, names_of
 from kaudit.scanning.block_histories import BlockHistories, metadata_of, read_blocks
-from kaudit.scanning.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
 from kaudit.scanning.findings import PartitionFindings
 from kaudit.scanning.opened_state import OpenedState, open_state
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import audit_needs, find_input, plan_jobs, share_rate
-from kaudit.scanning.versions import newest_profile
+from kaudit.scanning.versions import METADATA_VERSION, TRANSACTION_VERSION, feature_levels, newest_profile
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
 from kaudit.spark.jobs import (

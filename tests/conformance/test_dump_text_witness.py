@@ -11,8 +11,8 @@ from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.audits.producer_ids.metadata_log import read_metadata_log
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
-from kaudit.scanning.feature_levels import feature_levels
 from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.versions import feature_levels
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
 from tests.formats.archives import ORACLES

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.listings.activity_over_time import _WIDTHS, ActivityOverTime, activity_over_time, added
+from kaudit.listings.activity import _WIDTHS, ActivityOverTime, activity_over_time, added
 from kaudit.listings.merged_runs import MERGED_RUN
 from kaudit.model.columns import Columns
 

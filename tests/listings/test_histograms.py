@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.cli.app import run
-from kaudit.listings.histograms import (
+from kaudit.listings.statistics import (
     COUNTS,
     IDLE_TIMES_MS,
     LIFETIMES_MS,

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from kaudit.reading.equal_batches import EqualBatches, merged, near_none
+from kaudit.reading.record_content import batch_content, with_times
 
 
 def equal(keys, ordinals):
-    return EqualBatches.of([np.array(keys)], np.array(ordinals, dtype=np.int64))
+    return EqualBatches.of(np.array(keys, dtype=np.int64), np.array(ordinals, dtype=np.int64))
 
 
 def pairs(found):
@@ -39,9 +40,16 @@ def test_copies_of_what_came_within_1024_batches(keys, ordinals, copies):
     assert pairs(equal(keys, ordinals).copies()) == copies
 
 
-def test_batches_are_equal_in_all_their_columns():
-    columns = [np.array([1, 1, 1, 1]), np.array([5, 6, 5, 6]), np.array([8, 8, 9, 8])]
-    assert pairs(EqualBatches.of(columns, np.arange(4)).copies()) == [(1, 3)]
+def test_batches_are_equal_in_crc_size_and_count_of_records():
+    crcs, sizes, counts = (
+        np.array([1, 1, 1, 1, 2], dtype=np.uint32),
+        np.array([5, 6, 5, 6, 5]),
+        np.array([8, 8, 9, 8, 8]),
+    )
+    contents = batch_content(crcs, sizes, counts)
+    assert pairs(EqualBatches.of(contents, np.arange(5)).copies()) == [(1, 3)]
+    assert pairs(EqualBatches.of(with_times(contents, np.array([1, 1, 1, 2, 1])), np.arange(5)).copies()) == []
+    assert pairs(EqualBatches.of(with_times(contents, np.array([1, 2, 1, 2, 1])), np.arange(5)).copies()) == [(1, 3)]
 
 
 @pytest.mark.parametrize(

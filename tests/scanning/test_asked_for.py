@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kaudit.model.result import NotAudited
-from kaudit.scanning.asked_for import (
+from kaudit.scanning.not_covered import (
     empty_inputs,
     inputs_without_choice,
     missing_from_inputs,

@@ -12,9 +12,8 @@ from kaudit.checks.context import Context
 from kaudit.cli.app import run
 from kaudit.engines import local
 from kaudit.model.coordinator import CoordinatorView
-from kaudit.scanning.command_line import asked_for, asked_of
+from kaudit.scanning.findings import asked_for, asked_of, partition_context
 from kaudit.scanning.options import Depth, ScanOptions
-from kaudit.scanning.partition_context import partition_context
 from kaudit.source.discover import discover
 from tests.scan_results import timeline_result
 
@@ -32,11 +31,11 @@ def parsed(monkeypatch):
     """What the engine of `kaudit timeline` is asked for by a command."""
     asked = SimpleNamespace(options=None)
 
-    def timeline(options, progress):
+    def timeline(_engine, options, _progress):
         asked.options = options
         return timeline_result()
 
-    monkeypatch.setattr(local, "timeline", timeline)
+    monkeypatch.setattr(local.LocalEngine, "timeline", timeline)
 
     def parse(command):
         run(shlex.split(command)[1:])

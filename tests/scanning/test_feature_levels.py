@@ -8,9 +8,9 @@ import pytest
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.scanning import feature_levels as module
-from kaudit.scanning.feature_levels import feature_levels
+from kaudit.scanning import versions as module
 from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.versions import feature_levels
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from tests.formats import encoders
 from tests.formats.internal_topics.test_metadata_records import frame

@@ -5,7 +5,7 @@ import pytest
 from kaudit.audits.replicas.broker_copies import BrokerCopies
 from kaudit.model.leader_epochs import HeldRecords
 from kaudit.scanning.options import ScanOptions
-from kaudit.scanning.suggestions import suggestions
+from kaudit.scanning.summaries import suggestions
 from kaudit.source.layout import LogDirectoryIdentity, PartitionDirectory, SegmentFile
 
 SEGMENT = SegmentFile("/0.log", "0.log", 0, 10, 0)

@@ -4,19 +4,24 @@ Of equal batches, or records, only the first is read for each suspect that follo
 """
 
 import hashlib
-from collections.abc import Iterator
+import heapq
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from msgspec import Struct
 
 from kaudit.audits.repeats.suspects import PartitionDuplicates
 from kaudit.formats.errors import WireError
+from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER, MAGIC_OFFSET, RecordBatchHeader
+from kaudit.formats.log.legacy import LegacyRecord
+from kaudit.formats.log.records import Record
+from kaudit.model.batch_fields import NO_PRODUCER_ID, NO_TIMESTAMP
 from kaudit.model.duplicates import Duplicate, DuplicateCounts, Relation
-from kaudit.model.log_rows import Content
+from kaudit.model.log_rows import BoundaryBatch, Content, NonIdempotentBatch
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.reading.content_rows import read_batch
-from kaudit.reading.stored_batch import Keys, StoredBatch, Unit
+from kaudit.reading.content_rows import read_batch, records_of
+from kaudit.reading.record_content import content_of, records_digest
 
 MAX_CHAINS = 100_000
 """Distinct batches, or records, whose copies are counted on; with more, those that were not repeated for longest begin again."""
@@ -24,12 +29,106 @@ _BATCHES_HELD = 64
 _HIDDEN = frozenset({"aborted", "open"})
 """What became of transactions that read_committed consumers are given nothing of."""
 
+_HEADER = HEADER.struct(*RecordBatchHeader._fields)
+
+
+class Unit(Struct, frozen=True):
+    """A batch, or one of its records. `digest` identifies its content: for a batch, that of `records_digest`."""
+
+    offset: int
+    last_offset: int
+    record_count: int
+    timestamp: int | None
+    producer_id: int | None
+    producer_epoch: int | None
+    sequence: int | None
+    digest: int
+
+
+class Keys(Struct, frozen=True):
+    """Whether every record has a key, and the key that all of them have."""
+
+    everywhere: bool
+    common: bytes | None
+
+
+class StoredBatch:
+    """A batch of any magic. `unit` and `keys` take the offset of a record, None for the whole batch.
+
+    They raise KeyError where there is no such record, ValueError where there is none at all, and WireError.
+    """
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        current = data[MAGIC_OFFSET] >= CURRENT_MAGIC
+        self._header = RecordBatchHeader._make(_HEADER.unpack_from(data)) if current else None
+
+    @property
+    def offsets(self) -> list[int]:
+        """The offsets of the records."""
+        return list(self._records)
+
+    def unit(self, offset: int | None) -> Unit:
+        """Return what is compared."""
+        if offset is not None or self._header is None:
+            return self._records_unit(offset)
+        header = self._header
+        return Unit(
+            header.base_offset,
+            header.base_offset + max(header.last_offset_delta, 0),
+            header.record_count,
+            _known(header.max_timestamp),
+            *self._producer,
+            header.base_sequence if header.base_sequence >= 0 else None,
+            records_digest(self._data),
+        )
+
+    def contents(self, offset: int | None) -> list[int]:
+        """Return the content of each record."""
+        return [content_of(record) for record in self._chosen(offset)]
+
+    def keys(self, offset: int | None) -> Keys:
+        """Return what keys the records have."""
+        keys = {record.key for record in self._chosen(offset)}
+        return Keys(None not in keys, keys.pop() if len(keys) == 1 else None)
+
+    @property
+    def _producer(self) -> tuple[int | None, int | None]:
+        header = self._header
+        return (None, None) if header is None or header.producer_id < 0 else (header.producer_id, header.producer_epoch)
+
+    @cached_property
+    def _records(self) -> dict[int, Record | LegacyRecord]:
+        return {record.offset: record for record in records_of(self._data)}
+
+    def _chosen(self, offset: int | None) -> list[Record | LegacyRecord]:
+        records = list(self._records.values()) if offset is None else [self._records[offset]]
+        if not records:
+            raise ValueError("the batch is empty")
+        return records
+
+    def _records_unit(self, offset: int | None) -> Unit:
+        records = self._chosen(offset)
+        return Unit(
+            records[0].offset,
+            records[-1].offset,
+            len(records),
+            max((known for known in map(_known, (record.timestamp for record in records)) if known), default=None),
+            *self._producer,
+            records[0].sequence if isinstance(records[0], Record) else None,
+            hash(tuple(map(content_of, records))),
+        )
+
 
 class _Original(Struct, frozen=True):
     """What was first, and what became of its transaction."""
 
     unit: Unit
     outcome: str | None
+
+
+_Suspect = tuple[Content, str | None, Content, str | None, bool, bool]
+"""A unit and the outcome of its transaction, an earlier one with its own; same content; known sequence (both as of Pairs)."""
 
 
 class _Chain(Struct):
@@ -54,17 +153,7 @@ class DuplicateReader:
 
     def duplicates(self, *, read_committed: bool) -> Iterator[Duplicate]:
         """Yield the suspects that are duplicates, in offset order; with `read_committed` those that such consumers are given."""
-        pairs = self._partition.pairs
-        found = zip(
-            map(Content._make, pairs.again.tolist()),
-            pairs.outcomes,
-            map(Content._make, pairs.earlier.tolist()),
-            pairs.earlier_outcomes,
-            pairs.same_content.tolist(),
-            pairs.known_sequence.tolist(),
-            strict=True,
-        )
-        for again, outcome, earlier, earlier_outcome, same_content, known_sequence in found:
+        for again, outcome, earlier, earlier_outcome, same_content, known_sequence in self._suspects():
             try:
                 unit = self._unit(again)
                 chain = self._chain(again, unit, earlier, earlier_outcome, same_content=same_content)
@@ -83,6 +172,66 @@ class DuplicateReader:
             if duplicate.read_committed or not read_committed:
                 self.counts.add(duplicate)
                 yield duplicate
+
+    def _suspects(self) -> Iterator[_Suspect]:
+        pairs = self._partition.pairs
+        found = zip(
+            map(Content._make, pairs.again.tolist()),
+            pairs.outcomes,
+            map(Content._make, pairs.earlier.tolist()),
+            pairs.earlier_outcomes,
+            pairs.same_content.tolist(),
+            pairs.known_sequence.tolist(),
+            strict=True,
+        )
+        if not self._partition.reported or self._partition.more:
+            return found
+        listed = set(pairs.again["offset"].compress(pairs.same_content).tolist())
+        reported = sorted(self._reported(listed), key=lambda suspect: suspect[0].offset)
+        return heapq.merge(found, reported, key=lambda suspect: suspect[0].offset)
+
+    def _reported(self, listed: Collection[int]) -> Iterator[_Suspect]:
+        """Yield the pairs a scan reports that are not `listed`, further apart than is compared: outside transactions."""
+        latest: dict[int, Content] = {}
+        for repeat in sorted(self._partition.reported, key=lambda repeat: repeat.first_offset):
+            for earlier, again in zip(
+                self._units(repeat.copied, repeat.copied_first, repeat.records),
+                self._units(repeat.again, repeat.first_offset, repeat.records),
+                strict=False,
+            ):
+                if again.offset not in listed:
+                    yield again, None, latest.get(earlier.offset, earlier), None, True, False
+                latest[earlier.offset] = again
+
+    def _units(self, batches: Sequence[NonIdempotentBatch | BoundaryBatch], first: int, records: int) -> list[Content]:
+        """Return the batches, or of their records at most `records` from offset `first` on."""
+        found = [
+            Content(
+                batch.base_offset,
+                0,
+                0,
+                0,
+                NO_PRODUCER_ID,
+                batch.record_count,
+                batch.position,
+                batch.size,
+                batch.segment,
+            )
+            for batch in batches
+        ]
+        if not self._partition.records_compared:
+            return found
+        try:
+            of_records = [
+                content._replace(offset=offset, records=1)
+                for content in found
+                for offset in self._stored(content).offsets
+                if offset >= first
+            ]
+        except (OSError, ValueError, WireError):
+            self.unread += 1
+            return []
+        return of_records[:records]
 
     def _chain(
         self, again: Content, unit: Unit, earlier: Content, outcome: str | None, *, same_content: bool
@@ -180,3 +329,7 @@ def _relation(unit: Unit, first: Unit) -> Relation:
     if unit.producer_epoch != first.producer_epoch:
         return Relation.OTHER_EPOCH
     return Relation.SAME_SEQUENCE if unit.sequence == first.sequence else Relation.OTHER_SEQUENCE
+
+
+def _known(timestamp: int | None) -> int | None:
+    return None if timestamp == NO_TIMESTAMP else timestamp

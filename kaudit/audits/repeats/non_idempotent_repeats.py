@@ -8,7 +8,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.log_rows import NonIdempotentBatch
 from kaudit.model.producer_patterns import ReorderedBatches, RepeatedBatch, Repeats
 from kaudit.reading.chunk_plan import OpenSource
@@ -23,7 +22,7 @@ from kaudit.reading.equal_batches import (
     merged,
     near_none,
 )
-from kaudit.reading.record_content import batch_bytes, contents
+from kaudit.reading.record_content import batch_bytes, batch_content, contents, differ, with_times
 from kaudit.reading.rows import NON_IDEMPOTENT_BATCH, Rows
 from kaudit.source.layout import PartitionDirectory
 
@@ -32,7 +31,6 @@ MAX_REPEATS = 1000
 _BURST = 5
 """Late batches no further apart than this were put out of order by one retry."""
 
-_RECORDS = ("record_count", "size", "records_crc")
 _MOST_SENDINGS = 2
 """An application sends a record, and once more when it was started again: under two timestamps, each of them retried."""
 _MOST = 3
@@ -66,11 +64,10 @@ class RepeatDetector(Struct):
             self._regressions += 1
         joined = np.concatenate((self._recent, rows))
         covered = np.concatenate((self._covered, np.zeros(len(rows), dtype=bool)))
-        records = [joined[name] for name in _RECORDS]
-        equal = EqualBatches.of(records, joined["ordinal"])
-        first, again = self._in_log_order(
-            joined, *EqualBatches.of([joined["base_timestamp"], *records], joined["ordinal"]).copies()
-        )
+        contents = batch_content(joined["records_crc"], joined["size"], joined["record_count"])
+        equal = EqualBatches.of(contents, joined["ordinal"])
+        stamped = EqualBatches.of(with_times(contents, joined["base_timestamp"]), joined["ordinal"])
+        first, again = self._in_log_order(joined, *stamped.copies())
         if len(first):
             self._note(joined, covered, (first, again), equal)
         self._note_restamped(joined, equal, chunk.non_idempotent.recurring)
@@ -134,7 +131,7 @@ class RepeatDetector(Struct):
         return self._more_repeats + (self._more_restamped if self._restamped_alone() else 0)
 
     def _restamped_alone(self) -> list[RepeatedBatch]:
-        """The copies with other timestamps around which nothing recurs; what came behind them is known by now."""
+        """The copies with other timestamps around which nothing recurs; what came after them is known by now."""
         ordinals = np.array([repeat.again.ordinal for repeat in self._restamped], dtype=np.int64)
         alone = near_none(ordinals, self._recurring).tolist()
         kept = [repeat for repeat, is_alone in zip(self._restamped, alone, strict=True) if is_alone]
@@ -179,10 +176,8 @@ def without_equal_records(found: Repeats, directory: PartitionDirectory, open_so
     copies: dict[int, list[RepeatedBatch]] = defaultdict(list)
     for repeat in found.repeated:
         again = batch_bytes(repeat.again, directory, open_source)
-        if again is not None:
-            first = batch_bytes(repeat.first, directory, open_source)
-            if first is not None and first[HEADER_SIZE:] != again[HEADER_SIZE:]:
-                continue  # no copy: the CRCs are equal by chance
+        if differ(batch_bytes(repeat.first, directory, open_source), again):
+            continue  # not a copy: the CRCs are equal by chance
         records = contents(again)
         if len(records) > 1 and len(set(records)) == 1:
             continue

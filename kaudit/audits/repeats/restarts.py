@@ -1,23 +1,39 @@
-"""Producers that begin where others ended, at the default depth: those whose first batches are the last ones of another.
+"""Producers whose first batches may repeat others' last ones, compared by whole batches: restarts and epoch bumps.
 
-Which are compared is decided by the CRC of their records; records themselves decide what is reported (sessions.py).
+At the default depth, a producer that begins after others ended is a candidate if its first batches equal their last ones;
+then the records decide (sessions.py).
+
+A client that raises its epoch renumbers its batches in flight from 0 and sends them again: their headers change, their
+records do not (Kafka's ProducerBatch.resetProducerState). If they had been appended, the tail of the old epoch stands again
+at the head of the new one.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
-from kaudit.audits.repeats.producer_batches import NEAR_BYTES, ProducerBatches, Side
-from kaudit.audits.repeats.sessions import PREDECESSORS, Handover, Session
+from kaudit.audits.repeats.sessions import PREDECESSORS, Handover, Session, unlike_others
+from kaudit.formats.log.batch_header import CURRENT_MAGIC
+from kaudit.formats.log.crc_algebra import records_crcs
+from kaudit.model.batch import Batches, concatenate
+from kaudit.model.batch_fields import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.columns import Columns
 from kaudit.model.dtypes import Int16, Int64, dtype_of
 from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.producer_patterns import RepeatedEpoch
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
-from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.chunk_plan import OpenSource, boundary_from
+from kaudit.reading.record_content import batch_bytes, batch_content, contents_of, differ
 from kaudit.reading.rows import Rows
+from kaudit.reading.run_batches import boundary_batches
+from kaudit.reading.segment import ByteRange
 from kaudit.source.layout import PartitionDirectory
 
 MAX_RESTARTS = 100
@@ -87,7 +103,7 @@ class RestartTracker:
             self._first[producer_id, epoch] = BoundaryBatch._make(boundary.item(place))
 
     def restarts(self, table: Rows) -> tuple[list[Restart], int]:
-        """Return the producers that begin behind the end of others, and how many more there are.
+        """Return the producers that begin after the end of others, and how many more there are.
 
         `table` are the rows of all producers at the end of the log: those that had ended are there as they ended.
         """
@@ -97,13 +113,13 @@ class RestartTracker:
         ended = ended[np.argsort(ended["last"]["last_offset"], kind="stable")]
         starts = sorted(self._first.items(), key=lambda entry: entry[1].base_offset)
         places = np.searchsorted(ended["last"]["last_offset"], [batch.base_offset for _, batch in starts])
-        behind = np.flatnonzero(places > 0)
+        later = np.flatnonzero(places > 0)
         found = []
-        for number in behind[:MAX_RESTARTS].tolist():
+        for number in later[:MAX_RESTARTS].tolist():
             (producer_id, epoch), batch = starts[number]
             before = ended[max(int(places[number]) - PREDECESSORS, 0) : int(places[number])]
             found.append(Restart(Edge(producer_id, epoch, batch), [_edge(row) for row in before[::-1]]))
-        return found, len(behind[MAX_RESTARTS:])
+        return found, len(later[MAX_RESTARTS:])
 
 
 def _edge(row: Any) -> Edge:  # noqa: ANN401 - np.void
@@ -118,7 +134,7 @@ def handovers(restarts: Sequence[Restart], directory: PartitionDirectory, open_s
     reader = ProducerBatches(directory, open_source, (NEAR_BYTES,))
     heads: dict[Edge, Side] = {}
     tails: dict[Edge, Side] = {}
-    owners: defaultdict[tuple[int, ...], set[int]] = defaultdict(set)
+    owners: defaultdict[int, set[int]] = defaultdict(set)
     try:
         for restart in restarts:
             heads[restart.first] = reader.after(*_place(restart.first))
@@ -126,12 +142,14 @@ def handovers(restarts: Sequence[Restart], directory: PartitionDirectory, open_s
     except OSError:
         return []  # reported by the audit itself
     for edge, side in (*heads.items(), *tails.items()):
-        for key in side.keys:
-            owners[key].add(edge.producer_id)
+        for content in side.contents:
+            owners[content].add(edge.producer_id)
     found = []
     for restart in restarts:
-        first = {key for key in heads[restart.first].keys[:NUM_BATCHES_TO_RETAIN] if len(owners[key]) == 2}
-        before = [edge for edge in restart.before if first & set(tails[edge].keys[-NUM_BATCHES_TO_RETAIN:])]
+        first = {
+            content for content in heads[restart.first].contents[:NUM_BATCHES_TO_RETAIN] if len(owners[content]) == 2
+        }
+        before = [edge for edge in restart.before if first & set(tails[edge].contents[-NUM_BATCHES_TO_RETAIN:])]
         if before:
             session = _session(restart.first, head=heads[restart.first].batches[:NUM_BATCHES_TO_RETAIN])
             found.append(
@@ -150,3 +168,200 @@ def _session(edge: Edge, *, head: Sequence[BoundaryBatch] = (), tail: Sequence[B
     batches = [*head, *tail]
     first, last = batches[0].base_offset, batches[-1].last_offset
     return Session(edge.producer_id, edge.producer_epoch, first, last, list(head), list(tail))
+
+
+NEIGHBOURS = 64
+"""Batches of a producer compared on either side of a place: many times what clients have in flight."""
+_BLOCK_BYTES = 1 << 20
+_HELD_BLOCKS = 32
+"""Blocks kept: places compared with one another are near one another."""
+NEAR_BYTES = 1 << 20
+FAR_BYTES = 8 << 20
+"""Bytes of the log in which they are looked for where the nearest NEAR_BYTES hold too few."""
+
+
+class Side(NamedTuple):
+    """The producer's batches on one side of a place, in offset order."""
+
+    batches: list[BoundaryBatch]
+    contents: list[int]
+    """Of each as of `batch_content`."""
+    times: list[int]
+    """Base timestamps: with equal records all timestamps are equal if these are. Brokers leave them alone."""
+
+
+class ProducerBatches:
+    """Reads batches of producers again that are outside transactions: up to `reaches` bytes, more while there are too few."""
+
+    def __init__(
+        self,
+        directory: PartitionDirectory,
+        open_source: OpenSource,
+        reaches: Sequence[int] = (NEAR_BYTES, FAR_BYTES),
+    ) -> None:
+        self._directory = directory
+        self._open = open_source
+        self._reaches = reaches
+        self._blocks: dict[tuple[int, int], Batches] = {}
+
+    def before(self, last: BoundaryBatch, producer_id: int, epoch: int) -> Side:
+        """Return the last batches of the epoch up to `last`.
+
+        Raises:
+            OSError: a segment cannot be read any more.
+
+        """
+        end = last.position + 1
+        for reach in self._reaches:
+            ranges, room = [], reach
+            for number in range(last.segment, -1, -1):
+                stop = end if number == last.segment else self._directory.segments[number].size
+                ranges.append((number, ByteRange(max(stop - room, 0), stop, stop)))
+                room -= stop
+                if room <= 0:
+                    break
+            side = _joined(
+                [self._read(*where, producer_id, epoch) for where in reversed(ranges)], slice(-NEIGHBOURS, None)
+            )
+            if room > 0 or len(side.batches) == NEIGHBOURS:
+                break
+        return side
+
+    def after(self, first: BoundaryBatch, producer_id: int, epoch: int) -> Side:
+        """Return the first batches of the epoch from `first` on; raises as `before`."""
+        segments = self._directory.segments
+        for reach in self._reaches:
+            ranges, room = [], reach
+            for number in range(first.segment, len(segments)):
+                begin, end = first.position if number == first.segment else 0, segments[number].size
+                ranges.append((number, ByteRange(begin, min(begin + room, end), end)))
+                room -= end - begin
+                if room <= 0:
+                    break
+            side = _joined([self._read(*where, producer_id, epoch) for where in ranges], slice(NEIGHBOURS))
+            if room > 0 or len(side.batches) == NEIGHBOURS:
+                break
+        return side
+
+    def _read(self, segment: int, where: ByteRange, producer_id: int, epoch: int) -> Side:
+        parts = []
+        for number in range(where.start // _BLOCK_BYTES, -(-where.stop // _BLOCK_BYTES)):
+            batches = self._block(segment, number)
+            own = (batches["producer_id"] == producer_id) & (batches["producer_epoch"] == epoch)
+            own &= (batches["position"] >= where.start) & (batches["position"] < where.stop)
+            parts.append(batches[own])
+        return _side(concatenate(parts), segment)
+
+    def _block(self, segment: int, number: int) -> Batches:
+        """The producers' data batches that start in a block of a segment, in offset order."""
+        key = (segment, number)
+        if key not in self._blocks:
+            if len(self._blocks) >= _HELD_BLOCKS:
+                self._blocks.pop(next(iter(self._blocks)))
+            parts = []
+            file, start = self._directory.segments[segment], number * _BLOCK_BYTES
+            with closing(self._open(file)) as source:
+                start = boundary_from(source, start, file.size) if start > 0 else 0
+                where = ByteRange(start, min((number + 1) * _BLOCK_BYTES, file.size), file.size)
+                for piece in stream_batches(source, where, expected_offset=None):
+                    batches = piece.batches
+                    data = batches["attributes"] & (CONTROL_FLAG | TRANSACTIONAL_FLAG) == 0
+                    parts.append(batches[data & (batches["magic"] == CURRENT_MAGIC) & (batches["producer_id"] >= 0)])
+            self._blocks[key] = concatenate(parts)
+        return self._blocks[key]
+
+
+def _joined(sides: Sequence[Side], kept: slice) -> Side:
+    batches, contents, times = (list(chain.from_iterable(columns))[kept] for columns in zip(*sides, strict=True))
+    return Side(batches, contents, times)
+
+
+def _side(batches: Batches, segment: int) -> Side:
+    contents = batch_content(records_crcs(batches), batches["size"], batches["record_count"])
+    # offsets present before a batch are not known where rows are read again
+    return Side(boundary_batches(batches, 0, segment), contents.tolist(), batches["base_timestamp"].tolist())
+
+
+MAX_BUMPS = 100
+"""Bumps of one partition looked into; each reads some of the log again."""
+
+
+def repeated_epochs(
+    observations: Sequence[Observation], directory: PartitionDirectory, open_source: OpenSource
+) -> tuple[list[RepeatedEpoch], int]:
+    """Return the bumps after which the tail of the old epoch stands again, and how many bumps were not looked into.
+
+    Only bumps outside transactions: what a transaction wrote and aborted is written again by right.
+    """
+    bumps = [found for found in observations if found.kind is ObservationKind.CLIENT_BUMP and not found.explained]
+    repeated = []
+    for bump in bumps[:MAX_BUMPS]:
+        try:
+            found = _compare(bump, directory, open_source)
+        except OSError:
+            continue  # reported by the audit itself
+        repeated += [] if found is None else [found]
+    return repeated, max(len(bumps) - MAX_BUMPS, 0)
+
+
+def one_for_each_bump(found: Iterable[RepeatedEpoch]) -> list[RepeatedEpoch]:
+    """Return of those about the same bump the one with the most records, in offset order."""
+    most: dict[tuple[int, int], RepeatedEpoch] = {}
+    for repeated in found:
+        key = repeated.producer_id, repeated.producer_epoch
+        if key not in most or repeated.records > most[key].records:
+            most[key] = repeated
+    return sorted(most.values(), key=lambda repeated: repeated.first_offset)
+
+
+def _compare(bump: Observation, directory: PartitionDirectory, open_source: OpenSource) -> RepeatedEpoch | None:
+    state, first = bump.remembered, bump.batch
+    if state is None or state.last is None or first is None:
+        return None
+    reader = ProducerBatches(directory, open_source)
+    tail = reader.before(state.last, bump.producer_id, state.epoch)
+    head = reader.after(first, bump.producer_id, bump.producer_epoch)
+    start, length = _longest(tail.contents, head.contents)
+    copied, again = tail.batches[start : start + length], head.batches[:length]
+    if not length or any(
+        differ(*(batch_bytes(batch, directory, open_source) for batch in pair))
+        for pair in zip(copied, again, strict=True)
+    ):
+        return None  # without any, or the CRCs are equal by chance
+    same_times = tail.times[start : start + length] == head.times[:length]
+    if same_times:
+        sides = list(zip(tail.contents, tail.times, strict=True)), list(zip(head.contents, head.times, strict=True))
+        distinct = unlike_others(*sides, length)
+    else:
+        distinct = unlike_others(tail.contents, head.contents, length)
+    if not distinct or (distinct == 1 and not same_times):
+        return None  # what is common around is no evidence, and one batch without its time may be chance
+    if distinct == 1:
+        distinct = max(len({content for batch in copied for content in contents_of(batch, directory, open_source)}), 1)
+    return RepeatedEpoch(
+        producer_id=bump.producer_id,
+        producer_epoch=bump.producer_epoch,
+        previous_epoch=state.epoch,
+        first_offset=again[0].base_offset,
+        last_offset=again[-1].last_offset,
+        copied_first=copied[0].base_offset,
+        copied_last=copied[-1].last_offset,
+        copied=copied,
+        again=again,
+        records=sum(batch.record_count for batch in again),
+        distinct=distinct,
+        same_times=same_times,
+        to_the_end=start + length == len(tail.contents) or length == len(head.contents),
+    )
+
+
+def _longest(tail: Sequence[object], head: Sequence[object]) -> tuple[int, int]:
+    """Where in `tail` the longest beginning of `head` is found, and how long it is; the latest of several."""
+    best = 0, 0
+    for start in range(len(tail)):
+        length = 0
+        while length < len(head) and start + length < len(tail) and tail[start + length] == head[length]:
+            length += 1
+        if length and length >= best[1]:
+            best = start, length
+    return best

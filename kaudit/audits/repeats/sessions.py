@@ -4,11 +4,11 @@ Only non-transactional sessions: what a transaction wrote and aborted is written
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from kaudit.audits.repeats.epochs import unlike_others
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.records import read_records
 from kaudit.model.columns import Columns
@@ -202,6 +202,8 @@ def _repeated(
         same_times=_same_times(again, copied),
         previous=next(batch for batch in before.tail if batch.last_offset >= copied[0].offset),
         batch=session.head[0],
+        copied=_batches_of(before.tail, copied),
+        again=_batches_of(session.head, again),
     )
 
 
@@ -236,3 +238,9 @@ def _batches_of(batches: Sequence[BoundaryBatch], records: Sequence[_Record]) ->
     return [
         batch for batch in batches if batch.last_offset >= records[0].offset and batch.base_offset <= records[-1].offset
     ]
+
+
+def unlike_others(tail: Sequence[object], head: Sequence[object], length: int) -> int:
+    """Return how many of the first `length` of `head` are found once on either side: what is common around proves nothing."""
+    before, after = Counter(tail), Counter(head)
+    return sum(before[one] == after[one] == 1 for one in head[:length])

@@ -1,19 +1,132 @@
-"""Pairs of equal batches or records, found while a partition is read."""
+"""Pairs of equal batches or records, found while a partition is read, each among the last units before it."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.audits.repeats.last_units import LastUnits, Matches
 from kaudit.audits.sequences.producer_table import ProducerTable
 from kaudit.audits.transactions.transaction_spans import TransactionSpans
 from kaudit.model.columns import Columns, joined, no_rows
+from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
+from kaudit.model.producer_patterns import RepeatedBatch, RepeatedEpoch, RepeatedSession
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.content_rows import CONTENT, NO_KEY
+from kaudit.reading.equal_batches import EqualUnits, Indexes
 from kaudit.reading.producer_grouping import Merged
 from kaudit.source.layout import PartitionDirectory
+
+WINDOW = 1 << 20
+"""A unit - a batch or a record - is compared with so many before it: about 100 bytes of memory each."""
+_SLOT_BITS = 23
+_SLOTS = 1 << _SLOT_BITS
+_SLOT_SHIFT = 64 - _SLOT_BITS
+
+
+class _Filter:
+    """Which values may be in the blocks: most are in none, and need not be searched."""
+
+    def __init__(self) -> None:
+        self._slots = np.zeros(_SLOTS, dtype=np.bool_)
+        self._added = 0
+
+    def may_hold(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return for each value whether it may be there. Fast where they ascend: then so do their slots."""
+        return self._slots.take(_slots(values))
+
+    def add(self, values: NDArray[np.int64]) -> None:
+        """Take more values."""
+        self._slots[_slots(values)] = True
+        self._added += len(values)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many values were added, most of them out of reach by now, that it holds back few."""
+        return self._added > 3 * WINDOW
+
+
+def _slots(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    return (values >> _SLOT_SHIFT) + _SLOTS // 2
+
+
+class _Block(NamedTuple):
+    """Neighbouring units, the first of which is unit `first` of the partition."""
+
+    first: int
+    units: Columns
+    columns: dict[str, EqualUnits]
+
+
+class Matches(NamedTuple):
+    """The last equal before some units: `found` are indexes of units that have one, `earlier` those equals, row by row."""
+
+    found: Indexes
+    earlier: Columns
+
+
+class LastUnits:
+    """Takes a partition's units in order, and finds for each the last one before it with the same value in a column.
+
+    Memory: at most `window` units and two blocks of a quarter of it.
+    """
+
+    def __init__(self, names: Sequence[str], window: int = WINDOW) -> None:
+        self._names = names
+        self._window = window
+        self._blocks: list[_Block] = []
+        self._filters = {name: _Filter() for name in names}
+        self._count = 0
+
+    def feed(self, units: Columns) -> dict[str, Matches]:
+        """Take more units of dtype CONTENT; return the matches by column. A value of 0 has no equals."""
+        matches = {}
+        own = _Block(self._count, units, {name: EqualUnits.of(units[name]) for name in self._names})
+        for name in self._names:
+            matches[name] = self._match(name, own)
+        self._count += len(units)
+        self._blocks.append(own)
+        self._settle()
+        for name, column in own.columns.items():
+            self._filters[name].add(column.contents)
+            if self._filters[name].is_full:
+                self._filters[name] = _Filter()
+                for block in self._blocks:
+                    self._filters[name].add(block.columns[name].contents)
+        return matches
+
+    def _match(self, name: str, own: _Block) -> Matches:
+        column = own.columns[name]
+        before, again = (places.compress(column.contents.take(places) != 0) for places in column.previous(self._window))
+        found, earlier = [column.order.take(again)], [own.units[column.order.take(before)]]
+        firsts = column.firsts()
+        firsts = firsts.compress(self._filters[name].may_hold(column.contents.take(firsts)))
+        firsts = firsts.compress(column.contents.take(firsts) != 0)
+        for block in reversed(self._blocks):
+            at = block.columns[name].latest(column.contents.take(firsts))
+            again = column.order.take(firsts)
+            hit = (at >= 0) & (block.first + at >= own.first + again - self._window)
+            if hit.any():
+                found.append(again.compress(hit))
+                earlier.append(block.units[at.compress(hit)])
+            firsts = firsts.compress(at < 0)
+        indexes = np.concatenate(found)
+        order = np.argsort(indexes)
+        return Matches(indexes.take(order), joined(earlier)[order])
+
+    def _settle(self) -> None:
+        """Join small blocks, so that few are searched, and drop those that are out of reach."""
+        blocks = self._blocks
+        while len(blocks) > 1 and len(blocks[-2].units) <= 2 * len(blocks[-1].units):
+            if len(blocks[-2].units) + len(blocks[-1].units) > self._window // 4:
+                break
+            last, before = blocks.pop(), blocks.pop()
+            units = joined((before.units, last.units))
+            blocks.append(_Block(before.first, units, {name: EqualUnits.of(units[name]) for name in self._names}))
+        while len(blocks) > 1 and blocks[0].first + len(blocks[0].units) <= self._count - self._window:
+            del blocks[0]
+
 
 MAX_LISTED = 1_000_000
 """Suspects kept of all partitions together, about 120 bytes each; the rest is counted."""
@@ -36,6 +149,27 @@ class Pairs(Struct, frozen=True):
     earlier_outcomes: Sequence[str | None]
 
 
+class ReportedRepeat(Struct, frozen=True):
+    """A repeat that a scan reports: the batches of both sides in offset order, and where the equal records begin.
+
+    `records` of them are equal. They may be further apart than WINDOW.
+    """
+
+    copied: Sequence[NonIdempotentBatch | BoundaryBatch]
+    again: Sequence[NonIdempotentBatch | BoundaryBatch]
+    copied_first: int
+    first_offset: int
+    records: int
+
+    @classmethod
+    def of(cls, repeat: RepeatedBatch | RepeatedSession | RepeatedEpoch) -> "ReportedRepeat":
+        """Return what a scan found in the form that is compared here."""
+        if isinstance(repeat, RepeatedBatch):
+            first, again = repeat.first, repeat.again
+            return cls([first], [again], first.base_offset, again.base_offset, again.record_count)
+        return cls(repeat.copied, repeat.again, repeat.copied_first, repeat.first_offset, repeat.records)
+
+
 class PartitionDuplicates(Struct):
     """The suspects of a partition, and what was counted of it; `records_compared`: each record by itself, else batches.
 
@@ -52,6 +186,8 @@ class PartitionDuplicates(Struct):
     known_keys: int | None
     without_key: int | None
     compacted: bool
+    reported: Sequence[ReportedRepeat] = ()
+    """What a scan reports, in any order: listed also where it is not among `pairs`."""
 
 
 class Room:

@@ -71,7 +71,7 @@ def evicted_producers(directory: PartitionDirectory, open_source: OpenSource) ->
     with closing(open_source(segment)) as source:
         for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
             _take(below, piece.batches, start)
-    return [found for pid, state in below.items() if (found := _judge(pid, state, around[-1])) is not None]
+    return [found for pid, state in below.items() if (found := _as_evicted(pid, state, around[-1])) is not None]
 
 
 def _take(below: dict[int, _Below], batches: Batches, start: int) -> None:
@@ -89,7 +89,7 @@ def _take(below: dict[int, _Below], batches: Batches, start: int) -> None:
             below[pid] = _Below(epoch, int(ends[index]), int(sequences[index]), int(row["position"]), [*crcs, crc])
 
 
-def _judge(producer_id: int, state: _Below, segment: int) -> EvictedProducer | None:
+def _as_evicted(producer_id: int, state: _Below, segment: int) -> EvictedProducer | None:
     again, repeated = None, False
     if state.above is not None:
         offset, epoch, sequence, crc = state.above

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 from msgspec import Struct, field
 
-from kaudit.audits.sequences.transition_columns import Mask, Numbers, TransitionColumns
+from kaudit.audits.sequences.vectorised_transitions import Mask, Numbers, TransitionColumns
 from kaudit.broker.producer_state.rules import in_sequence, offsets_missing
 from kaudit.model.batch_fields import NO_LEADER_EPOCH, NO_SEQUENCE
 from kaudit.model.leader_epochs import LeaderChange

@@ -4,7 +4,7 @@ A broker answers an append; the auditor looks at what was appended. Its steps ha
 ProducerAppendInfo (broker/producer_state/producer_append_info.py) and ask the same rules. Where that throws, the auditor
 makes an observation, and the two differ in what a bad batch does to the state:
 - adopted: a gap, a restart at 0, an unknown start, an epoch that begins above 0, and of an overlap what lies beyond;
-- not adopted: a stale epoch, a duplicate, a batch behind the window or inside what is remembered.
+- not adopted: a stale epoch, a duplicate, a batch older than the window or inside what is remembered.
 Transactions follow the broker: whatever is on disk opens and closes them, as with origin REPLICATION.
 """
 

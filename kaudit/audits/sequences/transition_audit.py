@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from kaudit.audits.sequences.leader_changes import LeaderChangeCounts
 from kaudit.audits.sequences.producer_table import ProducerTable
 from kaudit.audits.sequences.sequence_audit import Producer, audit_batch, audit_end, audit_marker
-from kaudit.audits.sequences.transition_columns import TransitionColumns
 from kaudit.audits.sequences.vectorised_state import advance, continue_runs
-from kaudit.audits.sequences.vectorised_transitions import healthy_producers
+from kaudit.audits.sequences.vectorised_transitions import TransitionColumns, healthy_producers
 from kaudit.model.columns import Columns, Row
 from kaudit.model.limits import OBSERVATIONS
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker

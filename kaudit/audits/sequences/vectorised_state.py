@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.audits.sequences.producer_table import RETAINED_BATCH
-from kaudit.audits.sequences.transition_columns import Mask, Numbers, TransitionColumns
+from kaudit.audits.sequences.vectorised_transitions import Mask, Numbers, TransitionColumns
 from kaudit.broker.producer_state.rules import (
     begins_transaction,
     in_sequence,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from kaudit.audits.coordinator.decision_history import Decision
+from kaudit.audits.coordinator.transaction_state_reader import Decision
 from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.transactions import MismatchedMarker
 from kaudit.reading.rows import Rows

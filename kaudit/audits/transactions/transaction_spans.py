@@ -1,7 +1,7 @@
 """Transactions of one partition as the log shows them: where each began and what ended it.
 
 Fed with runs and markers chunk by chunk: a run ends at every marker with records of its producer id, so a transaction
-begins with the first transactional run behind a marker.
+begins with the first transactional run after a marker.
 """
 
 from typing import NamedTuple
@@ -124,7 +124,7 @@ def _only_aborts(rows: Rows) -> Rows:
 
 
 class _Spans(Struct, frozen=True):
-    """A chunk's markers with the offset where the transaction each ends began (-1: none), and what is open behind it."""
+    """A chunk's markers with the offset where the transaction each ends began (-1: none), and what is open after it."""
 
     markers: Columns
     begun: NDArray[np.int64]
@@ -147,7 +147,7 @@ def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
     if not len(merged.markers) and not merged.runs["is_transactional"].any():
         return None
     offsets = merged.runs["first_offset"]
-    # of each marker: the first transactional run behind the marker before it
+    # of each marker: the first transactional run after the marker before it
     stops = merged.runs_before_markers
     begun = _offsets(offsets, merged.first_transactional(merged.before_markers(stops, merged.run_starts)), stops)
     open_at_end = _offsets(offsets, merged.opening_runs, merged.run_stops)
@@ -187,7 +187,7 @@ def _oldest_open(first: NDArray[np.int64], end: NDArray[np.int64], markers: NDAr
     """First offset of the oldest transaction open at each marker other than the one it ends, -1 without one."""
     order = group(first).order
     first, reach = first.take(order), np.maximum.accumulate(end.take(order)) if len(order) else end
-    # the first transaction in offset order that ends behind the marker is the oldest one still open there
+    # the first transaction in offset order that ends after the marker is the oldest one still open there
     at = np.searchsorted(reach, markers, side="right")
     found = at < len(first)
     result = np.full(len(markers), NO_OFFSET, dtype=np.int64)

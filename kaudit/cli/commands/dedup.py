@@ -52,7 +52,8 @@ def dedup(  # noqa: PLR0913 - its groups of options
     """List what a consumer of these logs is given twice, and whether keys, or producer id, epoch and sequence, show it.
 
     Batches are compared by their records, with --depth records each record by key, value and headers, with the last 1,048,576 of
-    the partition before it. Keys are shown as SHA-256, other content never.
+    the partition before it. Repeats that a scan reports (KA701, KA702, KA704) are listed from further back, too.
+    Keys are shown as SHA-256, other content never.
     """
     scan = compared.scan(settings_of(context), paths)
     return on_demand("deduplication", "run_dedup")(scan, output, isolation_level.value, display)

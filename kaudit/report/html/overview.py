@@ -1,4 +1,4 @@
-"""What the page says first: the verdict and the cost, incidents, counts, where findings are, and what is not covered."""
+"""The first part of the page: verdict and cost, incidents, counts, a map of the findings, and what was not checked."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.listings.activity_over_time import ActivityOverTime, added
+from kaudit.listings.activity import ActivityOverTime, added
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import BaselineComparison, ScanResult
 from kaudit.model.total_impact import total_impact

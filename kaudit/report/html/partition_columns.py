@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from kaudit.broker.releases.profile import Profile
-from kaudit.listings.activity_over_time import ActivityOverTime, activity_over_time
+from kaudit.listings.activity import ActivityOverTime, activity_over_time
 from kaudit.listings.merged_runs import MERGED_RUN
 from kaudit.listings.missing_entries import missing_cause
 from kaudit.listings.producer_histories import PartitionHistory, Piece

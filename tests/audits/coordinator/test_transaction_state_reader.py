@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.audits.coordinator import decision_history, expired_ids
+from kaudit.audits.coordinator import transaction_state_reader
 from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.model.coordinator import ExpiredTransactionalId, TransactionStatus
 from kaudit.source.discover import discover
@@ -185,7 +185,7 @@ class TestDecisions:
 
     @pytest.mark.parametrize(("limit", "complete"), [(2, False), (3, True)])
     def test_beyond_a_limit_no_partition_has_decisions(self, limit, complete, tmp_path, monkeypatch):
-        monkeypatch.setattr(decision_history, "MAX_DECISIONS", limit)
+        monkeypatch.setattr(transaction_state_reader, "MAX_DECISIONS", limit)
         one = [state("a", PREPARE_COMMIT, [("x", 0)]), state("a", COMPLETE_COMMIT)]
         two = [state("b", PREPARE_COMMIT, [("x", 0)], producer_id=8), state("b", COMPLETE_COMMIT, producer_id=8)] * 2
         reader = CoordinatorReader(open_segment)
@@ -295,7 +295,7 @@ class TestExpiredIds:
         assert self.brief(self.found(tmp_path)) == [("a", 7, 8, 0, 1)]
 
     def test_many_are_counted_and_the_last_are_kept(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(expired_ids, "PRODUCERS", 3)
+        monkeypatch.setattr(transaction_state_reader, "PRODUCERS", 3)
         names = [f"id-{number}" for number in range(20)]
         states = [one for name in names for one in (state(name, EMPTY), tombstone(name))]
         # the first have long been dropped when they come back, the last has not

@@ -1,15 +1,19 @@
 """What consumers are given twice, by recordings whose truth is known and by logs made for it."""
 
 import json
+from dataclasses import replace
+from functools import partial
+from typing import cast
 
 import pytest
 
-from kaudit.audits.repeats.suspects import Room
+from kaudit import library
+from kaudit.audits.repeats.suspects import LastUnits, Room
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.duplicates import Duplicate, Relation
 from kaudit.scanning.options import Depth, ScanOptions
-from tests.logs import Log, data, marker
+from tests.logs import Batch, Log, data, marker
 
 
 def listed(path, *, depth=Depth.CRC, read_committed=False, **more):
@@ -211,3 +215,52 @@ def test_a_batch_that_vanishes_between_the_two_readings_is_counted(tmp_path):
     (path / f"{0:020d}.log").write_bytes(b"")
     assert not list(listing.duplicates(read_committed=False))
     assert listing.totals[0].unread == 1
+
+
+@pytest.mark.parametrize("depth", [Depth.CRC, Depth.RECORDS])
+def test_what_a_scan_reports_is_listed_from_beyond_the_window(tmp_path, monkeypatch, depth):
+    monkeypatch.setattr("kaudit.audits.repeats.suspects.WINDOW", 4)
+    monkeypatch.setattr("kaudit.audits.repeats.suspects.LastUnits", partial(LastUnits, window=4))
+    sent = [data(-1, -1, -1, payload=b"sent"), data(-1, -1, -1, payload=b"lost")]
+    log = Log()
+    times: list[tuple[Batch, int]] = []
+    for batch in [*sent, *(data(-1, -1, -1, payload=b"%d" % number) for number in range(9)), sent[1], sent[0], sent[0]]:
+        again = next((time for known, time in times if known is batch), None)
+        stamped = batch if again is None else replace(batch, timestamp=again)
+        times.append((batch, log.append(stamped, keep_time=again is not None).timestamp))
+    path = log.write(tmp_path / "orders-0")
+    scan = library.scan(path)
+    copies = [finding.evidence["copies"] for finding in scan.findings if finding.code == "KA702"]
+    assert [pair for pairs in copies for pair in cast("list[list[int]]", pairs)] == [[1, 11], [0, 12], [0, 13]]
+    found, listing = listed(path, depth=depth)
+    assert [(one.offset, one.original_offset, one.copy) for one in found] == [(11, 1, 2), (12, 0, 2), (13, 0, 3)]
+    assert listing.totals[0].counts.repeated == 3
+
+
+def test_repeats_of_other_sessions_and_epochs_are_listed_from_beyond_the_window(tmp_path, monkeypatch):
+    monkeypatch.setattr("kaudit.audits.repeats.suspects.LastUnits", partial(LastUnits, window=2))
+    log = Log()
+    for batch in [data(7, 0, number, payload=b"%d" % number) for number in range(4)]:
+        log.append(batch)
+    log.append(data(9, 0, 0, 3, payload=b"other"))
+    times = [batch.timestamp for batch in log.batches]
+    for producer_id, epoch in ((7, 1), (8, 0)):
+        for number in range(4):
+            log.append(
+                data(producer_id, epoch, number, payload=b"%d" % number)
+                if producer_id == 8
+                else replace(data(producer_id, epoch, number, payload=b"%d" % number), timestamp=times[number]),
+                keep_time=producer_id == 7,
+            )
+        log.append(data(9, 0, 3 if producer_id == 7 else 6, 3, payload=b"other"))
+    path = log.write(tmp_path / "orders-0")
+    scan = library.scan(path, depth="records")
+    reported = {
+        offset
+        for finding in scan.findings
+        if finding.code in {"KA701", "KA704"}
+        for offset in range(finding.offset or 0, (finding.last_offset or 0) + 1)
+    }
+    assert reported >= {*range(7, 11), *range(14, 18)}
+    found, _ = listed(path, depth=Depth.RECORDS)
+    assert reported <= {one.offset for one in found}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.audits.repeats.epochs import MAX_BUMPS
+from kaudit.audits.repeats.restarts import MAX_BUMPS
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Confidence, Severity

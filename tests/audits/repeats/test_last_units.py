@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kaudit.audits.repeats.last_units import LastUnits
+from kaudit.audits.repeats.suspects import LastUnits
 from kaudit.model.columns import Columns
 from kaudit.reading.content_rows import CONTENT
 

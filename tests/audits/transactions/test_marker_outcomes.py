@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kaudit.audits.coordinator.decision_history import Decision
+from kaudit.audits.coordinator.transaction_state_reader import Decision
 from kaudit.audits.transactions.marker_outcomes import Markers, compare_outcomes
 from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER

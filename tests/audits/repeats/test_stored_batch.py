@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.reading.stored_batch import Keys, StoredBatch
+from kaudit.audits.repeats.duplicates import Keys, StoredBatch
 from tests.formats.encoders import GZIP, batch, message, record
 
 T = 1_700_000_000_000
