@@ -169,7 +169,7 @@ class PartitionCapture:
                 if epoch >= 0 and end < account.next_offset:
                     raise self._truncated(end)
         if self.end_offset < account.next_offset:
-            self.step()  # a high watermark may be behind for a while, a log end may not
+            self.step()  # a high watermark may lag for a while, a log end may not
 
     def _truncated(self, end: int) -> CaptureError:
         return CaptureError(
