@@ -16,7 +16,7 @@ class UsageError(Exception):
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean X?`, or nothing where nothing is near."""
+    """Return `; did you mean X?`, or an empty text where no known name is similar."""
     import difflib  # noqa: PLC0415 - only a typo pays for it
 
     near = difflib.get_close_matches(word, list(known), n=3)

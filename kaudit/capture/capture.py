@@ -55,7 +55,7 @@ def write_checkpoints(directory: CaptureDirectory, account: Account) -> None:
 
 
 def log_start(part: PartitionAccount) -> int:
-    """Return where the captured log begins: behind the last offsets that retention took before they were fetched."""
+    """Return where the captured log begins: after the last offsets that retention took before they were fetched."""
     lost = [missing.last_offset + 1 for missing in part.missing if missing.reason == RETENTION]
     return max([part.first_offset, *lost])
 
@@ -107,7 +107,7 @@ class CaptureProgress(Protocol):
         """Count offsets and bytes."""
 
     def problem(self, partition: str, reason: str) -> None:
-        """Take what is wrong with a partition for the moment, or to the end."""
+        """Take what is wrong with a partition for now, or until the end."""
 
 
 def require_there(client: KafkaClient, request: CaptureRequest) -> Sequence[TopicMetadata]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from kaudit.broker.partition.topic_config import DEFAULT_SEGMENT_BYTES
+from kaudit.broker.config import DEFAULT_SEGMENT_BYTES
 from kaudit.capture.account import PartitionAccount
 from kaudit.capture.directory import CaptureDirectory
 from kaudit.capture.segments import Frame, NotABatchError, SegmentWriter, frames
@@ -169,7 +169,7 @@ class PartitionCapture:
                 if epoch >= 0 and end < account.next_offset:
                     raise self._truncated(end)
         if self.end_offset < account.next_offset:
-            self.step()  # a high watermark may be behind for a while, a log end may not
+            self.step()  # a high watermark may lag for a while, a log end may not
 
     def _truncated(self, end: int) -> CaptureError:
         return CaptureError(

@@ -28,7 +28,7 @@ class Frame(NamedTuple):
 
 
 class NotABatchError(ValueError):
-    """What lies at byte `position`, behind the last whole batch, cannot be a batch."""
+    """What lies at byte `position`, after the last whole batch, cannot be a batch."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(reason)
@@ -80,7 +80,7 @@ class SegmentWriter:
         self._out: BinaryIO | None = None
         self._grows = False
         self._ends = False  # nothing may be appended to the last segment
-        self._end = 0  # of the batches written; next_offset may lie behind it
+        self._end = 0  # of the batches written; next_offset may be higher
         self._placed = directory.segments(partition)
         self._first = self._placed[0][0] if self._placed else -1
         self.base_offset: int | None = None
@@ -207,7 +207,7 @@ def _pieces(file: Path) -> Iterator[bytes]:
 
 
 def _walk(pieces: Iterable[bytes]) -> Iterator[tuple[int, Frame]]:
-    """Yield each whole batch of a segment with the position behind it. Raises NotABatchError."""
+    """Yield each whole batch of a segment with the position after it. Raises NotABatchError."""
     held, at = b"", 0
     for piece in pieces:
         data, end = held + piece, 0

@@ -120,7 +120,7 @@ class _Header(Struct, frozen=True):
 
     @property
     def length(self) -> int | None:
-        """Bytes behind the length field."""
+        """Bytes after the length field."""
         return self.values.get("batch_length", self.values.get("message_size"))
 
     def base_offset(self, value: int) -> str:

@@ -1,4 +1,4 @@
-"""Runs as people see them: those that only continue one another are one, since chunks are cut anywhere."""
+"""Runs as reports show them: runs that continue one another are merged, since chunks may cut a run anywhere."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ NO_MARKER = -1
 
 
 class MergedRun(NamedTuple):
-    """Consecutive data batches of one producer id, with no end marker and no silence of an hour in between.
+    """Consecutive data batches of one producer id, without an end marker or an hour of silence between them.
 
     `next_marker` is the index among the partition's markers of the first one of this producer after it, NO_MARKER
     without one. `transaction_first_offset` is where the transaction it is part of began, -1 where it is part of none.

@@ -1,4 +1,4 @@
-"""Which missing offsets a producer's timeline names: no more than its own rows bear, however many a partition lacks."""
+"""The missing offsets that a producer's timeline lists: their number is bounded by the producer's own rows, not by the partition."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,12 @@ from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.partition.audit import PartitionAudit
 
 LISTED = 10
-"""Ranges of one cause that are entries of their own after each run or marker begins: of more, the rest is one entry."""
+"""After one run or marker starts, at most this many ranges of a cause are entries of their own; the rest is one entry."""
 _FIRST_OFFSET = attrgetter("first_offset")
 
 
 class MissingEntry(NamedTuple):
-    """So many missing offsets among those of a range, for one cause."""
+    """The number of missing offsets in a range, and their cause."""
 
     first_offset: int
     last_offset: int

@@ -112,7 +112,7 @@ class TableWriter(Protocol):
         """Yield the rows of findings."""
 
     def of_scan(self, findings: Sequence[Finding]) -> Iterator[Piece]:
-        """Yield the rows of what belongs to no partition, these findings among it."""
+        """Yield the rows that belong to no partition, these findings among them."""
 
     def of_replica(
         self,

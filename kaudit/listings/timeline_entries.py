@@ -12,9 +12,9 @@ from kaudit.model.columns import Columns
 
 Entry = dict[str, Any]
 FEW = 64
-"""So many take less as they are than what makes them."""
+"""Up to this many entries take less memory than the objects that would make them."""
 _AT_A_TIME = 256
-"""Entries made together: of the rows' columns each is looked up once for so many."""
+"""Entries made together: each column of the rows is looked up once for all of them."""
 
 
 class RowTuples:

@@ -83,7 +83,7 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     were UTC. Of a refused batch `base_sequence` is the first sequence, `expected_sequence` the one the broker waits for and
     `last_sequence` the last one it has; `producer_epoch` is the batch's and `expected_epoch` the broker's. `offset` is where
     the batch would have been appended, or the offset the entry is about. Of a block of producer ids `producer_id` is the
-    first and `last_producer_id` the last, or `next_producer_id` the first behind it. `error` is the name in Kafka's `Errors`, else what the log calls it. `pattern` is
+    first and `last_producer_id` the last, or `next_producer_id` the first after it. `error` is the name in Kafka's `Errors`, else what the log calls it. `pattern` is
     the id of the message pattern, `text` the entry's first MAX_TEXT characters.
     """
 

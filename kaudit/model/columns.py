@@ -72,7 +72,7 @@ class Columns:
         return column if self._part is None else column[self._part]
 
     def settled(self) -> "Columns":
-        """Return these rows with every column made and no more in memory than they need: for who keeps them."""
+        """Materialise every column and drop unused memory; call before storing rows."""
         return Columns(self.dtype, self._length, self._held())
 
     def _held(self) -> dict[str, NDArray[Any] | int]:
@@ -91,7 +91,7 @@ class Columns:
         return _Part(self.dtype, max(stop - first, 0), self._columns, before + first)
 
     def plus(self, amount: int, *names: str) -> "Columns":
-        """Return the same rows with so much added to these columns."""
+        """Return the same rows with `amount` added to these columns."""
         columns: Mapping[str, Column] = self._columns if self._part is None else self._held()
         return Columns(self.dtype, self._length, {**columns, **{name: self[name] + amount for name in names}})
 

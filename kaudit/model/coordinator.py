@@ -104,7 +104,7 @@ class ExpiredTransactionalId(JsonRecord, frozen=True):
     """A transactional id that expired: a record of __transaction_state without a value, at `offset` of `partition`.
 
     `expired_timestamp` is that record's, ms. `producer_id`, `producer_epoch` and `last_update_timestamp` (ms) are those of
-    the id's record before it, None where the log has none any more; `next_producer_id` is the one of the record behind it,
+    the id's record before it, None where the log has none any more; `next_producer_id` is the one of the record after it,
     None where the id has not come back.
     """
 
@@ -136,7 +136,7 @@ class CoordinatorView(Struct, frozen=True):
     """Why the answer is not known where a view that is not complete lacks an entry."""
 
     def transactional_id(self, producer_id: int) -> str | None:
-        """The transactional id behind a producer id, None if not known."""
+        """The transactional id of a producer id, None if not known."""
         entry = self.entries.get(producer_id)
         return entry.transactional_id if entry is not None else None
 

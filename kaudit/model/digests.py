@@ -1,4 +1,4 @@
-"""Digests of ranges of a log's offsets, and what a report names the batches by that it judged."""
+"""Digests of ranges of a log's offsets, and of the batches that a report is about."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -47,7 +47,7 @@ class RangeDigests(JsonRecord, frozen=True):
 
 
 class PartitionDigest(JsonRecord, frozen=True):
-    """Which batches of one partition replica were judged: those of its log from `start_offset` to `end_offset` (exclusive).
+    """The batches of one partition replica that an audit covers: those of its log from `start_offset` to `end_offset` (exclusive).
 
     `digest` is that of all of them, `ranges` those of ranges of their offsets; None where there is no batch.
     """
@@ -72,7 +72,7 @@ class PartitionDigest(JsonRecord, frozen=True):
 
 
 class Digests(JsonRecord, frozen=True):
-    """Which batches an audit judged: of each partition replica that was read whole, in the order of the partitions."""
+    """The batches that an audit covers, for each partition replica that was read whole, in the order of the partitions."""
 
     algorithm: str
     partitions: Sequence[PartitionDigest]

@@ -114,7 +114,7 @@ class FingerprintDiff(Struct, frozen=True):
 
 
 class VerificationOutcome(Enum):
-    """What became of a partition since it was judged."""
+    """How a partition compares with what an earlier report recorded."""
 
     UNCHANGED = "unchanged"
     """All that can be compared is the same."""
@@ -129,7 +129,7 @@ class VerificationOutcome(Enum):
 
 
 class PartitionVerification(JsonRecord, frozen=True):
-    """What a log holds now of offsets `start_offset` to `end_offset` (exclusive) of a partition, which a report judged.
+    """What a log holds now of offsets `start_offset` to `end_offset` (exclusive) of a partition, which an earlier report covers.
 
     `unchanged`, `differing`, `cleaned` and `not_compared` are ranges of these offsets: differing somewhere in the range; not
     compared where the digest covers removed records too. `removed`: what the log no longer begins with, `lost`: what it no longer
@@ -155,13 +155,13 @@ class PartitionVerification(JsonRecord, frozen=True):
 
     @property
     def grown(self) -> OffsetRange | None:
-        """Offsets that the log has beyond what was judged."""
+        """Offsets that the log has beyond those of the report."""
         end = self.log_end_offset
         return OffsetRange(self.end_offset, end - 1) if end is not None and end > self.end_offset else None
 
 
 class Verification(Struct, frozen=True):
-    """All partitions of a report, and those that lie beside them and that it did not judge."""
+    """All partitions of a report, and those beside them that it does not cover."""
 
     inputs: Sequence[str]
     partitions: Sequence[PartitionVerification]

@@ -83,7 +83,7 @@ class RepeatedBatch(Struct, frozen=True):
 
 
 class ReorderedBatches(Struct, frozen=True):
-    """Batches that a retry put behind later ones; `overtaken_by` is the batch before the first of them."""
+    """Batches that a retry wrote after later ones; `overtaken_by` is the batch before the first of them."""
 
     overtaken_by: NonIdempotentBatch
     late: Sequence[NonIdempotentBatch]

@@ -203,7 +203,7 @@ class ScanResult(Struct, frozen=True):
     unlisted: Sequence[UnlistedFindings] = ()
     """What the engine counted and did not list: `summary` has it among its findings and `omitted`."""
     digests: Digests | None = None
-    """Which batches were judged, where that was asked for."""
+    """The batches that were audited, where that was asked for."""
     state: StateUse | None = None
     """What was taken from a saved state; nothing else of the result depends on it."""
 

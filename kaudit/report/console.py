@@ -1,4 +1,4 @@
-"""Colour, width and harmless text for what people read.
+"""Colour, width and escaping of text that people read.
 
 Written by hand rather than with rich: rich costs a tenth of a second at start-up, takes square brackets for markup,
 and cuts ids and paths short when there is no terminal.
@@ -93,7 +93,7 @@ class Console(Struct, frozen=True):
         return f"\x1b[{style.value}m{text}\x1b[0m" if self.color and text else text
 
     def fits(self, columns: int) -> bool:
-        """Return whether a line of so many columns needs no wrapping."""
+        """Return whether a line of that many columns needs no wrapping."""
         return self.width is None or columns <= self.width
 
     def wrap(self, text: str, lead: str = "", indent: str | None = None, style: Style | None = None) -> list[str]:

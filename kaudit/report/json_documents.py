@@ -28,7 +28,7 @@ _AT_A_TIME = 32
 
 
 def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str, object]:
-    """Return what every document begins with: who made it, from what, and what it leaves out."""
+    """Return the fields at the begin of every document: tool, inputs, versions, and what was not checked."""
     document: dict[str, object] = {
         "schema": schema,
         "tool": {"name": "kaudit", "version": __version__},
@@ -125,7 +125,7 @@ def pretty_pieces(
 
 
 def _filled(rest: str, lists: Mapping[str, Iterable[Mapping[str, object] | Listed]], margin: str) -> Iterator[str]:
-    """Yield a text with items in its lists; their keys stand behind `margin`."""
+    """Yield a text with items in its lists; their keys stand after `margin`."""
     for key in sorted(lists):
         # no string holds a newline, and keys elsewhere stand further right or left
         empty = f'\n{margin}"{key}": []'

@@ -23,7 +23,7 @@ def as_found(findings: Sequence[Finding]) -> Sequence[Finding]:
 
 
 class RenderOptions(Struct, frozen=True):
-    """What the reader wants to see, and facts of this run that are no part of the result.
+    """The reader's choices, and facts of this run that are not part of the result.
 
     `verbose`: every incident with all of its findings; `statistics`: counts by check in place of findings.
     `run` is host and time, None with --reproducible; `codes` the checks that were asked for, None for all;

@@ -64,7 +64,7 @@ def _texts(
 
 
 class _Writer(NamedTuple):
-    """One format: the text at its beginning, between two answers and after the last one, what makes the end and a line."""
+    """One format: the text at its beginning, between two answers and after the last one; `end` makes the end, `line` a line."""
 
     begin: str
     between: str

@@ -1,4 +1,4 @@
-"""Incidents as reports show them: the findings of each together, and what they amount to."""
+"""Incidents as reports show them: the findings of each, and their total impact."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ _CONFIDENCES = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE)
 
 
 def members(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """Return the findings of each incident, the most severe first, and the incidents in the order of what they cost."""
+    """Return the findings of each incident, the most severe first, and the incidents ordered by cost."""
     groups: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):
         groups.setdefault(number if finding.incident is None else finding.incident, []).append(finding)
@@ -37,7 +37,7 @@ def distinct(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def describe(group: Sequence[Finding]) -> Incident:
-    """Return what the findings of one incident amount to, the most severe of them first."""
+    """Return the incident of these findings; the first is the most severe."""
     lead, rule = group[0], rule_of(group)
     once = distinct(group)
     times = [time for finding in once for time in _timestamps(finding)]
@@ -76,7 +76,7 @@ def _costliest_first(group: Sequence[Finding]) -> tuple[object, ...]:
 
 
 def impact_of(group: Sequence[Finding]) -> Impact:
-    """Return what findings of one incident cost together."""
+    """Return the total impact of the findings of one incident."""
     return group[0].impact if len(group) == 1 else total_impact(group)
 
 

@@ -1,4 +1,4 @@
-"""Which findings a report is about: --select and --ignore."""
+"""The findings that a report lists: --select and --ignore, and limits on their number."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from kaudit.model.result import ScanResult, Timeline, TimelineResult, UnlistedFi
 def parse_codes(values: Sequence[str], option: str) -> tuple[str, ...]:
     """Parse codes, prefixes of codes or names of checks, commas between, to codes and prefixes.
 
-    Raises UsageError for what is none of these; `option` is where it stood.
+    Raises UsageError for anything else; `option` is the option it was given to.
     """
     typed = [code.strip() for value in values for code in value.split(",")]
     return tuple(_code(code, option) for code in typed if code)

@@ -47,13 +47,13 @@ class LocalFile:
 
 
 _AHEAD_BYTES = 8 << 20
-"""Whoever reads on from where the last read ended is given so much at once: a question to a store takes some 10 ms."""
+"""Bytes requested at once when reads follow one another: a request to a store takes about 10 ms."""
 _GROWTH = 16
-"""Behind what is announced somebody looks for a batch's begin, and a batch has a MiB at most as a rule."""
+"""Read up to this many times the requested bytes beyond an announced range: finding the next batch start may need it."""
 
 
 class RemoteFile:
-    """A file behind a client that reads ranges. Its size, in bytes, is the one at opening; `close` releases it.
+    """A file that a client reads by ranges. Its size, in bytes, is the one at opening; `close` releases it.
 
     Reads that follow one another, or lie in bytes that are `announced`, are answered from one larger read, which does not
     go beyond what is announced; those at other places ask for what is wanted.
@@ -72,7 +72,7 @@ class RemoteFile:
         return self._size
 
     def announce(self, start: int, stop: int) -> None:
-        """Do as the function of this name."""
+        """Note that these bytes will be read in order (see the function `announce`)."""
         self._announced = range(start, stop)
 
     def read_into(self, position: int, buffer: memoryview) -> int:
@@ -115,7 +115,7 @@ def _at_once(rest: int, most: int) -> int:
 
 
 def announce(source: ByteSource, start: int, stop: int) -> None:
-    """Say that these bytes of a file will be read in order, and few behind them: a store is asked for much of them at once."""
+    """Say that these bytes of a file will be read in order, and few after them, so that a store is asked for many at once."""
     if isinstance(source, RemoteFile):
         source.announce(start, stop)
 

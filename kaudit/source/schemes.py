@@ -45,7 +45,7 @@ class SegmentRemovedError(FileNotFoundError):
 
 
 KAFKA = "kafka"
-"""Of partitions on brokers, which are no files."""
+"""Scheme of live partitions (not files)."""
 _SCHEMES: Mapping[str, Callable[[str], FileSystem]] = {
     "": _local,
     "hdfs": _hdfs,

@@ -57,7 +57,7 @@ class SegmentText:
         return low
 
     def _batch_line_from(self, start: int) -> tuple[int, int] | None:
-        """Where the first batch line behind byte `start` of the text begins, and the position it prints."""
+        """Where the first batch line after byte `start` of the text begins, and the position it prints."""
         for piece in _pieces(self._source, self._place.start + start, self._place.end):
             line = _BATCH_LINE.search(piece)
             return None if line is None else (start + line.start() + 1, int(line[1]))

@@ -172,8 +172,8 @@ def _probed(log: LogFacts, segment: IndexedSegment, index: OffsetIndex) -> list[
     rows = rows[is_kept(index.positions[rows])]
     if not len(rows):
         return []
-    first, behind = np.searchsorted(log.batch_starts["segment"], (segment.number, segment.number + 1))
-    starts = log.batch_starts[first:behind]
+    first, after = np.searchsorted(log.batch_starts["segment"], (segment.number, segment.number + 1))
+    starts = log.batch_starts[first:after]
     known = dict(zip(starts["position"].tolist(), starts["base_offset"].tolist(), strict=True))
     return [
         Probe(row, known.get(position))

@@ -21,7 +21,7 @@ class LogFacts(Struct, frozen=True):
     `ended` are its markers (analysis.transactions.transaction_spans.ENDED), None if not all could be kept; `epoch_steps`
     the first batch of every run of one leader epoch, in offset order; `unread`: a segment could not be read; `listed_aborts`: what brokers
     list as aborted, where they sent the log. `batch_starts`: of those positions that is_kept keeps, segment by segment in the
-    order of the log; `read_to`: the segment of the last valid batch, and the position behind it.
+    order of the log; `read_to`: the segment of the last valid batch, and the position after it.
     """
 
     directory: PartitionDirectory

@@ -100,9 +100,9 @@ def replica_states(  # noqa: PLR0913, PLR0917 - independent inputs, named at eac
             state.first_offset = int(batches["base_offset"][0])
         rest = _of(batches, wanted)
         while left and len(batches) and left[0] <= batches["base_offset"][-1]:
-            behind = int(np.searchsorted(rest["base_offset"], left.popleft()))
-            state.take(rest[:behind])
-            rest = rest[behind:]
+            stop = int(np.searchsorted(rest["base_offset"], left.popleft()))
+            state.take(rest[:stop])
+            rest = rest[stop:]
             yield state
         if not left:
             return

@@ -93,13 +93,13 @@ class SnapshotWatch(Struct):
         if not self.files or chunk.first_offset is None or chunk.last_offset is None:
             return []
         first = bisect_right(self.files, chunk.first_offset, key=_OFFSET)
-        behind = bisect_right(self.files, chunk.last_offset, first, key=_OFFSET)
-        return sorted({file.offset for file in self.files[first:behind]})
+        stop = bisect_right(self.files, chunk.last_offset, first, key=_OFFSET)
+        return sorted({file.offset for file in self.files[first:stop]})
 
     def compare_until(self, offset: int, transitions: TransitionAudit) -> None:
         """Compare the snapshots up to that of this offset, where a batch begins; `transitions` has the producers before it.
 
-        One that ends inside of a batch ends behind it.
+        One that ends inside of a batch ends after it.
         """
         while self.files and self.files[0].offset <= offset:
             file, self.files = self.files[0], self.files[1:]

@@ -69,7 +69,7 @@ def compare_rows(
     """Return all that differs, None if nothing does.
 
     A row for an abort without data is what brokers up to 2.7 write (KAFKA-10702). The last stable offset may name a
-    transaction that begins behind the marker: followers append both at once.
+    transaction that begins after the marker: followers append both at once.
     """
     by_marker = {abort.marker_offset: abort for abort in expected.aborts}
     wrong: list[WrongAbortedTxn] = []

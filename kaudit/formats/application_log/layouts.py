@@ -144,7 +144,7 @@ class LineReader:
         found.add(text, self._number, starts=_HEAD(text) is not None or _CONTINUATION(text) is None, time=time)
 
     def _add_journal_field(self, raw: bytes, found: Lines) -> None:
-        """The journal export format: fields of an entry, one a line, an empty line behind them."""
+        """The journal export format: fields of an entry, one a line, an empty line after them."""
         self._in_journal = bool(raw)
         if raw.startswith(_JOURNAL_TIME):
             self._journal_time = raw[len(_JOURNAL_TIME) :]

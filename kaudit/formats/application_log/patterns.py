@@ -116,7 +116,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def _compiled(text: str) -> "re.Pattern[str]":
-    """An atomic group for each value and the words behind it: what has matched is never tried again in another way."""
+    """An atomic group for each value and the words after it: what has matched is never tried again in another way."""
     pieces = _FIELD.split(text)
     expression = re.escape(pieces[0]) or r"(?<![\w.-])"
     for name, literal in zip(pieces[1::2], pieces[2::2], strict=True):

@@ -36,7 +36,7 @@ def read_events(
 
     `pieces` are its bytes, of any size, as they are on disk: gzip and zstd are recognised. Layouts may change from line to
     line. Nothing is refused: what is not understood is counted in `counts`. Where times lack their year it is the latest
-    that leaves them at most a day behind `year_before_ms`, e.g. when the file was last modified.
+    that leaves them at most a day after `year_before_ms`, e.g. when the file was last modified.
     """
     counts = LogCounts() if counts is None else counts
     reader = LineReader()

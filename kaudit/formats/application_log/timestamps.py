@@ -51,7 +51,7 @@ class LogTime(Struct, frozen=True):
 def parse_time(text: bytes, year_before_ms: int | None = None) -> LogTime | None:
     """Read a time that begins `text`; None for what no calendar has, and for a time of day alone.
 
-    Where the year is missing it is the latest that leaves the time at most a day behind `year_before_ms`, None without that.
+    Where the year is missing it is the latest that leaves the time at most a day after `year_before_ms`, None without that.
     """
     if seconds := _SECONDS.match(text):
         return LogTime(int(seconds[1]) * 1000 + int(seconds[2]), True)

@@ -37,7 +37,7 @@ _NUMBER_OR_NULL: Final = rb"(?:([0-9]{1,19})|null)"
 
 
 class Value(NamedTuple):
-    """How the value behind a name is written and read; a group that did not match reads as None."""
+    """How the value after a name is written and read; a group that did not match reads as None."""
 
     pattern: bytes
     read: Callable[[bytes], Any]
@@ -113,7 +113,7 @@ _CONTROL_TEXT: Final = re.compile(rb" (controlType: .*|[A-Z]\w+: \{.*)", re.DOTA
 _RECORD_TAIL: Final = rb"( (?:(?:headerKeys|key|payload|endTxnMarker|controlType): |[A-Z]\w+: \{).*| ?\r?)?"
 _USUAL_RECORD_TAIL: Final = rb"(?: headerKeys: \[([^\]]*)\])?(?: key: (.*?))?(?: payload: (.*))?"
 
-# A record of data behind its pairs, up to the line feed, where the next line is surely no more of its text.
+# A record of data after its pairs, up to the line feed, where the next line is surely no more of its text.
 _NEXT_ROW: Final = rb"(?=\n(?:\| offset: |baseOffset: ))"
 _DATA_RECORD_TAIL: Final = rb"(?: headerKeys: \[[^\]\n]*+\])?+(?: key: [^\n]*+| payload: [^\n]*+)?" + _NEXT_ROW
 _DATA_RECORD_FIELDS: Final = rb"(?: headerKeys: \[([^\]\n]*+)\])?+( key: [^\n]*?)?( payload: [^\n]*+)?" + _NEXT_ROW
@@ -143,7 +143,7 @@ class Layout:
     """One order of names: reads every line that has it.
 
     `names` are the names in order; `row_type` what a line becomes; `known` (field, value) of the names we know, one per
-    group of `pattern`: the value behind any other name is skipped. `fields` are the row's fields a line prints.
+    group of `pattern`: the value after any other name is skipped. `fields` are the row's fields a line prints.
     `data_record_lines` finds, in lines, those of a record layout that say nothing but their record, each with the line
     feed before it, `data_records` the same with the known fields, header keys, ` key: ...` and ` payload: ...` as
     groups; both are None for other layouts. `usual_readers` read those fields.
@@ -229,7 +229,7 @@ class Layout:
 
 
 def _read_tail(tail: bytes, key_size: int) -> dict[str, Any]:
-    """Read a record's free fields from the text behind its pairs: header keys, marker or control, key, payload."""
+    """Read a record's free fields from the text after its pairs: header keys, marker or control, key, payload."""
     fields: dict[str, Any] = {}
     if tail.startswith(_HEADER_KEYS_START):
         end = _HEADER_KEYS_END.search(tail, len(_HEADER_KEYS_START))

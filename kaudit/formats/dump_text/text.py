@@ -105,7 +105,7 @@ def read_dump_columns(chunks: Iterable[bytes]) -> Iterator[DumpRow | DumpBatchCo
 def read_dump_batches(chunks: Iterable[bytes]) -> Iterator[DumpRow | DumpBatchColumns]:
     """Yield the rows of a dump as read_dump_columns does, without most records that say nothing about their batch.
 
-    What is left out are records of data (no markers, no control records) behind a batch line.
+    What is left out are records of data (no markers, no control records) after a batch line.
     """
     lines = DumpLines()
     saw_batch = False

@@ -66,7 +66,7 @@ class MetadataRecord(Struct, frozen=True):
     """One record: frame, api key with its name (UNKNOWN_NAME for keys we do not know), and version.
 
     `content` is decoded for ProducerIdsRecord and FeatureLevelRecord of version 0, else None; `size` counts the bytes
-    behind the frame.
+    after the frame.
     """
 
     frame_version: int

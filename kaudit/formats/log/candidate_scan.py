@@ -6,7 +6,7 @@ candidates, each whose length field leads exactly to the next one is a link of a
 
 Equal to `walk`: the chain starts where the walk starts, and each of its links is what the walk would do there (magic 2,
 a plausible length, the batch inside the buffer), so by induction its positions are the walk's first ones. Whatever comes
-behind a broken link is left to `walk` itself. Candidates that nobody leads to - magic-like bytes in payloads - are
+after a broken link is left to `walk` itself. Candidates that nobody leads to - magic-like bytes in payloads - are
 dropped first; dropping them can only break the chain, never bend it.
 """
 

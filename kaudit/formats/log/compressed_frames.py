@@ -36,7 +36,7 @@ _UNCOMPRESSED_BIT: Final = 1 << 31
 _PLAIN_HEADER: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
 _PLAIN_LINKED_HEADER: Final = b"\x04\x22\x4d\x18\x40\x40\xc0"
 _PLAIN_BLOCK_BYTES: Final = 1 << 16
-# Bytes behind the only block, by the flags: block checksum, end mark, checksum of the content.
+# Bytes after the only block, by the flags: block checksum, end mark, checksum of the content.
 _ONE_BLOCK_ENDS: Final = {
     0x40 | independent | block_checksum | checksum: 4 + (4 if block_checksum else 0) + (4 if checksum else 0)
     for independent in (0, 0x20)

@@ -12,7 +12,7 @@ computation into the many short ones:
   with which the CRC of body i begins.
 
 So if every stored CRC is right, one CRC over everything from the first body on is the last batch's stored one. If
-exactly one is wrong, the register is off by some d != 0 behind it, and stays off, for what follows acts on d as a power
+exactly one is wrong, the register is off by some d != 0 after it, and stays off, for what follows acts on d as a power
 of Z; the last value is then wrong. Several wrong ones in one buffer escape only if their differences cancel, one chance in
 2^32, the chance any single wrong batch has of escaping its own CRC.
 

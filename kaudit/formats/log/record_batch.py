@@ -101,7 +101,7 @@ def walk(buffer: memoryview, start: int, end: int, last_start: int) -> Walk:
         append(at)
         at += LOG_OVERHEAD + length
     if positions and at > end:
-        # asked once, not for each batch: what is behind the end of the buffer is behind `limit` too
+        # asked once, not for each batch: what lies after the end of the buffer lies after `limit` too
         at = positions.pop()
     return Walk(np.array(positions, dtype=np.int64), at, valid)
 

@@ -43,7 +43,7 @@ class OffsetIndex(Struct, frozen=True, eq=False):
     0, 1 and on followers may lie several batches further on.
 
     Both columns have shape (n,) and hold what is stored (-2^31..2^31-1); order and meaning are not checked here. `padding_rows` counts the
-    all-zero rows behind the last one, `damage` lists a row cut short (a broker then rebuilds the index).
+    all-zero rows after the last one, `damage` lists a row cut short (a broker then rebuilds the index).
     """
 
     relative_offsets: Int64Column

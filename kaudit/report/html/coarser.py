@@ -20,7 +20,7 @@ _SPREAD = np.uint32(2_654_435_769)
 
 
 class Shown(Struct, frozen=True):
-    """Packed tables, and what is not in them."""
+    """Packed tables, and how many rows they leave out."""
 
     packed: Packed
     runs_merged: int
@@ -96,7 +96,7 @@ def _lanes_shown(tables: Tables, room: int, producer_ids: Column) -> NDArray[np.
 
 
 def _merged(runs: dict[str, Column], room: int, offsets: Column) -> tuple[dict[str, Column], int]:
-    """Merge across the smallest gaps between runs of one lane, not across what findings are about; count those merged."""
+    """Merge runs of one lane across the smallest gaps, but not runs that findings are about; count those merged."""
     count = len(runs["lane"])
     if not count:
         return dict(runs), 0

@@ -108,7 +108,7 @@ def _least(column: Column) -> int:
 
 
 class Packed(Struct, frozen=True):
-    """Tables, what is in them, and their bytes."""
+    """Tables, their fields, and their bytes."""
 
     tables: Mapping[str, PackedTable]
     data: bytes

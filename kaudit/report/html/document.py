@@ -16,7 +16,7 @@ from kaudit.report.console import visible
 from kaudit.report.html.script_json import json_for_script, made_visible
 
 BUDGET = 5_000_000
-"""Bytes a page may have: what a mail or a ticket takes, and a browser opens at once."""
+"""Most bytes of a page: mails and tickets accept as many, and a browser opens them at once."""
 BASE_STYLES = ("base.css",)
 """Styles every page has: colours, type, light and dark, print."""
 REPORT_STYLES = (*BASE_STYLES, "vendor/uplot/uPlot.min.css", "report.css")

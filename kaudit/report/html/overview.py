@@ -1,4 +1,4 @@
-"""What the page says first: the verdict and the cost, incidents, counts, where findings are, and what is not covered."""
+"""The first part of the page: verdict and cost, incidents, counts, a map of the findings, and what was not checked."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

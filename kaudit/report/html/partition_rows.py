@@ -1,4 +1,4 @@
-"""The partition replicas of a page: what the scan says of them, and what their histories add."""
+"""The partition replicas of a page: rows from the scan, and pictures from their histories."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -18,7 +18,7 @@ _DESCRIPTION = 1_500
 
 
 class Histories(Struct, frozen=True):
-    """Of the partition replicas: what the page shows of their histories, and their high watermarks where known."""
+    """The partition replicas' histories as the page shows them, and their high watermarks where known."""
 
     pages: Mapping[Key, PartitionPage] = field(default_factory=dict)
     high_watermarks: Mapping[Key, int] = field(default_factory=dict)
@@ -114,7 +114,7 @@ def partition_rows(
 
 
 def left_out_of(rows: Iterable[PartitionRow], paths: str) -> Iterator[LeftOut]:
-    """Yield what the pictures of the partitions do not show, and the command that does."""
+    """Yield the counts that the pictures of the partitions leave out, each with the command that shows them."""
     rows = list(rows)
     packed = [row.columns for row in rows if row.columns is not None]
     timeline = f"kaudit timeline {paths} --topic TOPIC --partition PARTITION"

@@ -1,4 +1,4 @@
-"""`--output-format html`: one page of a result, within a budget, that says what it leaves out."""
+"""`--output-format html`: one page of a result, within a budget of bytes; it lists everything that it leaves out."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
@@ -38,7 +38,7 @@ _FOR_FINDINGS = 1_200_000
 _FOR_PRODUCERS = 600_000
 _MOST_PARTITIONS = 1_000
 _LATER = 12_000
-"""Bytes of what is known only with the histories: activity over time, and what is left out of them."""
+"""Bytes kept for the parts that are known only with the histories: activity over time, and counts of rows left out."""
 _FEW_INPUTS = 5
 
 

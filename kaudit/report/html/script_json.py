@@ -36,7 +36,7 @@ def json_size(value: object) -> int:
 
 
 def within(rows: Iterable[_T], most_bytes: int) -> list[_T]:
-    """Return as many rows, from the first on, as take no more than so many bytes in the page."""
+    """Return the first rows, as many as take at most `most_bytes` bytes in the page."""
     kept: list[_T] = []
     for row in rows:
         most_bytes -= json_size(row)

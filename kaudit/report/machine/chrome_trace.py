@@ -23,7 +23,7 @@ from kaudit.report.text.timeline_entries import Entry, event
 
 
 class Slice(Struct):
-    """Something that lasts from `start` to `end` (microseconds), with what happened during it in `inner`."""
+    """An event from `start` to `end` (microseconds); `inner` holds the events during it."""
 
     name: str
     category: str
@@ -63,7 +63,7 @@ _LARGEST_EXACT = 2**53 - 1
 _LATEST_MS = _LARGEST_EXACT // 1000
 _Event = dict[str, object]
 _Place = tuple[str | None, int | None, str | None]
-"""Topic, partition and replica; the topic is None for what belongs to no partition."""
+"""Topic, partition and replica; the topic is None for findings about no partition."""
 
 
 def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
@@ -91,7 +91,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> Iterator[str]:
 
 
 class _Thread(NamedTuple):
-    """A producer id in one epoch in one partition replica; no producer id: what is said of none."""
+    """A producer id in one epoch in one partition replica; without a producer id: the events of no producer."""
 
     place: _Place
     producer_id: int | None
@@ -231,7 +231,7 @@ def _thread_name(thread: _Thread, transactional_id: str | None) -> str:
 
 
 def _args(entry: Entry) -> Mapping[str, object]:
-    """Return what the entry says, timestamps as people read them."""
+    """Return the entry's fields, timestamps as people read them."""
     return {
         name: rfc3339(value) or value if name.endswith("timestamp") and isinstance(value, int) and value >= 0 else value
         for name, value in entry.items()

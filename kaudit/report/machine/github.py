@@ -17,7 +17,7 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: 
 
 
 def render_scan(result: ScanResult, options: RenderOptions) -> str:
-    """Return an annotation for each incident, most severe first, then lines of text with what they leave out."""
+    """Return an annotation for each incident, most severe first, then lines of text that count the findings left out."""
     shown = options.for_people(result.findings)
     lines, groups = [], members(shown)
     left_out = result.summary.omitted
@@ -36,7 +36,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
 
 
 def _annotation(group: Sequence[Finding], repository: str | None) -> str:
-    """Return one annotation for an incident: its most severe finding, how many more there are, what all cost."""
+    """Return one annotation for an incident: its most severe finding, the number of others, and the cost of all."""
     finding, more = group[0], len(distinct(group)) - 1
     properties = {"title": f"kaudit {finding.code} {finding.name}"}
     if (path := shown_path(finding, repository)) is not None:

@@ -92,6 +92,6 @@ def _metric(name: str, kind: str, text: str, samples: Iterable[_Sample]) -> Iter
 
 
 def _escaped(text: str) -> str:
-    """Escape a label's value; what is no UTF-8 in a file name is spelled out."""
+    """Escape a label's value; bytes of a file name that are not UTF-8 are spelled out."""
     plain = text.encode("utf-8", "backslashreplace").decode()
     return plain.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -103,7 +103,7 @@ class PartFiles:
     def write(self, table: Any) -> None:  # noqa: ANN401 - pyarrow has no types
         """Append rows. However few at a time, they become row groups of _GROUP_ROWS."""
         if not table.num_rows:
-            return  # behind a full file it would begin one without rows
+            return  # after a full file it would begin one without rows
         self._waiting.append(table)
         self.rows += table.num_rows
         waiting = sum(held.num_rows for held in self._waiting)
@@ -128,14 +128,14 @@ class PartFiles:
         self._waiting = [held.slice(rows)] if rows < held.num_rows else []
 
     def finish(self) -> None:
-        """Write what waits; a table without rows has a file too."""
+        """Write the waiting rows; a table without rows has a file too."""
         if self._waiting or not self._number:
             self._waiting = self._waiting or [self._schema.empty_table()]
             self._put(sum(held.num_rows for held in self._waiting))
         self._end_file()
 
     def close(self) -> None:
-        """End the file that is open; what waits is lost."""
+        """Close the open file; waiting rows are dropped."""
         self._end_file()
 
     def _end_file(self) -> None:

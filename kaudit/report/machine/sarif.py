@@ -199,7 +199,7 @@ def _logical(finding: Finding) -> list[_Object]:
 
 
 def _steps(finding: Finding, frame: _Frame) -> list[_Object]:
-    """Return the batches of the evidence in log order: what the producer did before, then, and after."""
+    """Return the batches of the evidence in log order: those before, at, and after the finding."""
     steps: list[_Object] = []
     for name in ("previous", "offending", "next"):
         batch = finding.evidence.get(name)
@@ -270,7 +270,7 @@ def _invocation(result: ScanResult, options: RenderOptions, left_out: int) -> _O
 
 
 def _notifications(result: ScanResult, left_out: int) -> list[_Object]:
-    """Return what the results do not cover: unread files, unchecked aspects, findings beyond the limit."""
+    """Return a notice for each thing the results do not cover: unread files, unchecked aspects, findings above the limit."""
     notices = [_notice(Severity.WARNING, omitted_text(left_out))] if left_out else []
     if result.incomplete:
         notices.append(_notice(Severity.ERROR, "The audit is incomplete: the absence of findings proves nothing."))
@@ -291,5 +291,5 @@ def _notice(level: Severity, text: str) -> _Object:
 
 
 def _text(text: str) -> str:
-    """Break what SARIF would take for a link in a message, and double what it would take for a placeholder."""
+    """Escape text that SARIF would read as a link or as a placeholder."""
     return text.replace("](", "] (").replace("{", "{{").replace("}", "}}")

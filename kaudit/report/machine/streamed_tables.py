@@ -147,7 +147,7 @@ def producer_table_rows(
 
 
 class TablePieces(Struct, frozen=True):
-    """Makes rows of a scan's tables where its partitions are judged (producer_histories.TableWriter)."""
+    """Makes rows of a scan's tables where its partitions are audited (producer_histories.TableWriter)."""
 
     decide: Decide
     log_start_offset: int | None = None
@@ -175,7 +175,7 @@ class TablePieces(Struct, frozen=True):
         return _pieces("findings", map(finding_row, findings))
 
     def of_scan(self, findings: Sequence[Finding]) -> Iterator[Piece]:
-        """Yield the rows of what belongs to no partition, these findings among it."""
+        """Yield the rows that belong to no partition, these findings among them."""
         yield from self.of_findings(findings)
         if self.blocks is not None:
             yield from _pieces("blocks", map(block_row, self.blocks))

@@ -35,6 +35,6 @@ STREAMS: Mapping[str, Callable[[Sequence[Finding], RenderOptions], str]] = {
 
 
 def summary_text(result: ScanResult, reported: Mapping[str, int], waiting: int, options: RenderOptions) -> str:
-    """Return the last line of jsonl: what was watched, what is in the logs at the end, what was reported and what waits."""
+    """Return the last line of jsonl: the partitions watched, their logs at the end, and the numbers of findings reported and waiting."""
     document = header(result, SCHEMA, options)
     return line(summary_record({**document, "reported": dict(reported), "waiting": waiting}))

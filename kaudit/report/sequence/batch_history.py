@@ -36,7 +36,7 @@ class BatchHistory:
         """By producer, epoch and last sequence."""
 
     def follow(self, key: Key, entry: ProducerStateEntry, step: int) -> None:
-        """Take note of what is remembered after a step."""
+        """Record the state that a broker remembers after a step."""
         before = self._entries.get(key)
         if before is entry:
             return
@@ -53,7 +53,7 @@ class BatchHistory:
                 )
 
     def of(self, key: Key, answer: Answer | None, copies: tuple[Copy, ...]) -> str:
-        """Return what became before of the batch an answer is about; empty where there is nothing to say."""
+        """Return the earlier history of the batch that an answer is about; empty where there is none."""
         if answer is not None and copies and answer.fields.get("outcome") == Outcome.APPENDED.value:
             (copy, *_) = copies
             return f"The log holds the same records already, at offset {copy.offset}. {_unrecognised(answer, copy)}"

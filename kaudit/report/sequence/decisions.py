@@ -62,7 +62,7 @@ def short_reason(decided: BrokerAnswer) -> str:
 
 
 def window(partition: str, producer_id: int, entry: ProducerStateEntry, profile: Profile) -> Window:
-    """Return what a broker remembers of a producer id."""
+    """Return a producer id's state as a broker remembers it."""
     slots = tuple(_slot(batch, profile) for batch in entry.batches)
     open_from = entry.current_txn_first_offset
     return Window(
@@ -78,7 +78,7 @@ def window(partition: str, producer_id: int, entry: ProducerStateEntry, profile:
 
 
 def decision(decided: BrokerAnswer, profile: Profile, windows: Interned[Window], history: str = "") -> Decision:
-    """Return a decision about one partition's part of a request; `history` says what became of the batch before."""
+    """Return a decision about one partition's part of a request; `history` is the earlier history of the batch."""
     error = "" if decided.error is KafkaError.NONE else decided.error.name
     answer = decided.answer
     if answer is None:

@@ -82,7 +82,7 @@ class _Row(NamedTuple):
 
 
 class ReplayDiagram:
-    """Takes every attempt with its answer, and keeps what the page shows of them: memory does not grow with the file."""
+    """Takes every attempt with its answer, and keeps the rows that the page shows: memory does not grow with the file."""
 
     def __init__(self, broker: Broker, most: int = MOST_STEPS) -> None:
         self._broker = broker
@@ -264,7 +264,7 @@ class _History:
         self._histories: dict[Profile, BatchHistory] = {}
 
     def of(self, row: _Row) -> str:
-        """Return what became of the row's batch before, and follow what the row changes."""
+        """Return the earlier history of the row's batch, and record the changes of the row."""
         if not self._complete:
             return ""
         history = self._histories.setdefault(row.profile, BatchHistory(row.profile, "attempt"))

@@ -120,7 +120,7 @@ def mermaid_diagram(rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: i
 
 
 def _escaped(text: str) -> str:
-    """Spell what Mermaid would obey: # begins an entity, ; ends a statement, < and > are markup."""
+    """Escape characters with a meaning in Mermaid: # begins an entity, ; ends a statement, < and > are markup."""
     spelled = visible(text).replace("#", "#35;")
     return spelled.replace("; ", ", ").replace("<", "#lt;").replace(">", "#gt;").replace("\\", "/")
 
@@ -162,7 +162,7 @@ def record_facts(summary: Mapping[str, int]) -> dict[str, str]:
 def outcome_lines(
     summary: Mapping[str, int], hidden: Sequence[Mapping[str, object]], console: Console
 ) -> Iterator[str]:
-    """Yield the counts of one run, and what no log shows of them."""
+    """Yield the counts of one run, and the counts that no log shows."""
     for name, count in summary.items():
         if count:
             words = f"{count:>9,}  {WORDS[name]}"

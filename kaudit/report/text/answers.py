@@ -28,14 +28,14 @@ _dumps = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(", ", 
 
 
 def printable(text: str) -> str:
-    """Drop what could move the cursor or colour the rest: control, format and unassigned characters."""
+    """Drop control, format and unassigned characters: they could move the cursor or colour the rest."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(character for character in text if not unicodedata.category(character).startswith("C"))
 
 
 def fold(line: str, width: int | None, hanging: int) -> str:
-    """Break a line of text that is longer than `width`; what follows is indented by `hanging` or as the line was."""
+    """Break a line of text that is longer than `width`; further lines are indented by `hanging` or as the line was."""
     if width is None or len(line) <= width:
         return line
     indent = " " * max(hanging, len(line) - len(line.lstrip()))
@@ -102,7 +102,7 @@ DOCUMENT_END = f'\n], "schema": "{SCHEMA}"}}\n'
 """Text before and after the answers, which commas separate, in one JSON document."""
 
 ROW_INDENT = 9
-"""Columns in front of what explains a row."""
+"""Columns before the explanation of a row."""
 TABLE_HEADER = f"{'INDEX':>7}  {'PARTITION':<22}  {'ATTEMPT':<32}  ANSWER"
 
 
@@ -118,7 +118,7 @@ def as_row(attempt: Attempt, answer: Answer) -> str:
 
 
 def request_text(attempt: Attempt) -> str:
-    """Return what was attempted, in short."""
+    """Return an attempt in short."""
     if isinstance(attempt, StartBroker):
         return f"broker {printable(attempt.broker_version)}"
     if isinstance(attempt, Produce):

@@ -6,11 +6,10 @@ The table is written by `python -m kaudit.report.text.broker_rules docs/broker-r
 from collections.abc import Iterator
 
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.releases.known_releases import RELEASES
 from kaudit.broker.releases.profile import profile_for, profile_groups
 from kaudit.broker.releases.switches import switches
 from kaudit.broker.releases.table import Value
-from kaudit.broker.releases.version import Version
+from kaudit.broker.releases.version import RELEASES, Version
 
 
 def release_span(first: Version, last: Version) -> str:
@@ -21,7 +20,7 @@ def release_span(first: Version, last: Version) -> str:
 
 
 def list_profiles() -> Iterator[str]:
-    """Yield the lines that say which releases share their rules, and what each group changed."""
+    """Yield a line for each group of releases with the same rules, and lines for the changes of each group."""
     for number, (_, versions) in enumerate(profile_groups()):
         if number == 0:
             yield f"{release_span(versions[0], versions[-1])}: the first with producer ids; every line below is a change to it"
@@ -32,7 +31,7 @@ def list_profiles() -> Iterator[str]:
 
 
 def what_changed(version: str) -> Iterator[str]:
-    """Yield how the rules of a release differ from those before it, and what the next ones change.
+    """Yield the differences between the rules of a release and those of its neighbours, before and after.
 
     Raises UnknownVersionError.
     """

@@ -61,7 +61,7 @@ def difference_rows(result: DiffResult) -> tuple[list[str], list[list[str]]]:
 
 
 def _truncated(result: DiffResult, console: Console) -> list[str]:
-    """Return a table of what brokers truncated between two copies of them."""
+    """Return a table of the offsets that brokers truncated between two copies of them."""
     rows = [
         [
             visible(f"{entry.topic}-{entry.partition}"),
@@ -121,7 +121,7 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def comparison_text(result: DiffResult) -> str:
-    """Return how many partitions are identical, behind, diverged, and what was read."""
+    """Return how many partitions are identical, behind or diverged, and how much was read."""
     # replicas say more of a partition than earlier copies of them
     counts = Counter(entry.relation for entry in result.partitions if entry.relations or not entry.copy_changes)
     changes = Counter(change.relation for entry in result.partitions for change in entry.copy_changes)

@@ -1,4 +1,4 @@
-"""`kaudit dedup`: rows of duplicates, and what they come to for consumers that deduplicate."""
+"""`kaudit dedup`: rows of duplicates, and their effect on consumers that deduplicate."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -70,7 +70,7 @@ def _summary(listing: DuplicateListing, isolation_level: str) -> Row:
 
 
 def summary_text(listing: DuplicateListing, console: Console, isolation_level: str) -> Iterator[str]:
-    """Yield what stands below the table: what consumers that deduplicate would have done."""
+    """Yield the lines below the table: the effect on consumers that deduplicate."""
     totals = listing.totals
     counts, records = _counts(totals), sum(total.records for total in totals)
     compared = "one by one" if _compares_records(totals) else "batch by batch"
@@ -86,7 +86,7 @@ def summary_text(listing: DuplicateListing, console: Console, isolation_level: s
 
 
 def not_compared(listing: DuplicateListing) -> list[NotAudited]:
-    """Return what could not be compared, and why."""
+    """Return a line for everything that could not be compared, and why."""
     found = [note for note in listing.scan.not_audited if note.unreadable or note.asked_for]
     found += [
         NotAudited(partition.directory.name, "text of kafka-dump-log: it holds no records to compare")

@@ -94,7 +94,7 @@ def _columns(batches: Sequence[Mapping[str, object]]) -> list[EvidenceColumn]:
 
 
 def _times(times: Sequence[tuple[str, str]]) -> EvidenceColumn:
-    """Return the column of times; what all dates share moves into its heading."""
+    """Return the column of times; a date that all share moves into its heading."""
     days = {date for date, _ in times if date}
     if len(days) == 1:
         return EvidenceColumn(f"{days.pop()} UTC", [clock for _, clock in times])

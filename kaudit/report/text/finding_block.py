@@ -13,7 +13,7 @@ from kaudit.report.text.log_events import event_text
 
 
 def finding_lines(finding: Finding, console: Console, *, many_inputs: bool, replicas: Sequence[str] = ()) -> list[str]:
-    """Return one finding: headline, place, evidence, argument, what to do. `replicas`: those that say the same."""
+    """Return one finding: headline, place, evidence, argument, what to do. `replicas` are those with the same finding."""
     placed = place_lines(finding, console, many_inputs=many_inputs, replicas=replicas)
     return placed + argument_lines(finding, console, impact=finding.impact, bugs=finding.known_bugs)
 
@@ -27,7 +27,7 @@ def place_lines(finding: Finding, console: Console, *, many_inputs: bool, replic
 
 
 def argument_lines(finding: Finding, console: Console, *, impact: Impact, bugs: Sequence[KnownBug]) -> list[str]:
-    """Return what is below a finding's place: evidence, rule, impact, known bugs, causes, commands."""
+    """Return the lines below a finding's place: evidence, rule, impact, known bugs, causes, commands."""
     lines = evidence_lines(finding, console) + rule_lines(finding, console) + log_lines(finding, console)
     if cost := impact_text(impact):
         lines += remark_lines("impact", cost, console)
@@ -35,7 +35,7 @@ def argument_lines(finding: Finding, console: Console, *, impact: Impact, bugs: 
 
 
 def rule_lines(finding: Finding, console: Console) -> list[str]:
-    """Return the rule that was broken, and what a broker does about it."""
+    """Return the rule that was broken, and a broker's reaction."""
     lines: list[str] = []
     rule = finding.evidence.get("rule")
     if isinstance(rule, str):
@@ -47,7 +47,7 @@ def rule_lines(finding: Finding, console: Console) -> list[str]:
 
 
 def log_lines(finding: Finding, console: Console) -> list[str]:
-    """Return what logs of brokers and clients say of it: file, line, time by the batches' clock, text."""
+    """Return the lines of broker and client logs about it: file, line, time by the batches' clock, text."""
     events = finding.evidence.get("log_events")
     lines: list[str] = []
     if not isinstance(events, Sequence):
@@ -67,7 +67,7 @@ def bug_lines(bugs: Sequence[KnownBug], console: Console) -> list[str]:
 
 
 def cause_lines(finding: Finding, console: Console) -> list[str]:
-    """Return what may have caused it, how certain that is, and what would be harmless."""
+    """Return possible causes, how certain they are, and harmless ones."""
     lines = _causes([cause for cause in finding.explanations if not cause.innocent], console)
     certain = finding.confidence is Confidence.CERTAIN
     if not certain:
@@ -147,5 +147,5 @@ def bugs_of(findings: Iterable[Finding]) -> Sequence[KnownBug]:
 
 
 def with_known_bugs(text: str, bugs: Iterable[KnownBug]) -> str:
-    """Return the text, and what it looks like where that is known."""
+    """Return the text, and the known bugs that it looks like."""
     return ". ".join([text, *(f"It {known_bug_text(known)}" for known in bugs)])

@@ -8,7 +8,7 @@ GAP = "  "
 
 
 class Fitted(Struct, frozen=True):
-    """The columns to show, in order; what all rows of the others have in common; and the ones left out for want of room."""
+    """The columns to show, in order; the common text of columns that are the same in all rows; and the columns left out for want of room."""
 
     shown: Sequence[str]
     common: Mapping[str, str]
@@ -44,7 +44,7 @@ def fit(
 
 
 def notice(fitted: Fitted, room: int | None) -> str:
-    """Return what stands above the table in place of the columns that are not in it; nothing if all are."""
+    """Return the line above the table that stands for columns not in it; empty if all are."""
     parts = []
     said = [f"{name} {text}" for name, text in fitted.common.items() if text != "-"]
     if said:

@@ -30,7 +30,7 @@ def size(number: int) -> str:
     scaled = float(number)
     for unit in ("kB", "MB", "GB", "TB"):
         scaled /= 1000
-        if scaled < 999.95:  # what is more rounds to 1000.0
+        if scaled < 999.95:  # more would round to 1000.0
             return f"{scaled:.1f} {unit}"
     return f"{scaled / 1000:.1f} PB"
 
@@ -106,7 +106,7 @@ def _statuses(counts: Mapping[str, int]) -> str:
 
 
 def extent(result: ScanResult) -> str:
-    """Return what was read: `in 3 segments, 2 partitions, 1.2 GB`; brokers send no segments."""
+    """Return how much was read: `in 3 segments, 2 partitions, 1.2 GB`; brokers send no segments."""
     summary = result.summary
     segments = f"{plural(summary.segments, 'segment')}, " if summary.segments or not summary.partitions else ""
     return f"in {segments}{plural(summary.partitions, 'partition')}, {size(summary.bytes)}"
@@ -120,7 +120,7 @@ def closing_line(result: ScanResult, *, notes_hidden: bool, seconds: float | Non
 
 
 def state_lines(use: StateUse, *, quiet: bool) -> list[str]:
-    """Return the lines for stderr on what a saved state was of use for; with `quiet` only what went wrong."""
+    """Return the lines for stderr about the use of a saved state; with `quiet` only problems."""
     lines: list[str] = []
     if use.notice is not None:
         lines.append(f"--state: {use.notice}: everything was read anew")
@@ -182,7 +182,7 @@ def block_text(block: GrantedBlock) -> str:
 
 
 def partition_text(place: ProducerPartition) -> str:
-    """Return what the producer did in one partition, and what a broker would remember of it."""
+    """Return the producer's activity in one partition, and the state that a broker would remember."""
     name = visible(f"{place.topic}-{place.partition}") + (f" ({visible(place.replica)})" if place.replica else "")
     epochs = span(place.first_epoch, place.last_epoch)
     did = (
@@ -204,7 +204,7 @@ def partition_text(place: ProducerPartition) -> str:
 
 
 def expired_text(expired: ExpiredTransactionalId) -> str:
-    """Return what a transactional id had, when it expired, and what it has been given since."""
+    """Return the producer id of a transactional id, when it expired, and its producer id since."""
     had, following = "what it had before is not in the log any more", expired.next_producer_id
     if expired.producer_id is not None:
         assert expired.last_update_timestamp is not None

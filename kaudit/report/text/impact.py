@@ -1,4 +1,4 @@
-"""What findings cost, in words: one line for every format."""
+"""The impact of findings in one line, for every format."""
 
 from collections.abc import Iterator
 

@@ -25,7 +25,7 @@ from kaudit.report.text.impact import impact_text
 from kaudit.results.incidents import describe, distinct, members
 
 _BLOCKS = 10
-"""Incidents shown in full unless all are asked for: what a reader gets through."""
+"""Incidents shown in full unless all are asked for: a reader gets through no more."""
 _LISTED = 3
 _FEW = 3
 """Findings of one incident that are all named; of more, one stands for all."""
@@ -58,7 +58,7 @@ def incident_sections(findings: Sequence[Finding], options: RenderOptions, *, ma
 
 
 def verdict_text(findings: Sequence[Finding], incidents: int, cost: str) -> str:
-    """Return how many findings there are, in how many partitions, and what they cost together, empty for nothing."""
+    """Return how many findings there are, in how many partitions, and their cost together; empty without findings."""
     partitions = len({(finding.topic, finding.partition) for finding in findings if finding.topic is not None})
     counts = [
         plural(number, severity.value)
@@ -98,7 +98,7 @@ def _named(group: Sequence[Finding], once: Sequence[Finding], console: Console, 
 
 
 def _block(incident: Incident, once: Sequence[Finding], options: RenderOptions, *, explained: bool) -> list[str]:
-    """Return what several findings have in common, with the evidence of the first, the most severe.
+    """Return the common part of several findings, with the evidence of the first, the most severe.
 
     `explained`: one like it has said what such incidents come from.
     """

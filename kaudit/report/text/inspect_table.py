@@ -292,7 +292,7 @@ def _heading(name: str) -> str:
 
 
 def _all_columns(rows: Sequence[Row]) -> Sequence[_Column]:
-    """Columns of a kind that is shown in full: those of the table of columns, then what else the rows have."""
+    """Columns of a kind that is shown in full: those of the table of columns, then further fields of the rows."""
     found = dict.fromkeys(name for row in rows for name in row if name not in _HEADER)
     known = [name for name in INSPECT_TABLES.get(str(rows[0]["row"]), ()) if name in found]
     return [(name.replace("_", " "), _text(name)) for name in dict.fromkeys([*known, *found])]

@@ -1,4 +1,4 @@
-"""The table a watch redraws on a terminal: what was found, what is open, what is read."""
+"""The table a watch redraws on a terminal: findings, open transactions, and reading progress."""
 
 from collections.abc import Sequence
 

@@ -32,7 +32,7 @@ def shortened(text: str) -> str:
 
 
 def log_section(summary: LogEventSummary | None, console: Console) -> list[str]:
-    """Return what was read, how the logs' clocks go, and what was refused and is not in the log; nothing without logs."""
+    """Return how much was read, how the logs' clocks differ, and refused batches that are not in the log; empty without logs."""
     if summary is None:
         return []
     files, lines = summary.files, sum(file.lines for file in summary.files)
@@ -54,7 +54,7 @@ def log_section(summary: LogEventSummary | None, console: Console) -> list[str]:
 
 
 def refused_text(refused: RefusedBatches) -> str:
-    """Return what was refused of a producer."""
+    """Return a producer's refused batches as text."""
     sequences = span(refused.first_sequence, refused.last_sequence)
     of = "" if sequences == "-" else f", base sequence {sequences}"
     return visible(

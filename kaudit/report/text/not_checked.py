@@ -1,4 +1,4 @@
-"""The end of every human report: what was not checked and why, and which brokers' rules were applied."""
+"""The end of every report for people: what was not checked and why, the digests, and which brokers' rules were applied."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -119,7 +119,7 @@ def digest_section(digests: Digests | None, console: Console) -> list[str]:
 
 
 def named_digests(partitions: Sequence[PartitionDigest], most: int) -> Iterator[tuple[str, str]]:
-    """Yield for the first `most` partitions what was judged, and its digest."""
+    """Yield the audited offsets and the digest of the first `most` partitions."""
     for entry in partitions[:most]:
         offsets = f"offsets {span(entry.start_offset, entry.end_offset - 1)}" if entry.batches else "no batch"
         batches = f", {plural(entry.batches, 'batch', 'batches')}" if entry.batches else ""

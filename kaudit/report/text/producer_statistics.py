@@ -155,7 +155,7 @@ def _bars(title: str, rows: Sequence[tuple[str, int]], console: Console) -> list
 
 
 def _bar(ids: int, most: int, length: int, console: Console) -> str:
-    """Return a bar that is never empty for what is not nothing."""
+    """Return a bar; it is empty only for 0."""
     eighths = -(-ids * length * 8 // most)
     if not console.draws:
         return "#" * -(-eighths // 8)

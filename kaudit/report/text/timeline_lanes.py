@@ -242,7 +242,7 @@ def _painted(cells: Sequence[_Mark | None], console: Console) -> str:
 
 
 def _axis(scale: _Scale, console: Console) -> str:
-    """Return offsets under the lanes, each behind a stroke at its column."""
+    """Return offsets under the lanes, each after a stroke at its column."""
     stroke = "│" if console.draws else "|"
     step = max((scale.last - scale.first + 1) * _BESIDE_AXIS // scale.width, 1)
     magnitude = 10 ** (len(str(step)) - 1)

@@ -109,7 +109,7 @@ class KafkaClient:
         return self._patiently(lambda: _topics(self._metadata(names)))
 
     def leader(self, partition: TopicPartition) -> int:
-        """Return the node that leads a partition. Raises RetriableError where nobody does for the moment."""
+        """Return the node that leads a partition. Raises RetriableError while no node does."""
         if partition not in self._leaders:
             for entry in self.describe_topics([partition.topic]):
                 self._leaders |= {TopicPartition(entry.topic, own.partition): own.leader for own in entry.partitions}

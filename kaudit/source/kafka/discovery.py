@@ -32,7 +32,7 @@ class FoundPartitions(Struct):
 
 
 def find_partitions(url: TopicUrl, options: ClusterOptions) -> FoundPartitions:
-    """Ask the brokers for a topic's partitions: their log start, high watermark and configuration at this moment.
+    """Ask the brokers for a topic's partitions: their log start, high watermark and configuration now.
 
     Raises:
         UrlError: the cluster has no such topic or partition, or the options cannot be used.

@@ -14,7 +14,7 @@ Fetch = Callable[[int, int], tuple[bytes, Aborted]]
 """From an offset and a number of bytes to the record set that begins with the batch that holds the offset, of about so many
 bytes and at least a batch; empty where there is none below the end. With it the aborted transactions that overlap it."""
 FETCH_BYTES = 4 << 20
-"""Of one fetch: larger ones are no faster on loopback, and each is held twice for a moment."""
+"""Of one fetch: larger ones are no faster on loopback, and each is held twice briefly."""
 _LEAST_FETCH_BYTES = 64 << 10
 _PAUSE_SECONDS = 0.02
 
@@ -61,7 +61,7 @@ class FetchedSegment:
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill `buffer` with the bytes from the batch at `position` on; return how many there were.
 
-        Only the bytes of that batch belong to positions: those behind it are the next batches'.
+        Only the bytes of that batch belong to positions: those after it are the next batches'.
         """
         offset = self.place.offset(position)
         at = self._index.get(offset)
