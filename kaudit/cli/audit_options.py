@@ -4,7 +4,7 @@ A command takes groups as parameters (`kaudit.cli.option_groups`); `--help` list
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec.structs import replace
@@ -13,13 +13,10 @@ from kaudit.cli import options
 from kaudit.cli.audit import AuditRequest
 from kaudit.cli.engine import choose_engine
 from kaudit.cli.exits import FailOn
-from kaudit.cli.option_groups import OptionGroup
+from kaudit.cli.option_groups import OptionGroup, declared_values
 from kaudit.cli.parsing import (
-    check_int64,
-    parse_broker_version,
     parse_policy,
     parse_selection,
-    parse_time,
     parse_window,
 )
 from kaudit.cli.settings.settings import Settings
@@ -27,6 +24,7 @@ from kaudit.cli.targets import parse_targets
 from kaudit.errors import UsageError
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND, ClusterOptions
+from kaudit.source.option import parse_time
 
 if TYPE_CHECKING:  # every format comes with it
     from kaudit.engines.engine import Engine
@@ -86,16 +84,16 @@ class Filter(OptionGroup, frozen=True, kw_only=True):
 class PartitionFilter(Filter, frozen=True, kw_only=True):
     """Which partitions are read."""
 
-    topic: options.Topics = None
-    partition: options.Partitions = None
+    topic: list[str] | None = None
+    partition: list[int] | None = None
 
 
 class ProducerFilter(Filter, frozen=True, kw_only=True):
     """Which producers and which times are reported."""
 
-    producer_id: options.ProducerIds = None
-    since: options.Since = None
-    until: options.Until = None
+    producer_id: list[int] | None = None
+    since: str | None = None
+    until: str | None = None
 
 
 class LogFacts(OptionGroup, frozen=True, kw_only=True):
@@ -103,8 +101,8 @@ class LogFacts(OptionGroup, frozen=True, kw_only=True):
 
     heading = "About the log"
 
-    log_start_offset: options.LogStartOffset = None
-    compacted: options.Compacted = False
+    log_start_offset: int | None = None
+    compacted: bool = False
 
 
 class AuditedLog(OptionGroup, frozen=True, kw_only=True):
@@ -112,10 +110,10 @@ class AuditedLog(OptionGroup, frozen=True, kw_only=True):
 
     heading = LogFacts.heading
 
-    broker_version: options.BrokerVersion = "auto"
+    broker_version: str = "auto"
     facts: LogFacts
-    now: options.Now = None
-    layout: options.Layout = None
+    now: str | None = None
+    layout: str | None = None
 
 
 class BlockSources(OptionGroup, frozen=True, kw_only=True):
@@ -123,9 +121,9 @@ class BlockSources(OptionGroup, frozen=True, kw_only=True):
 
     heading = "Blocks of producer ids"
 
-    zookeeper: options.ZooKeeper = None
-    blocks: options.Blocks = None
-    metadata: options.Metadata = None
+    zookeeper: str | None = None
+    blocks: str | None = None
+    metadata: str | None = None
 
 
 class ApplicationLogOptions(OptionGroup, frozen=True, kw_only=True):
@@ -151,15 +149,15 @@ class ReadOptions(OptionGroup, frozen=True, kw_only=True):
 
     heading = "Reading"
 
-    depth: options.DepthOption = Depth.CRC
-    jobs: options.Jobs = None
+    depth: Depth = Depth.CRC
+    jobs: int | None = None
 
 
 class AuditReadOptions(ReadOptions, frozen=True, kw_only=True):
     """How logs are read, and what must be there."""
 
-    require_all: options.RequireAll = False
-    state: options.SavedState = None
+    require_all: bool = False
+    state: str | None = None
 
 
 class ConnectionOptions(OptionGroup, frozen=True, kw_only=True):
@@ -167,29 +165,26 @@ class ConnectionOptions(OptionGroup, frozen=True, kw_only=True):
 
     heading = "Live clusters"
 
-    command_config: options.CommandConfig = None
+    command_config: str | None = None
 
 
 class ClusterReadOptions(ConnectionOptions, frozen=True, kw_only=True):
     """What is read from brokers, and how fast."""
 
-    from_offset: options.FromOffset = None
-    to_offset: options.ToOffset = None
-    from_time: options.FromTime = None
-    to_time: options.ToTime = None
-    max_bytes_per_second: options.MaxBytesPerSecond = DEFAULT_BYTES_PER_SECOND
+    from_offset: int | None = None
+    to_offset: int | None = None
+    from_time: str | None = None
+    to_time: str | None = None
+    max_bytes_per_second: int = DEFAULT_BYTES_PER_SECOND
 
-    def cluster(self) -> ClusterOptions:
-        """Return what they ask for. Raises UsageError for a time that is none, and for a range without offsets."""
+    def check(self) -> None:
+        """Raise UsageError for a range without offsets."""
         first, end = self.from_offset, self.to_offset
-        check_int64([first], "--from-offset")
-        check_int64([end], "--to-offset")
         if first is not None and end is not None and first >= end:
             raise UsageError(f"--from-offset {first} --to-offset {end}: nothing lies between")
         from_ms, to_ms = parse_time(self.from_time, "--from-time"), parse_time(self.to_time, "--to-time")
         if from_ms is not None and to_ms is not None and from_ms >= to_ms:
             raise UsageError(f"--from-time {self.from_time} --to-time {self.to_time}: nothing lies between")
-        return ClusterOptions(self.command_config, first, end, from_ms, to_ms, self.max_bytes_per_second or None)
 
 
 class EngineOptions(OptionGroup, frozen=True, kw_only=True):
@@ -249,7 +244,7 @@ class DiffOptions(OptionGroup, frozen=True, kw_only=True):
 
     def scan(self, settings: Settings, paths: Sequence[str]) -> ScanOptions:
         """Return what is read, and how. Raises UsageError for an option that means nothing."""
-        return _scan_options(settings, paths, self.partitions, self.log, self.read, cluster=self.cluster)
+        return _scan_options(settings, paths, self)
 
 
 class DedupOptions(OptionGroup, frozen=True, kw_only=True):
@@ -262,7 +257,7 @@ class DedupOptions(OptionGroup, frozen=True, kw_only=True):
 
     def scan(self, settings: Settings, paths: Sequence[str]) -> ScanOptions:
         """Return the audit these options ask for. Raises UsageError for an option that means nothing."""
-        return _scan_options(settings, paths, self.partitions, self.log, self.read, cluster=self.cluster)
+        return _scan_options(settings, paths, self)
 
 
 class WatchOutput(OptionGroup, frozen=True, kw_only=True):
@@ -293,7 +288,7 @@ class WatchedLog(OptionGroup, frozen=True, kw_only=True):
 
     heading = LogFacts.heading
 
-    broker_version: options.BrokerVersion = "auto"
+    broker_version: str = "auto"
     facts: LogFacts
 
 
@@ -302,19 +297,15 @@ class WatchReadOptions(OptionGroup, frozen=True, kw_only=True):
 
     heading = ReadOptions.heading
 
-    depth: options.DepthOption = Depth.CRC
+    depth: Depth = Depth.CRC
 
 
 class WatchClusterOptions(ConnectionOptions, frozen=True, kw_only=True):
     """From where on brokers are read, and how fast."""
 
-    from_offset: options.FromOffset = None
-    from_time: options.FromTime = None
-    max_bytes_per_second: options.MaxBytesPerSecond = DEFAULT_BYTES_PER_SECOND
-
-    def reading(self) -> ClusterReadOptions:
-        """Return the same as options of what is read once."""
-        return ClusterReadOptions(**{name: getattr(self, name) for name in self.__struct_fields__})
+    from_offset: int | None = None
+    from_time: str | None = None
+    max_bytes_per_second: int = DEFAULT_BYTES_PER_SECOND
 
 
 class WatchedFindings(OptionGroup, frozen=True, kw_only=True):
@@ -344,14 +335,7 @@ class WatchOptions(OptionGroup, frozen=True, kw_only=True):
 
     def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
         """Return the request these options make. Raises UsageError for an option that means nothing."""
-        read, cluster = ReadOptions(depth=self.read.depth), self.cluster.reading()
-        scan = replace(
-            _scan_options(settings, paths, self.partitions, self.log.facts, read, cluster=cluster),
-            broker_version=parse_broker_version(self.log.broker_version),
-            zookeeper=self.blocks.zookeeper,
-            blocks=self.blocks.blocks,
-            metadata=self.blocks.metadata,
-        )
+        scan = _scan_options(settings, paths, self.partitions, self.log, self.blocks, self.read, self.cluster)
         output = OutputOptions(output_format=self.output.output_format, output=self.output.output)
         own = self.findings
         findings = FindingOptions(**{name: getattr(own, name) for name in own.__struct_fields__})
@@ -373,46 +357,19 @@ class AuditOptions(OptionGroup, frozen=True, kw_only=True):
 
     def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
         """Return the request these options make. Raises UsageError for an option that means nothing."""
-        since_ms, until_ms = parse_window(self.producers.since, self.producers.until)
-        check_int64(self.producers.producer_id or (), "--producer-id")
-        scan = replace(
-            _scan_options(settings, paths, self.partitions, self.log.facts, self.read, cluster=self.cluster),
-            broker_version=parse_broker_version(self.log.broker_version),
-            producer_ids=self.producers.producer_id or (),
-            since_ms=since_ms,
-            until_ms=until_ms,
-            now_ms=parse_time(self.log.now, "--now"),
-            zookeeper=self.blocks.zookeeper,
-            blocks=self.blocks.blocks,
-            metadata=self.blocks.metadata,
-            layout=self.log.layout,
-            require_all=self.read.require_all,
-            state=self.read.state,
-            logs=self.logs.read(),
-        )
+        parse_window(self.producers.since, self.producers.until)  # refuses a window that is empty
+        scan = replace(_scan_options(settings, paths, self), logs=self.logs.read())
         return _request(settings, scan, self.output, self.findings, display)
 
 
-def _scan_options(  # noqa: PLR0913 - one group each
-    settings: Settings,
-    paths: Sequence[str],
-    partitions: PartitionFilter,
-    log: LogFacts,
-    read: ReadOptions,
-    *,
-    cluster: ClusterReadOptions,
-) -> ScanOptions:
-    check_int64([log.log_start_offset], "--log-start-offset")
+def _scan_options(settings: Settings, paths: Sequence[str], *groups: OptionGroup) -> ScanOptions:
+    """Return what the options of the groups ask for. Raises UsageError for an option that means nothing."""
+    values: dict[str, Any] = {}
+    for group in groups:
+        values |= declared_values(group)
+    cluster = {name: values.pop(name) for name in ClusterOptions.__struct_fields__ if name in values}
     return ScanOptions(
-        paths=paths,
-        topics=partitions.topic or (),
-        partitions=partitions.partition or (),
-        log_start_offset=log.log_start_offset,
-        compacted=log.compacted,
-        compacted_topics=settings.compacted_topics,
-        jobs=read.jobs,
-        depth=read.depth,
-        cluster=cluster.cluster(),
+        paths=paths, compacted_topics=settings.compacted_topics, cluster=ClusterOptions(**cluster), **values
     )
 
 

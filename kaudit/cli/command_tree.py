@@ -12,8 +12,7 @@ from typer.models import CommandInfo
 from kaudit.cli.command_help import GroupedCommand
 from kaudit.cli.commands import COMMANDS, module_of
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.option_groups import Version
-from kaudit.cli.settings.configure import configurable_options
+from kaudit.cli.settings.configure import Version, configurable_options
 
 _SHORT_HELP = """\
 kaudit audits Apache Kafka logs: which producer's records were lost, duplicated or fenced, where, and why.

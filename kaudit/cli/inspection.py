@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import TerminalOptions
 from kaudit.cli.pager import paged
-from kaudit.cli.parsing import parse_int64
 from kaudit.cli.streams import refused, stdout_console, write_pieces
 from kaudit.cli.targets import output_directory, output_file, split_formats
 from kaudit.errors import NothingToAuditError, UsageError, suggestion
@@ -20,13 +19,15 @@ from kaudit.inspect.walk import UNREADABLE, inspect_rows
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.machine.inspect_rows import INSPECTED, rows_document, rows_jsonl, write_row_tables
 from kaudit.report.text.inspect_table import table
+from kaudit.scanning.options import parse_broker_version
+from kaudit.source.option import check_int64, parse_int64
 
 if TYPE_CHECKING:
     from kaudit.inspect.walk import InspectOptions
 from kaudit.broker.releases.version import Version
 from kaudit.cli.audit_options import ConnectionOptions, RowOutput
 from kaudit.cli.commands.inspect import ContentOptions, InspectedLog, RowSelection
-from kaudit.cli.parsing import check_int64, parse_broker_version, parse_window
+from kaudit.cli.parsing import parse_window
 from kaudit.formats.log.records import DEFAULT_LIMIT
 from kaudit.inspect.row_filter import RowFilter
 from kaudit.inspect.rows import BytesForm, BytesFormatter

@@ -7,11 +7,10 @@ import typer
 
 from kaudit.cli import parsing
 from kaudit.cli.exits import FailOn
-from kaudit.cli.option_groups import OptionGroup, Version
-from kaudit.cli.settings.configure import configure
+from kaudit.cli.option_groups import OptionGroup
+from kaudit.cli.settings.configure import Version, configure
 from kaudit.report.console import ColorChoice
 from kaudit.report.formats import FORMATS
-from kaudit.scanning.options import Depth
 
 
 class EngineChoice(enum.Enum):
@@ -70,9 +69,6 @@ ClientLogs = Annotated[
         help="The log of an application with a Kafka client: Java, librdkafka, franz-go, kafkajs, sarama. Repeatable.",
     ),
 ]
-BrokerVersion = Annotated[
-    str, typer.Option(metavar="VERSION", help="The broker that wrote the log, e.g. 2.0.1; auto looks for evidence.")
-]
 Select = Annotated[
     list[str] | None,
     typer.Option(
@@ -120,91 +116,6 @@ Config = Annotated[
 Isolated = Annotated[
     bool, typer.Option("--isolated", callback=configure, is_eager=True, help="Read no configuration file.")
 ]
-Topics = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic. Repeatable.")]
-Partitions = Annotated[
-    list[int] | None, typer.Option("--partition", metavar="N", min=0, help="Only this partition. Repeatable.")
-]
-ProducerIds = Annotated[
-    list[int] | None, typer.Option("--producer-id", metavar="ID", min=0, help="Only this producer id. Repeatable.")
-]
-Since = Annotated[str | None, typer.Option(metavar="TIME", help="Report only from this time on (RFC 3339, UTC).")]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Report only up to this time.")]
-Now = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="The time to judge idleness by; default: the newest batch in the directory."),
-]
-LogStartOffset = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=0, help="Log start of the partitions, for copies without the broker's checkpoint."),
-]
-Compacted = Annotated[
-    bool, typer.Option("--compacted", help="The topics are compacted, for copies without the broker's checkpoint.")
-]
-ZooKeeper = Annotated[
-    str | None,
-    typer.Option(metavar="DIR", help="ZooKeeper's data directory: source of producer id blocks, up to 2.8."),
-]
-Blocks = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Saved values of /latest_producer_id_block, or answers, one JSON object a line."),
-]
-Metadata = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR", help="A log directory with __cluster_metadata-0: source of producer id blocks under KRaft."
-    ),
-]
-CommandConfig = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="For kafka://: a property file as Kafka's own tools take it: security.protocol, sasl.*, ssl.* (PEM).",
-    ),
-]
-FromOffset = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="For kafka://: read from this offset on; default: the log start.")
-]
-ToOffset = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=0, help="For kafka://: read to before this offset; default: the high watermark."),
-]
-FromTime = Annotated[
-    str | None, typer.Option(metavar="TIME", help="For kafka://: read from the first record of this time or later on.")
-]
-ToTime = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="For kafka://: read to before the first record of this time or later."),
-]
-MaxBytesPerSecond = Annotated[
-    int,
-    typer.Option(metavar="N", min=0, help="For kafka://: most bytes to fetch from a cluster a second; 0: no limit."),
-]
-Jobs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes to read with; default: one per core.")]
-DepthOption = Annotated[
-    Depth, typer.Option("--depth", metavar="DEPTH", help="Trust headers, verify every CRC, or decode records too.")
-]
-RequireAll = Annotated[
-    bool,
-    typer.Option(
-        "--require-all", help="Exit 3 without an audit unless every PATH, topic and partition given is there."
-    ),
-]
-SavedState = Annotated[
-    str | None,
-    typer.Option(
-        "--state",
-        metavar="URL",
-        help="Save here what reading gives (a directory, hdfs://, s3://), so that the next audit reads only what is new.",
-    ),
-]
-Layout = Annotated[
-    str | None,
-    typer.Option(
-        "--layout",
-        metavar="PATTERN",
-        help="Where topic, partition and replica stand in a path: 'dc={replica}/{topic}/p{partition}'.",
-    ),
-]
 EngineOption = Annotated[
     EngineChoice,
     typer.Option("--engine", metavar="ENGINE", help="Read with this machine's processes, or on Apache Spark."),
@@ -219,13 +130,6 @@ SparkSettings = Annotated[
 ]
 BatchesTable = Annotated[
     bool, typer.Option("--batches", help="With --output-format parquet: a row for every batch too.")
-]
-DigestsOption = Annotated[
-    bool,
-    typer.Option(
-        "--digests",
-        help="Name in the report the batches that were judged, by digests: kaudit diff REPORT.json DIR proves later that they are the same.",
-    ),
 ]
 Statistics = Annotated[
     bool,

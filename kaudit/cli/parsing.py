@@ -1,9 +1,7 @@
 """From what was typed to what it means; every mistake gets a suggestion."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 
-from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.checks.check import Check
 from kaudit.checks.registry import CHECKS, matching, nearest
 from kaudit.cli.settings.settings import Settings
@@ -14,8 +12,7 @@ from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.policy.severities import Severities
 from kaudit.report.formats import FORMATS
 from kaudit.results.selection import Selection, parse_codes
-
-_INT64_MAX, _INT64_DIGITS = 2**63 - 1, 19
+from kaudit.source.option import parse_time
 
 
 def parse_selection(select: Sequence[str], ignore: Sequence[str]) -> Selection:
@@ -53,36 +50,12 @@ def parse_checks(typed: str) -> Sequence[Check]:
     return found
 
 
-def parse_broker_version(text: str) -> str:
-    """Check --broker-version: `auto`, or a release whose rules are known."""
-    if text != "auto":
-        try:
-            profile_for(text)
-        except UnknownVersionError as error:
-            raise UsageError(f"--broker-version {text}: {error}") from None
-    return text
-
-
 def parse_window(since: str | None, until: str | None) -> tuple[int | None, int | None]:
     """Parse --since and --until."""
     since_ms, until_ms = parse_time(since, "--since"), parse_time(until, "--until")
     if since_ms is not None and until_ms is not None and since_ms > until_ms:
         raise UsageError(f"--since {since} is later than --until {until}: nothing lies between")
     return since_ms, until_ms
-
-
-def parse_int64(text: str, option: str) -> int:
-    """Parse decimal digits to an offset or a time, which have 64 bits."""
-    if len(text) > _INT64_DIGITS or int(text) > _INT64_MAX:
-        raise UsageError(f"{option} {text[: _INT64_DIGITS + 1]}: larger than any there can be ({_INT64_MAX})")
-    return int(text)
-
-
-def check_int64(numbers: Iterable[int | None], option: str) -> None:
-    """Refuse ids, epochs and offsets that no log can hold, and no column either; None was not given."""
-    for number in numbers:
-        if number is not None and number > _INT64_MAX:
-            raise UsageError(f"{option} {number}: larger than any there can be ({_INT64_MAX})")
 
 
 def parse_duration(text: str | None, option: str) -> int | None:
@@ -94,21 +67,6 @@ def parse_duration(text: str | None, option: str) -> int | None:
     if not (number.isascii() and number.isdecimal() and len(number) <= 9 and unit in units):
         raise UsageError(f"{option} {text}: not a span of time; write 90s, 30m, 12h or 7d")
     return int(number) * units[unit]
-
-
-def parse_time(text: str | None, option: str) -> int | None:
-    """Parse a time: RFC 3339 (UTC where no zone is given), a date, or milliseconds since the epoch."""
-    if text is None:
-        return None
-    if text.isdecimal() and len(text) > 8:
-        return parse_int64(text, option)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        message = f"{option} {text}: not a time; write 2026-11-21T03:00:00Z, 2026-11-21 or milliseconds since 1970"
-        raise UsageError(message) from None
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    return round(moment.timestamp() * 1000)
 
 
 def parse_policy(severity: Sequence[str], baseline: str | None, max_findings: int | None, settings: Settings) -> Policy:

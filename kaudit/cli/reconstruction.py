@@ -10,7 +10,6 @@ from kaudit.audits.log_events.log_files import log_events, log_files, log_lines
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.cli.audit_options import ApplicationLogOptions, ConnectionOptions, PartitionFilter
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.parsing import parse_broker_version
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_file
 from kaudit.errors import UsageError
@@ -20,7 +19,7 @@ from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, 
 from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction, chosen_replicas
 from kaudit.replay.reconstruction.reconstruct import coordinator_partitions as coordinators
 from kaudit.report.console import visible
-from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.options import ScanOptions, parse_broker_version
 from kaudit.scanning.plan import find_input
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import INTERNAL_TOPICS

@@ -1,8 +1,9 @@
 """Findings of one topic partition. All that is needed from other partitions is passed in, so any process can compute them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,13 +28,24 @@ from kaudit.model.side_files import SnapshotComparison
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scanning.options import Depth, ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.other_copies import other_copies
+from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
+from kaudit.source.option import options_of
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
     from kaudit.checks.log_evidence import EventsOfLogs
+
+
+_DECLARED = options_of(ScanOptions, ClusterOptions)
+_DECIDING = (
+    *("broker-version", "log-start-offset", "now", "zookeeper", "blocks", "metadata", "layout", "command-config"),
+    *("from-offset", "to-offset", "from-time", "to-time", "depth"),
+)
+"""The options that decide what is found, in the order in which commands show them."""
+_DEFAULTS = ScanOptions(paths=())
 
 
 class CrossPartitionEvidence(Struct, frozen=True):
@@ -239,21 +251,16 @@ def asked_of(partition: PartitionDirectory, asked: CommandLine, options: ScanOpt
 
 
 def _deciding(options: ScanOptions) -> Iterator[str]:
-    values = {
-        "--broker-version": options.broker_version if options.broker_version != "auto" else None,
-        "--log-start-offset": options.log_start_offset,
-        "--now": None if options.now_ms is None else rfc3339(options.now_ms) or options.now_ms,
-        "--zookeeper": options.zookeeper,
-        "--blocks": options.blocks,
-        "--metadata": options.metadata,
-        "--layout": options.layout,
-        "--command-config": options.cluster.command_config,
-        "--from-offset": options.cluster.from_offset,
-        "--to-offset": options.cluster.to_offset,
-        "--from-time": None if options.cluster.from_ms is None else rfc3339(options.cluster.from_ms),
-        "--to-time": None if options.cluster.to_ms is None else rfc3339(options.cluster.to_ms),
-        "--depth": None if options.depth is Depth.CRC else options.depth.value,
-    }
-    for name, value in values.items():
-        if value is not None:
-            yield from (name, str(value))
+    for name in _DECIDING:
+        field, _ = _DECLARED[name]
+        holder = options if field in ScanOptions.__struct_fields__ else options.cluster
+        value = getattr(holder, field)
+        if value != getattr(_DEFAULTS if holder is options else _DEFAULTS.cluster, field):
+            yield from (f"--{name}", _typed(field, value))
+
+
+def _typed(field: str, value: Any) -> str:  # noqa: ANN401 - a field's value
+    """Return what somebody types to give a field this value."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    return rfc3339(value) or str(value) if field.endswith("_ms") else str(value)

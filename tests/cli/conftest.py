@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pytest
 
 from kaudit.cli.app import run
-from kaudit.engines import local
+from kaudit.engines.local import LocalEngine
 from kaudit.listings.producer_histories import RecordedScan
+from kaudit.listings.producer_listing import ListedProducers
 from tests import scan_results as results
 
 
@@ -79,14 +80,18 @@ class Engine:
             raise self.error
         return self.producers_result
 
+    @contextmanager
+    def listed_producers(self, options, progress, query):
+        yield ListedProducers(self.producers(options, progress, query))
+
 
 @pytest.fixture
 def engine(monkeypatch):
     fake = Engine(results.many(), results.timeline_result(), results.producers_result())
-    monkeypatch.setattr(local, "scan", fake.scan)
-    monkeypatch.setattr(local, "timeline", fake.timeline)
-    monkeypatch.setattr(local, "record", fake.record)
-    monkeypatch.setattr(local, "producers", fake.producers)
+    monkeypatch.setattr(LocalEngine, "scan", lambda _, *asked: fake.scan(*asked))
+    monkeypatch.setattr(LocalEngine, "timeline", lambda _, *asked: fake.timeline(*asked))
+    monkeypatch.setattr(LocalEngine, "record", lambda _, *asked: fake.record(*asked))
+    monkeypatch.setattr(LocalEngine, "listed_producers", lambda _, *asked: fake.listed_producers(*asked))
     return fake
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from kaudit.cli.app import run
-from kaudit.engines import local
+from kaudit.engines.local import LocalEngine
 from tests import scan_results as results
 
 
@@ -40,5 +40,6 @@ CASES = {
 }
 
 if __name__ == "__main__":
-    local.scan = CASES[sys.argv.pop(1)]
+    case = CASES[sys.argv.pop(1)]
+    setattr(LocalEngine, "scan", lambda _, options, progress: case(options, progress))  # noqa: B010 - a method of tests
     sys.exit(run())

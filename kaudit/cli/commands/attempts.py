@@ -24,7 +24,7 @@ app = typer.Typer()
 def attempts(  # noqa: PLR0913 - typer reads the options off the signature
     paths: options.Paths,
     *,
-    broker_version: options.BrokerVersion = "auto",
+    broker_version: str = "auto",
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Where the attempts go; - is stdout.")
     ] = None,

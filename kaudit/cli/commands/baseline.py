@@ -13,7 +13,7 @@ from kaudit.cli.engine import choose_engine
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.inputs import read_scan
 from kaudit.cli.option_groups import OptionGroup, with_option_groups
-from kaudit.cli.parsing import parse_broker_version, parse_selection, parse_severities
+from kaudit.cli.parsing import parse_selection, parse_severities
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.settings.configure import settings_of
 from kaudit.cli.settings.settings import Settings
@@ -25,7 +25,7 @@ from kaudit.policy.baseline import Baseline, parse_day, read_baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
 from kaudit.report.text.formatting import plural
-from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.options import ScanOptions, parse_broker_version
 
 _EXAMPLES = """\b
 Examples:
@@ -50,7 +50,7 @@ class _AuditOptions(OptionGroup, frozen=True, kw_only=True):
     baseline: Annotated[str, typer.Option("--baseline", metavar="FILE", help="The baseline.")] = _DEFAULT_FILE
     select: options.Select = None
     ignore: options.Ignore = None
-    broker_version: options.BrokerVersion = "auto"
+    broker_version: str = "auto"
     quiet: options.Quiet = False
     configuration: options.ConfigurationOptions
 

@@ -48,7 +48,7 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
             help="Where to write: a new directory, or one of an earlier capture; hdfs:// and s3:// too.",
         ),
     ],
-    command_config: options.CommandConfig = None,
+    command_config: str | None = None,
     from_replica: Annotated[
         int | None,
         typer.Option(
@@ -56,7 +56,7 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
         ),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on at the end, until interrupted.")] = False,
-    max_bytes_per_second: options.MaxBytesPerSecond = DEFAULT_BYTES_PER_SECOND,
+    max_bytes_per_second: int = DEFAULT_BYTES_PER_SECOND,
     output_format: options.TextOrJson = options.TextFormat.TEXT,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,

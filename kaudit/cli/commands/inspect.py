@@ -49,7 +49,7 @@ class RowSelection(Filter, frozen=True, kw_only=True):
         int | None, typer.Option(metavar="POSITION", min=0, help="The header at this byte, field by field.")
     ] = None
     offset: Annotated[str | None, typer.Option(metavar="A[..B]", help="Only this offset, or these (inclusive).")] = None
-    producer_id: options.ProducerIds = None
+    producer_id: list[int] | None = None
     producer_epoch: Annotated[
         list[int] | None,
         typer.Option("--producer-epoch", metavar="N", min=0, help="Only this producer epoch. Repeatable."),
@@ -57,8 +57,8 @@ class RowSelection(Filter, frozen=True, kw_only=True):
     leader_epoch: Annotated[
         list[int] | None, typer.Option("--leader-epoch", metavar="N", min=0, help="Only this leader epoch. Repeatable.")
     ] = None
-    since: options.Since = None
-    until: options.Until = None
+    since: str | None = None
+    until: str | None = None
 
 
 class InspectedLog(OptionGroup, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ class _ScanOutput(TableOptions, frozen=True, kw_only=True):
     """What tables show, which rows parquet has, and what names the batches that were judged."""
 
     batches: options.BatchesTable = False
-    digests: options.DigestsOption = False
+    digests: bool = False
 
 
 app = typer.Typer()

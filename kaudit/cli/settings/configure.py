@@ -2,12 +2,25 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from kaudit.cli.settings.settings import Settings, files_of, is_configurable, key_of, load
+from kaudit.installation import version_text
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(version_text())
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version and exit."),
+]
 
 
 def configure(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:  # noqa: ANN401 - text or flag
