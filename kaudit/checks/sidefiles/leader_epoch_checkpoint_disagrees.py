@@ -8,8 +8,9 @@ from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.sidefiles.about_file import partition_file
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import UnparsableSideFile, WrongLeaderEpochs
-from kaudit.source.file_kinds import LEADER_EPOCHS
 
+_KIND = "leader_epoch"
+"""The name in `source/file_kinds.py`, whose import would load numpy for `kaudit explain`."""
 _RULE = (
     "the checkpoint names the first offset of every leader epoch; followers truncate by it after a leader change "
     "(LeaderEpochFileCache)"
@@ -38,7 +39,7 @@ _WRONG_CAUSES = (
 def leader_epoch_checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a partition's file once, at its first fault."""
     for unparsable in evidence.of(UnparsableSideFile):
-        if unparsable.kind == LEADER_EPOCHS.name:
+        if unparsable.kind == _KIND:
             yield _unparsable(context, unparsable)
     for wrong in evidence.of(WrongLeaderEpochs):
         yield _wrong(context, wrong)
