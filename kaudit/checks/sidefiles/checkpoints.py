@@ -11,7 +11,6 @@ from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.sidefiles.about_file import log_dir_file, partition_file
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint, UnparsableSideFile, WrongLeaderEpochs
-from kaudit.source.file_kinds import LEADER_EPOCHS
 
 _MEANING = {
     "recovery-point-offset-checkpoint": "everything below it was flushed, so it cannot lie beyond the log's end",
@@ -88,6 +87,8 @@ def _beyond(context: Context, found: CheckpointBeyondLogEnd) -> Finding:
     )
 
 
+_LEADER_EPOCHS = "leader_epoch"
+"""The name in `source/file_kinds.py`, whose import would load numpy for `kaudit explain`."""
 _EPOCHS_RULE = (
     "the checkpoint names the first offset of every leader epoch; followers truncate by it after a leader change "
     "(LeaderEpochFileCache)"
@@ -116,7 +117,7 @@ _WRONG_EPOCHS_CAUSES = (
 def leader_epoch_checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a partition's file once, at its first fault."""
     for unparsable in evidence.of(UnparsableSideFile):
-        if unparsable.kind == LEADER_EPOCHS.name:
+        if unparsable.kind == _LEADER_EPOCHS:
             yield _unparsable_epochs(context, unparsable)
     for wrong in evidence.of(WrongLeaderEpochs):
         yield _wrong_epochs(context, wrong)
