@@ -109,6 +109,10 @@ class Context(Struct, frozen=True, kw_only=True):
         connect = [] if config is None else ["--command-config", quote(config)]
         return " ".join(["kaudit inspect", *options, *connect, *map(quote, self.lone_files or [self.directory])])
 
+    def inspect_around(self, offset: int) -> str:
+        """The command that shows the records around an offset."""
+        return self.inspect_command("--records", "--around", str(offset))
+
     @property
     def bootstrap_arguments(self) -> str:
         """The option with which Kafka's tools connect to the partition's cluster."""

@@ -1,4 +1,4 @@
-"""Findings about one observation, and batches, markers and producer state as evidence: the keys every report knows."""
+"""Findings about one observation, and batches, markers and producer state as evidence, under the keys that reports know."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Unpack
@@ -80,18 +80,18 @@ def _previous(about: _About) -> object:
     # nor is its flag: it is the observed batch's, which only the first batch outside of an open transaction changes
     first_outside = state.in_transaction and not state.flags & OUTSIDE_REPORTED
     is_transactional = observation.is_transactional or first_outside
-    return _batch_evidence(state.last, observation.producer_id, epoch, is_transactional=is_transactional)
+    return batch_evidence(
+        state.last, observation.producer_id, epoch, is_transactional=is_transactional, crc=state.last.crc
+    )
 
 
 def _offending(about: _About) -> object:
     observation, _ = about
-    if observation.batch is None:
+    batch, epoch = observation.batch, observation.producer_epoch
+    if batch is None:
         return ABSENT if observation.marker is None else _marker_evidence(observation.marker)
-    return _batch_evidence(
-        observation.batch,
-        observation.producer_id,
-        observation.producer_epoch,
-        is_transactional=observation.is_transactional,
+    return batch_evidence(
+        batch, observation.producer_id, epoch, is_transactional=observation.is_transactional, crc=batch.crc
     )
 
 
@@ -100,9 +100,7 @@ def _following(about: _About) -> object:
     batch = observation.following
     if batch is None:
         return ABSENT
-    following = _batch_evidence(batch, observation.producer_id, observation.following_epoch, is_transactional=False)
-    del following["is_transactional"]
-    return following
+    return batch_evidence(batch, observation.producer_id, observation.following_epoch, crc=batch.crc)
 
 
 _PARTS: Mapping[str, Callable[[_About], object]] = {
@@ -115,9 +113,8 @@ _PARTS: Mapping[str, Callable[[_About], object]] = {
 _CLASSIFIED: Mapping[str, Callable[[_About], object]] = {**_PARTS, "class": lambda about: about[0].kind.label}
 
 
-def _batch_evidence(
-    batch: BoundaryBatch, producer_id: int, epoch: int | None, *, is_transactional: bool
-) -> dict[str, object]:
+def batch_evidence(batch: BoundaryBatch, producer_id: int, epoch: int | None, **more: object) -> Mapping[str, object]:
+    """A batch of a producer, as reports show batches; the epoch is None where it is not known. `more` stands in the middle."""
     return {
         "offset": batch.base_offset,
         "last_offset": batch.last_offset,
@@ -126,8 +123,7 @@ def _batch_evidence(
         "producer_epoch": epoch,
         "base_sequence": batch.first_sequence,
         "last_sequence": batch.last_sequence,
-        "is_transactional": is_transactional,
-        "crc": batch.crc,
+        **more,
         "position": batch.position,
         "leader_epoch": batch.leader_epoch,
     }

@@ -10,7 +10,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import EPOCH_BUMP, EPOCHS_USED_UP, LEADER_CHANGE, PRODUCER_STATE
 from kaudit.checks.log_causes import BUMPED, ELECTED, FENCED, REFUSED, TIMED_OUT
 from kaudit.checks.observations import classified_evidence, observation_finding
-from kaudit.checks.repeats.wording import records_text
+from kaudit.checks.texts import counted
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.leader_epochs import HeldRecords, LeaderChange, OtherCopies, copies_between
@@ -100,8 +100,14 @@ def _explanations(
     change: LeaderChange, last: BoundaryBatch, others: int, copies: Sequence[HeldRecords]
 ) -> Sequence[Explanation]:
     epochs = f"leader epoch {last.leader_epoch} before it, {change.leader_epoch} at it"
-    bumped = [f"{_producers(others)} raised {_their(others)} epoch at the same leader change"] if others else []
-    in_sequence = [f"{_producers(change.continued)} went on in sequence across it"] if change.continued else []
+    bumped = (
+        [f"{counted(others, 'other producer')} raised {_their(others)} epoch at the same leader change"]
+        if others
+        else []
+    )
+    in_sequence = (
+        [f"{counted(change.continued, 'other producer')} went on in sequence across it"] if change.continued else []
+    )
     held = [_held(records) for records in copies]
     return (
         Explanation(
@@ -121,13 +127,9 @@ def _explanations(
 
 def _held(records: HeldRecords) -> str:
     return (
-        f"{records.copy} holds {records_text(records.records)} at offsets {records.first_offset}.."
+        f"{records.copy} holds {counted(records.records, 'record')} at offsets {records.first_offset}.."
         f"{records.last_offset} under leader epoch {records.leader_epoch}, which are not here"
     )
-
-
-def _producers(number: int) -> str:
-    return f"{number:,} other producer" + ("" if number == 1 else "s")
 
 
 def _their(number: int) -> str:

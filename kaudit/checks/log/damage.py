@@ -1,8 +1,8 @@
 """Bytes that are not a usable batch, and batches out of place: five checks that report ranges of damage alike."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.broker.partition.log_loading import loading_verdict, truncates
@@ -76,17 +76,6 @@ class DamagedRange(Struct, frozen=True):
         return self.first.segment == len(context.segments) - 1
 
 
-class Wording(Struct, frozen=True, kw_only=True):
-    """How a check reports a range: its sentences, and whether it names the offsets the batch header claims."""
-
-    message: str
-    rule: str
-    explanations: Sequence[Explanation] = HOST_CAUSES
-    severity: Severity = Severity.ERROR
-    claims_offsets: bool = False
-    extra: Mapping[str, object] = field(default_factory=dict)
-
-
 def damaged_ranges(evidence: Evidence, kind: DamageKind) -> Iterator[DamagedRange]:
     """Yield the ranges that begin with damage of this kind, in log order."""
     group: list[PlacedDamage] = []
@@ -111,30 +100,42 @@ def _continues(before: PlacedDamage, placed: PlacedDamage) -> bool:
     )
 
 
-def damage_finding(
-    check: Check, context: Context, evidence: Evidence, found: DamagedRange, wording: Wording
+def damage_finding(  # noqa: PLR0913 - how a check reports a range, by keyword
+    check: Check,
+    context: Context,
+    evidence: Evidence,
+    found: DamagedRange,
+    *,
+    message: str,
+    rule: str,
+    explanations: Sequence[Explanation] = HOST_CAUSES,
+    severity: Severity = Severity.ERROR,
+    claims_offsets: bool = False,
 ) -> Finding:
-    """Build the finding of one range; producers whose missing sequences it explains are listed with it."""
+    """Build the finding of one range, with the producers whose missing sequences it explains.
+
+    `claims_offsets`: it names the offsets that the headers of the batches claim, else those that are missing.
+    """
     placed, last = found.first, found.parts[-1].damage
     damage = placed.damage
     missing = found.missing
     lacking = lacking_producers(evidence, *missing)
-    offset, last_offset = (damage.base_offset, last.last_offset) if wording.claims_offsets else missing
+    offset, last_offset = (damage.base_offset, last.last_offset) if claims_offsets else missing
     later_segments = len(context.segments) - 1 - placed.segment
     anchor = None
     if offset is None:
         anchor = str(placed.expected_offset) if placed.expected_offset is not None else f"byte {damage.position}"
     return check.finding(
         context,
-        wording.message,
-        severity=wording.severity,
+        message,
+        severity=severity,
         segment=placed.segment,
         position=damage.position,
         offset=offset,
         last_offset=last_offset if offset is not None else None,
         anchor=anchor,
         evidence={
-            "rule": wording.rule,
+            "rule": rule,
             "broker": loading_verdict(damage, later_segments, was_batch=found.was_batch)
             if context.fetched is None
             else _SERVED,
@@ -146,8 +147,8 @@ def damage_finding(
             **({"count": len(found.parts)} if len(found.parts) > 1 else {}),
             **consequences(lacking),
         },
-        explanations=wording.explanations,
-        impact=NO_IMPACT if wording.severity is Severity.NOTE else _impact(context, evidence, found, lacking),
+        explanations=explanations,
+        impact=NO_IMPACT if severity is Severity.NOTE else _impact(context, evidence, found, lacking),
         following=(
             context.dump_command(placed.segment, damage.position),
             "compare this partition with its other replicas before any broker recovers this log",
@@ -191,14 +192,17 @@ def crc_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such batch with the offsets its header claims."""
     for found in damaged_ranges(evidence, DamageKind.CRC_MISMATCH):
         damage = found.first.damage
-        wording = Wording(
+        yield damage_finding(
+            crc_mismatch,
+            context,
+            evidence,
+            found,
             message=f"the batch of offsets {damage.base_offset}..{damage.last_offset} does not match its CRC",
             rule="a batch's CRC covers everything from its attributes to its last record "
             "(DefaultRecordBatch.ensureValid); a broker recovering this segment truncates it here and deletes later "
             "segments",
             claims_offsets=True,
         )
-        yield damage_finding(crc_mismatch, context, evidence, found, wording)
 
 
 _LAST_SEGMENT_CAUSES = (
@@ -227,13 +231,16 @@ def truncated_tail(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such segment; a crash leaves the last one like that."""
     for found in damaged_ranges(evidence, DamageKind.TORN):
         damage, is_last = found.first.damage, found.in_last_segment(context)
-        wording = Wording(
+        yield damage_finding(
+            truncated_tail,
+            context,
+            evidence,
+            found,
             message=f"the segment breaks off at byte {damage.position}: {damage.detail}{found.unreadable}",
             rule="a segment consists of whole batches; a broker that was not shut down cleanly truncates the rest",
             explanations=_LAST_SEGMENT_CAUSES if is_last else _CLOSED_SEGMENT_CAUSES,
             severity=Severity.WARNING if is_last else Severity.ERROR,
         )
-        yield damage_finding(truncated_tail, context, evidence, found, wording)
 
 
 @check(
@@ -251,11 +258,14 @@ def unparsable_bytes(context: Context, evidence: Evidence) -> Iterator[Finding]:
     for found in damaged_ranges(evidence, DamageKind.UNPARSABLE):
         damage = found.first.damage
         where = f"{found.size} bytes at {damage.position}" if context.fetched is None else "bytes that the broker sent"
-        wording = Wording(
+        yield damage_finding(
+            unparsable_bytes,
+            context,
+            evidence,
+            found,
             message=f"{where} are not a valid batch ({damage.detail}){found.unreadable}",
             rule="every batch begins where the one before it ends, with a magic of 0, 1 or 2",
         )
-        yield damage_finding(unparsable_bytes, context, evidence, found, wording)
 
 
 _PREALLOCATED = (Explanation("log.preallocate is on: the segment was created at full size", innocent=True),)
@@ -277,13 +287,16 @@ def zero_filled(context: Context, evidence: Evidence) -> Iterator[Finding]:
     for found in damaged_ranges(evidence, DamageKind.ZEROS):
         damage = found.first.damage
         preallocated = found.in_last_segment(context) and not damage.resynchronised
-        wording = Wording(
+        yield damage_finding(
+            zero_filled,
+            context,
+            evidence,
+            found,
             message=f"zeros from byte {damage.position} on: {damage.detail}{found.unreadable}",
             rule="no batch has a length of zero; only a preallocated last segment ends in zeros",
             explanations=_PREALLOCATED if preallocated else HOST_CAUSES,
             severity=Severity.NOTE if preallocated else Severity.ERROR,
         )
-        yield damage_finding(zero_filled, context, evidence, found, wording)
 
 
 _OUT_OF_ORDER_CAUSES = (
@@ -309,11 +322,14 @@ def offset_regression(context: Context, evidence: Evidence) -> Iterator[Finding]
         which = f"the batch of offsets {damage.base_offset}..{damage.last_offset} is"
         if number > 1:
             which = f"{number} batches from offset {damage.base_offset} on are"
-        wording = Wording(
+        yield damage_finding(
+            offset_regression,
+            context,
+            evidence,
+            found,
             message=f"{which} out of order: {damage.detail}",
             rule="offsets rise from batch to batch and stay within their segment; brokers do not check this when they "
             "load a log",
             explanations=_OUT_OF_ORDER_CAUSES,
             claims_offsets=True,
         )
-        yield damage_finding(offset_regression, context, evidence, found, wording)

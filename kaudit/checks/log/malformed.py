@@ -1,10 +1,9 @@
 """Batches whose CRC holds and which cannot be decoded: they contradict themselves, or are too large to unpack."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Unpack
 
-from msgspec import Struct
-
-from kaudit.checks.check import Check, Evidence, check, none_because
+from kaudit.checks.check import Check, Evidence, FindingFields, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log_causes import UNCLEAN_STOP
@@ -13,46 +12,30 @@ from kaudit.model.damage import MalformedBatch
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 
-_NO_PRODUCER = "the batch names no producer"
 
-
-class Wording(Struct, frozen=True):
-    """What is wrong with a batch, the rule it breaks, and what may have done it."""
-
-    what: str
-    rule: str
-    explanations: Sequence[Explanation]
-
-
-def malformed_findings(
-    check: Check, context: Context, evidence: Evidence, wording: Wording, *, limited: bool
-) -> Iterator[Finding]:
-    """Yield a finding for each batch; `limited`: of those over a limit, else of those that contradict themselves."""
-    for batch in evidence.of(MalformedBatch):
-        if batch.limited is not limited:
-            continue
-        has_producer = batch.producer_id > NO_PRODUCER_ID
-        yield check.finding(
-            context,
-            f"the batch of offsets {batch.base_offset}..{batch.last_offset} is {wording.what}: {batch.detail}",
-            segment=batch.segment,
-            position=batch.position,
-            offset=batch.base_offset,
-            last_offset=batch.last_offset,
-            producer_id=batch.producer_id if has_producer else None,
-            producer_epoch=batch.producer_epoch if has_producer else None,
-            evidence={
-                "rule": wording.rule,
-                "broker": "appends, replicates and serves it as it is: only consumers and compaction unpack it",
-                "detail": batch.detail,
-                "bytes": batch.size,
-                "limit": batch.limit,
-            },
-            explanations=wording.explanations,
-            impact=Impact() if limited else _unreadable(batch),
-            following=(context.header_command(batch.segment, batch.position),),
-            absent={"producer_id": _NO_PRODUCER, "producer_epoch": _NO_PRODUCER},
-        )
+def _finding(
+    check: Check, context: Context, batch: MalformedBatch, what: str, rule: str, **fields: Unpack[FindingFields]
+) -> Finding:
+    has_producer = batch.producer_id > NO_PRODUCER_ID
+    placed: FindingFields = {
+        "position": batch.position,
+        "offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "producer_id": batch.producer_id if has_producer else None,
+        "producer_epoch": batch.producer_epoch if has_producer else None,
+        "evidence": {
+            "rule": rule,
+            "broker": "appends, replicates and serves it as it is: only consumers and compaction unpack it",
+            "detail": batch.detail,
+            "bytes": batch.size,
+            "limit": batch.limit,
+        },
+        "absent": dict.fromkeys(("producer_id", "producer_epoch"), "the batch names no producer"),
+        **fields,
+    }
+    message = f"the batch of offsets {batch.base_offset}..{batch.last_offset} is {what}: {batch.detail}"
+    following = (context.header_command(batch.segment, batch.position),)
+    return check.finding(context, message, segment=batch.segment, following=following, **placed)
 
 
 def _unreadable(batch: MalformedBatch) -> Impact:
@@ -61,13 +44,10 @@ def _unreadable(batch: MalformedBatch) -> Impact:
     return Impact(records_lost_at_least=0, records_lost_at_most=max(offsets, batch.record_count))
 
 
-_CONTRADICTS_ITSELF = Wording(
-    "malformed",
-    "counts, offset deltas and lengths of a batch agree, and its records fill it exactly (DefaultRecordBatch)",
-    (
-        Explanation("a client wrote it so: the CRC was computed over what is wrong, so the disk did not do it"),
-        Explanation("a program rewrote the batch and its CRC"),
-    ),
+_AGREE = "counts, offset deltas and lengths of a batch agree, and its records fill it exactly (DefaultRecordBatch)"
+_MALFORMED_CAUSES = (
+    Explanation("a client wrote it so: the CRC was computed over what is wrong, so the disk did not do it"),
+    Explanation("a program rewrote the batch and its CRC"),
 )
 
 
@@ -82,16 +62,23 @@ _CONTRADICTS_ITSELF = Wording(
 )
 def malformed_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each batch once."""
-    yield from malformed_findings(malformed_batch, context, evidence, _CONTRADICTS_ITSELF, limited=False)
+    for batch in evidence.of(MalformedBatch):
+        if not batch.limited:
+            yield _finding(
+                malformed_batch,
+                context,
+                batch,
+                "malformed",
+                _AGREE,
+                explanations=_MALFORMED_CAUSES,
+                impact=_unreadable(batch),
+            )
 
 
-_TOO_LARGE = Wording(
-    "too large to unpack",
-    "a batch unpacks to a size consumers can hold",
-    (
-        Explanation("a decompression bomb: a few bytes that unpack to more than a consumer can hold"),
-        Explanation("the topic allows batches this large (give `kaudit inspect` a larger limit)", innocent=True),
-    ),
+_FITS = "a batch unpacks to a size consumers can hold"
+_TOO_LARGE_CAUSES = (
+    Explanation("a decompression bomb: a few bytes that unpack to more than a consumer can hold"),
+    Explanation("the topic allows batches this large (give `kaudit inspect` a larger limit)", innocent=True),
 )
 
 
@@ -106,4 +93,6 @@ _TOO_LARGE = Wording(
 )
 def limit_exceeded(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each batch once."""
-    yield from malformed_findings(limit_exceeded, context, evidence, _TOO_LARGE, limited=True)
+    for batch in evidence.of(MalformedBatch):
+        if batch.limited:
+            yield _finding(limit_exceeded, context, batch, "too large to unpack", _FITS, explanations=_TOO_LARGE_CAUSES)

@@ -1,7 +1,6 @@
 """Blocks of producer ids: blocks that are wrong, granted twice or the last ones, and ids that no block holds."""
 
 from collections.abc import Iterator, Mapping
-from typing import TypedDict
 
 from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
@@ -22,19 +21,6 @@ _ABSENT = dict.fromkeys(
     ("topic", "partition", "replica", "log_dir", "segment", "offset", "last_offset"),
     "about the blocks of producer ids, not about a partition",
 )
-
-
-class AboutEntry(TypedDict):
-    """Arguments of `Check.finding`."""
-
-    file: str
-    position: int | None
-    absent: Mapping[str, str]
-
-
-def about_entry(entry: BlockEntry) -> AboutEntry:
-    """Where a finding about one entry of the history sits: in the file it was read from."""
-    return {"file": entry.source, "position": entry.position, "absent": _ABSENT}
 
 
 def block_text(entry: BlockEntry) -> str:
@@ -182,7 +168,9 @@ def block_overlap(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 "seen_ids": list(found.seen),
             },
             explanations=(Explanation(_UNKNOWN_CAUSE if cause is None else _OVERLAP_CAUSES[cause]),),
-            **about_entry(overlap.later),
+            file=overlap.later.source,
+            position=overlap.later.position,
+            absent=_ABSENT,
         )
 
 
@@ -215,7 +203,9 @@ def block_malformed(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 "block": block_evidence(found.entry),
             },
             explanations=_MALFORMED_CAUSES,
-            **about_entry(found.entry),
+            file=found.entry.source,
+            position=found.entry.position,
+            absent=_ABSENT,
         )
 
 
@@ -256,5 +246,7 @@ def block_range_near_end(context: Context, evidence: Evidence) -> Iterator[Findi
                 "block": block_evidence(found.entry),
             },
             explanations=_NEAR_END_CAUSES,
-            **about_entry(found.entry),
+            file=found.entry.source,
+            position=found.entry.position,
+            absent=_ABSENT,
         )

@@ -1,17 +1,32 @@
 """Batches without producer ids that were sent again: copies, and batches out of order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kaudit.checks.check import Evidence, Simulated, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import RETRIES
 from kaudit.checks.log_causes import BUMPED, RETRIED
-from kaudit.checks.repeats.wording import NO_PRODUCER, batch_evidence, inspect_around, records_text
+from kaudit.checks.texts import counted
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
+from kaudit.model.log_rows import NonIdempotentBatch
 from kaudit.model.producer_patterns import ReorderedBatches, RepeatedBatch
 
 _MAX_LISTED = 100
+_NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch"), "the batch carries none")
+
+
+def _batch_evidence(batch: NonIdempotentBatch) -> Mapping[str, object]:
+    """A batch without a producer id, as reports show batches."""
+    return {
+        "offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "timestamp": batch.max_timestamp,
+        "producer_id": -1,
+        "record_count": batch.record_count,
+        "crc": batch.crc,
+        "position": batch.position,
+    }
 
 
 @check(
@@ -47,16 +62,12 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
     records = sum(repeat.again.record_count for repeat in burst)
     same = "the same records" + ("" if burst[0].same_times else " under new timestamps")
     if len(burst) == 1:
-        message = (
-            f"the batch at offset {again.base_offset} ({records_text(records)}) is a repeat of the batch at offset "
-        )
+        message = f"the batch at offset {again.base_offset} ({counted(records, 'record')}) is a repeat of the batch at offset "
         message += f"{first.base_offset}: {same}"
     else:
         low = min(repeat.first.base_offset for repeat in burst)
         high = max(repeat.first.last_offset for repeat in burst)
-        message = (
-            f"{len(burst)} batches at offsets {again.base_offset}..{last.last_offset} ({records_text(records)}) are "
-        )
+        message = f"{len(burst)} batches at offsets {again.base_offset}..{last.last_offset} ({counted(records, 'record')}) are "
         message += f"repeats of batches at {low}..{high}: {same}"
     return retry_duplicate.finding(
         context,
@@ -68,8 +79,8 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
         last_offset=last.last_offset,
         evidence={
             "rule": "without a producer id a broker cannot recognise a batch that is sent again, and appends it again",
-            "previous": batch_evidence(first),
-            "offending": batch_evidence(again),
+            "previous": _batch_evidence(first),
+            "offending": _batch_evidence(again),
             "batches": len(burst),
             "records": records,
             "copies": [[repeat.first.base_offset, repeat.again.base_offset] for repeat in burst[:_MAX_LISTED]],
@@ -88,8 +99,8 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
             ),
         ),
         impact=Impact(records_duplicated=records),
-        following=(inspect_around(context, again.base_offset),),
-        absent=NO_PRODUCER,
+        following=(context.inspect_around(again.base_offset),),
+        absent=_NO_PRODUCER,
     )
 
 
@@ -145,12 +156,12 @@ def reordered_retry(context: Context, evidence: Evidence) -> Iterator[Finding]:
             evidence={
                 "rule": "with several requests in flight and no idempotence, a batch that is retried lands behind those that "
                 "were sent after it",
-                "previous": batch_evidence(found.overtaken_by),
-                "offending": batch_evidence(first),
+                "previous": _batch_evidence(found.overtaken_by),
+                "offending": _batch_evidence(first),
                 "batches": number,
                 "class": "reversed" if found.reversed else "older",
             },
             explanations=_REORDERED_CAUSES,
-            following=(inspect_around(context, first.base_offset),),
-            absent=NO_PRODUCER,
+            following=(context.inspect_around(first.base_offset),),
+            absent=_NO_PRODUCER,
         )

@@ -6,7 +6,8 @@ from kaudit.checks.check import Evidence, Reading, Simulated, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import EPOCH_BUMP, LEADER_CHANGE, SESSION
 from kaudit.checks.log_causes import BUMPED, REFUSED, RETRIED
-from kaudit.checks.repeats.wording import inspect_around, producer_batch_evidence, records_text
+from kaudit.checks.observations import batch_evidence
+from kaudit.checks.texts import counted
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.log_rows import BoundaryBatch
@@ -33,7 +34,7 @@ def _across_sessions(context: Context, found: RepeatedSession) -> Finding:
     times = ", timestamps included" if found.same_times else ""
     return repeated_across_sessions.finding(
         context,
-        f"producer {found.producer_id} begins with {records_text(found.records)} that producer {found.previous_id} had "
+        f"producer {found.producer_id} begins with {counted(found.records, 'record')} that producer {found.previous_id} had "
         f"written at offsets {found.copied_first}..{found.copied_last}{times}",
         confidence=Confidence.LIKELY if found.same_times else Confidence.POSSIBLE,
         segment=found.batch.segment,
@@ -44,8 +45,8 @@ def _across_sessions(context: Context, found: RepeatedSession) -> Finding:
         producer_epoch=found.producer_epoch,
         evidence={
             "rule": "idempotence ends with the producer id and epoch: what a new session sends is new to the broker",
-            "previous": producer_batch_evidence(found.previous, found.previous_id, found.previous_epoch),
-            "offending": producer_batch_evidence(found.batch, found.producer_id, found.producer_epoch),
+            "previous": batch_evidence(found.previous, found.previous_id, found.previous_epoch),
+            "offending": batch_evidence(found.batch, found.producer_id, found.producer_epoch),
             "records": found.records,
             "same_timestamps": found.same_times,
             "copied_producer_id": found.previous_id,
@@ -59,7 +60,7 @@ def _across_sessions(context: Context, found: RepeatedSession) -> Finding:
         ),
         impact=Impact(records_duplicated=found.records),
         following=(
-            inspect_around(context, found.first_offset),
+            context.inspect_around(found.first_offset),
             context.timeline_command(*sorted({found.previous_id, found.producer_id})),
         ),
     )
@@ -99,7 +100,7 @@ def _across_epochs(context: Context, found: RepeatedEpoch) -> Finding:
         explanations.append(Explanation(meant, innocent=True))
     return repeated_across_epochs.finding(
         context,
-        f"producer {found.producer_id} begins epoch {found.producer_epoch} with {records_text(found.records)} it had already "
+        f"producer {found.producer_id} begins epoch {found.producer_epoch} with {counted(found.records, 'record')} it had already "
         f"written in epoch {found.previous_epoch}, at offsets {found.copied_first}..{found.copied_last}{times}",
         severity=Severity.ERROR if proven else Severity.WARNING,
         confidence=Confidence.CERTAIN if proven else Confidence.LIKELY,
@@ -111,8 +112,8 @@ def _across_epochs(context: Context, found: RepeatedEpoch) -> Finding:
         producer_epoch=found.producer_epoch,
         evidence={
             "rule": "a higher epoch at sequence 0 is a new producer to the broker: what it sends is never a duplicate",
-            "previous": producer_batch_evidence(found.copied[0], found.producer_id, found.previous_epoch),
-            "offending": producer_batch_evidence(first, found.producer_id, found.producer_epoch),
+            "previous": batch_evidence(found.copied[0], found.producer_id, found.previous_epoch),
+            "offending": batch_evidence(first, found.producer_id, found.producer_epoch),
             "records": found.records,
             "distinct": found.distinct,
             "same_timestamps": found.same_times,
@@ -121,7 +122,7 @@ def _across_epochs(context: Context, found: RepeatedEpoch) -> Finding:
         },
         explanations=explanations,
         impact=Impact(records_duplicated=found.records),
-        following=(inspect_around(context, found.first_offset), context.timeline_command(found.producer_id)),
+        following=(context.inspect_around(found.first_offset), context.timeline_command(found.producer_id)),
     )
 
 

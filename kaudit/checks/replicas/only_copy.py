@@ -6,15 +6,13 @@ from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
-from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.replicas.wording import (
     ABSENT,
     inspect_replica,
-    listed,
-    offsets_count,
     offsets_text,
     recreated_topic,
 )
+from kaudit.checks.texts import counted, listed
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.replicas import (
@@ -67,7 +65,9 @@ def _truncated(context: Context, found: ReplicaEvidence, change: CopyChange, off
     recreated = recreated_topic(ids)
     mark = found.high_watermarks.get(change.earlier)
     below = missing.below_high_watermark if missing is not None and not recreated else 0
-    count = offsets_count(offsets.last - offsets.first + 1) if missing is None else records_text(missing.records)
+    count = (
+        counted(offsets.last - offsets.first + 1, "offset") if missing is None else counted(missing.records, "record")
+    )
     acknowledged = f"; {below:,} lie below its high watermark {mark}" if below else ""
     difference = change.first_difference
     yield only_copy.finding(
@@ -123,7 +123,7 @@ def _causes_of_truncation(change: CopyChange, missing: MissingRecords | None) ->
     yield Explanation(
         "they had not been acknowledged: with acks=all their producers sent them again or got an error",
         innocent=True,
-        speaks_for=(f"{records_text(again)} truncated with them are in {change.later} at other offsets",)
+        speaks_for=(f"{counted(again, 'record')} truncated with them are in {change.later} at other offsets",)
         if again
         else (),
     )
@@ -185,7 +185,7 @@ def _acknowledged(mark: int | None, waiting: MissingRecords | None, *, below: bo
     text = f", above the high watermark {mark}: producers with acks=all had no acknowledgement yet"
     if waiting.without_producer_id:
         # an idempotent producer has acks=all, others need not (ProducerConfig.ENABLE_IDEMPOTENCE_DOC)
-        text += f"; {records_text(waiting.without_producer_id)} without a producer id may be acks=1"
+        text += f"; {counted(waiting.without_producer_id, 'record')} without a producer id may be acks=1"
     return text
 
 

@@ -6,7 +6,8 @@ from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
-from kaudit.checks.replicas.wording import ABSENT, listed, offsets_count
+from kaudit.checks.replicas.wording import ABSENT
+from kaudit.checks.texts import counted, listed
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.replicas import Relation, ReplicaEvidence
@@ -45,7 +46,7 @@ def replica_behind(context: Context, evidence: Evidence) -> Iterator[Finding]:
         name = min(behind, key=lambda key: found.comparison.end_offsets[key])
         start = comparison.end_offsets[name]
         lags = {key: end - comparison.end_offsets[key] for key in behind}
-        lag = offsets_count(lags[name])
+        lag = counted(lags[name], "offset")
         message = f"{name} ends at offset {start}, {lag} before {reference}"
         if len(behind) > 1:
             message = f"{listed(behind)} are behind {reference} by up to {lag}"

@@ -8,8 +8,8 @@ from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE, LEADER_CHANGE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
-from kaudit.checks.repeats.wording import records_text
-from kaudit.checks.replicas.wording import ABSENT, hold, inspect_replica, listed, offsets_text, recreated_topic
+from kaudit.checks.replicas.wording import ABSENT, hold, inspect_replica, offsets_text, recreated_topic
+from kaudit.checks.texts import counted, listed
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.replicas import Difference, MissingRecords, PartitionComparison, Relation, ReplicaEvidence, ReplicaGap
@@ -119,7 +119,7 @@ def _lacking(context: Context, found: ReplicaEvidence, gap: ReplicaGap) -> Findi
     """What copies lack in the middle of their logs, where nothing is known to have taken it from them."""
     name = gap.missing_on[0]
     verb = "lacks" if len(gap.missing_on) == 1 else "lack"
-    theirs = "records" if gap.records is None else records_text(gap.records)
+    theirs = "records" if gap.records is None else counted(gap.records, "record")
     return replicas_diverged.finding(
         context.replicas[name],
         f"{listed(gap.missing_on)} {verb} offsets {gap.first_offset}..{gap.last_offset}, where {hold(gap.held_by)} {theirs}",

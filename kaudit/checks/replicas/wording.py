@@ -1,8 +1,9 @@
-"""What the checks of replicas share."""
+"""Texts, commands and explanations that the checks of replicas have in common."""
 
 from collections.abc import Mapping, Sequence
 
 from kaudit.checks.context import Context
+from kaudit.checks.texts import counted, listed
 from kaudit.model.finding import Explanation
 
 ABSENT = {
@@ -13,12 +14,7 @@ ABSENT = {
 
 def inspect_replica(context: Context, name: str, offset: int) -> str:
     """The command that shows what a replica holds around an offset."""
-    return context.replicas[name].inspect_command("--records", "--around", str(offset))
-
-
-def listed(names: Sequence[str], last: str = "and") -> str:
-    """Return `b1`, `b1 and b2` or `b1, b2 and b3`."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
+    return context.replicas[name].inspect_around(offset)
 
 
 def hold(names: Sequence[str]) -> str:
@@ -26,14 +22,9 @@ def hold(names: Sequence[str]) -> str:
     return f"{listed(names)} {'holds' if len(names) == 1 else 'hold'}"
 
 
-def offsets_count(number: int) -> str:
-    """Return `1 offset` or `1,234 offsets`."""
-    return f"{number:,} offset" + ("" if number == 1 else "s")
-
-
 def offsets_text(first: int, last: int) -> str:
     """Return `offsets 3..7 (5 offsets)`."""
-    return f"offsets {first}..{last} ({offsets_count(last - first + 1)})"
+    return f"offsets {first}..{last} ({counted(last - first + 1, 'offset')})"
 
 
 def recreated_topic(topic_ids: Mapping[str, str]) -> list[Explanation]:

@@ -8,8 +8,8 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import LACKING_BY_DAMAGE, LEADER_CHANGE, PRODUCER_STATE
 from kaudit.checks.log_causes import ELECTED, FORGOTTEN, REFUSED, UNCLEAN_STOP
 from kaudit.checks.observations import classified_evidence, observation_finding
-from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.sequences.sequence_observations import batch_of, sequence_observations, sequences_text
+from kaudit.checks.texts import counted
 from kaudit.model import sequence
 from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -67,7 +67,7 @@ def _gap(
         context,
         observation,
         f"{missing} of producer {observation.producer_id} missing before offset {batch.base_offset} "
-        f"({records_text(observation.missing_sequences)})",
+        f"({counted(observation.missing_sequences, 'record')})",
         severity=Severity.WARNING if moved else Severity.ERROR,
         confidence=Confidence.POSSIBLE if moved else Confidence.CERTAIN,
         offset=between[0].first_offset if between else observation.offset,

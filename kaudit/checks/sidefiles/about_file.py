@@ -1,13 +1,14 @@
-"""Where a finding about a side file sits: the fields all these checks fill in the same way."""
+"""Findings about a file of a partition as a whole."""
 
-from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Unpack
 
+from kaudit.checks.check import Check, FindingFields
 from kaudit.checks.context import Context
+from kaudit.model.finding import Finding
 
 _PARTITION_FILE = "the file belongs to the partition, not to a producer"
 _WHOLE_FILE = "the file as a whole is meant"
-_ABSENT = {
+WHOLE_FILE = {
     "producer_id": _PARTITION_FILE,
     "producer_epoch": _PARTITION_FILE,
     "offset": _WHOLE_FILE,
@@ -15,32 +16,18 @@ _ABSENT = {
     "position": _WHOLE_FILE,
     "segment": "the file does not belong to one segment",
 }
+"""Why a finding about a file has no such place."""
 
 
-class AboutFile(TypedDict):
-    """Arguments of `Check.finding`. The anchor is the file's name, so that it is the same finding in every copy."""
-
-    file: str
-    anchor: str
-    following: Sequence[str]
-    absent: Mapping[str, str]
-
-
-def partition_file(context: Context, name: str) -> AboutFile:
-    """A file in the partition's directory."""
-    return {
-        "file": context.side_file(name),
-        "anchor": name,
-        "following": (context.inspect_file(name),),
-        "absent": _ABSENT,
-    }
-
-
-def log_dir_file(context: Context, name: str) -> AboutFile:
-    """A file in the log directory, beside the partition's own."""
-    return {
-        "file": context.log_dir_file(name),
-        "anchor": name,
-        "following": (context.inspect_log_dir_file(name),),
-        "absent": _ABSENT,
-    }
+def file_finding(
+    check: Check,
+    context: Context,
+    name: str,
+    message: str,
+    *,
+    segment: int | None = None,
+    **fields: Unpack[FindingFields],
+) -> Finding:
+    """Build a finding about a file in the partition's directory. Its anchor is the file's name: it is the same in every copy."""
+    placed: FindingFields = {"file": context.side_file(name), "anchor": name, "absent": WHOLE_FILE, **fields}
+    return check.finding(context, message, segment=segment, following=(context.inspect_file(name),), **placed)

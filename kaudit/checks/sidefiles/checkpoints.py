@@ -8,7 +8,7 @@ from kaudit.broker.partition.log_loading import unparsable_checkpoint_verdict
 from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
-from kaudit.checks.sidefiles.about_file import log_dir_file, partition_file
+from kaudit.checks.sidefiles.about_file import WHOLE_FILE, file_finding
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint, UnparsableSideFile, WrongLeaderEpochs
 
@@ -83,7 +83,10 @@ def _beyond(context: Context, found: CheckpointBeyondLogEnd) -> Finding:
             "log_end_offset": found.log_end_offset,
         },
         explanations=_BEYOND_CAUSES,
-        **log_dir_file(context, found.file),
+        file=context.log_dir_file(found.file),
+        anchor=found.file,
+        following=(context.inspect_log_dir_file(found.file),),
+        absent=WHOLE_FILE,
     )
 
 
@@ -124,8 +127,10 @@ def leader_epoch_checkpoint_disagrees(context: Context, evidence: Evidence) -> I
 
 
 def _unparsable_epochs(context: Context, found: UnparsableSideFile) -> Finding:
-    return leader_epoch_checkpoint_disagrees.finding(
+    return file_finding(
+        leader_epoch_checkpoint_disagrees,
         context,
+        found.file,
         f"{found.file} cannot be parsed: {found.detail}",
         position=found.position,
         evidence={
@@ -137,7 +142,6 @@ def _unparsable_epochs(context: Context, found: UnparsableSideFile) -> Finding:
             "size": found.size,
         },
         explanations=_UNPARSABLE_EPOCHS_CAUSES,
-        **partition_file(context, found.file),
     )
 
 
@@ -146,8 +150,10 @@ def _wrong_epochs(context: Context, found: WrongLeaderEpochs) -> Finding:
         "believes it: a follower, or a fetcher of this one, may truncate at a wrong offset after the next leader change"
     )
     drops = "drops the entries that contradict a later one when it loads them"
-    return leader_epoch_checkpoint_disagrees.finding(
+    return file_finding(
+        leader_epoch_checkpoint_disagrees,
         context,
+        found.file,
         f"{found.file} disagrees with the log: {found.detail}",
         severity=Severity.WARNING,
         segment=found.segment,
@@ -155,5 +161,4 @@ def _wrong_epochs(context: Context, found: WrongLeaderEpochs) -> Finding:
         last_offset=found.offset,
         evidence={"rule": _EPOCHS_RULE, "broker": drops if found.segment is None else uses, "detail": found.detail},
         explanations=_WRONG_EPOCHS_CAUSES,
-        **partition_file(context, found.file),
     )

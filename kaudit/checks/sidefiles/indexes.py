@@ -2,15 +2,21 @@
 
 from collections.abc import Iterator
 
-from msgspec import Struct
-
 from kaudit.checks.check import Check, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import INDEX_OF_DAMAGE
-from kaudit.checks.sidefiles.about_file import partition_file
+from kaudit.checks.sidefiles.about_file import file_finding
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import IndexFault, IndexKind, MissingIndexes
 
+_RULES = {
+    IndexKind.OFFSET: ("rows rise, and each leads to a batch of its segment", "a fetch may start at a wrong byte"),
+    IndexKind.TIME: (
+        "timestamps rise strictly, offsets do not fall, and both belong to the segment",
+        "lookups by time and retention by time go wrong",
+    ),
+}
+"""By kind: what the rows keep to, and what goes wrong when a broker reads an index that does not."""
 _CAUSES = (
     Explanation("the file was damaged on disk, or copied while the broker was writing it"),
     Explanation("the index belongs to another state of the segment: one was restored without the other"),
@@ -22,29 +28,23 @@ _MISSING_CAUSES = (
 _MAX_LISTED = 20
 
 
-class Wording(Struct, frozen=True):
-    """The rule that the rows of one kind of index keep, and what goes wrong when a broker reads it as it is."""
-
-    rule: str
-    consequence: str
-
-
-def index_findings(
-    check: Check, context: Context, evidence: Evidence, kind: IndexKind, wording: Wording
-) -> Iterator[Finding]:
+def _findings(check: Check, context: Context, evidence: Evidence, kind: IndexKind) -> Iterator[Finding]:
     """Yield a finding for each index of one kind that is wrong, and a note for all that are missing."""
     for fault in evidence.of(IndexFault):
         if fault.kind is kind:
-            yield _fault(check, context, fault, wording)
+            yield _fault(check, context, fault)
     for missing in evidence.of(MissingIndexes):
         if missing.kind is kind:
             yield _missing(check, context, missing)
 
 
-def _fault(check: Check, context: Context, fault: IndexFault, wording: Wording) -> Finding:
+def _fault(check: Check, context: Context, fault: IndexFault) -> Finding:
     torn = fault.row is None
-    return check.finding(
+    rule, consequence = _RULES[fault.kind]
+    return file_finding(
+        check,
         context,
+        fault.file,
         f"the index ends inside a row: {fault.detail}"
         if torn
         else f"row {fault.row} of the index is wrong: {fault.detail}",
@@ -52,22 +52,23 @@ def _fault(check: Check, context: Context, fault: IndexFault, wording: Wording) 
         segment=fault.segment,
         position=fault.position,
         evidence={
-            "rule": "an index consists of whole rows (AbstractIndex.sanityCheck)" if torn else wording.rule,
+            "rule": "an index consists of whole rows (AbstractIndex.sanityCheck)" if torn else rule,
             "broker": "rebuilds it from the segment when the sanity check at start fails (always after an unclean stop above "
-            f"the recovery point); else {wording.consequence}",
+            f"the recovery point); else {consequence}",
             "detail": fault.detail,
             **({} if torn else {"row": fault.row}),
         },
         explanations=_CAUSES,
-        **partition_file(context, fault.file),
     )
 
 
 def _missing(check: Check, context: Context, missing: MissingIndexes) -> Finding:
     (first, segment), count = missing.files[0], len(missing.files)
     more = f" and {count - 1} more" if count > 1 else ""
-    return check.finding(
+    return file_finding(
+        check,
         context,
+        first,
         f"there is no {first}{more}",
         severity=Severity.NOTE,
         segment=segment,
@@ -79,11 +80,7 @@ def _missing(check: Check, context: Context, missing: MissingIndexes) -> Finding
             "files": [name for name, _ in missing.files[:_MAX_LISTED]],
         },
         explanations=_MISSING_CAUSES,
-        **partition_file(context, first),
     )
-
-
-_OFFSET_INDEX = Wording("rows rise, and each leads to a batch of its segment", "a fetch may start at a wrong byte")
 
 
 @check(
@@ -99,13 +96,7 @@ _OFFSET_INDEX = Wording("rows rise, and each leads to a batch of its segment", "
 )
 def index_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the first wrong row of each index, and indexes that are missing."""
-    yield from index_findings(index_broken, context, evidence, IndexKind.OFFSET, _OFFSET_INDEX)
-
-
-_TIME_INDEX = Wording(
-    "timestamps rise strictly, offsets do not fall, and both belong to the segment",
-    "lookups by time and retention by time go wrong",
-)
+    yield from _findings(index_broken, context, evidence, IndexKind.OFFSET)
 
 
 @check(
@@ -121,4 +112,4 @@ _TIME_INDEX = Wording(
 )
 def timeindex_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the first wrong row of each index, and indexes that are missing."""
-    yield from index_findings(timeindex_broken, context, evidence, IndexKind.TIME, _TIME_INDEX)
+    yield from _findings(timeindex_broken, context, evidence, IndexKind.TIME)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import SNAPSHOT
-from kaudit.checks.sidefiles.about_file import partition_file
+from kaudit.checks.sidefiles.about_file import file_finding
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.side_files import CorruptSnapshot, LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
@@ -27,8 +27,10 @@ def snapshot_corrupt(context: Context, evidence: Evidence) -> Iterator[Finding]:
         then = "and reads the log from its start"
         if found.older_snapshot:
             then = f"and starts from {found.older_snapshot}, reading the log from there on"
-        yield snapshot_corrupt.finding(
+        yield file_finding(
+            snapshot_corrupt,
             context,
+            found.file,
             f"the producer snapshot is corrupt: {found.detail}",
             segment=found.segment,
             position=found.position,
@@ -50,7 +52,6 @@ def snapshot_corrupt(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 ),
                 Explanation("bits flipped on disk, or the file was cut by a copy"),
             ),
-            **partition_file(context, found.file),
         )
 
 

@@ -7,7 +7,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import PRODUCER_STATE, TRANSACTION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
 from kaudit.checks.observations import observation_evidence, observation_finding
-from kaudit.checks.transactions.open_transactions import invisible_behind, oldest_transaction
+from kaudit.checks.transactions.open_transactions import held_back_from, oldest_transaction
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.observation import ObservationKind
 
@@ -41,7 +41,7 @@ def nontransactional_in_transaction(context: Context, evidence: Evidence) -> Ite
             f"the batch at offset {observation.offset} of producer {observation.producer_id} is not transactional, but its "
             f"transaction that starts at offset {state.txn_first_offset} is still open",
             evidence=observation_evidence(observation, _RULE),
-            impact=invisible_behind(context, state.txn_first_offset, oldest),
+            impact=held_back_from(context, state.txn_first_offset, oldest),
             explanations=(
                 Explanation("the end marker between them is missing from this log"),
                 Explanation("data bypassed the broker's checks"),

@@ -1,18 +1,17 @@
 """Transactions without an end marker: which of them hang, and findings about each."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NotRequired, TypedDict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Unpack
 
 from msgspec import Struct
 
 from kaudit.broker.releases.version import Version
-from kaudit.checks.check import Evidence, Simulated, Withdrawal, check
+from kaudit.checks.check import Check, Evidence, FindingFields, Simulated, Withdrawal, check
 from kaudit.checks.command_line import quote_text
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import TRANSACTION
-from kaudit.checks.lazy_evidence import ABSENT, LazyCommands, LazyEvidence
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT, VERIFIED
-from kaudit.checks.repeats.wording import records_text
+from kaudit.checks.texts import counted
 from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS, CoordinatorAnswer, TransactionStanding
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import NO_IMPACT, Impact
@@ -69,7 +68,7 @@ def oldest_transaction(evidence: Evidence) -> OpenTransaction | None:
     return min(evidence.of(OpenTransaction), key=lambda each: (each.stable_offset, each.first_offset), default=None)
 
 
-def invisible_behind(context: Context, first_offset: int, oldest: OpenTransaction | None) -> Impact:
+def held_back_from(context: Context, first_offset: int, oldest: OpenTransaction | None) -> Impact:
     """Return what read_committed consumers do not get because of the open transaction that begins at an offset.
 
     That is everything from there on if it is the oldest one, else nothing: the oldest one keeps it from them.
@@ -84,95 +83,81 @@ def invisible_behind(context: Context, first_offset: int, oldest: OpenTransactio
     )
 
 
-class TransactionFields(TypedDict):
-    """Where a transaction without an end is, and the evidence for what is said about it."""
-
-    file: NotRequired[str]
-    segment: int | None
-    position: int
-    offset: int
-    producer_id: int
-    producer_epoch: int
-    evidence: Mapping[str, object]
-    impact: Impact
-    absent: Mapping[str, str]
-
-
-def transaction_fields(context: Context, unfinished: Unfinished, rule: str) -> TransactionFields:
-    """Return the fields that findings about a transaction share: its first batch, and how its coordinator sees it.
+def _transaction_finding(
+    check: Check, context: Context, unfinished: Unfinished, message: str, rule: str, **fields: Unpack[FindingFields]
+) -> Finding:
+    """Build a finding at a transaction's first batch, with what its coordinator says of it.
 
     Where the log holds no batch of it, its place is the entry of the producer snapshot that shows it.
     """
     transaction = unfinished.transaction
-    fields: TransactionFields = {
-        "segment": transaction.segment,
+    segment: int | None = transaction.segment
+    placed: FindingFields = {
         "position": transaction.position,
         "offset": transaction.first_offset,
         "producer_id": transaction.producer_id,
         "producer_epoch": transaction.producer_epoch,
-        "evidence": LazyEvidence((context, unfinished, rule), _EVIDENCE, {}),
-        "impact": invisible_behind(context, transaction.first_offset, unfinished.oldest),
-        "absent": _NO_END,
+        "evidence": _evidence(context, unfinished, rule),
+        "impact": held_back_from(context, transaction.first_offset, unfinished.oldest),
+        "absent": {"last_offset": "the transaction has no end"},
+        **fields,
     }
     if not transaction.in_log:
-        fields["file"] = context.side_file(transaction.snapshot)
-        fields["segment"] = context.segment_before(transaction.snapshot_offset)
-    return fields
+        placed["file"] = context.side_file(transaction.snapshot)
+        segment = context.segment_before(transaction.snapshot_offset)
+    following = (*_coordinator_commands(context, unfinished), _history_command(context, unfinished))
+    return check.finding(context, message, segment=segment, following=following, **placed)
 
 
-_About = tuple[Context, Unfinished, str]
-_NO_END: Mapping[str, str] = {"last_offset": "the transaction has no end"}
+def _evidence(context: Context, unfinished: Unfinished, rule: str) -> Mapping[str, object]:
+    transaction, verdict = unfinished.transaction, unfinished.verdict
+    broker, entry, end = _broker(unfinished), verdict.entry, context.log_end_offset
+    return {
+        "rule": rule,
+        **({} if broker is None else {"broker": broker}),
+        "first_timestamp": _known(transaction.first_timestamp),
+        "last_timestamp": transaction.last_timestamp,
+        "now_timestamp": context.now_ms,
+        "records": transaction.records,
+        "offsets_held_back": None if end is None else end - transaction.stable_offset,
+        "coordinator": verdict.standing.value,
+        "coordinator_says": verdict.reason,
+        "coordinator_state": None if entry is None else entry.value.status.label,
+        "transactional_id": context.coordinator.transactional_id(transaction.producer_id),
+        "coordinator_epoch": _known(transaction.coordinator_epoch),
+        "previous_marker_offset": _known(transaction.marker_offset),
+        "previous_marker_timestamp": transaction.marker_timestamp,
+        **({"snapshot": transaction.snapshot} if transaction.snapshot else {}),
+    }
 
 
-def _waits(about: _About) -> object:
-    oldest, transaction = about[1].oldest, about[1].transaction
+def _broker(unfinished: Unfinished) -> str | None:
+    oldest, transaction = unfinished.oldest, unfinished.transaction
     if oldest is not transaction:
         return (
             f"the last stable offset already stays at {oldest.stable_offset}, where a transaction of producer "
             f"{oldest.producer_id} is open too"
         )
     if not transaction.snapshot:
-        return ABSENT
+        return None
     return (
         "remembers the transaction though its first batches are deleted: the last stable offset stays at the log start"
     )
-
-
-def _held_back(about: _About) -> object:
-    end = about[0].log_end_offset
-    return None if end is None else end - about[1].transaction.stable_offset
-
-
-def _coordinator_state(about: _About) -> object:
-    entry = about[1].verdict.entry
-    return None if entry is None else entry.value.status.label
 
 
 def _known(number: int) -> int | None:
     return number if number >= 0 else None
 
 
-_EVIDENCE: Mapping[str, Callable[[_About], object]] = {
-    "rule": lambda about: about[2],
-    "broker": _waits,
-    "first_timestamp": lambda about: _known(about[1].transaction.first_timestamp),
-    "last_timestamp": lambda about: about[1].transaction.last_timestamp,
-    "now_timestamp": lambda about: about[0].now_ms,
-    "records": lambda about: about[1].transaction.records,
-    "offsets_held_back": _held_back,
-    "coordinator": lambda about: about[1].verdict.standing.value,
-    "coordinator_says": lambda about: about[1].verdict.reason,
-    "coordinator_state": _coordinator_state,
-    "transactional_id": lambda about: about[0].coordinator.transactional_id(about[1].transaction.producer_id),
-    "coordinator_epoch": lambda about: _known(about[1].transaction.coordinator_epoch),
-    "previous_marker_offset": lambda about: _known(about[1].transaction.marker_offset),
-    "previous_marker_timestamp": lambda about: about[1].transaction.marker_timestamp,
-    "snapshot": lambda about: about[1].transaction.snapshot or ABSENT,
-}
+def _coordinator_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:
+    """Return the commands that ask the coordinator about a transaction that may still end, or abort one that hangs."""
+    return (
+        _at_the_coordinator(context, unfinished) if unfinished.hangs is None else _abort_commands(context, unfinished)
+    )
 
 
-def abort_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:
-    """Return the command that aborts the transaction, in each form a broker may need, and the one that shows it.
+def _abort_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:
+    """Return the command that aborts the transaction, in each form a broker may need.
 
     From 3.0 on a broker describes its producers (KIP-664), so that the first offset is enough.
     """
@@ -186,11 +171,10 @@ def abort_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:
     return (
         *((by_offset,) if context.versions.at_most >= _DESCRIBE_PRODUCERS else ()),
         *((by_producer,) if context.versions.at_least < _DESCRIBE_PRODUCERS else ()),
-        history_command(context, unfinished),
     )
 
 
-def history_command(context: Context, unfinished: Unfinished) -> str:
+def _history_command(context: Context, unfinished: Unfinished) -> str:
     """Return the command that shows the transaction's producer, at the time that made the transaction late, if any.
 
     Where the log holds no batch of the transaction, it shows the snapshot.
@@ -235,9 +219,12 @@ def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Findin
         if unfinished.hangs is not Confidence.CERTAIN:
             reason = f"idle for {duration(unfinished.idle_ms)}, {reason}"
         ended = f"the marker at offset {transaction.marker_offset} ended this producer's transaction in the same epoch"
-        yield hanging_transaction.finding(
+        yield _transaction_finding(
+            hanging_transaction,
             context,
+            unfinished,
             f"{transaction_text(transaction)} will never end: {reason}",
+            _HANGING_RULE,
             confidence=unfinished.hangs,
             explanations=(
                 Explanation(
@@ -248,8 +235,6 @@ def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Findin
                 Explanation("the coordinator lost the transaction (KAFKA-9144, KIP-664)"),
                 *_forgotten(context, transaction),
             ),
-            following=abort_commands(context, unfinished),
-            **transaction_fields(context, unfinished, _HANGING_RULE),
         )
 
 
@@ -284,20 +269,21 @@ def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
             continue
         transaction = unfinished.transaction
         severity, state = _state(context, unfinished)
-        yield open_transaction.finding(
+        yield _transaction_finding(
+            open_transaction,
             context,
+            unfinished,
             f"{transaction_text(transaction)} is {state} ({_details(unfinished)})",
+            _OPEN_RULE,
             severity=severity,
             explanations=_OPEN_EXPLANATIONS,
-            following=LazyCommands(_at_the_coordinator(context, unfinished), history_command, context, unfinished),
-            **transaction_fields(context, unfinished, _OPEN_RULE),
         )
 
 
 def _details(unfinished: Unfinished) -> str:
     transaction, entry = unfinished.transaction, unfinished.verdict.entry
     whose = f"transactional id {entry.transactional_id!r}, " if entry is not None else ""
-    left = records_text(transaction.records) if transaction.in_log else "no record of it is left"
+    left = counted(transaction.records, "record") if transaction.in_log else "no record of it is left"
     return f"{whose}{left}, idle for {duration(max(unfinished.idle_ms, 0))}"
 
 
@@ -364,10 +350,13 @@ def late_transactional_write(context: Context, evidence: Evidence) -> Iterator[F
         if not _ended_before(unfinished):
             continue
         older = transaction.first_timestamp <= transaction.marker_timestamp
-        yield late_transactional_write.finding(
+        yield _transaction_finding(
+            late_transactional_write,
             context,
+            unfinished,
             f"the batch at offset {transaction.first_offset} of producer {transaction.producer_id} came after its transaction "
             f"had ended at offset {transaction.marker_offset}",
+            _LATE_RULE,
             severity=Severity.ERROR if certain else Severity.WARNING,
             confidence=Confidence.CERTAIN if certain else Confidence.POSSIBLE,
             explanations=(
@@ -377,8 +366,6 @@ def late_transactional_write(context: Context, evidence: Evidence) -> Iterator[F
                 ),
                 Explanation("a producer continued without AddPartitionsToTxn"),
             ),
-            following=abort_commands(context, unfinished),
-            **transaction_fields(context, unfinished, _LATE_RULE),
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
-from kaudit.checks.sidefiles.about_file import partition_file
+from kaudit.checks.sidefiles.about_file import file_finding
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import TransactionIndexMismatch
 
@@ -34,8 +34,10 @@ def txnindex_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]
         if found.torn is not None:
             position = found.torn[0]
         first = found.missing[0] if found.missing else None
-        yield txnindex_mismatch.finding(
+        yield file_finding(
+            txnindex_mismatch,
             context,
+            found.file,
             f"the transaction index does not match the log: {'; '.join(_differences(found))}",
             segment=found.segment,
             position=position,
@@ -54,7 +56,6 @@ def txnindex_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]
                 "torn": None if found.torn is None else found.torn[1],
             },
             explanations=_CAUSES,
-            **partition_file(context, found.file),
         )
 
 
