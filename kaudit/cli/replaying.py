@@ -22,10 +22,11 @@ from kaudit.model.limits import ATTEMPT_LINE_BYTES
 from kaudit.replay.session import AttemptError, Session
 from kaudit.report.console import ColorChoice, visible
 from kaudit.report.replay_formats import FORMATS, formatted
-from kaudit.report.text.answers import ROW_INDENT, fold
+from kaudit.report.text.answers import ROW_INDENT
 from kaudit.report.text.broker_rules import list_profiles as profiles
 from kaudit.report.text.explain_attempt import NoSuchAttemptError
 from kaudit.report.text.explain_attempt import explain as explain_attempt
+from kaudit.report.text.formatting import fold
 
 if TYPE_CHECKING:  # numpy comes with it
     from kaudit.broker.recorded_log import RecordedLog

@@ -13,7 +13,6 @@ from kaudit.cli.parsing import complete_codes, parse_checks
 from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice, Console
-from kaudit.report.text.answers import fold
 from kaudit.report.text.explain_pages import (
     bug_document,
     bug_page,
@@ -22,6 +21,7 @@ from kaudit.report.text.explain_pages import (
     check_list_document,
     check_page,
 )
+from kaudit.report.text.formatting import fold
 
 
 def _complete_codes_and_bugs(incomplete: str) -> list[tuple[str, str]]:

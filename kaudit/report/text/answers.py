@@ -1,7 +1,6 @@
 """One answer as text: a JSON object, a row of a table. Control characters in values from a log are dropped."""
 
 import json
-import textwrap
 import unicodedata
 from json.encoder import encode_basestring
 from typing import Any
@@ -32,16 +31,6 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(character for character in text if not unicodedata.category(character).startswith("C"))
-
-
-def fold(line: str, width: int | None, hanging: int) -> str:
-    """Break a line of text that is longer than `width`; further lines are indented by `hanging` or as the line was."""
-    if width is None or len(line) <= width:
-        return line
-    indent = " " * max(hanging, len(line) - len(line.lstrip()))
-    return "\n".join(
-        textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-    )
 
 
 def state_fields(state: ProducerStateEntry, profile: Profile) -> dict[str, Any]:

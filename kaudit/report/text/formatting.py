@@ -1,5 +1,6 @@
 """Small pieces of text that several human formats share: counts, sizes, spans, places."""
 
+import textwrap
 from collections.abc import Mapping
 
 from kaudit.model.batch_fields import NO_TIMESTAMP
@@ -214,3 +215,13 @@ def expired_text(expired: ExpiredTransactionalId) -> str:
     where = f"__transaction_state-{expired.partition}@{expired.offset}"
     name = visible(expired.transactional_id)
     return f"{name}: {had}; expired {timestamp_text(expired.expired_timestamp)} UTC ({where}); {since}"
+
+
+def fold(line: str, width: int | None, hanging: int) -> str:
+    """Break a line of text that is longer than `width`; further lines are indented by `hanging` or as the line was."""
+    if width is None or len(line) <= width:
+        return line
+    indent = " " * max(hanging, len(line) - len(line.lstrip()))
+    return "\n".join(
+        textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    )
