@@ -55,7 +55,7 @@ class Evidence:
 
     def of(self, kind: type[_T]) -> Sequence[_T]:
         """All items of exactly this type, in the order they were added."""
-        return self._items.get(kind, ())  # type: ignore[return-value]  # by the way they were added
+        return self._items.get(kind, ())  # type: ignore[return-value]  # add() keys items by type
 
     @functools.cached_property
     def _observations(self) -> Mapping[ObservationKind, Sequence[Observation]]:
@@ -112,15 +112,15 @@ class Evidence:
 
 
 class Withdrawal(enum.Enum):
-    """What may show that a finding about a log that is still written was none."""
+    """What may later refute a finding about a log that is still written."""
 
     NOTHING = "nothing"
-    NEXT_READING = "more of its kind, or other files read once more: they were not read at the same moment"
+    NEXT_READING = "more of its kind, or other files read once more: they were not read at the same time"
     END_OF_TRANSACTION = "the marker of a transaction that is within its timeout"
 
 
 class Reading(enum.Enum):
-    """What of a log must be read for a check to report anything."""
+    """The part of a log that must be read for a check to report anything."""
 
     HEADERS = "headers of batches"
     BATCHES = "whole batches"
@@ -128,26 +128,26 @@ class Reading(enum.Enum):
 
 
 class Simulated(Struct, frozen=True):
-    """Simulated schedules leave findings of the check: the shipped one of this name, or such as a search finds."""
+    """Simulated schedules leave findings of the check: the shipped schedule of this name, or schedules that a search finds."""
 
     scenario: str = ""
 
 
 class NoneBecause(Struct, frozen=True):
-    """A check declares that it takes part in nothing of the kind, and why."""
+    """The reason why a check declares nothing of a kind."""
 
     reason: str
 
 
 def none_because(reason: str) -> NoneBecause:
-    """Declare that a check takes part in nothing of the kind; `reason` is for the next maintainer."""
+    """Declare nothing of a kind, and why; `reason` is for the next maintainer."""
     return NoneBecause(reason)
 
 
 class Tolerated(Struct, frozen=True):
-    """Up to how much of a number in a finding's evidence a team may tolerate in a topic.
+    """A number in a finding's evidence that a team may tolerate in a topic, up to a limit.
 
-    `setting` is the topic's, `reason` is formatted with it.
+    `setting` is the topic's setting of the limit; `reason` is formatted with the limit.
     """
 
     evidence: str
@@ -278,7 +278,7 @@ _NO_PLACE = "brokers sent the batches: they have offsets and no positions"
 
 
 def _without_place(fields: FindingFields) -> FindingFields:
-    """Take out what says where in files something lies: batches that were fetched have no such place."""
+    """Remove files and positions: batches that were fetched have none."""
     absent = {**fields.get("absent", {}), **dict.fromkeys(("file", "segment", "position"), _NO_PLACE)}
     evidence = {name: _placeless(value) for name, value in fields.get("evidence", {}).items() if name not in _PLACES}
     return {**fields, "file": None, "position": None, "absent": absent, "evidence": evidence}
@@ -312,7 +312,7 @@ def check(  # noqa: PLR0913 - what a check declares, by keyword
 ) -> Callable[[Run], Check]:
     """Make a check of a function; its name is the function's, with hyphens. `since`: the release it came with, if not the first.
 
-    All that is known of a check is declared here: incidents, causes from logs, histories and policy read the registry.
+    Everything about a check is declared here: incidents, causes from logs, histories and policy read the registry.
     """
 
     def register(run: Run) -> Check:

@@ -1,11 +1,11 @@
-"""The commands findings suggest: over the inputs as they were given, with the options that decided what was found."""
+"""The commands that findings suggest: over the inputs as they were given, with the options that decided what was found."""
 
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 _MAX_INPUTS = 5
-"""More inputs than these make a command nobody reads: it names only those that matter to the partition."""
+"""With more inputs than these a command is too long to read: it names only those that matter to the partition."""
 
 
 class CommandLine(Struct, frozen=True):

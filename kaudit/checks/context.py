@@ -1,4 +1,4 @@
-"""What a check may look at beside the fact it reports."""
+"""What a check knows of a partition and of the audit beside the evidence."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from kaudit.source.uri import Uri
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """One partition replica and what is known of its surroundings; what is about no partition has no topic.
+    """One partition replica and its surroundings; there is no topic where a finding is about no partition.
 
     `segments` are segment file names by index, `paths` what opens them, `segment_sizes` their bytes (none where texts stand
     for them), `relative` their directory relative to its input (empty for lone files).
@@ -46,7 +46,7 @@ class Context(Struct, frozen=True, kw_only=True):
     replicas: Mapping[str, "Context"] = field(default_factory=dict)
     """Where replicas of the partition are compared: the context of each by its name."""
     asked: CommandLine = CommandLine()
-    """What the audit was asked for."""
+    """The command of the audit."""
 
     @property
     def name(self) -> str:

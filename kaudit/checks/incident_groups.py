@@ -19,7 +19,7 @@ from kaudit.model.finding import Finding
 
 
 class Reach(NamedTuple):
-    """What a group of findings is about that others may be about too, as a number; `at_ms` and `span_ms` are 0 where no time matters."""
+    """A subject of a group of findings that groups of other partitions may share, as a number; `at_ms` and `span_ms` are 0 where no time matters."""
 
     group: int
     subject: int
@@ -96,7 +96,7 @@ def _links(rule: Rule, findings: Sequence[Finding]) -> bool:
 
 
 def partition_key(finding: Finding) -> tuple[str, int]:
-    """Return what findings of one topic partition share; it orders partitions as findings are ordered."""
+    """Return the topic and partition of a finding, such that partitions sort as findings do."""
     return finding.topic or "", -1 if finding.partition is None else finding.partition
 
 

@@ -31,8 +31,8 @@ class Part(enum.Enum):
 
     MEMBER = "findings that the rule compares by their subjects"
     INDEX = "an index of the segment that is damaged"
-    COPY = "what a comparison of replicas says at damaged offsets"
-    LACKING = "what producers lack at damaged offsets of the same replica"
+    COPY = "a comparison of replicas at damaged offsets"
+    LACKING = "sequences that producers lack at damaged offsets of the same replica"
 
 
 _Parts = Mapping[str, Part]
@@ -51,7 +51,7 @@ class Rule(Struct, frozen=True, eq=False):
     across: bool = False
 
     def as_part(self, part: Part) -> "Membership":
-        """Return what a check declares that takes another part than most."""
+        """Return the declaration of a check that takes another part than most."""
         return Membership(self, part)
 
 
@@ -97,7 +97,7 @@ def _partition(finding: Finding) -> _Subject:
 
 
 def _copies(findings: Sequence[Finding], _: _Parts) -> _Subjects:
-    """What has one fingerprint; a replica has nothing twice."""
+    """Findings with one fingerprint on several replicas; one replica has no finding twice."""
     if len({(finding.replica, finding.log_dir) for finding in findings}) > 1:
         yield from ((finding, finding.fingerprint) for finding in findings)
 
@@ -111,7 +111,7 @@ def _producer(finding: Finding) -> _Subject:
 
 
 def _batch(finding: Finding) -> _Subject:
-    """The batch or marker that a producer's state did not allow; a silence alone is about none."""
+    """The batch or marker that a producer's state did not allow; None where a finding is about a silence alone."""
     if finding.producer_id is None or finding.offset is None:
         return None
     if FindingEvidence(finding.evidence).kind in ("idle", "went-on"):
@@ -124,7 +124,7 @@ def _topic(finding: Finding) -> _Subject:
 
 
 def _hole_in_history(finding: Finding) -> _Subject:
-    """Where in the history of blocks an id is missing."""
+    """The blocks of the history around an id that is in none."""
     evidence = FindingEvidence(finding.evidence)
     around = [None if block is None else block.start for block in (evidence.block_below, evidence.next_block)]
     return evidence.kind, *around
@@ -264,7 +264,7 @@ def _offsets(finding: Finding) -> tuple[int, int]:
 
 
 def _divergences(findings: Sequence[Finding], _: _Parts) -> _Subjects:
-    """Where replicas of a partition part: what the checks of replicas say of offsets that touch."""
+    """Where replicas of a partition differ: findings of the checks of replicas about offsets that touch."""
     for key, held in _sorted_groups(findings, _partition):
         ranges = _ranges([replace(finding, replica=None) for finding in held])
         for finding in held:

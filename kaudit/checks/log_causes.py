@@ -8,7 +8,7 @@ _Kind = LogEventKind
 
 
 class LogCause(Struct, frozen=True):
-    """What events of these classes say of a finding. `of_producer`: they name its producer id; else its partition or broker."""
+    """The cause of a finding that events of these classes show. `of_producer`: they name its producer id; else its partition or broker."""
 
     kinds: frozenset[LogEventKind]
     text: str

@@ -1,4 +1,4 @@
-"""Which events are evidence for a finding, and what they say of its cause."""
+"""Chooses the events that are evidence for a finding, and the causes that they show."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -13,13 +13,13 @@ from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding
 
 MAX_EVENTS = 5
-"""Events listed of one finding."""
+"""Most events that are listed in one finding."""
 _BEFORE_MS, _AFTER_MS = 600_000, 600_000
-"""An election, a recovery or a timeout is evidence if it happened so shortly before or after what it explains."""
+"""An election, a recovery or a timeout is evidence if it happened within this time before or after the finding's batches."""
 
 
 class EventsOfLogs:
-    """Events of logs, found again by what they concern. `clocks` by directory of the logs."""
+    """Events of logs by producer, transactional id and partition. `clocks` go by directory of the logs."""
 
     def __init__(self, events: Iterable[LogEvent], clocks: Mapping[str, ClockOffset]) -> None:
         self._clocks = clocks
@@ -42,7 +42,7 @@ class EventsOfLogs:
         return [self.explained(finding) for finding in findings]
 
     def explained(self, finding: Finding) -> Finding:
-        """Return the finding with the events that speak for a cause, and these causes first."""
+        """Return the finding with the events that speak for its causes; these causes come first."""
         causes: list[Explanation] = []
         shown: list[LogEvent] = []
         count = 0

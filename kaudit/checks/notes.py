@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from kaudit.checks.lazy_evidence import LazyEvidence
+from kaudit.checks.observations import LazyEvidence
 from kaudit.model.finding import Finding, Severity
 
 

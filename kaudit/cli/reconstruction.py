@@ -6,7 +6,7 @@ from itertools import islice
 
 import msgspec
 
-from kaudit.audits.log_events.log_files import log_events, log_files, log_lines
+from kaudit.audits.log_events.application_logs import log_events, log_files, log_lines
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.cli.audit_options import ApplicationLogOptions, ConnectionOptions, PartitionFilter
 from kaudit.cli.exits import ExitCode

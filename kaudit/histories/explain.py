@@ -1,7 +1,7 @@
 """Searching the schedules whose logs give the same finding, and grouping them by what happened."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError
 from kaudit.histories.causes import LOST, ORDINARY, SLOW_TRANSACTION, UNCLEAN, WITHOUT_SNAPSHOTS, Cause, cause_of
 from kaudit.histories.setups import setups
-from kaudit.histories.trace import Trace, trace_of
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.result import BrokerVersions
 from kaudit.scanning.options import ScanOptions
@@ -29,6 +29,59 @@ from kaudit.simulate.scenario.tables import ScenarioError
 from kaudit.simulate.search.candidates import Candidates
 from kaudit.simulate.search.schedule import Schedule, schedule_of, with_tables
 from kaudit.simulate.search.shrinking import ddmin
+
+_FEW = 5
+"""Batches a broker remembers of a producer; more than that is another case than fewer."""
+
+Trace = Mapping[str, object]
+
+
+def trace_of(finding: Finding) -> Trace:
+    """Return what a finding shows, without offsets, times and sizes. Two findings are the same if their traces are equal.
+
+    - the check, and the class it gives the finding;
+    - whether the offending batch is transactional, and whether a newer leader wrote it than the batch before it;
+    - its producer epoch beside that batch's: lower, same, the next, or later; another producer id;
+    - its first sequence beside that batch's last: the next, 0, the same or before, or one that leaves out 1, up to 5, or more;
+    - how many records or batches it is about: 1, up to 5, or more; whether they have their old timestamps.
+    """
+    evidence = FindingEvidence(finding.evidence)
+    offending, before = evidence.offending, evidence.previous
+    trace: dict[str, object] = {"code": finding.code, "class": evidence.kind}
+    trace["is_transactional"] = None if offending is None else offending.is_transactional
+    trace["same_timestamps"] = evidence.same_timestamps
+    trace["records"], trace["batches"] = _size(evidence.records), _size(evidence.batches)
+    if before is not None and offending is not None:
+        leaders = (before.leader_epoch, offending.leader_epoch)
+        trace["same_leader"] = None if None in leaders else leaders[0] == leaders[1]
+        trace["epoch"] = _order(before.producer_epoch, offending.producer_epoch)
+        trace["same_id"] = before.producer_id == offending.producer_id
+        trace["sequence"] = _step(before.last_sequence, offending.base_sequence)
+    return trace
+
+
+def _size(count: int | None) -> str | None:
+    if count is None:
+        return None
+    return "1" if count == 1 else "few" if count <= _FEW else "many"
+
+
+def _order(before: int | None, after: int | None) -> str | None:
+    if before is None or after is None:
+        return None
+    step = after - before
+    return "lower" if step < 0 else "same" if step == 0 else "next" if step == 1 else "later"
+
+
+def _step(last: int | None, first: int | None) -> str | None:
+    if last is None or first is None or first < 0:
+        return None
+    if first == last + 1:
+        return "next"
+    if first == 0:
+        return "0"
+    return "before" if first <= last else f"gap of {_size(first - last - 1)}"
+
 
 DEFAULT_TRIES = 1000
 MOST_HISTORIES = 3
@@ -45,7 +98,7 @@ class History(Struct):
 
 
 class Explanation(Struct):
-    """What was tried, how many schedules gave the finding, and the histories behind them, the most frequent first."""
+    """What was tried, how many schedules gave the finding, and the histories that these fall into, the most frequent first."""
 
     trace: Trace
     tried: int = 0
@@ -55,10 +108,10 @@ class Explanation(Struct):
 
 
 class ExplainProgress(Protocol):
-    """Where the search says how far it is."""
+    """Receives the progress of the search."""
 
     def tried(self, schedules: int, smallest: Schedule | None) -> None:
-        """Take how many schedules were tried so far."""
+        """Report how many schedules were tried so far."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Evidence of findings by name and type, for whoever decides by it: incidents, known bugs, causes from logs, histories.
+"""Evidence of findings by name and type, for code that decides by it: incidents, known bugs, causes from logs, histories.
 
 A finding's evidence is JSON: checks make it, reports show all of it, saved scans hold it. Code that decides by a value of it
 reads the value here. A saved scan may have been edited or written by another release: a value of another type is None.
@@ -47,7 +47,7 @@ class RangeEvidence(Struct, frozen=True, gc=False):
 
 
 class StepEvidence(Struct, frozen=True, gc=False):
-    """By how much a client advanced its sequence after a batch of so many records."""
+    """By how much a client advanced its sequence after a batch, and how many records the batch had."""
 
     step: int | None = None
     records: int | None = None
@@ -87,14 +87,14 @@ class _Part(Generic[_T]):
 
 
 class _Parts(Generic[_S]):
-    """A list of records under one key; what is not a record is left out."""
+    """A list of records under one key, which is the attribute's name unless given; what is not a record is left out."""
 
-    def __init__(self, kind: type[_S]) -> None:
+    def __init__(self, kind: type[_S], key: str = "") -> None:
         self._kind = kind
-        self._key = ""
+        self._key = key
 
     def __set_name__(self, _: type, name: str) -> None:
-        self._key = name
+        self._key = self._key or name
 
     def __get__(self, evidence: "FindingEvidence", _: type) -> Sequence[_S]:
         return list(_records(evidence.fields.get(self._key), self._kind))
@@ -145,7 +145,7 @@ class FindingEvidence:
     records = _Part(int)
     batches = _Part(int)
     count = _Part(int)
-    joints = _Parts(StepEvidence)
+    steps = _Parts(StepEvidence, "joints")
     log_events = _Parts(EventEvidence)
 
     @property

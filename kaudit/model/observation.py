@@ -52,7 +52,7 @@ OUT_OF_ORDER = (
 
 
 class Observation(NamedTuple):
-    """What a batch or an end marker shows, held against the producer's state before it.
+    """What a batch or an end marker shows when it is compared with the producer's state before it.
 
     Either `batch` or `marker` is set. `following` is the producer's next batch and `following_epoch` its epoch, filled in
     when it comes. `explained`: missing offsets explain the missing sequences, so that there is nothing to report.

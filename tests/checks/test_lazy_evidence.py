@@ -2,8 +2,8 @@
 
 import pickle
 
-from kaudit.checks.lazy_evidence import ABSENT, LazyCommands, LazyEvidence
 from kaudit.checks.notes import fold_notes
+from kaudit.checks.observations import ABSENT, LazyCommands, LazyEvidence
 from kaudit.model.finding import Confidence, Finding, Severity
 
 PARTS = {

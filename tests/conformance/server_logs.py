@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from kaudit.audits.log_events.application_logs import log_events, log_lines
 from kaudit.audits.log_events.clock import ClockOffset
-from kaudit.audits.log_events.log_files import log_events, log_lines
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.version import Version
 from kaudit.formats.application_log.pieces import LogCounts

@@ -11,8 +11,7 @@ import kaudit
 from kaudit.cli.app import run
 from kaudit.histories import explain
 from kaudit.histories.causes import CAUSES
-from kaudit.histories.explain import EXPLAINED
-from kaudit.histories.trace import trace_of
+from kaudit.histories.explain import EXPLAINED, trace_of
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.simulate.scenario.shipped import shipped
 from tests.logs import Log, data

@@ -14,7 +14,7 @@ from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 
 MAX_ANCHORS = 100
-"""Lines of one broker that are held against batches."""
+"""Most lines of one broker that are compared with batches."""
 _NEAR_BYTES = 1 << 20
 _WINDOW_BYTES = 2 << 20
 
@@ -22,7 +22,7 @@ _WINDOW_BYTES = 2 << 20
 def clocks(
     events: Sequence[LogEvent], partitions: Sequence[PartitionDirectory], open_source: OpenSource
 ) -> dict[str, ClockOffset]:
-    """Return by directory of logs how their clock goes, where that is known."""
+    """Return the offset of the clock of each directory of logs, where it is known."""
     known = {(entry.topic, entry.partition): entry for entry in reversed(partitions)}
     found: dict[str, ClockOffset] = {}
     for home, own in by_directory(event for event in events if event.origin == "server").items():
@@ -43,7 +43,7 @@ def clocks(
 
 
 def log_clock(home: str, clock: ClockOffset) -> LogClock:
-    """Return a clock as reports have it."""
+    """Return a clock in the form that reports show."""
     return LogClock(
         home, clock.lower_ms, clock.upper_ms, clock.likely_ms, clock.zone_minutes, clock.anchors, clock.agreeing
     )
@@ -52,13 +52,13 @@ def log_clock(home: str, clock: ClockOffset) -> LogClock:
 def _times_around(
     directory: PartitionDirectory, open_source: OpenSource, offset: int
 ) -> tuple[int | None, int | None] | None:
-    """Return the timestamps, ms, of the last batch before an offset and of the first at or behind it; None if neither is there."""
+    """Return the timestamps, ms, of the last batch before an offset and of the first at or after it; None if neither is there."""
     holding = [segment for segment in directory.segments if segment.base_offset <= offset]
     if not holding or holding[-1].text is not None or holding[-1].fetched is not None:
         return None
     with suppress(OSError), closing(open_source(holding[-1])) as source:
-        before, behind = _around(source, holding[-1], offset)
-        return None if before is None and behind is None else (before, behind)
+        before, after = _around(source, holding[-1], offset)
+        return None if before is None and after is None else (before, after)
     return None
 
 

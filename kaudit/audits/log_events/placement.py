@@ -20,11 +20,11 @@ _AT_LOG_END = frozenset(
         LogEventKind.SNAPSHOT_WRITTEN,
     }
 )
-"""Their offset is the log's end when they happened."""
+"""Events whose offset is the log's end when they happened."""
 
 
 class Certainty(StrEnum):
-    """What an event's place follows from, surest first."""
+    """What an event's place follows from, the most certain first."""
 
     OFFSET = auto()
     """The line names the log's end."""
@@ -33,7 +33,7 @@ class Certainty(StrEnum):
     TIME = auto()
     """The clocks of log and batches, which are known to the interval of a ClockOffset."""
     ORDER = auto()
-    """Only that it stands behind the lines before it in the same log."""
+    """Only its line: it comes after the lines before it in the same log."""
 
 
 class LoggedBatch(Struct, frozen=True, gc=False):
@@ -49,9 +49,9 @@ class LoggedBatch(Struct, frozen=True, gc=False):
 
 
 class Placement(Struct, frozen=True):
-    """An event's place: behind the batch that ends at `after_offset`, before the one at `before_offset`.
+    """An event's place: after the batch that ends at `after_offset`, before the one at `before_offset`.
 
-    -1 and None: before the first, behind the last batch. `at_ms` is its time by the batches' clock, None where unknown.
+    -1: before the first batch. None: after the last one. `at_ms` is its time by the batches' clock, None where unknown.
     `lost`: the event speaks of offsets that a later leader does not have.
     """
 
@@ -86,8 +86,8 @@ class EventSource(Struct):
             self._following[index] = event.offset if states_log_end(event) else self._following[index + 1]
 
     @property
-    def log_end_behind(self) -> int | None:
-        """The log's end that the first line behind the next one names which names one."""
+    def next_log_end(self) -> int | None:
+        """The log's end that the lines after the next one name first, None if none of them does."""
         return self._following[self.next + 1]
 
     def time_of(self, event: LogEvent) -> int | None:
@@ -111,7 +111,7 @@ class EventPlacer(Struct):
     _leader_epoch: int = -1
 
     def before(self, batch: LoggedBatch) -> Iterator[Placement]:
-        """Yield what happened before a batch was appended, and behind the batch before."""
+        """Yield the events between the batch before and this one."""
         changes_leader = self._leader_epoch not in (-1, batch.leader_epoch)
         ready = [
             (event, source.time_of(event), certainty, lost)
@@ -125,7 +125,7 @@ class EventPlacer(Struct):
             self._producers[batch.producer_id] = _Known(batch.producer_epoch, batch.last_sequence)
 
     def rest(self) -> Iterator[Placement]:
-        """Yield what happened behind the last batch."""
+        """Yield the events after the last batch."""
         ready = []
         for source in self.sources:
             for event in source.events[source.next :]:
@@ -154,14 +154,14 @@ class EventPlacer(Struct):
             elif earlier:
                 yield event, Certainty.TIME, False
             else:
-                following = source.log_end_behind
+                following = source.next_log_end
                 if following is None or following > batch.base_offset:
                     return
                 yield event, Certainty.ORDER, False
             source.next += 1
 
     def _fits_only_now(self, event: LogEvent, batch: LoggedBatch) -> bool:
-        """Whether the producer's state is what the event says, and will not be behind this batch."""
+        """Whether the producer's state is what the event says, and will not be after this batch."""
         if batch.producer_id != event.producer_id or event.last_sequence is None:
             return False
         known = self._producers.get(batch.producer_id)

@@ -1,4 +1,4 @@
-"""What became of the batches that brokers say they refused."""
+"""Batches that brokers say they refused, and whether they reached the log later."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,7 +13,7 @@ States = Mapping[tuple[str, int], Mapping[int, tuple[int, int]]]
 
 
 def refused_batches(events: Iterable[LogEvent], states: States) -> tuple[Sequence[RefusedBatches], int]:
-    """Return what server logs say was refused, what never landed first, and how much more there is."""
+    """Return the batches that server logs say were refused, those that never landed first, and how many more there are."""
     groups: dict[tuple[str, int, int, int | None, LogEventKind], list[LogEvent]] = {}
     for event in events:
         if event.origin != "server" or event.event not in (*_REFUSALS, *_FENCED):

@@ -21,7 +21,7 @@ _OF_PARTITION = frozenset(
         LogEventKind.RECOVERY,
     }
 )
-"""What concerns every producer of a partition."""
+"""Events that concern every producer of a partition."""
 _FIELDS = (
     "base_sequence",
     "expected_sequence",
@@ -82,7 +82,7 @@ class TimelineEvents:
 def _place(event: LogEvent, time: int | None, placed: Sequence[Mapping[str, Any]]) -> tuple[int | None, Certainty]:
     """Return the offset of the log's end when it happened, None where nothing says it, and what says it.
 
-    By its time alone an event stands behind the producer's last entry that began before it.
+    By its time alone an event stands after the producer's last entry that began before it.
     """
     if states_log_end(event):
         return event.offset, Certainty.OFFSET
@@ -93,10 +93,10 @@ def _place(event: LogEvent, time: int | None, placed: Sequence[Mapping[str, Any]
     if time is None:
         return None, Certainty.ORDER
     times = [int(entry.get("max_timestamp", entry.get("timestamp"))) for entry in placed]
-    behind = bisect_left(times, time)
-    if behind == 0:
+    before = bisect_left(times, time)
+    if before == 0:
         return (int(_first(placed[0])) if placed else None), Certainty.TIME
-    last = placed[behind - 1]
+    last = placed[before - 1]
     return int(last.get("last_offset", last.get("offset"))) + 1, Certainty.TIME
 
 

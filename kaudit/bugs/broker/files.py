@@ -99,7 +99,7 @@ def _goes_on(case: Case) -> bool:
 KAFKA_10778 = Bug(
     id="KAFKA-10778",
     title="Stronger log fencing after write failure",
-    summary="after an append that failed with an I/O error the broker goes on appending behind the part that was written",
+    summary="after an append that failed with an I/O error the broker goes on appending after the part that was written",
     program=Program.BROKER,
     affected=(Affected("0.11.0.0", "2.7.2"),),
     fixed_in=("2.8.0",),

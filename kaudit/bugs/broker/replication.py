@@ -23,7 +23,7 @@ def _begins(case: Case) -> Mapping[str, Mapping[int, int]]:
 
 
 def _goes_on(case: Case) -> bool:
-    """Whether the copies share a leader epoch that begins behind the offset at which they differ.
+    """Whether the copies share a leader epoch that begins after the offset at which they differ.
 
     In one log alone: whether batches of an older leader epoch follow one of the next epochs.
     """
@@ -45,7 +45,7 @@ def _not_cut(case: Case) -> bool:
     return all(name in ends and ends[name] > offset for name in copies)
 
 
-GOES_ON = Trait("the log goes on under another leader behind records which that leader did not have", _goes_on)
+GOES_ON = Trait("the log goes on under another leader after records which that leader did not have", _goes_on)
 NOT_CUT = Trait("it was not cut at these records", _not_cut)
 
 

@@ -98,7 +98,7 @@ KAFKA_14397 = Bug(
 
 
 def _one_too_many(case: Case) -> bool:
-    steps = case.evidence.joints
+    steps = case.evidence.steps
     return bool(steps) and all(each.records is not None and each.step == each.records + 1 for each in steps)
 
 

@@ -10,8 +10,7 @@ from kaudit.checks.incident_rules import PRODUCER_STATE
 from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED
 from kaudit.checks.observations import observation_evidence, observation_finding
 from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
-from kaudit.checks.sequences.sequence_restart import sequence_restart
-from kaudit.checks.sequences.unknown_start import unknown_start
+from kaudit.checks.sequences.first_sequences import sequence_restart, unknown_start
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import EvictedProducer, IdleProducer

@@ -86,7 +86,7 @@ def _observed(context: Context, observation: Observation, fatal: _Fatal, severit
         severity=severity,
         evidence=observation_evidence(observation, fatal.rule, {"broker": _STOPS, "class": code}),
         explanations=(
-            Explanation("a snapshot from behind this offset spares a broker reading it, until that snapshot is lost"),
+            Explanation("a broker with a snapshot of a later offset does not read it, until that snapshot is lost"),
         ),
         following=(f"kaudit explain {code}",),
     )

@@ -54,7 +54,7 @@ class DamagedRange(Struct, frozen=True):
 
     @property
     def missing_count(self) -> int:
-        """How many offsets the damage cost, as far as that is known."""
+        """The number of offsets the damage cost, as far as that is known."""
         ranges = {(part.first_missing, part.last_missing) for part in self.parts}
         return sum(last - first + 1 for first, last in ranges if first is not None and last is not None)
 

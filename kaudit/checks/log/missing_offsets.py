@@ -74,7 +74,7 @@ def offsets_text(gap: MissingOffsets) -> str:
 
 
 class GapFields(TypedDict):
-    """What findings about a gap say alike."""
+    """Fields that findings about missing offsets have in common."""
 
     offset: int
     last_offset: int

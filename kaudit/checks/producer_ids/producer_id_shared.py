@@ -7,8 +7,8 @@ from kaudit.checks.check import Evidence, Withdrawal, check, none_because, obser
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import SHARED_PRODUCER_ID
 from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
+from kaudit.checks.sequences.first_sequences import sequence_restart
 from kaudit.checks.sequences.sequence_gap import sequence_gap
-from kaudit.checks.sequences.sequence_restart import sequence_restart
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.producer_patterns import Chain, SharedProducerId
 

@@ -45,7 +45,7 @@ def retry_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _bursts(repeats: Sequence[RepeatedBatch]) -> list[list[RepeatedBatch]]:
-    """Copies right behind one another are one event."""
+    """Group copies that follow one another: they are one event."""
     bursts: list[list[RepeatedBatch]] = []
     for repeat in repeats:
         before = bursts[-1][-1] if bursts else None
@@ -106,7 +106,7 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
 
 def _likeness(repeat: RepeatedBatch) -> str:
     apart = repeat.again.ordinal - repeat.first.ordinal
-    where = f"{apart} batches apart" if apart > 1 else "right behind it"
+    where = f"{apart} batches apart" if apart > 1 else "right after it"
     if repeat.same_times:
         return f"same records and timestamps, {where}"
     return f"same records, {where}, and nothing else around is repeated; stamped {_later(repeat)} ms later"
@@ -147,14 +147,14 @@ def reordered_retry(context: Context, evidence: Evidence) -> Iterator[Finding]:
             how = "copies in the opposite order of what they copy"
         yield reordered_retry.finding(
             context,
-            f"{which} behind later records because of a retry: {how}",
+            f"{which} after later records because of a retry: {how}",
             confidence=Confidence.LIKELY if found.reversed else Confidence.POSSIBLE,
             segment=first.segment,
             position=first.position,
             offset=first.base_offset,
             last_offset=last.last_offset,
             evidence={
-                "rule": "with several requests in flight and no idempotence, a batch that is retried lands behind those that "
+                "rule": "with several requests in flight and no idempotence, a batch that is retried lands after those that "
                 "were sent after it",
                 "previous": _batch_evidence(found.overtaken_by),
                 "offending": _batch_evidence(first),

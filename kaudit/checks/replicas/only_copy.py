@@ -25,7 +25,7 @@ from kaudit.model.replicas import (
 )
 
 _SHORTEST_LAG_MS = 10_000
-"""replica.lag.time.max.ms (30 s since 2.5, 10 s before): a follower this far behind at most still counts as in sync."""
+"""replica.lag.time.max.ms (30 s since 2.5, 10 s before): a follower that lags by at most this still counts as in sync."""
 _ABOUT_TO_FETCH = Explanation(
     "the copies were made while the brokers ran, and the followers were about to fetch", innocent=True
 )
@@ -57,7 +57,7 @@ def only_copy(context: Context, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _truncated(context: Context, found: ReplicaEvidence, change: CopyChange, offsets: OffsetRange) -> Iterator[Finding]:
-    """What a broker had and cut off before it was copied again, unless all of it was written again."""
+    """Report records that a broker truncated before it was copied again, unless all of them were written again."""
     missing = found.missing.get(change.earlier)
     if missing is not None and not missing.records:
         return
@@ -177,7 +177,7 @@ def _only_copy(context: Context, found: ReplicaEvidence, name: str, offsets: Off
 
 
 def _acknowledged(mark: int | None, waiting: MissingRecords | None, *, below: bool) -> str:
-    """Say who had an acknowledgement for them, as far as the high watermark shows it; `waiting` wait for it."""
+    """Say who had an acknowledgement for them, as far as the high watermark shows; the records in `waiting` had none yet."""
     if below:
         return f", below the high watermark {mark}"
     if waiting is None:

@@ -30,36 +30,36 @@ _CAUSES = (
     compared=True,
 )
 def replica_behind(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report all replicas of a partition that are behind once; not those whose logs end in damage."""
+    """Report all replicas of a partition that lag in one finding, without those whose logs end in damage."""
     for found in evidence.of(ReplicaEvidence):
         comparison = found.comparison
-        behind = [
+        lagging = [
             name
             for name, relation in comparison.relations.items()
             if relation is Relation.BEHIND and name not in found.torn
         ]
-        if not behind:
+        if not lagging:
             continue
         reference = comparison.reference
         assert reference is not None
         end = comparison.end_offsets[reference]
-        name = min(behind, key=lambda key: found.comparison.end_offsets[key])
+        name = min(lagging, key=lambda key: found.comparison.end_offsets[key])
         start = comparison.end_offsets[name]
-        lags = {key: end - comparison.end_offsets[key] for key in behind}
+        lags = {key: end - comparison.end_offsets[key] for key in lagging}
         lag = counted(lags[name], "offset")
         message = f"{name} ends at offset {start}, {lag} before {reference}"
-        if len(behind) > 1:
-            message = f"{listed(behind)} are behind {reference} by up to {lag}"
+        if len(lagging) > 1:
+            message = f"{listed(lagging)} lag {reference} by up to {lag}"
         yield replica_behind.finding(
             context.replicas[name],
             message,
             offset=start,
             last_offset=end - 1,
             evidence={
-                "rule": "a follower holds a prefix of the leader's log: it is behind by what it has not fetched yet",
+                "rule": "a follower holds a prefix of the leader's log: it lags by what it has not fetched yet",
                 "broker": f"lets it fetch from offset {start} on",
                 "class": "behind",
-                "count": len(behind),
+                "count": len(lagging),
                 "reference": reference,
                 "lags": lags,
                 "end_offsets": dict(comparison.replica_ends),

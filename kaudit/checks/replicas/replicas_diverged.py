@@ -116,7 +116,7 @@ def _passed_over(context: Context, found: ReplicaEvidence) -> Finding:
 
 
 def _lacking(context: Context, found: ReplicaEvidence, gap: ReplicaGap) -> Finding:
-    """What copies lack in the middle of their logs, where nothing is known to have taken it from them."""
+    """Report offsets that copies lack in the middle of their logs for no known reason."""
     name = gap.missing_on[0]
     verb = "lacks" if len(gap.missing_on) == 1 else "lack"
     theirs = "records" if gap.records is None else counted(gap.records, "record")

@@ -78,7 +78,7 @@ _OLD_DUPLICATE_RULE = (
 @check(
     "KA102",
     severity=Severity.ERROR,
-    summary="a batch from behind the duplicate window is in the log again",
+    summary="a batch from before the duplicate window is in the log again",
     observes=(ObservationKind.BEHIND_WINDOW,),
     faulty_column="sequence",
     incident=(PRODUCER_STATE,),

@@ -46,7 +46,7 @@ _OF_A_LOG_DIR = dict.fromkeys(
     simulated=none_because("side files are written from the simulated state, and schedules damage none"),
 )
 def checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report a file of a log directory once, and each partition whose log ends before a checkpoint; behind is healthy."""
+    """Report a file of a log directory once, and each partition whose log ends before a checkpoint; a checkpoint below the log end is healthy."""
     for unparsable in evidence.of(UnparsableCheckpoint):
         yield _unparsable_offsets(context, unparsable)
     for beyond in evidence.of(CheckpointBeyondLogEnd):

@@ -65,7 +65,7 @@ _FIELDS = (
 )
 _CAUSES = (
     Explanation("the file comes from another replica, another time, or was edited: copies and restores do that"),
-    Explanation("the log was cut back or changed behind the broker's back after the snapshot was written"),
+    Explanation("the log was truncated, or changed by another program, after the snapshot was written"),
     Explanation("a defect of the broker that wrote it (KAFKA-6683 before 1.0.2)"),
 )
 

@@ -8,8 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
-from kaudit.audits.log_events.anchors import PartitionAnchors, coordinator_anchors
-from kaudit.audits.log_events.clock import Anchor
+from kaudit.audits.log_events.clock import Anchor, PartitionAnchors, coordinator_anchors
 from kaudit.broker.attempts import ConfigureTopic, StartBroker
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import profile_for

@@ -1,7 +1,6 @@
 """Which batches a log's lines lie between, whatever the clocks say."""
 
-from kaudit.audits.log_events.anchors import PartitionAnchors, coordinator_anchors
-from kaudit.audits.log_events.clock import Anchor
+from kaudit.audits.log_events.clock import Anchor, PartitionAnchors, coordinator_anchors
 from kaudit.audits.log_events.placement import LoggedBatch
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.coordinator import TransactionRecord, TransactionStatus, TransactionValue

@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from kaudit.audits.log_events.anchors import PartitionAnchors, coordinator_anchors
-from kaudit.audits.log_events.clock import Anchor, estimate_clock
+from kaudit.audits.log_events.clock import Anchor, PartitionAnchors, coordinator_anchors, estimate_clock
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.coordinator import TransactionRecord, TransactionStatus, TransactionValue
 from tests.audits.log_events.made import batch, event

@@ -68,7 +68,7 @@ class TestRetries:
         assert causes == [
             ("same records and timestamps, 2 batches apart",),
             ("same records, 2 batches apart, and nothing else around is repeated; stamped 300 ms later",),
-            ("same records, right behind it, and nothing else around is repeated; stamped 400 ms later",),
+            ("same records, right after it, and nothing else around is repeated; stamped 400 ms later",),
         ]
         assert [found.explanations[1].innocent for found in (same, later, behind)] == [True] * 3
         meant = [found.explanations[1].cause for found in (same, later, behind)]
@@ -86,14 +86,14 @@ class TestRetries:
     @pytest.mark.parametrize(
         ("late", "backwards", "confidence", "kind", "message"),
         [
-            ([plain(3, 40)], False, "possible", "older", "the batch at offset 40 comes behind later records"),
-            ([plain(3, 40)], True, "likely", "reversed", "the batch at offset 40 comes behind later records"),
+            ([plain(3, 40)], False, "possible", "older", "the batch at offset 40 comes after later records"),
+            ([plain(3, 40)], True, "likely", "reversed", "the batch at offset 40 comes after later records"),
             (
                 [plain(3, 40), plain(4, 42, 3)],
                 False,
                 "possible",
                 "older",
-                "2 batches at offsets 40..44 come behind later records",
+                "2 batches at offsets 40..44 come after later records",
             ),
         ],
     )

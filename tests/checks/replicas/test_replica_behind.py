@@ -14,7 +14,7 @@ def test_all_that_are_behind_are_one_note_about_the_last_of_them():
     ends = {"b1": 100, "b2": 90, "b3": 60, "b4": 10, "b5": 100}
     relations = {"b2": BEHIND, "b3": BEHIND, "b4": BEHIND, "b5": SAME}
     (found,) = reported(replica_behind, compared(ends, relations=relations), torn=("b4",))
-    assert found.message == "b2 and b3 are behind b1 by up to 40 offsets"
+    assert found.message == "b2 and b3 lag b1 by up to 40 offsets"
     assert (found.severity.value, found.replica, found.offset, found.last_offset) == ("note", "b3", 60, 99)
     assert found.evidence["lags"] == {"b2": 10, "b3": 40}
     assert (found.evidence["count"], found.evidence["class"], found.evidence["reference"]) == (2, "behind", "b1")

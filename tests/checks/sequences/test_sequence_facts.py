@@ -8,11 +8,10 @@ from msgspec.structs import replace
 from kaudit.checks.check import Evidence
 from kaudit.checks.observations import classified_evidence, observation_evidence
 from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
+from kaudit.checks.sequences.first_sequences import sequence_restart, unknown_start
 from kaudit.checks.sequences.sequence_gap import sequence_gap
 from kaudit.checks.sequences.sequence_observations import sequence_observations
-from kaudit.checks.sequences.sequence_restart import sequence_restart
 from kaudit.checks.sequences.sequence_step_mismatch import sequence_step_mismatch
-from kaudit.checks.sequences.unknown_start import unknown_start
 from kaudit.model.impact import Impact
 from kaudit.model.observation import ObservationKind
 from kaudit.model.producer_patterns import StepMismatch

@@ -1,6 +1,6 @@
 """KA105: a producer that begins again at sequence 0, in a recorded log."""
 
-from kaudit.checks.sequences.sequence_restart import sequence_restart
+from kaudit.checks.sequences.first_sequences import sequence_restart
 from tests.checks.findings import recorded_findings
 
 

@@ -1,6 +1,6 @@
 """KA106: a producer whose first sequence is not 0, in a recorded log."""
 
-from kaudit.checks.sequences.unknown_start import unknown_start
+from kaudit.checks.sequences.first_sequences import unknown_start
 from tests.checks.findings import recorded_findings
 
 
