@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[1]
 )
 def test_many_files_are_run_by_workers(pytestconfig, monkeypatch, arguments, workers):
     monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     monkeypatch.setattr(pytestconfig, "args", arguments)
     monkeypatch.setattr(pytestconfig.option, "numprocesses", None)
     monkeypatch.setattr(pytestconfig.option, "tx", [])

@@ -25,8 +25,8 @@ from kaudit.source.filesystem import FileStatus
 from kaudit.source.inspect_columns import INSPECT_TABLES
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import Unreadable
-from kaudit.source.schemes import KAFKA, filesystem
-from kaudit.source.uri import Uri, UrlError
+from kaudit.source.schemes import filesystem
+from kaudit.source.uri import KAFKA, Uri, UrlError
 
 UNREADABLE = "unreadable"
 """Kind of the damage row of a file, and status of a file row, that the operating system refused to read."""

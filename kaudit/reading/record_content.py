@@ -35,7 +35,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 def batch_content(records_crcs: Crcs, sizes: NDArray[Any], counts: NDArray[Any]) -> NDArray[np.int64]:
     """Return 64 bits for each batch, shape (n,): equal for batches with equal records, and for few others.
 
-    `records_crcs` as of formats/log/records_crc.py; `sizes` of the batches in bytes; `counts` of their records.
+    `records_crcs` as of formats/log/crc_algebra.py; `sizes` of the batches in bytes; `counts` of their records.
     """
     return ((records_crcs.astype(np.uint64) << np.uint64(32)) ^ mixed(sizes, counts)).view(np.int64)
 

@@ -19,8 +19,8 @@ from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.state_matching import match_partition
 from kaudit.source.filesystem import WritableFileSystem
 from kaudit.source.layout import Layout
-from kaudit.source.schemes import KAFKA, writable_filesystem
-from kaudit.source.uri import Uri, UrlError
+from kaudit.source.schemes import writable_filesystem
+from kaudit.source.uri import KAFKA, Uri, UrlError
 
 _MANIFEST = "kaudit-state.json"
 _SCHEMA = f"kaudit.state/{FORMAT}"

@@ -35,8 +35,8 @@ from kaudit.source.layout import (
 from kaudit.source.listing import Listed, Listing, existing_files, failure, sized
 from kaudit.source.log_directories import LogDirectories, LogDirectory
 from kaudit.source.pattern import LayoutPattern, Placed
-from kaudit.source.schemes import KAFKA, SegmentRemovedError, filesystem, removed_from_head
-from kaudit.source.uri import Uri
+from kaudit.source.schemes import SegmentRemovedError, filesystem, removed_from_head
+from kaudit.source.uri import KAFKA, Uri
 
 MAX_DEPTH = DIRECTORY_DEPTH
 _DUMP_PREFIX = 4096

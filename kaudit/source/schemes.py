@@ -9,7 +9,7 @@ from kaudit.source.file_kinds import segment_base_offset
 from kaudit.source.filesystem import FileSystem, WritableFileSystem
 from kaudit.source.layout import SegmentFile
 from kaudit.source.text import SegmentText
-from kaudit.source.uri import Uri, UrlError
+from kaudit.source.uri import KAFKA, Uri, UrlError
 
 
 def _local(_authority: str) -> FileSystem:
@@ -44,8 +44,6 @@ class SegmentRemovedError(FileNotFoundError):
         self.log_start = log_start
 
 
-KAFKA = "kafka"
-"""Scheme of live partitions (not files)."""
 _SCHEMES: Mapping[str, Callable[[str], FileSystem]] = {
     "": _local,
     "hdfs": _hdfs,

@@ -12,6 +12,9 @@ from msgspec import Struct
 
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+]*)://(?P<authority>[^/]*)(?P<path>/.*|)", re.DOTALL)
 
+KAFKA = "kafka"
+"""Scheme of live partitions (not files)."""
+
 
 class UrlError(ValueError):
     """A URL kaudit cannot read. The text says why, and what to write or install instead."""

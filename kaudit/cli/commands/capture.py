@@ -1,11 +1,10 @@
 """`kaudit capture`: the raw batches of a live cluster as segment files."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaudit.capture.account import Account
 from kaudit.cli import options
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.option_groups import with_option_groups
@@ -15,6 +14,9 @@ from kaudit.report.console import visible
 from kaudit.report.text.formatting import size
 from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND, TopicUrl
 from kaudit.source.uri import Uri, UrlError
+
+if TYPE_CHECKING:
+    from kaudit.capture.account import Account
 
 _EXAMPLES = """\b
 Examples:
@@ -111,7 +113,7 @@ def _wanted(urls: list[str]) -> tuple[str, dict[str, list[int] | None]]:
     return parsed[0].servers, topics
 
 
-def _summary(account: Account, topics: Mapping[str, Sequence[int] | None], output: str) -> str:
+def _summary(account: "Account", topics: Mapping[str, Sequence[int] | None], output: str) -> str:
     """Return a line for each partition that was asked for, and one for all."""
     rows = [
         part

@@ -30,8 +30,7 @@ from kaudit.errors import UsageError
 from kaudit.listings.query import Query, SortKey
 from kaudit.report.text.live_producers import live_document, live_table
 from kaudit.source.kafka.options import TopicUrl
-from kaudit.source.schemes import KAFKA
-from kaudit.source.uri import Uri, UrlError
+from kaudit.source.uri import KAFKA, Uri, UrlError
 
 if TYPE_CHECKING:  # every check comes with it
     from kaudit.results.selection import Selection

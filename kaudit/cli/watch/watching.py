@@ -26,8 +26,7 @@ from kaudit.model.result import ScanResult
 from kaudit.report.machine.metrics import render_metrics
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.options import TopicUrl
-from kaudit.source.schemes import KAFKA
-from kaudit.source.uri import Uri, UrlError
+from kaudit.source.uri import KAFKA, Uri, UrlError
 from kaudit.watch.log_directories import LogDirectories
 from kaudit.watch.memory import Memory
 from kaudit.watch.watcher import Round, Watcher
