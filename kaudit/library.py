@@ -120,8 +120,8 @@ def _version(text: str) -> str:
     return text
 
 
-def _milliseconds(moment: datetime | None) -> int | None:
-    if moment is None:
+def _milliseconds(time: datetime | None) -> int | None:
+    if time is None:
         return None
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    return round(moment.timestamp() * 1000)
+    time = time.replace(tzinfo=UTC) if time.tzinfo is None else time
+    return round(time.timestamp() * 1000)

@@ -18,7 +18,7 @@ from kaudit.model import limits
 from kaudit.model.finding import Status
 from kaudit.reading import batch_content
 from kaudit.reading.batch_stream import stream_batches
-from kaudit.replay import attempt_lines
+from kaudit.replay import session
 from kaudit.report.machine import sarif
 from kaudit.report.render_options import RenderOptions
 from kaudit.results.selection import first_of_checks
@@ -93,7 +93,7 @@ def test_directories_inside_one_another(directory, tmp_path):
 
 def test_a_line_of_attempts(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(replaying, "ATTEMPT_LINE_BYTES", 1 << 20)
-    monkeypatch.setattr(attempt_lines, "ATTEMPT_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(session, "ATTEMPT_LINE_BYTES", 1 << 20)
     path = tmp_path / "attempts.jsonl"
     path.write_text('{"op": "broker", "broker_version": "2.8.2"}\n{"op": "' + "x" * (3 << 20))
     assert run(["replay", str(path)]) == 2

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from kaudit.broker.attempts import (
     Attempt,
+    PartitionAttempt,
     add_partitions,
     configuration,
     delete_records,
@@ -20,10 +21,9 @@ from kaudit.broker.attempts import (
     write_marker,
 )
 from kaudit.broker.broker_state import BrokerState
-from kaudit.broker.config import unread_names
+from kaudit.broker.config import READ_OF_BROKERS, READ_OF_TOPICS, unread_names
 from kaudit.broker.coordinator.transaction_metadata import TransactionMetadata
 from kaudit.broker.partition.partition import Partition
-from kaudit.broker.partition.topic_config import READ_OF_BROKERS, READ_OF_TOPICS
 from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
 from kaudit.broker.releases.profile import Profile, profile_for
 from kaudit.broker.response import Answer, Response, TopicPartition
@@ -80,12 +80,9 @@ class Broker:
     @property
     def profile(self) -> Profile:
         """The rules that answer; raises MissingBrokerError before any broker is known."""
-        return self._started().profile
-
-    def _started(self) -> BrokerState:
         if self._state is None:
             raise MissingBrokerError(_NO_BROKER)
-        return self._state
+        return self._state.profile
 
     def answer(self, attempt: Attempt) -> Answer:
         """Answer one attempt.
@@ -93,16 +90,23 @@ class Broker:
         Raises MissingBrokerError before any broker is known, UnknownVersionError for a broker of unknown version, and
         ValueError, saying what was expected, for configuration that is not a number or records that cannot be read.
         """
-        if isinstance(attempt, configuration.StartBroker):
-            return self._start(attempt)
+        answer = self._answers.get(type(attempt))
+        if answer is None:
+            return self._set_up(attempt)
         state = self._state
         if state is None:
             raise MissingBrokerError(_NO_BROKER)
-        if isinstance(attempt, configuration.ConfigureTopic):
-            return self._configure_topic(state, attempt)
-        key = (attempt.topic, attempt.partition)
-        partition, now = state.arrive(key, attempt.at)
-        return self._answers[type(attempt)](attempt, state, key, partition, now)
+        asked: PartitionAttempt = attempt  # type: ignore[assignment]  # those that have an answer
+        key = (asked.topic, asked.partition)
+        partition, now = state.arrive(key, asked.at)
+        return answer(asked, state, key, partition, now)
+
+    def _set_up(self, attempt: Attempt) -> Answer:
+        if isinstance(attempt, configuration.StartBroker):
+            return self._start(attempt)
+        if self._state is None or not isinstance(attempt, configuration.ConfigureTopic):
+            raise MissingBrokerError(_NO_BROKER)
+        return self._configure_topic(self._state, attempt)
 
     def _start(self, attempt: configuration.StartBroker) -> Answer:
         profile = self._override or profile_for(attempt.broker_version)

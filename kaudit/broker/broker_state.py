@@ -1,17 +1,17 @@
 """The state of one broker: its partitions with their clocks, its configuration, its transaction coordinator."""
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kaudit.broker.config import BrokerConfig, runs_kraft
+from kaudit.broker.config import BrokerConfig, TopicLimits, runs_kraft, topic_config
 from kaudit.broker.coordinator.leader_epochs import CoordinatorEpochs
 from kaudit.broker.coordinator.requests import EndOfTransaction
 from kaudit.broker.coordinator.transaction_coordinator import TransactionCoordinator
 from kaudit.broker.coordinator.verification import TransactionVerifier
 from kaudit.broker.partition.partition import Partition
 from kaudit.broker.partition.replica import Tampering
-from kaudit.broker.partition.topic_config import TopicLimits, topic_config
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
@@ -28,8 +28,9 @@ class BrokerState:
         self.profile = profile = replace(profile, kraft=runs_kraft(config, profile))
         self._configured = config
         self._config = BrokerConfig.of(config, profile)
-        self._limits: dict[str, TopicLimits] = {}
-        self._default_limits = TopicLimits.of(topic_config({}, config), profile)
+        default_limits = TopicLimits.of(topic_config({}, config), profile)
+        self.limits: dict[str, TopicLimits] = defaultdict(lambda: default_limits)
+        """By topic."""
         self.partitions: dict[TopicPartition, Partition] = {}
         self.clocks: dict[TopicPartition, int] = {}
         """The time of each partition's last attempt, ms."""
@@ -57,13 +58,9 @@ class BrokerState:
         self.partitions[key] = partition
         return partition
 
-    def limits_of(self, topic: str) -> TopicLimits:
-        """Return the limits of a topic's configuration."""
-        return self._limits.get(topic, self._default_limits)
-
     def configure_topic(self, topic: str, config: dict[str, str]) -> None:
         """Set a topic's configuration; raises ValueError for a value that is not a number."""
-        self._limits[topic] = TopicLimits.of(topic_config(config, self._configured), self.profile)
+        self.limits[topic] = TopicLimits.of(topic_config(config, self._configured), self.profile)
 
     def arrive(self, key: TopicPartition, at: int | None) -> tuple[Partition, int]:
         """Return the partition an attempt is for and the clock, after doing what is due by then.

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kaudit.broker.releases.known_releases import RELEASES
 from kaudit.broker.releases.profile import VersionRange
+from kaudit.broker.releases.version import RELEASES
 from kaudit.bugs.bug import Bug, Case, Program
 from kaudit.bugs.registry import BUGS
 from kaudit.model.finding import Finding

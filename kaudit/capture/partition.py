@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from kaudit.broker.partition.topic_config import DEFAULT_SEGMENT_BYTES
+from kaudit.broker.config import DEFAULT_SEGMENT_BYTES
 from kaudit.capture.account import PartitionAccount
 from kaudit.capture.directory import CaptureDirectory
 from kaudit.capture.segments import Frame, NotABatchError, SegmentWriter, frames

@@ -1,4 +1,4 @@
-"""The registry of checks: every module of a family in this package that defines a check, found by looking.
+"""The registry of checks: every check that a module of a family in this package defines, found by importing the modules.
 
 `kaudit explain`, `kaudit checks`, docs/checks, SARIF's rules and --select come from it.
 """
@@ -15,14 +15,14 @@ from kaudit.model.finding import Finding
 
 
 def discover() -> Iterator[Check]:
-    """Import the modules of every family; yield the checks that are named as their modules."""
+    """Import the modules of every family; yield the checks that each defines."""
     for family in pkgutil.iter_modules(kaudit.checks.__path__, f"{kaudit.checks.__name__}."):
         if not family.ispkg:
             continue
         for found in pkgutil.iter_modules(importlib.import_module(family.name).__path__, f"{family.name}."):
-            check = getattr(importlib.import_module(found.name), found.name.rpartition(".")[2], None)
-            if isinstance(check, Check):
-                yield check
+            for value in vars(importlib.import_module(found.name)).values():
+                if isinstance(value, Check) and value.run.__module__ == found.name:
+                    yield value
 
 
 CHECKS: Mapping[str, Check] = {found.code: found for found in sorted(discover(), key=lambda check: check.code)}

@@ -26,8 +26,7 @@ from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary, TimelineResult
 from kaudit.policy.comparison import Scope
-from kaudit.policy.decision import Decision
-from kaudit.policy.policy import Policy
+from kaudit.policy.policy import Decision, Policy
 from kaudit.report.console import ColorChoice, visible
 from kaudit.report.formats import FORMATS, Format, in_pieces
 from kaudit.report.render_options import Output, RenderOptions, Tables

@@ -86,7 +86,7 @@ def _write_digests(comparison: DiffOptions, options: ScanOptions, _: Sequence[st
 def _compare_fingerprints(
     comparison: DiffOptions, options: ScanOptions, names: Sequence[str], display: DisplayOptions
 ) -> int:
-    """Compare two sites, one of them at least by its fingerprint, or logs with what a report judged; return the exit code."""
+    """Compare two sites, one of them at least by its fingerprint, or logs with the digests of a report; return the exit code."""
     documents, sites = _sorted(options.paths)
     given = parse_names(names, options.paths)
     texts = {path: read_text(path) for path in documents}
@@ -181,10 +181,10 @@ def _verify(
     report, text = saved
     if options.depth is Depth.HEADERS:
         raise UsageError("--depth headers proves nothing: a report is held against CRCs that were checked")
-    judged = _digests(report, text)
+    digests = _digests(report, text)
     each = comparison.engine.choose().each_partition
     with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
-        found = verify_report(options, judged, progress, each=each)
+        found = verify_report(options, digests, progress, each=each)
     for target in targets:
         console = console_of(target, display.terminal)
         pieces = (

@@ -8,8 +8,7 @@ from kaudit.cli.settings.settings import Settings
 from kaudit.errors import UsageError, suggestion
 from kaudit.model.finding import Severity
 from kaudit.policy.baseline import read_baseline
-from kaudit.policy.policy import NamedBaseline, Policy
-from kaudit.policy.severities import Severities
+from kaudit.policy.policy import NamedBaseline, Policy, Severities
 from kaudit.report.formats import FORMATS
 from kaudit.results.selection import Selection, parse_codes
 from kaudit.source.option import parse_time

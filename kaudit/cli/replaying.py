@@ -19,8 +19,7 @@ from kaudit.cli.streams import Output, stdout_console, whole_file, write_pieces
 from kaudit.cli.targets import output_file
 from kaudit.errors import UsageError
 from kaudit.model.limits import ATTEMPT_LINE_BYTES
-from kaudit.replay.attempt_lines import AttemptError
-from kaudit.replay.session import Session
+from kaudit.replay.session import AttemptError, Session
 from kaudit.report.console import ColorChoice, visible
 from kaudit.report.replay_formats import FORMATS, formatted
 from kaudit.report.text.answers import ROW_INDENT, fold

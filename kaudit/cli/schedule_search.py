@@ -23,7 +23,7 @@ from kaudit.report.sequence.schedule import event_lines
 from kaudit.report.text.formatting import plural
 from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.simulate.scenario.reading import parse_document
-from kaudit.simulate.scenario.writing import scenario_toml
+from kaudit.simulate.scenario.tables import scenario_toml
 from kaudit.simulate.search.search import DEFAULT_TRIES, Found, Search
 
 WEIGHTS = (

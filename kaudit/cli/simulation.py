@@ -23,7 +23,7 @@ from kaudit.report.sequence.run_text import (
     terminal_diagram,
 )
 from kaudit.report.sequence.simulated import MOST_STEPS, simulation_page
-from kaudit.simulate.output.directory import OccupiedError, write_run
+from kaudit.simulate.output.log_directory import OccupiedError, write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.model import Scenario
 from kaudit.simulate.scenario.reading import parse_scenario

@@ -13,8 +13,7 @@ from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
-from kaudit.diff.gap_records import with_records
-from kaudit.diff.missing_records import MissingCounts
+from kaudit.diff.missing_records import MissingCounts, with_records
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.diff.replica_set import compare_partition
 from kaudit.formats.sidefiles.checkpoints import (

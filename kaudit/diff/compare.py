@@ -1,17 +1,59 @@
-"""Two replicas of one partition compared, a window of offsets at a time.
+"""Windows of batch columns, and where two of them first differ."""
 
-The CRC of a batch covers everything from its attributes to its records; base offset and leader epoch stand beside it. So
-equal offsets, CRC and leader epoch are equal batches. What is healthy is no difference: segments rolled elsewhere, a log
-that begins later (retention), and what the log cleaner took out of a batch or with it. Batches that one replica lacks are
-no conflict here: kaudit/diff/gaps.py finds those that nothing explains.
-"""
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.diff.columns import Columns, cleaned
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
+from kaudit.model import sequence
+from kaudit.model.batch_fields import DELETE_HORIZON_FLAG
+from kaudit.model.replicas import ReplicaBatch
+
+COLUMNS = (
+    "base_offset",
+    "last_offset",
+    "crc",
+    "leader_epoch",
+    "magic",
+    "attributes",
+    "record_count",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "max_timestamp",
+    "size",
+    "position",
+    "segment",
+)
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+def batch_at(rows: Columns, index: int) -> ReplicaBatch:
+    """Return one row as a batch."""
+    values = {name: int(rows[name][index]) for name in COLUMNS}
+    values |= {"offset": values["base_offset"], "timestamp": values["max_timestamp"]}
+    first, span = values["base_sequence"], values["last_offset"] - values["base_offset"]
+    values["last_sequence"] = first if first < 0 else sequence.add(first, span)
+    return ReplicaBatch(**{name: values[name] for name in ReplicaBatch.__struct_fields__})
+
+
+def no_rows() -> Columns:
+    """Return columns of no batches."""
+    return {name: np.empty(0, dtype=np.int64) for name in COLUMNS}
+
+
+def cleaned(rows: Columns, index: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
+    """Whether the cleaner has been at these batches: records are missing, or their delete horizon is set (KIP-534)."""
+    spans = rows["last_offset"][index] - rows["base_offset"][index] + 1
+    current = rows["magic"][index] == CURRENT_MAGIC
+    horizon = rows["attributes"][index] & DELETE_HORIZON_FLAG != 0
+    found: NDArray[np.bool_] = current & ((rows["record_count"][index] != spans) | horizon)
+    return found
+
 
 _NOTHING_READ = int(np.iinfo(np.int64).min)
 

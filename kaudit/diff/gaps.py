@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kaudit.diff.columns import Columns, cleaned
+from kaudit.diff.compare import Columns, cleaned
 from kaudit.model.replicas import OffsetRange, ReplicaGap
 from kaudit.source.layout import SegmentFile
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kaudit.diff.columns import COLUMNS, Columns, no_rows
+from kaudit.diff.compare import COLUMNS, Columns, no_rows
 from kaudit.diff.gaps import ReplicaGaps
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind

@@ -8,8 +8,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from kaudit.broker.partition.truncation import truncation_offset
-from kaudit.diff.columns import Columns, batch_at
-from kaudit.diff.compare import PairCompare
+from kaudit.diff.compare import Columns, PairCompare, batch_at
 from kaudit.diff.gaps import Held, replica_gaps
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint

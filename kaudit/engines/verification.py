@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
+from kaudit.diff.fingerprint.comparison import rows_of_audited, verify
 from kaudit.diff.fingerprint.reading import FingerprintTask, ReadFingerprint, read_fingerprint
-from kaudit.diff.fingerprint.verification import rows_of_judged, verify
 from kaudit.engines.engine import EachPartition
 from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
@@ -43,7 +43,7 @@ def verify_report(
         raise NothingToAuditError(f"nothing to verify under {', '.join(options.paths)}: no segment was found")
     held = _matched(wanted, there)
     work = [
-        FingerprintTask(held[number], rows_of_judged(entry)) for number, entry in enumerate(wanted) if number in held
+        FingerprintTask(held[number], rows_of_audited(entry)) for number, entry in enumerate(wanted) if number in held
     ]
     progress.start(sum(task.bytes for task in work))
     read = list(each(work, read_fingerprint, options, progress)) if work else []

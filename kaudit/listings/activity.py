@@ -14,7 +14,8 @@ from kaudit.audits.sequences.producer_table import ProducerTable
 from kaudit.broker.producer_state.rules import begins_transaction
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.columns import Columns
-from kaudit.model.dtypes import Bool, Int16, Int32, Int64, default_rows, dtype_of
+from kaudit.model.dtypes import default_rows, dtype_of
+from kaudit.model.schema import Bool, Int16, Int32, Int64
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.producer_grouping import Merged, of
 from kaudit.reading.rows import Rows

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.model.columns import Columns
-from kaudit.model.dtypes import Bool, Int16, Int32, Int64, dtype_of
+from kaudit.model.dtypes import dtype_of
+from kaudit.model.schema import Bool, Int16, Int32, Int64
 from kaudit.model.sequence import next_sequence
 from kaudit.reading.rows import SILENCE_MS
 

@@ -10,8 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.broker.producer_ids.allocation_rules import Step
-from kaudit.broker.producer_ids.coverage import Coverage
+from kaudit.broker.producer_ids.allocation_rules import Coverage, Step
 from kaudit.listings.activity import ActivityRows
 from kaudit.listings.client_patterns import Creator, creators, pattern_of, top_creators
 from kaudit.listings.partition_join import (

@@ -7,8 +7,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.audits.producer_ids.block_sources import ClusterBlocks
-from kaudit.broker.producer_ids.blocks import MAX_PRODUCER_ID
-from kaudit.broker.producer_ids.consumption_rate import measure_burn
+from kaudit.broker.producer_ids.allocation_verdicts import measure_burn
+from kaudit.broker.producer_ids.block_history import MAX_PRODUCER_ID
 from kaudit.listings.partition_join import Joined
 from kaudit.model.producer_ids import EntryKind
 

@@ -16,7 +16,8 @@ from kaudit.model.batch_fields import (
     NO_COORDINATOR_EPOCH,
 )
 from kaudit.model.columns import Column, Columns, joined, no_rows
-from kaudit.model.dtypes import Int8, Int16, Int32, Int64, UInt32, dtype_of
+from kaudit.model.dtypes import dtype_of
+from kaudit.model.schema import Int8, Int16, Int32, Int64, UInt32
 from kaudit.model.sequence import MAX_SEQUENCE
 
 

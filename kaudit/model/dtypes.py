@@ -1,7 +1,4 @@
-"""Types of the fields of rows, and what is derived from a declaration of a row.
-
-A row is declared once, as a NamedTuple with a type, a default and a meaning for each field. From that class follow the numpy dtype,
-a row of defaults, and how a row moves between numpy and the tuple.
+"""numpy dtypes of the rows that NamedTuples declare (model/schema.py), rows of defaults, and load and store.
 
 A field that is another row or None becomes two columns, `has_NAME` and `NAME`; one that is a tuple of at most n rows
 becomes `NAME_count` and `NAME`, of which the first `NAME_count` entries count.
@@ -10,24 +7,12 @@ becomes `NAME_count` and `NAME`, of which the first `NAME_count` entries count.
 from collections.abc import Callable, Sequence
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
 
-Bool = Annotated[bool, "bool"]
-Int8 = Annotated[int, "int8"]
-Int16 = Annotated[int, "int16"]
-Int32 = Annotated[int, "int32"]
-Int64 = Annotated[int, "int64"]
-UInt32 = Annotated[int, "uint32"]
-
-
-class AtMost(NamedTuple):
-    """How many rows a field `Annotated[tuple[SomeRow, ...], AtMost(length)]` holds at most."""
-
-    length: int
-
+from kaudit.model.schema import AtMost
 
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 

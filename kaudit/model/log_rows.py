@@ -6,7 +6,7 @@ among the partition's. `present_before` counts the partition's offsets that earl
 
 from typing import NamedTuple
 
-from kaudit.model.dtypes import Bool, Int8, Int16, Int32, Int64, UInt32
+from kaudit.model.schema import Bool, Int8, Int16, Int32, Int64, UInt32
 
 
 class BoundaryBatch(NamedTuple):

@@ -13,8 +13,8 @@ from kaudit.model.batch_fields import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
 )
-from kaudit.model.dtypes import AtMost, Bool, Int16, Int32, Int64, UInt32
 from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.schema import AtMost, Bool, Int16, Int32, Int64, UInt32
 
 NUM_BATCHES_TO_RETAIN = 5
 """Batches a broker remembers of a producer. Source: ProducerStateEntry.NUM_BATCHES_TO_RETAIN."""

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from kaudit.model.dtypes import Int16, Int32, Int64
 from kaudit.model.json_record import JsonRecord
+from kaudit.model.schema import Int16, Int32, Int64
 
 
 class CorruptSnapshot(Struct, frozen=True):

@@ -1,18 +1,28 @@
 """The decisions of one run, applied in order: severities, topics, baseline, counts, limit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.model.finding import Confidence, Finding
+from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.model.result import ScanResult, UnlistedFindings
 from kaudit.policy.baseline import Baseline
 from kaudit.policy.comparison import Scope, compare, mark_known
-from kaudit.policy.severities import Severities
 from kaudit.policy.topics import TopicRule
-from kaudit.results.selection import count, count_statuses, most_severe
+from kaudit.results.selection import Selection, count, count_statuses, most_severe
+
+
+class Severities(Struct, frozen=True):
+    """Levels by code or prefix of codes; the longest prefix decides."""
+
+    levels: Mapping[str, Severity] = field(default_factory=dict)
+
+    def apply(self, finding: Finding) -> Finding:
+        """Return the finding with the severity asked for. Its fingerprint stays: it is the same finding."""
+        matching = [prefix for prefix in self.levels if finding.code.startswith(prefix)]
+        return replace(finding, severity=self.levels[max(matching, key=len)]) if matching else finding
 
 
 class NamedBaseline(Struct, frozen=True):
@@ -73,3 +83,14 @@ class Policy(Struct, frozen=True):
         kept = most_severe(result.findings, self.max_findings)
         omitted = result.summary.omitted + len(result.findings) - len(kept)
         return replace(result, findings=kept, summary=replace(result.summary, omitted=omitted))
+
+
+class Decision(Struct, frozen=True):
+    """What a run reports of findings, and as what."""
+
+    selection: Selection
+    policy: Policy
+
+    def __call__(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return the findings that belong into the report, with severities, topics and baseline applied."""
+        return self.policy.decide([finding for finding in findings if self.selection.includes(finding.code)])

@@ -111,11 +111,18 @@ class EqualBatches(NamedTuple):
         return [len(np.unique(times.take(order[start : end + 1]))) for start, end in bounds]
 
     def recurring(self, times: NDArray[np.int64]) -> Ranges:
-        """Return the ranges of ordinals in which records recur under other timestamps, merged."""
+        """Return the ranges of ordinals in which records recur under other timestamps, merged.
+
+        Each range ends with a batch and begins with the first of its equals within DISTANCE that has another timestamp. More
+        batches only make ranges longer or add some, so that the ranges of parts are among those of the whole.
+        """
         order, ordinals = self.units.order, self.units.positions
-        often = (np.arange(len(order)) - self.earliest >= MAX_COPIES) | (ordinals - ordinals[self.earliest] > NEAR)
-        often &= times[order] != times[order[self.earliest]]
-        return merged(np.stack((ordinals[self.earliest[often]], ordinals[often]), axis=1))
+        at, places = times[order], np.arange(len(order))
+        changes = np.flatnonzero(at[1:] != at[:-1]) + 1
+        first_other = np.append(changes, len(order))[np.searchsorted(changes, self.earliest, side="right")]
+        first = np.where(at[self.earliest] != at, self.earliest, np.minimum(first_other, places))
+        often = (places - first >= MAX_COPIES) | (ordinals - ordinals[first] > NEAR)
+        return merged(np.stack((ordinals[first[often]], ordinals[often]), axis=1))
 
 
 def merged(ranges: Ranges) -> Ranges:

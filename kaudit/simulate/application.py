@@ -8,13 +8,12 @@ from itertools import count
 
 from kaudit.simulate.cluster.cluster import Cluster
 from kaudit.simulate.network import Network
-from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
 from kaudit.simulate.producer.network_client import NetworkClient
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER
 from kaudit.simulate.producer.txn_request_handler import TransactionManagerState
-from kaudit.simulate.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import Payload, ProducerBatch
 from kaudit.simulate.requests import InitProducerIdRequest
 from kaudit.simulate.scenario.model import ProducerSpec, TopicSpec
 

@@ -12,12 +12,13 @@ from typing import NamedTuple, Protocol
 
 from kaudit.broker.errors import KafkaError
 from kaudit.simulate.clock import Clock
-from kaudit.simulate.injected_error import InjectedError, OnResponse
 from kaudit.simulate.requests import (
     ConnectionClosed,
     CoordinatorResponse,
+    InjectedError,
     KafkaRequest,
     KafkaResponse,
+    OnResponse,
     ProduceRequest,
     ProduceResponse,
     Respond,

@@ -8,7 +8,29 @@ from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
 from kaudit.simulate.encode import record_batch
-from kaudit.simulate.payload import Payload
+
+_OVERHEAD = 10
+"""Bytes of a record beside key and value, at most: its length, attributes, deltas, three lengths."""
+
+
+class Payload(Struct, frozen=True):
+    """The records of one application: number 7 of `orders` is the value `orders:7` padded to `value_bytes`."""
+
+    application: str
+    value_bytes: int
+    producer: str
+    session: int
+    """Which producer of the application sends them: not in the bytes."""
+
+    def of(self, number: int) -> tuple[bytes, bytes]:
+        """Return key and value of a record."""
+        key = b"%d" % number
+        return key, (self.application.encode() + b":" + key).ljust(self.value_bytes, b".")
+
+    def encoded_size(self, number: int) -> int:
+        """Return the bytes a record takes in a batch, rounded up."""
+        digits = len(str(number))
+        return _OVERHEAD + digits + max(self.value_bytes, len(self.application) + 1 + digits)
 
 
 class ProducerBatch(Struct, eq=False):

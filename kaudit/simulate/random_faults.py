@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from kaudit.broker.errors import KafkaError
-from kaudit.simulate.injected_error import InjectedError
 from kaudit.simulate.network import Loss, MarkerLoss
 from kaudit.simulate.producer.releases.switches import ACKS_ALL
-from kaudit.simulate.requests import API_NAMES, KafkaRequest, ProduceRequest
+from kaudit.simulate.requests import API_NAMES, InjectedError, KafkaRequest, ProduceRequest
 from kaudit.simulate.scenario.model import (
     TRANSACTION_PARTITION,
     DeleteRecords,

@@ -7,10 +7,9 @@ from functools import partial
 from kaudit.broker.releases.profile import profile_for
 from kaudit.simulate.application import Application
 from kaudit.simulate.clock import Clock
-from kaudit.simulate.cluster.attempt_recorder import AttemptRecorder
 from kaudit.simulate.cluster.cluster import Cluster
 from kaudit.simulate.cluster.partition import ReplicatedPartition
-from kaudit.simulate.cluster.run_context import RunContext
+from kaudit.simulate.cluster.run_context import AttemptRecorder, RunContext
 from kaudit.simulate.network import Network
 from kaudit.simulate.observe import Observer
 from kaudit.simulate.random_faults import ScenarioFaults, draw_faults

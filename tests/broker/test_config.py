@@ -2,8 +2,7 @@
 
 import pytest
 
-from kaudit.broker.config import BrokerConfig, config_number, runs_kraft, unread_names
-from kaudit.broker.partition.topic_config import TopicLimits, topic_config
+from kaudit.broker.config import BrokerConfig, TopicLimits, config_number, runs_kraft, topic_config, unread_names
 from kaudit.broker.releases.profile import profile_for
 from kaudit.formats.log.codecs import Codec
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.checks.check import Evidence, check, none_because, observers, parse_documentation
-from kaudit.checks.log.offset_gap import offset_gap
+from kaudit.checks.log.missing_offsets import offset_gap
 from kaudit.checks.registry import CHECKS, matching, nearest, run_checks
 from kaudit.checks.sequences.sequence_gap import sequence_gap
 from kaudit.model.damage import MissingCause, MissingOffsets

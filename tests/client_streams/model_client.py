@@ -13,12 +13,11 @@ from kaudit.broker.releases.version import Version
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.network import Connection, Network
-from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
 from kaudit.simulate.producer.network_client import NetworkClient
 from kaudit.simulate.producer.txn_request_handler import TransactionManagerState
-from kaudit.simulate.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import Payload, ProducerBatch
 from kaudit.simulate.requests import (
     AddPartitionsToTxnRequest,
     CoordinatorResponse,

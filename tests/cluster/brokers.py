@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from kaudit.broker.releases.known_releases import RELEASES
+from kaudit.broker.releases.version import RELEASES
 from tests.conformance.recorder.script import Recorder
 from tests.conformance.recorder.topic import Line, Step, Topic
 from tests.live_brokers import security

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.cli.app import run
-from kaudit.diff import gap_records
+from kaudit.diff import missing_records
 from tests.diff.replicas import TOPIC, Copy, broker, history
 from tests.diff.test_broker_copies import after
 from tests.diff.test_command import validate
@@ -196,18 +196,18 @@ def test_records_around_the_gap_say_nothing_of_it(capsys):
 
 def test_keys_are_looked_for_in_so_many_batches_of_such_a_size(capsys, monkeypatch):
     log, cut = gap_between([*MIXED, b"key"])
-    monkeypatch.setattr(gap_records, "_MOST_UNPACKED", 2)
+    monkeypatch.setattr(missing_records, "_MOST_UNPACKED", 2)
     assert compare(capsys, b1=log, b2=cut)[1]["gaps"][0]["may_be_compaction"] is False
-    monkeypatch.setattr(gap_records, "_MOST_UNPACKED", 1)
+    monkeypatch.setattr(missing_records, "_MOST_UNPACKED", 1)
     assert judge(capsys, "b1", "b2")[1]["gaps"][0]["may_be_compaction"] is True
     assert compare(capsys, b5=replace(log, rolls=(4,)), b6=cut)[1]["gaps"][0]["may_be_compaction"] is True
     others = dict(zip(("b3", "b4"), gap_between([None, b"key"]), strict=True))
     assert compare(capsys, **others)[1]["gaps"][0]["may_be_compaction"] is False
-    monkeypatch.setattr(gap_records, "_MOST_UNPACKED", 9)
+    monkeypatch.setattr(missing_records, "_MOST_UNPACKED", 9)
     size = max(len(log.batches[number].encode()) for number in (1, 2))
-    monkeypatch.setattr(gap_records, "_LARGEST_UNPACKED", size)
+    monkeypatch.setattr(missing_records, "_LARGEST_UNPACKED", size)
     assert judge(capsys, "b1", "b2")[1]["gaps"][0]["may_be_compaction"] is False
-    monkeypatch.setattr(gap_records, "_LARGEST_UNPACKED", len(log.batches[2].encode()) - 1)
+    monkeypatch.setattr(missing_records, "_LARGEST_UNPACKED", len(log.batches[2].encode()) - 1)
     assert judge(capsys, "b1", "b2")[1]["gaps"][0]["may_be_compaction"] is True
 
 

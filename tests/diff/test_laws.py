@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from kaudit.diff import gaps, replica_reader
 from kaudit.diff import missing_records as counting
-from kaudit.diff.columns import COLUMNS, Columns, batch_at
-from kaudit.diff.compare import Conflict, PairCompare
+from kaudit.diff.compare import COLUMNS, Columns, Conflict, PairCompare, batch_at
 from kaudit.diff.gaps import Gap, Held, replica_gaps
 from kaudit.diff.missing_records import missing_records
 from kaudit.diff.replica_reader import ReplicaReader

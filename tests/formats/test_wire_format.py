@@ -7,7 +7,7 @@ import pytest
 
 from kaudit.formats.log.batch_header import plausible_length
 from kaudit.formats.wire_format import WireFormat
-from kaudit.model.dtypes import Int8, Int16, Int32, Int64, UInt32
+from kaudit.model.schema import Int8, Int16, Int32, Int64, UInt32
 
 
 class Row(NamedTuple):

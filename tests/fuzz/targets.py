@@ -57,7 +57,7 @@ from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.struct_codec import FORMAT
 from kaudit.reading.unread_segments import Failure
-from kaudit.replay.attempt_lines import AttemptError, read_attempts
+from kaudit.replay.session import AttemptError, read_attempts
 from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.command_config import parse_properties

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from kaudit.model.columns import Columns, joined, no_rows
-from kaudit.model.dtypes import AtMost, Bool, Int8, Int16, Int64, UInt32, default_rows, dtype_of, load, store
+from kaudit.model.dtypes import default_rows, dtype_of, load, store
+from kaudit.model.schema import AtMost, Bool, Int8, Int16, Int64, UInt32
 
 
 class Point(NamedTuple):

@@ -3,11 +3,9 @@
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
-from kaudit.broker.producer_ids.allocation_rules import StepKind, is_complete, replay
-from kaudit.broker.producer_ids.block_source import from_records, from_znode
-from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
-from kaudit.broker.producer_ids.coverage import Coverage
-from kaudit.broker.producer_ids.zookeeper_allocator import Znode
+from kaudit.broker.producer_ids.allocation_rules import Coverage, StepKind, is_complete, replay
+from kaudit.broker.producer_ids.allocators import Controller, ControllerBroker, Znode
+from kaudit.broker.producer_ids.block_history import from_records, from_znode
 from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
 from tests.broker.producer_ids.race_schedule import Race, race, seeded_choices
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from kaudit.broker.attempts import LeaderChangeKind, produce
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import all_releases, profile_for
-from kaudit.replay.attempt_lines import AttemptError, parse_attempt
-from kaudit.replay.session import Session
+from kaudit.replay.session import AttemptError, Session, parse_attempt
 from kaudit.report.replay_formats import formatted
 from tests.logs import data, marker
 

@@ -2,7 +2,7 @@
 
 import json
 
-from kaudit.replay.attempt_lines import parse_attempt, read_attempts
+from kaudit.replay.session import parse_attempt, read_attempts
 
 
 def line(**fields):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import kaudit
-from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.record_outcomes import Acknowledgement, DeliveryOutcome
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.shipped import shipped

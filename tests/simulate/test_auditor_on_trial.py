@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import kaudit
 from kaudit.cli.app import run
-from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.simulation import Simulation
 from tests.simulate.schedules import drawn_scenario, truth_of

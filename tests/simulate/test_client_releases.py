@@ -2,13 +2,11 @@
 
 import pytest
 
-from kaudit.broker.releases.known_releases import RELEASES
 from kaudit.broker.releases.table import rows_of
-from kaudit.broker.releases.version import Version
+from kaudit.broker.releases.version import RELEASES, Version
 from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.recovery import RECOVERIES
-from kaudit.simulate.producer.releases.other_clients import OTHER_CLIENTS
-from kaudit.simulate.producer.releases.profile import UnknownClientError, client_for
+from kaudit.simulate.producer.releases.profile import OTHER_CLIENTS, UnknownClientError, client_for
 from kaudit.simulate.producer.releases.switches import ClientSwitches
 from kaudit.simulate.scenario.reading import parse_scenario
 from kaudit.simulate.scenario.tables import ScenarioError

@@ -8,22 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kaudit.broker.config import TopicLimits
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.partition.topic_config import TopicLimits
-from kaudit.broker.producer_ids.controller_allocator import Controller
-from kaudit.broker.producer_ids.zookeeper_allocator import Znode
+from kaudit.broker.producer_ids.allocators import Controller, Znode
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch, ProducerStateEntry
 from kaudit.broker.releases.profile import profile_for
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.simulate.clock import Clock
-from kaudit.simulate.cluster.attempt_recorder import AttemptRecorder
 from kaudit.simulate.cluster.partition import PartitionConfig, ProduceCompletion, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import GrantedBlocks, RPCProducerIdManager, ZkProducerIdManager
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
-from kaudit.simulate.cluster.run_context import RunContext
+from kaudit.simulate.cluster.run_context import AttemptRecorder, RunContext
 from kaudit.simulate.network import Network
-from kaudit.simulate.payload import Payload
-from kaudit.simulate.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import Payload, ProducerBatch
 from kaudit.simulate.scenario.reading import parse_scenario
 from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.trace import Copy, EventKind, Trace

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kaudit.cli.app import run
 from kaudit.simulate.cluster.replica_log import ReplicaLog
-from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.simulation import Simulation
 from tests.simulate.schedules import drawn_scenario

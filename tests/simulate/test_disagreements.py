@@ -6,7 +6,7 @@ import kaudit
 from kaudit.broker.attempts import Produce
 from kaudit.broker.broker import Broker
 from kaudit.replay.session import Session
-from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.reading import parse_scenario
 from kaudit.simulate.scenario.shipped import shipped

@@ -9,8 +9,7 @@ import pytest
 
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.reading import parse_scenario, scenario_of
-from kaudit.simulate.search.candidates import Candidates
-from kaudit.simulate.search.fault_space import WEIGHTS, Activity, FaultSpace, table_of
+from kaudit.simulate.search.candidates import WEIGHTS, Activity, Candidates, FaultSpace, table_of
 from kaudit.simulate.simulation import Simulation
 
 DOCUMENT: dict[str, Any] = {

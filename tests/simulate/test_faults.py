@@ -11,7 +11,7 @@ import kaudit
 from kaudit.broker.attempts import Produce
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
-from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.reading import parse_scenario
 from kaudit.simulate.simulation import Simulation

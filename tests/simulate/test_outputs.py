@@ -7,7 +7,7 @@ import pytest
 
 from kaudit.broker.errors import KafkaError
 from kaudit.simulate.observe import _client_partition
-from kaudit.simulate.output.directory import OccupiedError, write_run
+from kaudit.simulate.output.log_directory import OccupiedError, write_run
 from kaudit.simulate.output.record_outcomes import Acknowledgement, _why_never
 from kaudit.simulate.output.truth import Truth
 from tests.simulate.test_faults import played

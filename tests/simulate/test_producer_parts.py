@@ -7,13 +7,12 @@ from random import Random
 import pytest
 
 from kaudit.broker.errors import KafkaError
-from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.accumulator import RecordAccumulator
 from kaudit.simulate.producer.config import ProducerConfig
 from kaudit.simulate.producer.recovery import MAX_EPOCH, BumpEpoch, FranzGo, Librdkafka, ResetProducerId
 from kaudit.simulate.producer.releases.profile import client_for
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER, TransactionManager
-from kaudit.simulate.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import Payload, ProducerBatch
 
 KEY = ("orders", 0)
 CURRENT, V2_0 = client_for("current"), client_for("java 2.0.1")

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from benchmarks.dump_log import dump_log_command
-from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.shipped import shipped
 from kaudit.simulate.simulation import Simulation

@@ -9,8 +9,7 @@ from kaudit.broker.errors import KafkaError
 from kaudit.simulate.cluster.partition import Election
 from kaudit.simulate.output.record_outcomes import Acknowledgement, BatchOutcome, DeliveryOutcome, batch_outcomes
 from kaudit.simulate.output.truth import SUMMARY, Truth
-from kaudit.simulate.payload import Payload
-from kaudit.simulate.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import Payload, ProducerBatch
 from tests.simulate.test_visibility import KEY, stored
 
 PAYLOAD = Payload("orders-app", 20, "shop", 1)

@@ -13,7 +13,7 @@ from kaudit.formats.log.records import read_records
 from kaudit.formats.sidefiles.checkpoints import parse_meta_properties, parse_offset_checkpoint
 from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index, parse_transaction_index
 from kaudit.model.coordinator import TransactionStatus
-from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.reading import parse_scenario
 from kaudit.simulate.simulation import Simulation

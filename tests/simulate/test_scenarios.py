@@ -14,7 +14,7 @@ from kaudit.broker.attempts import EndTxn, InitProducerId, LeaderChange, Produce
 from kaudit.broker.broker import Broker
 from kaudit.cli.app import run
 from kaudit.replay.session import Session
-from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.record_outcomes import Acknowledgement, DeliveryOutcome
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.reading import parse_scenario

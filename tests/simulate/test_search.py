@@ -15,7 +15,7 @@ from kaudit.cli.commands.simulate import OutcomeChoice
 from kaudit.simulate.output.truth import OUTCOMES, SUMMARY, Truth
 from kaudit.simulate.scenario.reading import parse_document, parse_scenario
 from kaudit.simulate.scenario.shipped import ORDER, scenario_text
-from kaudit.simulate.scenario.writing import scenario_toml
+from kaudit.simulate.scenario.tables import scenario_toml
 from kaudit.simulate.search import search
 from kaudit.simulate.search.search import Search
 from kaudit.simulate.search.shrinking import ddmin

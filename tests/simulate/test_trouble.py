@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kaudit.cli.app import run
 from kaudit.model.finding import Severity
-from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.output.visibility import LOST
 from kaudit.simulate.scenario.shipped import ORDER, shipped

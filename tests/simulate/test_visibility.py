@@ -11,8 +11,7 @@ from kaudit.simulate.application import TransactionEnding
 from kaudit.simulate.cluster.replica_log import StoredBatch
 from kaudit.simulate.output.record_outcomes import Acknowledgement, BatchOutcome, DeliveryOutcome
 from kaudit.simulate.output.visibility import Trouble, cut_by, troubles
-from kaudit.simulate.payload import Payload
-from kaudit.simulate.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import Payload, ProducerBatch
 
 KEY = ("orders", 0)
 PAYLOAD = Payload("app", 20, "app", 1)

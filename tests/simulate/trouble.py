@@ -19,7 +19,7 @@ import kaudit
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
 from kaudit.model.finding import Finding, Severity
-from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.record_outcomes import Acknowledgement, BatchOutcome, DeliveryOutcome
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.output.visibility import DUPLICATES, Trouble, cut_by

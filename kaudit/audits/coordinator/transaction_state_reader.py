@@ -7,7 +7,7 @@ from heapq import nsmallest
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.broker.coordinator.state_transitions import why_illegal
+from kaudit.broker.coordinator.transaction_metadata import why_illegal
 from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.transaction_state import coordinator_partition, parse_transaction_record
 from kaudit.formats.log.records import read_records

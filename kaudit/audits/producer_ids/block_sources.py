@@ -6,10 +6,8 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from kaudit.audits.producer_ids.metadata_log import read_metadata_log
-from kaudit.broker.producer_ids.allocation_rules import Step, is_complete, next_block, replay
-from kaudit.broker.producer_ids.block_history import BlockHistory, combine
-from kaudit.broker.producer_ids.block_source import from_lines, from_znode
-from kaudit.broker.producer_ids.coverage import Coverage
+from kaudit.broker.producer_ids.allocation_rules import Coverage, Step, is_complete, next_block, replay
+from kaudit.broker.producer_ids.block_history import BlockHistory, combine, from_lines, from_znode
 from kaudit.errors import UsageError
 from kaudit.formats.zookeeper.pid_block import (
     CLUSTER_ID_ZNODE,

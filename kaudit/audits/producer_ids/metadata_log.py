@@ -6,8 +6,7 @@ from contextlib import closing
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord
-from kaudit.broker.producer_ids.block_source import from_records
+from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord, from_records
 from kaudit.formats.dump_text.record_content import parse_printed_metadata
 from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.metadata_records import MetadataRecord, ProducerIds, parse_metadata_record

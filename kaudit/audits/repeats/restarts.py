@@ -23,11 +23,12 @@ from kaudit.formats.log.crc_algebra import records_crcs
 from kaudit.model.batch import Batches, concatenate
 from kaudit.model.batch_fields import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.columns import Columns
-from kaudit.model.dtypes import Int16, Int64, dtype_of
+from kaudit.model.dtypes import dtype_of
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import RepeatedEpoch
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
+from kaudit.model.schema import Int16, Int64
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource, boundary_from
 from kaudit.reading.record_content import batch_bytes, batch_content, contents_of, differ

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.dtypes import Bool, Int64, default_rows, dtype_of, load, store
+from kaudit.model.dtypes import default_rows, dtype_of, load, store
 from kaudit.model.producer_state import OpenRun, ProducerAuditState, RetainedBatch
+from kaudit.model.schema import Bool, Int64
 from kaudit.reading.rows import Rows
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET
 from kaudit.model.columns import Columns
-from kaudit.model.dtypes import Int8, Int16, Int32, Int64, dtype_of
+from kaudit.model.dtypes import dtype_of
+from kaudit.model.schema import Int8, Int16, Int32, Int64
 from kaudit.reading.producer_grouping import Merged, group, merge
 from kaudit.reading.rows import Rows, pick
 

@@ -16,7 +16,7 @@ class DeleteRecords(PartitionAttemptBase, tag="delete_records", kw_only=True):
 def answer(attempt: DeleteRecords, broker: BrokerState, key: TopicPartition, partition: Partition, now: int) -> Answer:
     """Move the log start and say where it is."""
     before, index = attempt.before_offset, attempt.index
-    deletes = broker.limits_of(key[0]).deletes
+    deletes = broker.limits[key[0]].deletes
     policy = Response(index, rejected_fields(KafkaError.POLICY_VIOLATION), "cleanup.policy does not include delete")
     if not deletes and broker.profile.checks_delete_policy_first:
         return policy

@@ -9,13 +9,13 @@ from msgspec.structs import asdict, replace
 
 from kaudit.broker.attempts.produce_request import Produce, SentElsewhere, record_set, valid_batch
 from kaudit.broker.broker_state import BrokerState
+from kaudit.broker.config import TopicLimits
 from kaudit.broker.coordinator.requests import RequestContext
 from kaudit.broker.coordinator.verification import TransactionVerifier
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.log_validator import check_batch
 from kaudit.broker.partition.record_set import RecordSet, Refusal, WireBatch, check_request, refused
 from kaudit.broker.partition.replica import Replica
-from kaudit.broker.partition.topic_config import TopicLimits
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
@@ -70,7 +70,7 @@ class ProduceHandler:
         """Answer one attempt; raises ValueError as `produce` does."""
         if attempt.other_partitions is not None:
             return self._answer_several(attempt, broker, attempt.other_partitions)
-        return self.produce(attempt, key, partition, broker.limits_of(attempt.topic), now)
+        return self.produce(attempt, key, partition, broker.limits[attempt.topic], now)
 
     def _answer_several(self, attempt: Produce, broker: BrokerState, others: Sequence[SentElsewhere]) -> Answer:
         """Answer for the attempt's own partition, with the others' answers beside it."""
@@ -88,7 +88,7 @@ class ProduceHandler:
             for part in sent:
                 key = (part.topic, part.partition)
                 partition, now = broker.arrive(key, part.at)
-                answers.append(self.produce(part, key, partition, broker.limits_of(part.topic), now))
+                answers.append(self.produce(part, key, partition, broker.limits[part.topic], now))
         own = answers[0]
         for answer in answers:
             if answer.fields["outcome"] == "connection-closed":

@@ -9,9 +9,9 @@ from crc32c import crc32c
 from msgspec import Struct
 
 from kaudit.broker.attempts.base import ApiVersion, Int16, Int32, Int64, PartitionAttemptBase, PartitionNumber
+from kaudit.broker.config import TopicLimits
 from kaudit.broker.partition.log_validator import holds_records
 from kaudit.broker.partition.record_set import RecordSet, WireBatch, split
-from kaudit.broker.partition.topic_config import TopicLimits
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER, HEADER_SIZE, LOG_OVERHEAD
 from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG

@@ -1,15 +1,10 @@
-"""What a transaction coordinator keeps of one transactional id. Source: TransactionMetadata.
-
-Markers are written at once, so the Prepare states normally pass within a request. If a partition rejects its marker, or
-none is sent (Switches.end_txn_needs_exact_epoch), the coordinator gives up, and only a restarted one, which finds the
-decision in its log, tries again.
-"""
+"""What the coordinator keeps of a transactional id, and which of its states may follow one another."""
 
 from msgspec import Struct, field
 
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from kaudit.model.coordinator import TransactionStatus
+from kaudit.model.coordinator import TransactionStatus, TransactionValue
 
 
 class TransactionMetadata(Struct):
@@ -30,3 +25,30 @@ class TransactionMetadata(Struct):
     """Of the end that was decided last."""
     markers_sent: bool = False
     """Whether its markers are being written: a transition is pending, which no request may interrupt."""
+
+
+_S = TransactionStatus
+_VALID_PREVIOUS: dict[TransactionStatus, frozenset[TransactionStatus]] = {
+    _S.EMPTY: frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
+    _S.ONGOING: frozenset({_S.ONGOING, _S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
+    _S.PREPARE_COMMIT: frozenset({_S.ONGOING}),
+    _S.PREPARE_ABORT: frozenset({_S.ONGOING, _S.PREPARE_EPOCH_FENCE}),
+    _S.COMPLETE_COMMIT: frozenset({_S.PREPARE_COMMIT}),
+    _S.COMPLETE_ABORT: frozenset({_S.PREPARE_ABORT}),
+    _S.DEAD: frozenset({_S.EMPTY, _S.COMPLETE_ABORT, _S.COMPLETE_COMMIT}),
+}
+_ABORT_OF_NOTHING = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
+"""States from which transaction version 2 may abort: a client may not know whether its transaction began."""
+
+
+def why_illegal(before: TransactionValue, after: TransactionValue) -> str | None:
+    """Return why no coordinator goes from `before` to `after`, None if one may."""
+    if after.producer_id == before.producer_id and after.producer_epoch < before.producer_epoch:
+        return f"epoch {after.producer_epoch} after epoch {before.producer_epoch}"
+    allowed = _VALID_PREVIOUS.get(after.status)
+    if allowed is None or before.status is _S.UNKNOWN or before.status in allowed:
+        return None
+    # transaction version 2 shows in the flexible value it is written with
+    if after.version > 0 and after.status is _S.PREPARE_ABORT and before.status in _ABORT_OF_NOTHING:
+        return None
+    return f"{after.status_name} after {before.status_name}"

@@ -6,9 +6,8 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.broker.releases.known_releases import RELEASES
 from kaudit.broker.releases.switches import Switches, switches
-from kaudit.broker.releases.version import Version
+from kaudit.broker.releases.version import RELEASES, Version
 
 NEAREST = 3
 

@@ -7,8 +7,7 @@ from msgspec import Struct
 from kaudit.broker.releases.profile import Profile
 from kaudit.checks.check import Check, Evidence, check, none_because
 from kaudit.checks.context import Context
-from kaudit.checks.epochs.coordinator_epoch_regression import coordinator_epoch_regression
-from kaudit.checks.epochs.stale_epoch import stale_epoch
+from kaudit.checks.epochs.stale_epochs import coordinator_epoch_regression, stale_epoch
 from kaudit.checks.incident_rules import PRODUCER_STATE
 from kaudit.checks.observations import observation_evidence, observation_finding
 from kaudit.checks.transactions.nontransactional_in_transaction import nontransactional_in_transaction

@@ -1,4 +1,4 @@
-"""Bytes that are not a usable batch, and batches out of place: what the checks of each kind of damage share."""
+"""Bytes that are not a usable batch, and batches out of place: five checks that report ranges of damage alike."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -6,9 +6,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.broker.partition.log_loading import loading_verdict, truncates
-from kaudit.checks.check import Check, Evidence
+from kaudit.checks.check import Check, Evidence, Reading, check, none_because
 from kaudit.checks.context import Context
-from kaudit.checks.log.consequences import consequences, lacking_producers, lost_records
+from kaudit.checks.incident_rules import DAMAGE
+from kaudit.checks.log.missing_offsets import consequences, lacking_producers, lost_records
+from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.damage import DamageKind, PlacedDamage
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import NO_IMPACT, Impact
@@ -172,3 +174,146 @@ def _impact(context: Context, evidence: Evidence, found: DamagedRange, lacking: 
     if not context.segment_sizes or not truncates(damage, was_batch=found.was_batch):
         return lost
     return replace(lost, bytes_truncated=sum(context.segment_sizes[found.first.segment :]) - damage.position)
+
+
+@check(
+    "KA001",
+    severity=Severity.ERROR,
+    summary="a batch's CRC does not match its bytes",
+    needs=(PlacedDamage,),
+    incident=(DAMAGE,),
+    caused_by=(UNCLEAN_STOP,),
+    simulated=none_because("schedules damage no bytes on disk"),
+    compared=True,
+    reads=Reading.BATCHES,
+)
+def crc_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each such batch with the offsets its header claims."""
+    for found in damaged_ranges(evidence, DamageKind.CRC_MISMATCH):
+        damage = found.first.damage
+        wording = Wording(
+            message=f"the batch of offsets {damage.base_offset}..{damage.last_offset} does not match its CRC",
+            rule="a batch's CRC covers everything from its attributes to its last record "
+            "(DefaultRecordBatch.ensureValid); a broker recovering this segment truncates it here and deletes later "
+            "segments",
+            claims_offsets=True,
+        )
+        yield damage_finding(crc_mismatch, context, evidence, found, wording)
+
+
+_LAST_SEGMENT_CAUSES = (
+    Explanation("the broker or its disk stopped in the middle of an append"),
+    Explanation("the disk was full: the rest of the batch did not fit"),
+    Explanation("the copy was taken while the broker was appending", innocent=True),
+)
+_CLOSED_SEGMENT_CAUSES = (
+    Explanation("the file was cut: an incomplete copy, or a repaired file system"),
+    Explanation("blocks were lost with a power failure before they were flushed"),
+)
+
+
+@check(
+    "KA002",
+    severity=Severity.ERROR,
+    severity_note="warning in the last segment",
+    summary="a segment ends inside a batch",
+    needs=(PlacedDamage,),
+    incident=(DAMAGE,),
+    caused_by=(UNCLEAN_STOP,),
+    simulated=none_because("schedules damage no bytes on disk"),
+    compared=True,
+)
+def truncated_tail(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each such segment; a crash leaves the last one like that."""
+    for found in damaged_ranges(evidence, DamageKind.TORN):
+        damage, is_last = found.first.damage, found.in_last_segment(context)
+        wording = Wording(
+            message=f"the segment breaks off at byte {damage.position}: {damage.detail}{found.unreadable}",
+            rule="a segment consists of whole batches; a broker that was not shut down cleanly truncates the rest",
+            explanations=_LAST_SEGMENT_CAUSES if is_last else _CLOSED_SEGMENT_CAUSES,
+            severity=Severity.WARNING if is_last else Severity.ERROR,
+        )
+        yield damage_finding(truncated_tail, context, evidence, found, wording)
+
+
+@check(
+    "KA003",
+    severity=Severity.ERROR,
+    summary="bytes that are not a batch: garbage, an unknown magic, or a length that lost the framing",
+    needs=(PlacedDamage,),
+    incident=(DAMAGE,),
+    caused_by=(UNCLEAN_STOP,),
+    simulated=none_because("schedules damage no bytes on disk"),
+    compared=True,
+)
+def unparsable_bytes(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report the bytes up to the next valid batch, or to the segment's end."""
+    for found in damaged_ranges(evidence, DamageKind.UNPARSABLE):
+        damage = found.first.damage
+        where = f"{found.size} bytes at {damage.position}" if context.fetched is None else "bytes that the broker sent"
+        wording = Wording(
+            message=f"{where} are not a valid batch ({damage.detail}){found.unreadable}",
+            rule="every batch begins where the one before it ends, with a magic of 0, 1 or 2",
+        )
+        yield damage_finding(unparsable_bytes, context, evidence, found, wording)
+
+
+_PREALLOCATED = (Explanation("log.preallocate is on: the segment was created at full size", innocent=True),)
+
+
+@check(
+    "KA004",
+    severity=Severity.ERROR,
+    severity_note="note for zeros to the end of the last segment (preallocated)",
+    summary="zeros where batches should be",
+    needs=(PlacedDamage,),
+    incident=(DAMAGE,),
+    caused_by=(UNCLEAN_STOP,),
+    simulated=none_because("schedules damage no bytes on disk"),
+    compared=True,
+)
+def zero_filled(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each range of zeros; those at the end of the last segment are healthy."""
+    for found in damaged_ranges(evidence, DamageKind.ZEROS):
+        damage = found.first.damage
+        preallocated = found.in_last_segment(context) and not damage.resynchronised
+        wording = Wording(
+            message=f"zeros from byte {damage.position} on: {damage.detail}{found.unreadable}",
+            rule="no batch has a length of zero; only a preallocated last segment ends in zeros",
+            explanations=_PREALLOCATED if preallocated else HOST_CAUSES,
+            severity=Severity.NOTE if preallocated else Severity.ERROR,
+        )
+        yield damage_finding(zero_filled, context, evidence, found, wording)
+
+
+_OUT_OF_ORDER_CAUSES = (
+    Explanation("a bit of the base offset flipped: the CRC does not cover it"),
+    Explanation("parts of segments were put together by hand or by a faulty copy"),
+)
+
+
+@check(
+    "KA006",
+    severity=Severity.ERROR,
+    summary="a batch's offsets do not follow its neighbours'",
+    needs=(PlacedDamage,),
+    incident=(DAMAGE,),
+    caused_by=(UNCLEAN_STOP,),
+    simulated=none_because("schedules damage no bytes on disk"),
+    compared=True,
+)
+def offset_regression(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each batch, and batches one after the other once."""
+    for found in damaged_ranges(evidence, DamageKind.OUT_OF_ORDER):
+        damage, number = found.first.damage, len(found.parts)
+        which = f"the batch of offsets {damage.base_offset}..{damage.last_offset} is"
+        if number > 1:
+            which = f"{number} batches from offset {damage.base_offset} on are"
+        wording = Wording(
+            message=f"{which} out of order: {damage.detail}",
+            rule="offsets rise from batch to batch and stay within their segment; brokers do not check this when they "
+            "load a log",
+            explanations=_OUT_OF_ORDER_CAUSES,
+            claims_offsets=True,
+        )
+        yield damage_finding(offset_regression, context, evidence, found, wording)

@@ -1,14 +1,67 @@
-"""What the checks of missing offsets and leader epochs share."""
+"""Missing offsets inside a segment or between two, the producers that lack sequences there, and what it cost."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypedDict
 
 from kaudit.broker.partition.log_loading import gap_verdict
-from kaudit.checks.check import Evidence
+from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
-from kaudit.checks.log.consequences import consequences, lacking_producers, lost_records
-from kaudit.model.damage import MissingOffsets
+from kaudit.checks.incident_rules import DAMAGE
+from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
+from kaudit.model.damage import MissingCause, MissingOffsets
+from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
+from kaudit.model.observation import Observation, ObservationKind
+from kaudit.source.layout import LeftoverFile
+
+_MAX_LISTED = 20
+
+
+def lacking_producers(evidence: Evidence, first: int | None, last: int | None) -> Sequence[Observation]:
+    """Return the observations of producers that lack sequences across the missing offsets first..last, by offset."""
+    if first is None or last is None:
+        return ()
+    return sorted(evidence.explained_across(first, last), key=lambda found: (found.offset, found.producer_id))
+
+
+def consequences(lacking: Sequence[Observation]) -> Mapping[str, object]:
+    """Return `{"consequences": [...]}` for the producers that lack sequences, {} if there are none."""
+    if not lacking:
+        return {}
+    found = [
+        {
+            "producer_id": observation.producer_id,
+            "producer_epoch": observation.producer_epoch,
+            "missing_sequences": observation.missing_sequences,
+            "offset": observation.offset,
+        }
+        for observation in lacking[:_MAX_LISTED]
+    ]
+    more = len(lacking) - _MAX_LISTED
+    return {"consequences": [*found, {"more": more}] if more > 0 else found}
+
+
+def lost_records(context: Context, evidence: Evidence, offsets: int, lacking: Sequence[Observation]) -> Impact:
+    """Return what missing offsets cost: at most a record for each, at least the sequences that are missing there.
+
+    Of a producer's missing sequences only those count that did not come later, and that no other missing offsets between
+    its two batches can have held. Compaction or a change of leader may be why they are missing: then none count.
+    """
+    sequences = 0
+    for observation in lacking:
+        if observation.kind is ObservationKind.GAP and not context.compacted and _has_one_leader(observation):
+            elsewhere = observation.missing_offsets - offsets
+            late = evidence.repeated_sequences.count(observation.missing)
+            sequences += max(observation.missing_sequences - elsewhere - late, 0)
+    return Impact(records_lost_at_least=min(sequences, offsets), records_lost_at_most=offsets)
+
+
+def _has_one_leader(observation: Observation) -> bool:
+    state, batch = observation.remembered, observation.batch
+    if state is None or state.last is None or batch is None:
+        return False
+    return state.last.leader_epoch == batch.leader_epoch
+
 
 NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch"), "offsets belong to the partition, not to a producer")
 
@@ -44,3 +97,86 @@ def gap_fields(context: Context, evidence: Evidence, gap: MissingOffsets, rule: 
         },
         "impact": lost_records(context, evidence, gap.count, lacking),
     }
+
+
+_SEGMENT_RULE = "a segment begins where the one before it ends"
+_SEGMENT_CAUSES = (
+    Explanation("a segment was deleted or not copied"),
+    Explanation("the segment before it was cut at a batch boundary by an unclean recovery"),
+)
+
+
+@check(
+    "KA008",
+    severity=Severity.ERROR,
+    summary="offsets are missing exactly between two segments",
+    needs=(MissingOffsets,),
+    incident=(DAMAGE,),
+    caused_by=(UNCLEAN_STOP,),
+    simulated=none_because("schedules damage no bytes on disk"),
+)
+def missing_segment(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each such gap; none in a compacted partition. A leftover file of that name may hold what is missing."""
+    if context.compacted:
+        return
+    leftovers = [file.name for file in evidence.of(LeftoverFile)]
+    for gap in evidence.of(MissingOffsets):
+        if gap.cause is not MissingCause.MISSING_SEGMENT:
+            continue
+        wanted = f"{gap.first_offset:020d}.log"
+        beside = [name for name in leftovers if name.startswith(wanted)]
+        is_empty = gap.empty_segment is not None
+        what = f"segment {wanted} is empty" if is_empty else f"no segment holds {offsets_text(gap)}"
+        yield missing_segment.finding(
+            context,
+            f"{what}: {offsets_text(gap)} ({gap.count}) missing between two segments",
+            segment=gap.empty_segment if gap.empty_segment is not None else max(gap.segment - 1, 0),
+            position=0 if is_empty else None,
+            explanations=[
+                *(Explanation(f"{name} lies beside the segments: it may hold them", (name,)) for name in beside),
+                *_SEGMENT_CAUSES,
+            ],
+            following=("copy the missing segment from another replica or from the original host",),
+            absent={**NO_PRODUCER, "position": "the bytes are not there"},
+            **gap_fields(
+                context, evidence, gap, _SEGMENT_RULE, next_segment=context.segments[gap.segment], leftovers=beside
+            ),
+        )
+
+
+_GAP_RULE = "in a partition that is not compacted every offset from the log start on is covered by a batch"
+_GAP_CAUSES = (
+    Explanation("records were cut out of the segment"),
+    Explanation(
+        "the topic was compacted in the past, and no checkpoint says so (then pass --compacted)", innocent=True
+    ),
+)
+
+
+@check(
+    "KA007",
+    severity=Severity.ERROR,
+    summary="offsets are missing inside a segment",
+    needs=(MissingOffsets,),
+    incident=(DAMAGE,),
+    caused_by=(ELECTED, UNCLEAN_STOP),
+    simulated=none_because("simulated logs are neither compacted nor cut: they have no gaps"),
+)
+def offset_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report offsets nobody can explain; none in a compacted partition. Those lost to damage are reported with it."""
+    if context.compacted:
+        return
+    for gap in evidence.of(MissingOffsets):
+        if gap.cause is not MissingCause.UNKNOWN:
+            continue
+        offsets = "1 offset" if gap.count == 1 else f"{gap.count} offsets"
+        yield offset_gap.finding(
+            context,
+            f"{offsets_text(gap)} missing: the next batch{context.at_byte(gap.position)} starts {offsets} too high",
+            segment=gap.segment,
+            position=gap.position,
+            explanations=_GAP_CAUSES,
+            following=("look for these offsets on the partition's other replicas",),
+            absent=NO_PRODUCER,
+            **gap_fields(context, evidence, gap, _GAP_RULE),
+        )

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from kaudit.checks.check import Evidence, Withdrawal, check, none_because, observers
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import SHARED_PRODUCER_ID
-from kaudit.checks.sequences.duplicate_batch import duplicate_batch
-from kaudit.checks.sequences.old_duplicate import old_duplicate
-from kaudit.checks.sequences.overlapping_batch import overlapping_batch
+from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
 from kaudit.checks.sequences.sequence_gap import sequence_gap
 from kaudit.checks.sequences.sequence_restart import sequence_restart
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity

@@ -1,11 +1,12 @@
-"""What the checks of the two indexes of a segment share."""
+"""The offset index and the time index of a segment: rows that are wrong, and files that are missing."""
 
 from collections.abc import Iterator
 
 from msgspec import Struct
 
-from kaudit.checks.check import Check, Evidence
+from kaudit.checks.check import Check, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import INDEX_OF_DAMAGE
 from kaudit.checks.sidefiles.about_file import partition_file
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import IndexFault, IndexKind, MissingIndexes
@@ -80,3 +81,44 @@ def _missing(check: Check, context: Context, missing: MissingIndexes) -> Finding
         explanations=_MISSING_CAUSES,
         **partition_file(context, first),
     )
+
+
+_OFFSET_INDEX = Wording("rows rise, and each leads to a batch of its segment", "a fetch may start at a wrong byte")
+
+
+@check(
+    "KA503",
+    severity=Severity.WARNING,
+    severity_note="note where it is missing",
+    summary="an offset index does not lead to its batches",
+    needs=(IndexFault, MissingIndexes),
+    withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(INDEX_OF_DAMAGE,),
+    caused_by=none_because("brokers build indexes again without saying what was wrong with a row"),
+    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
+)
+def index_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report the first wrong row of each index, and indexes that are missing."""
+    yield from index_findings(index_broken, context, evidence, IndexKind.OFFSET, _OFFSET_INDEX)
+
+
+_TIME_INDEX = Wording(
+    "timestamps rise strictly, offsets do not fall, and both belong to the segment",
+    "lookups by time and retention by time go wrong",
+)
+
+
+@check(
+    "KA504",
+    severity=Severity.WARNING,
+    severity_note="note where it is missing",
+    summary="a time index is out of order",
+    needs=(IndexFault, MissingIndexes),
+    withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(INDEX_OF_DAMAGE,),
+    caused_by=none_because("brokers build indexes again without saying what was wrong with a row"),
+    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
+)
+def timeindex_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report the first wrong row of each index, and indexes that are missing."""
+    yield from index_findings(timeindex_broken, context, evidence, IndexKind.TIME, _TIME_INDEX)

@@ -1,8 +1,12 @@
-"""What the checks of markers against their coordinator's decisions share."""
+"""Markers that are not what their coordinator decided."""
 
-from kaudit.checks.check import Check
+from collections.abc import Iterator
+
+from kaudit.checks.check import Check, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
-from kaudit.model.finding import Explanation, Finding
+from kaudit.checks.incident_rules import DECISION
+from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
+from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.transactions import MismatchedMarker
 
 _EXPLANATIONS = (
@@ -46,3 +50,38 @@ def marker_finding(check: Check, context: Context, marker: MismatchedMarker) -> 
 
 def _type(control_type: int) -> str:
     return "COMMIT" if control_type == 1 else "ABORT"
+
+
+@check(
+    "KA306",
+    severity=Severity.ERROR,
+    summary="a partition's marker is not what __transaction_state decided",
+    needs=(MismatchedMarker,),
+    withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(DECISION,),
+    caused_by=(COORDINATED, TIMED_OUT, FENCED),
+    simulated=none_because("no drawn schedule has been seen to leave it"),
+)
+def coordinator_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report markers of transactions of which no other partition was seen to end as decided."""
+    for marker in evidence.of(MismatchedMarker):
+        if not marker.agreeing:
+            yield marker_finding(coordinator_disagrees, context, marker)
+
+
+@check(
+    "KA308",
+    severity=Severity.ERROR,
+    summary="partitions of one transaction ended differently",
+    needs=(MismatchedMarker,),
+    withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(DECISION,),
+    caused_by=(COORDINATED, TIMED_OUT, FENCED),
+    simulated=none_because("no drawn schedule has been seen to leave it"),
+    transactional=True,
+)
+def torn_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report markers that contradict the decision where other partitions of the transaction follow it."""
+    for marker in evidence.of(MismatchedMarker):
+        if marker.agreeing:
+            yield marker_finding(torn_transaction, context, marker)

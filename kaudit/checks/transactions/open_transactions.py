@@ -1,4 +1,4 @@
-"""What the checks of transactions without an end marker share: which of them hang, and findings about one."""
+"""Transactions without an end marker: which of them hang, and findings about each."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NotRequired, TypedDict
@@ -6,11 +6,15 @@ from typing import NotRequired, TypedDict
 from msgspec import Struct
 
 from kaudit.broker.releases.version import Version
-from kaudit.checks.check import Evidence
+from kaudit.checks.check import Evidence, Simulated, Withdrawal, check
+from kaudit.checks.command_line import quote_text
 from kaudit.checks.context import Context
-from kaudit.checks.lazy_evidence import ABSENT, LazyEvidence
+from kaudit.checks.incident_rules import TRANSACTION
+from kaudit.checks.lazy_evidence import ABSENT, LazyCommands, LazyEvidence
+from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT, VERIFIED
+from kaudit.checks.repeats.wording import records_text
 from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS, CoordinatorAnswer, TransactionStanding
-from kaudit.model.finding import Confidence
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.transactions import OpenTransaction
 
@@ -204,3 +208,183 @@ def duration(milliseconds: int) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.1f} s"
+
+
+_HANGING_RULE = (
+    "a transaction is ended by a marker of its coordinator; until then read_committed consumers stop in front of it"
+)
+
+
+@check(
+    "KA301",
+    severity=Severity.ERROR,
+    summary="a transaction is open in the log and no coordinator will end it",
+    needs=(OpenTransaction,),
+    withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(TRANSACTION,),
+    caused_by=(TIMED_OUT, COORDINATED, VERIFIED),
+    simulated=Simulated("hanging-transaction"),
+    transactional=True,
+)
+def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report as certain what the coordinator does not know, as likely what is idle for longer than a timeout allows."""
+    for unfinished in unfinished_transactions(context, evidence):
+        if unfinished.hangs is None:
+            continue
+        transaction, reason = unfinished.transaction, unfinished.verdict.reason
+        if unfinished.hangs is not Confidence.CERTAIN:
+            reason = f"idle for {duration(unfinished.idle_ms)}, {reason}"
+        ended = f"the marker at offset {transaction.marker_offset} ended this producer's transaction in the same epoch"
+        yield hanging_transaction.finding(
+            context,
+            f"{transaction_text(transaction)} will never end: {reason}",
+            confidence=unfinished.hangs,
+            explanations=(
+                Explanation(
+                    "a write arrived after its transaction had ended and opened a new one that no coordinator knows",
+                    speaks_for=(ended,) if transaction.began_after_marker else (),
+                ),
+                Explanation("the end marker was lost: an unclean leader election, or records cut out of the log"),
+                Explanation("the coordinator lost the transaction (KAFKA-9144, KIP-664)"),
+                *_forgotten(context, transaction),
+            ),
+            following=abort_commands(context, unfinished),
+            **transaction_fields(context, unfinished, _HANGING_RULE),
+        )
+
+
+def _forgotten(context: Context, transaction: OpenTransaction) -> Iterator[Explanation]:
+    if not transaction.in_log and context.versions.any(lambda profile: profile.forgets_on_log_start_advance):
+        yield Explanation("brokers before 2.4 forgot the transaction when its last batch was deleted", innocent=True)
+
+
+_OPEN_RULE = "a transaction in progress is healthy; it holds back read_committed consumers from its first offset on"
+_OPEN_EXPLANATIONS = (
+    Explanation("the producer is still at work", innocent=True),
+    Explanation("the producer died; its coordinator aborts the transaction when its timeout is over"),
+)
+
+
+@check(
+    "KA302",
+    severity=Severity.WARNING,
+    severity_note="note when the coordinator says Ongoing within its timeout",
+    summary="a transaction is open at the end of the log",
+    needs=(OpenTransaction,),
+    withdrawn_by=Withdrawal.END_OF_TRANSACTION,
+    incident=(TRANSACTION,),
+    caused_by=(TIMED_OUT, COORDINATED, VERIFIED),
+    simulated=Simulated(),
+    transactional=True,
+)
+def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report the open transactions that are not known to hang."""
+    for unfinished in unfinished_transactions(context, evidence):
+        if unfinished.hangs is not None:
+            continue
+        transaction = unfinished.transaction
+        severity, state = _state(context, unfinished)
+        yield open_transaction.finding(
+            context,
+            f"{transaction_text(transaction)} is {state} ({_details(unfinished)})",
+            severity=severity,
+            explanations=_OPEN_EXPLANATIONS,
+            following=LazyCommands(_at_the_coordinator(context, unfinished), history_command, context, unfinished),
+            **transaction_fields(context, unfinished, _OPEN_RULE),
+        )
+
+
+def _details(unfinished: Unfinished) -> str:
+    transaction, entry = unfinished.transaction, unfinished.verdict.entry
+    whose = f"transactional id {entry.transactional_id!r}, " if entry is not None else ""
+    left = records_text(transaction.records) if transaction.in_log else "no record of it is left"
+    return f"{whose}{left}, idle for {duration(max(unfinished.idle_ms, 0))}"
+
+
+def _state(context: Context, unfinished: Unfinished) -> tuple[Severity, str]:
+    verdict = unfinished.verdict
+    if verdict.entry is None:
+        return Severity.WARNING, "open at the end of the log"
+    if verdict.standing is TransactionStanding.DECIDED:
+        return Severity.WARNING, "decided by its coordinator, but its marker is not in this log yet"
+    timeout = duration(verdict.entry.value.timeout_ms)
+    if _is_overdue(context, unfinished):
+        return Severity.WARNING, f"ongoing beyond its timeout of {timeout}"
+    return Severity.NOTE, "ongoing within its timeout"
+
+
+def _is_overdue(context: Context, unfinished: Unfinished) -> bool:
+    """Return whether the coordinator should have aborted what it says is ongoing."""
+    verdict = unfinished.verdict
+    if verdict.entry is None or verdict.standing is TransactionStanding.DECIDED:
+        return False
+    value = verdict.entry.value
+    # a text of kafka-dump-log may not show when it began: no later than its last change
+    begun = value.start_timestamp if value.start_timestamp >= 0 else value.last_update_timestamp
+    return context.now_ms - begun > value.timeout_ms
+
+
+def _at_the_coordinator(context: Context, unfinished: Unfinished) -> Sequence[str]:
+    """Return the commands that ask the coordinator, and the one that makes it abort what is overdue (KAFKA-19003)."""
+    transactions, entry = f"kafka-transactions.sh {context.bootstrap_arguments}", unfinished.verdict.entry
+    if entry is None:
+        return (f"{transactions} find-hanging --topic {context.topic} --partition {context.partition}",)
+    transactional_id = quote_text(entry.transactional_id)
+    describe = f"{transactions} describe --transactional-id {transactional_id}"
+    if not _is_overdue(context, unfinished):
+        return (describe,)
+    return describe, f"{transactions} forceTerminateTransaction --transactionalId {transactional_id}"
+
+
+_LATE_RULE = (
+    "a write delayed past its transaction's end opens a new one on brokers without verification (KIP-890: 3.6, and "
+    "transaction version 2)"
+)
+
+
+@check(
+    "KA304",
+    severity=Severity.ERROR,
+    severity_note="warning without the coordinator's log",
+    summary="transactional data arrived after its transaction had ended",
+    needs=(OpenTransaction,),
+    withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(TRANSACTION,),
+    caused_by=(COORDINATED, TIMED_OUT, FENCED),
+    simulated=Simulated("hanging-transaction"),
+    transactional=True,
+)
+def late_transactional_write(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report hanging transactions that follow a marker of their own epoch."""
+    for unfinished in unfinished_transactions(context, evidence):
+        transaction = unfinished.transaction
+        if unfinished.hangs is None or not transaction.began_after_marker:
+            continue
+        certain = unfinished.hangs is Confidence.CERTAIN
+        if not _ended_before(unfinished):
+            continue
+        older = transaction.first_timestamp <= transaction.marker_timestamp
+        yield late_transactional_write.finding(
+            context,
+            f"the batch at offset {transaction.first_offset} of producer {transaction.producer_id} came after its transaction "
+            f"had ended at offset {transaction.marker_offset}",
+            severity=Severity.ERROR if certain else Severity.WARNING,
+            confidence=Confidence.CERTAIN if certain else Confidence.POSSIBLE,
+            explanations=(
+                Explanation(
+                    "a request of the producer was held up in the network and arrived after the end marker",
+                    speaks_for=("its timestamp is older than the marker's",) if older else (),
+                ),
+                Explanation("a producer continued without AddPartitionsToTxn"),
+            ),
+            following=abort_commands(context, unfinished),
+            **transaction_fields(context, unfinished, _LATE_RULE),
+        )
+
+
+def _ended_before(unfinished: Unfinished) -> bool:
+    """Whether the coordinator's newest state is from before this write; from after it, its marker is what is missing."""
+    transaction, entry = unfinished.transaction, unfinished.verdict.entry
+    if transaction.first_timestamp <= transaction.marker_timestamp or entry is None:
+        return True
+    return entry.value.last_update_timestamp <= transaction.first_timestamp

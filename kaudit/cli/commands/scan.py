@@ -21,7 +21,7 @@ Examples:
 
 
 class _ScanOutput(TableOptions, frozen=True, kw_only=True):
-    """What tables show, which rows parquet has, and what names the batches that were judged."""
+    """What tables show, which rows parquet has, and whether digests name the batches that were checked."""
 
     batches: options.BatchesTable = False
     digests: bool = False

@@ -1,16 +1,18 @@
-"""Two sites' fingerprints of one partition compared: where they hold the same, where not, and what to ask for next."""
+"""Fingerprints of two logs compared, and a log compared with what a report says it audited."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kaudit.diff.fingerprint.reading import Rows
-from kaudit.model.digests import LEAF_OFFSETS, MOST_RANGES, RangeDigests
+from kaudit.model.digests import LEAF_OFFSETS, MOST_RANGES, PartitionDigest, RangeDigests
 from kaudit.model.fingerprint import (
     MOST_NARROWED,
     FingerprintComparison,
     HeldBatch,
     ListedBatches,
     PartitionFingerprint,
+    PartitionVerification,
+    VerificationOutcome,
 )
 from kaudit.model.replicas import OffsetRange, Relation
 from kaudit.reading.digest_tree import widened
@@ -190,3 +192,78 @@ def _first_difference(
         for name, row in zip(names, lists, strict=True)
         if row is not None
     }
+
+
+def rows_of_audited(audited: PartitionDigest) -> Rows:
+    """Return the digests to make of a log that can be compared with a report's."""
+    ranges = audited.ranges
+    return Rows(
+        most_ranges=0,
+        ranges=[] if ranges is None else [(ranges.first_offset, ranges.width, len(ranges.digests))],
+        start_offset=audited.start_offset,
+        end_offset=audited.end_offset,
+        cleaned=True,
+    )
+
+
+def verify(
+    audited: PartitionDigest, log: PartitionFingerprint, cleaned_below: int, *, read_whole: bool = True
+) -> PartitionVerification:
+    """Say what a log holds now of the offsets that a report audited; below `cleaned_below` the log cleaner may have rewritten it.
+
+    What differs is not compared where the log could not be `read_whole`.
+    """
+    start, end = audited.start_offset, audited.end_offset
+    begins, ends = min(max(start, log.log_start_offset), end), max(min(end, log.log_end_offset), start)
+    found = joined(blocks(log, _as_fingerprint(audited)))
+    differing = [block for block in found if block.same is False and read_whole]
+    changed = [block for block in differing if block.first >= cleaned_below]
+    lost = OffsetRange(ends, end - 1) if ends < end and read_whole else None
+    cleaned = [block for block in differing if block.first < cleaned_below]
+    unchanged = [block for block in found if block.same]
+    if changed or lost is not None:
+        verdict = VerificationOutcome.DIFFERS
+    elif cleaned:
+        verdict = VerificationOutcome.CLEANED
+    else:
+        verdict = (
+            VerificationOutcome.UNCHANGED
+            if (unchanged or start == end) and read_whole
+            else VerificationOutcome.UNPROVEN
+        )
+    return PartitionVerification(
+        topic=audited.topic,
+        partition=audited.partition,
+        replica=audited.replica,
+        verdict=verdict,
+        start_offset=start,
+        end_offset=end,
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log.log_end_offset,
+        unchanged=_ranges(unchanged),
+        differing=_ranges(changed),
+        cleaned=_ranges(cleaned),
+        not_compared=list(without(Bounds(begins, ends), sorted([*differing, *unchanged]))),
+        removed=OffsetRange(start, begins - 1) if start < begins else None,
+        lost=lost,
+        damaged=log.damaged,
+    )
+
+
+def _as_fingerprint(audited: PartitionDigest) -> PartitionFingerprint:
+    start, end = audited.start_offset, audited.end_offset
+    return PartitionFingerprint(
+        topic=audited.topic,
+        partition=audited.partition,
+        log_start_offset=start,
+        log_end_offset=end,
+        start_offset=start,
+        end_offset=end,
+        batches=audited.batches,
+        digest=audited.digest,
+        ranges=[] if audited.ranges is None else [audited.ranges],
+    )
+
+
+def _ranges(found: Iterable[Block]) -> list[OffsetRange]:
+    return [OffsetRange(block.first, block.end - 1) for block in found]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from msgspec import Struct
 
-from kaudit.diff.columns import Columns
+from kaudit.diff.compare import Columns
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.model.digests import LEAF_OFFSETS, MOST_RANGES, RangeDigests
 from kaudit.model.fingerprint import HeldBatch, ListedBatches, PartitionFingerprint

@@ -10,7 +10,7 @@ from kaudit.formats.byte_reader import Buffer, Reader
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.wire_format import WireFormat
 from kaudit.model.coordinator import TopicPartitions, TransactionRecord, TransactionStatus, TransactionValue
-from kaudit.model.dtypes import Int8, Int16, Int32, Int64
+from kaudit.model.schema import Int8, Int16, Int32, Int64
 
 DEFAULT_PARTITIONS: Final = 50
 """transaction.state.log.num.partitions where nobody changed it."""

@@ -6,7 +6,7 @@ Source: Kafka's DefaultRecordBatch (magic 2), LegacyRecord and Records (magic 0 
 from typing import Final, NamedTuple
 
 from kaudit.formats.wire_format import WireFormat
-from kaudit.model.dtypes import Int8, Int16, Int32, Int64, UInt32
+from kaudit.model.schema import Int8, Int16, Int32, Int64, UInt32
 
 
 class RecordBatchHeader(NamedTuple):

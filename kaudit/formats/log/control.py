@@ -20,7 +20,7 @@ from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, FLAGS_OFFSET, HEA
 from kaudit.formats.log.records import DEFAULT_LIMIT, Record, read_records
 from kaudit.formats.wire_format import WireFormat
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, CONTROL_FLAG, NO_CONTROL_TYPE
-from kaudit.model.dtypes import Int16, Int32
+from kaudit.model.schema import Int16, Int32
 
 
 class ControlType(IntEnum):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Damage, Reason
 from kaudit.formats.wire_format import WireFormat
-from kaudit.model.dtypes import Int16, Int32, Int64
+from kaudit.model.schema import Int16, Int32, Int64
 
 Int64Column = NDArray[np.int64]
 

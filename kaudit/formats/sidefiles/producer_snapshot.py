@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.wire_format import WireFormat
-from kaudit.model.dtypes import Int16, Int32, UInt32, dtype_of
+from kaudit.model.dtypes import dtype_of
+from kaudit.model.schema import Int16, Int32, UInt32
 from kaudit.model.side_files import SnapshotEntry
 
 VERSION: Final = 1

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kaudit.audits.log_events.clock import Anchor, ClockOffset, estimate_clock
 from kaudit.audits.log_events.placement import EventSource, by_directory
-from kaudit.broker.partition.topic_config import READ_OF_BROKERS, READ_OF_TOPICS
+from kaudit.broker.config import READ_OF_BROKERS, READ_OF_TOPICS
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.replay.reconstruction.refusals import REFUSALS
 

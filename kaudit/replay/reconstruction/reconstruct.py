@@ -17,12 +17,11 @@ from kaudit.broker.response import TopicPartition
 from kaudit.model.application_logs import LogEvent
 from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.replay.reconstruction.account import Account
+from kaudit.replay.reconstruction.account import Account, KnownTransactions
 from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, broker_logs
 from kaudit.replay.reconstruction.log_rows import LogRows
 from kaudit.replay.reconstruction.partition_lines import Around, PartitionLines
 from kaudit.replay.reconstruction.refusals import ERRORS, REFUSALS
-from kaudit.replay.reconstruction.transactions import KnownTransactions
 from kaudit.source.layout import PartitionDirectory
 
 Line = dict[str, Any]

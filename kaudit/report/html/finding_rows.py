@@ -10,8 +10,8 @@ from kaudit.broker.producer_state.producer_state_entry import (
     ProducerStateEntry,
 )
 from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
-from kaudit.broker.releases.known_releases import RELEASES
 from kaudit.broker.releases.profile import Profile, UnknownVersionError, profile_for
+from kaudit.broker.releases.version import RELEASES
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Explanation, Finding
 from kaudit.model.json_record import json_value, rfc3339

@@ -6,11 +6,10 @@ The table is written by `python -m kaudit.report.text.broker_rules docs/broker-r
 from collections.abc import Iterator
 
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.releases.known_releases import RELEASES
 from kaudit.broker.releases.profile import profile_for, profile_groups
 from kaudit.broker.releases.switches import switches
 from kaudit.broker.releases.table import Value
-from kaudit.broker.releases.version import Version
+from kaudit.broker.releases.version import RELEASES, Version
 
 
 def release_span(first: Version, last: Version) -> str:

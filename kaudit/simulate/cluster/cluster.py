@@ -10,11 +10,9 @@ from functools import partial
 from kaudit.broker import attempts
 from kaudit.broker.attempts.describe import describe
 from kaudit.broker.attempts.produce import ProduceHandler
-from kaudit.broker.config import BrokerConfig, config_number
+from kaudit.broker.config import DEFAULT_SEGMENT_BYTES, BrokerConfig, TopicLimits, config_number
 from kaudit.broker.coordinator.verification import TransactionVerifier
-from kaudit.broker.partition.topic_config import DEFAULT_SEGMENT_BYTES, TopicLimits
-from kaudit.broker.producer_ids.controller_allocator import Controller
-from kaudit.broker.producer_ids.zookeeper_allocator import Znode
+from kaudit.broker.producer_ids.allocators import Controller, Znode
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.cluster.broker import BrokerServer, ProcessState, ReplicaManager

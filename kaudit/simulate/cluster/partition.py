@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.broker.config import TopicLimits
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.partition.topic_config import TopicLimits
 from kaudit.broker.partition.truncation import truncation_offset
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch, ProducerStateEntry
 from kaudit.broker.producer_state.verdict import Outcome, Verdict

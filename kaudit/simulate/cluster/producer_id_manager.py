@@ -9,9 +9,16 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
-from kaudit.broker.producer_ids.blocks import BLOCK_SIZE
-from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
-from kaudit.broker.producer_ids.zookeeper_allocator import Exchange, Fate, Grant, Znode, acquire
+from kaudit.broker.producer_ids.allocators import (
+    Controller,
+    ControllerBroker,
+    Exchange,
+    ExchangeOutcome,
+    Grant,
+    Znode,
+    acquire,
+)
+from kaudit.broker.producer_ids.block_history import BLOCK_SIZE
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.trace import EventKind, TraceEvent
@@ -64,7 +71,7 @@ class ZkProducerIdManager:
         self._trace = context.trace
         self._lost = 0
         self._waiting: deque[OnProducerId] = deque()
-        self._steps: Generator[Exchange, Fate, Grant] | None = None
+        self._steps: Generator[Exchange, ExchangeOutcome, Grant] | None = None
         self._ids: Iterator[int] = iter(())
         """What is left of its block."""
 
@@ -90,31 +97,31 @@ class ZkProducerIdManager:
             self._steps = acquire(self._broker, self._znode)
             self._ask(self._steps, next(self._steps))
 
-    def _ask(self, steps: Generator[Exchange, Fate, Grant], exchange: Exchange) -> None:
+    def _ask(self, steps: Generator[Exchange, ExchangeOutcome, Grant], exchange: Exchange) -> None:
         """Send an exchange to ZooKeeper, where it is carried out half a round trip later."""
         self._clock.after(self._delay(), partial(self._carry_out, steps, exchange))
 
-    def _carry_out(self, steps: Generator[Exchange, Fate, Grant], exchange: Exchange) -> None:
+    def _carry_out(self, steps: Generator[Exchange, ExchangeOutcome, Grant], exchange: Exchange) -> None:
         if steps is not self._steps:
             return
-        fate = Fate.ANSWERED
+        outcome = ExchangeOutcome.ANSWERED
         if self._lost and exchange.grant is not None:
             self._lost -= 1
-            fate = Fate.ANSWER_LOST
+            outcome = ExchangeOutcome.ANSWER_LOST
         before = self._znode.version
         sent_at = self._clock.now
         try:
-            following = steps.send(fate)
+            following = steps.send(outcome)
         except StopIteration as finished:
-            self._record(exchange, fate, before, sent_at)
+            self._record(exchange, outcome, before, sent_at)
             grant: Grant = finished.value
             self._clock.after(self._delay(), partial(self._granted, steps, grant))
             return
-        self._record(exchange, fate, before, sent_at)
-        wait = self._delay() + (_RETRY_MS if fate is not Fate.ANSWERED else 0)
+        self._record(exchange, outcome, before, sent_at)
+        wait = self._delay() + (_RETRY_MS if outcome is not ExchangeOutcome.ANSWERED else 0)
         self._clock.after(wait, partial(self._ask, steps, following))
 
-    def _record(self, exchange: Exchange, fate: Fate, before: int | None, at: int) -> None:
+    def _record(self, exchange: Exchange, outcome: ExchangeOutcome, before: int | None, at: int) -> None:
         if self._znode.version != before:
             assert self._znode.data is not None
             assert self._znode.version is not None
@@ -122,11 +129,11 @@ class ZkProducerIdManager:
         broker = f"broker {self._broker}"
         written = self._znode.version != before
         what = exchange.what if exchange.grant is None else f"{exchange.what}: {'written' if written else 'refused'}"
-        kind = EventKind.REQUEST if fate is Fate.ANSWERED else EventKind.LOST
-        text = what if fate is Fate.ANSWERED else f"{what}, the answer is lost"
+        kind = EventKind.REQUEST if outcome is ExchangeOutcome.ANSWERED else EventKind.LOST
+        text = what if outcome is ExchangeOutcome.ANSWERED else f"{what}, the answer is lost"
         self._trace.add(TraceEvent(kind, at, at, broker, ZNODE, text))
 
-    def _granted(self, steps: Generator[Exchange, Fate, Grant], grant: Grant) -> None:
+    def _granted(self, steps: Generator[Exchange, ExchangeOutcome, Grant], grant: Grant) -> None:
         if steps is not self._steps:
             return
         self._steps = None

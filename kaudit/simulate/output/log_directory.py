@@ -1,13 +1,12 @@
-"""A broker's log directory: partitions, checkpoints and what identifies it.
-
-Source: LogManager, CheckpointFile, MetaProperties, PartitionMetadataFile, CleanShutdownFileHandler.
-"""
+"""What a run leaves in its output directory: the log directory of each broker, attempts, answers, blocks, the truth."""
 
 import base64
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.formats.sidefiles.checkpoints import (
@@ -19,12 +18,72 @@ from kaudit.formats.sidefiles.checkpoints import (
     offset_checkpoint,
     partition_metadata,
 )
+from kaudit.formats.sidefiles.indexes import ABORTED_TXN, ABORTED_TXN_VERSION, OFFSET_ENTRY, TIME_ENTRY
 from kaudit.simulate.cluster.broker import BrokerServer, ProcessState
 from kaudit.simulate.cluster.partition import ReplicatedPartition
-from kaudit.simulate.cluster.replica_log import ReplicaLog
+from kaudit.simulate.cluster.replica_log import ReplicaLog, StoredBatch
+from kaudit.simulate.encode.record_batch import placed
 from kaudit.simulate.encode.snapshot import producer_snapshot
-from kaudit.simulate.output.segments import segments_of
+from kaudit.simulate.output.truth import Truth
+from kaudit.simulate.simulation import Simulation
 from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT
+
+INDEX_INTERVAL_BYTES = 4096
+"""index.interval.bytes: an index row at most every so many bytes."""
+_INDEX_ROW = OFFSET_ENTRY.struct()
+_TIME_ROW = TIME_ENTRY.struct()
+_TRANSACTION_ROW = ABORTED_TXN.struct()
+_NO_TIMESTAMP = -1
+
+
+class SegmentFiles(NamedTuple):
+    """One segment: its base offset and the contents of its files, `transactions` empty where there is no .txnindex."""
+
+    base_offset: int
+    log: bytes
+    offsets: bytes
+    times: bytes
+    transactions: bytes
+
+
+def segments_of(log: ReplicaLog) -> Iterator[SegmentFiles]:
+    """Yield a replica's segments in order."""
+    bounds = [*log.segments, log.log_end]
+    for base, following in pairwise(bounds):
+        batches = log.batches[log.position(base) : log.position(following)]
+        content, offsets, times = _indexed(base, batches)
+        rows = b"".join(
+            _TRANSACTION_ROW.pack(
+                ABORTED_TXN_VERSION, row.producer_id, row.first_offset, row.last_offset, row.last_stable_offset
+            )
+            for row in log.memory.producers.aborted
+            if base <= row.last_offset < following
+        )
+        yield SegmentFiles(base, content, offsets, times, rows)
+
+
+def _indexed(base: int, batches: list[StoredBatch]) -> tuple[bytes, bytes, bytes]:
+    content: list[bytes] = []
+    offsets, times = bytearray(), bytearray()
+    position = since_row = 0
+    latest, latest_offset, indexed = _NO_TIMESTAMP, base, _NO_TIMESTAMP
+    for batch in batches:
+        if batch.max_timestamp > latest:
+            latest, latest_offset = batch.max_timestamp, batch.last_offset
+        if since_row > INDEX_INTERVAL_BYTES:
+            offsets += _INDEX_ROW.pack(batch.last_offset - base, position)
+            if latest > indexed:
+                times += _TIME_ROW.pack(latest, latest_offset - base)
+                indexed = latest
+            since_row = 0
+        content.append(placed(batch.data, batch.base_offset, batch.leader_epoch))
+        position += len(batch.data)
+        since_row += len(batch.data)
+    if latest > indexed:
+        # A segment that is closed gets its greatest timestamp as the last row.
+        times += _TIME_ROW.pack(latest, latest_offset - base)
+    return b"".join(content), bytes(offsets), bytes(times)
+
 
 _TOPIC_IDS_SINCE = (2, 8)
 _EPOCH_IN_SHUTDOWN_FILE_SINCE = (3, 7)
@@ -94,3 +153,26 @@ def _meta_properties(number: int, profile: Profile) -> str:
     if profile.kraft and profile.version.numbers >= _LOG_DIRECTORY_IDS_SINCE:
         directory_id = _uuid(f"directory {number}")
     return meta_properties(MetaProperties(int(profile.kraft), number, _uuid("cluster"), directory_id, ()))
+
+
+class OccupiedError(ValueError):
+    """The output directory holds something already."""
+
+
+def write_run(directory: Path, simulation: Simulation, truth: Truth) -> None:
+    """Write broker-N/ per broker, attempts.jsonl, answers.jsonl, blocks.jsonl and truth.json.
+
+    Raises OccupiedError if `directory` is not empty, and OSError.
+    """
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise OccupiedError(f"{directory} exists and is not an empty directory")
+    directory.mkdir(parents=True, exist_ok=True)
+    cluster = simulation.cluster
+    for number, broker in cluster.brokers.items():
+        write_log_directory(directory / f"broker-{number}", broker, cluster.partitions.values(), cluster.profile)
+    recorder = simulation.recorder
+    (directory / "attempts.jsonl").write_text(recorder.attempts_text(), encoding="utf-8")
+    (directory / "answers.jsonl").write_text(recorder.answers_text(), encoding="utf-8")
+    (directory / "blocks.jsonl").write_text(cluster.granted_blocks.text(), encoding="utf-8")
+    with (directory / "truth.json").open("w", encoding="utf-8") as out:
+        out.writelines(truth.text())

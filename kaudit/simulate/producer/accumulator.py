@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from kaudit.broker.response import TopicPartition
-from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.config import ProducerConfig
-from kaudit.simulate.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import Payload, ProducerBatch
 
 _JITTER = 0.2
 """RETRY_BACKOFF_JITTER of CommonClientConfigs."""

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Iterator
 
 from kaudit.broker.response import TopicPartition
-from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.accumulator import RecordAccumulator
 from kaudit.simulate.producer.network_client import NetworkClient
 from kaudit.simulate.producer.recovery import RECOVERIES
 from kaudit.simulate.producer.sender import Idempotence, Sender
 from kaudit.simulate.producer.transaction_manager import TransactionManager
 from kaudit.simulate.producer.txn_request_handler import TxnRequestHandler
-from kaudit.simulate.producer_batch import ProducerBatch
+from kaudit.simulate.producer_batch import Payload, ProducerBatch
 
 
 class KafkaProducer:

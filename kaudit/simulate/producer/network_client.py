@@ -1,13 +1,98 @@
-"""One producer's connections, metadata and process. Source: NetworkClient."""
+"""The client's process and its connections: running, paused or gone; metadata and requests. Source: NetworkClient."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from kaudit.broker.response import TopicPartition
+from kaudit.simulate.clock import Clock
 from kaudit.simulate.network import BrokerEndpoint, Connection, Network
 from kaudit.simulate.producer.config import ApiVersions, ProducerConfig
-from kaudit.simulate.producer.metadata import ClusterMetadata, Metadata
-from kaudit.simulate.producer.process import ClientProcess
+
+
+class ClientProcess:
+    """Runs actions of the client: at once, after a pause, or never."""
+
+    def __init__(self) -> None:
+        self.is_running = True
+        self._is_dead = False
+        self._deferred: list[Callable[[], None]] = []
+
+    def run(self, action: Callable[[], None]) -> None:
+        """Run an action: at once, after the pause if the process is paused, never if it is dead."""
+        if self.is_running:
+            action()
+        elif not self._is_dead:
+            self._deferred.append(action)
+
+    def pause(self) -> None:
+        """Stop it, as a long garbage collection or SIGSTOP does."""
+        self.is_running = False
+
+    def resume(self) -> None:
+        """Resume, first with what arrived meanwhile."""
+        if self._is_dead:
+            return
+        self.is_running = True
+        waiting, self._deferred = self._deferred, []
+        for action in waiting:
+            self.run(action)
+
+    def kill(self) -> None:
+        """End the process."""
+        self.is_running = False
+        self._is_dead = True
+        self._deferred.clear()
+
+
+_REFRESH_BACKOFF_MS = 100
+
+
+class ClusterMetadata(Protocol):
+    """What any broker answers about the cluster. Source: MetadataResponse, FindCoordinatorResponse."""
+
+    def leaders(self) -> dict[TopicPartition, int | None] | None:
+        """Return the leaders of all partitions, None when no broker can be asked."""
+        ...
+
+    @property
+    def coordinator(self) -> int | None:
+        """The broker that coordinates transactions, None while there is none."""
+        ...
+
+
+class Metadata:
+    """A client's copy of the cluster's metadata, as old as its last update."""
+
+    def __init__(self, clock: Clock, cluster: ClusterMetadata, delay: Callable[[], int]) -> None:
+        self._clock = clock
+        self._cluster = cluster
+        self._delay = delay
+        self._pending = False
+        self._updated_at = -_REFRESH_BACKOFF_MS
+        self.leaders: dict[TopicPartition, int | None] = cluster.leaders() or {}
+        self.coordinator: int | None = cluster.coordinator
+        self.on_update: Callable[[], None] = lambda: None
+
+    def request_update(self) -> None:
+        """Ask a broker, at most once every 100 ms (retry.backoff.ms)."""
+        if self._pending:
+            return
+        self._pending = True
+        wait = max(self._updated_at + _REFRESH_BACKOFF_MS - self._clock.now, 0)
+        self._clock.after(wait + self._delay(), self._ask)
+
+    def _ask(self) -> None:
+        leaders = self._cluster.leaders()
+        coordinator = self._cluster.coordinator
+        self._clock.after(self._delay(), lambda: self._receive(leaders, coordinator))
+
+    def _receive(self, leaders: dict[TopicPartition, int | None] | None, coordinator: int | None) -> None:
+        self._pending = False
+        self._updated_at = self._clock.now
+        if leaders is not None:
+            self.leaders, self.coordinator = leaders, coordinator
+        self.on_update()
 
 
 class BootstrapCluster(ClusterMetadata, Protocol):

@@ -10,7 +10,7 @@ from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Confidence, Severity
 from kaudit.scanning.options import Depth, ScanOptions
-from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.shipped import shipped
 from kaudit.simulate.simulation import Simulation

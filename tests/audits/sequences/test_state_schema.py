@@ -7,9 +7,10 @@ import pytest
 
 from kaudit.audits.sequences.producer_table import ROW, ProducerTable
 from kaudit.broker.producer_state import rules
-from kaudit.model.dtypes import AtMost, Bool, Int16, Int64, default_rows, dtype_of, load, store
+from kaudit.model.dtypes import default_rows, dtype_of, load, store
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker, Run
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN, ProducerAuditState, RetainedBatch
+from kaudit.model.schema import AtMost, Bool, Int16, Int64
 from kaudit.reading.rows import BOUNDARY_BATCH, MARKER, RUN
 
 BATCH = BoundaryBatch(7, 9, 3, 5, 3, 0xFFFFFFFF, 1000, 7, 61, 90, 4, 1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.broker.coordinator.state_transitions import why_illegal
+from kaudit.broker.coordinator.transaction_metadata import why_illegal
 from kaudit.model.coordinator import TransactionStatus, TransactionValue
 
 VALID_PREVIOUS = {

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from kaudit.broker.attempts import Produce, SentBatch
 from kaudit.broker.attempts.produce_request import valid_batch
-from kaudit.broker.partition.topic_config import TopicLimits
+from kaudit.broker.config import TopicLimits
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.formats.log.codecs import Codec
 from tests.logs import BASE_TIMESTAMP, Batch, data

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from msgspec import Struct, field
 
-from kaudit.broker.producer_ids.zookeeper_allocator import Exchange, Fate, Grant, Store, acquire
+from kaudit.broker.producer_ids.allocators import Exchange, ExchangeOutcome, Grant, Store, acquire
 
 _SEEDED_RANGE = 2**16
 
@@ -25,9 +25,9 @@ class _Turn(IntEnum):
 
 
 _FATES = {
-    _Turn.ANSWERED: Fate.ANSWERED,
-    _Turn.ANSWER_LOST: Fate.ANSWER_LOST,
-    _Turn.REQUEST_LOST: Fate.REQUEST_LOST,
+    _Turn.ANSWERED: ExchangeOutcome.ANSWERED,
+    _Turn.ANSWER_LOST: ExchangeOutcome.ANSWER_LOST,
+    _Turn.REQUEST_LOST: ExchangeOutcome.REQUEST_LOST,
 }
 
 
@@ -91,10 +91,10 @@ class _Process:
         self._begin()
 
     def _begin(self) -> None:
-        self._steps: Generator[Exchange, Fate, Grant] = acquire(self.broker, self._store)
+        self._steps: Generator[Exchange, ExchangeOutcome, Grant] = acquire(self.broker, self._store)
         self.pending = next(self._steps)
 
-    def exchange(self, fate: Fate, outcome: Race) -> None:
+    def exchange(self, fate: ExchangeOutcome, outcome: Race) -> None:
         """Do what is pending, with this fate."""
         outcome.lines.append(f"broker {self.broker} {self.pending.what}: {fate}")
         try:

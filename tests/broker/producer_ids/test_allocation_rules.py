@@ -9,17 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.broker.producer_ids.allocation_rules import StepKind, is_complete, next_block, replay
+from kaudit.broker.producer_ids.allocation_rules import Coverage, StepKind, is_complete, next_block, replay
 from kaudit.broker.producer_ids.allocation_verdicts import (
+    Burn,
     find_malformed,
     find_near_end,
     find_shared_blocks,
     find_unallocated,
+    measure_burn,
 )
-from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord, combine
-from kaudit.broker.producer_ids.block_source import from_lines, from_records, from_znode
-from kaudit.broker.producer_ids.consumption_rate import Burn, measure_burn
-from kaudit.broker.producer_ids.coverage import Coverage
+from kaudit.broker.producer_ids.block_history import (
+    BlockHistory,
+    ProducerIdsRecord,
+    combine,
+    from_lines,
+    from_records,
+    from_znode,
+)
 from kaudit.formats.zookeeper.pid_block import AnswerLine, BadLine, ZnodeLine
 from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
 from kaudit.model.producer_ids import BlockEntry, EntryKind, RegressionCause, UnallocatedReason

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
+from kaudit.broker.producer_ids.allocators import AllocationError, Controller, ControllerBroker, Grant, Znode
 from kaudit.broker.producer_ids.block_history import ProducerIdsRecord
-from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
-from kaudit.broker.producer_ids.zookeeper_allocator import AllocationError, Grant, Znode
 from tests.broker.producer_ids.zookeeper_broker import ZooKeeperBroker
 
 DATA = Path(__file__).parents[2] / "data" / "oracle"

@@ -3,11 +3,16 @@
 import pytest
 
 from kaudit.broker.producer_ids.allocation_rules import Step, StepKind
-from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord, combine
-from kaudit.broker.producer_ids.block_source import from_lines, from_records, from_znode
-from kaudit.broker.producer_ids.consumption_rate import Burn, BurnMeter
-from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
-from kaudit.broker.producer_ids.zookeeper_allocator import Grant, Znode
+from kaudit.broker.producer_ids.allocation_verdicts import Burn, BurnMeter
+from kaudit.broker.producer_ids.allocators import Controller, ControllerBroker, Grant, Znode
+from kaudit.broker.producer_ids.block_history import (
+    BlockHistory,
+    ProducerIdsRecord,
+    combine,
+    from_lines,
+    from_records,
+    from_znode,
+)
 from kaudit.formats.zookeeper.pid_block import AnswerLine, PidBlockLine, ZnodeLine
 from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
 from kaudit.model.producer_ids import BlockEntry, EntryKind

@@ -10,16 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kaudit.broker.producer_ids.allocation_rules import StepKind, is_complete, next_block, replay
+from kaudit.broker.producer_ids.allocation_rules import Coverage, StepKind, is_complete, next_block, replay
 from kaudit.broker.producer_ids.allocation_verdicts import (
     find_malformed,
     find_near_end,
     find_shared_blocks,
     find_unallocated,
 )
-from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord, combine
-from kaudit.broker.producer_ids.block_source import from_lines, from_records, from_znode
-from kaudit.broker.producer_ids.coverage import Coverage
+from kaudit.broker.producer_ids.block_history import (
+    BlockHistory,
+    ProducerIdsRecord,
+    combine,
+    from_lines,
+    from_records,
+    from_znode,
+)
 from kaudit.formats.zookeeper.pid_block import parse_pid_block_lines
 from kaudit.model.producer_ids import EntryKind, RegressionCause, UnallocatedReason
 from kaudit.source.zookeeper import find_zookeeper_files, read_znode

@@ -1,7 +1,7 @@
 """A broker of 0.11 to 2.8 that takes its blocks without delays or losses, for recorded answers."""
 
-from kaudit.broker.producer_ids.blocks import MIN_INT64
-from kaudit.broker.producer_ids.zookeeper_allocator import Fate, Grant, Store, acquire
+from kaudit.broker.producer_ids.allocators import ExchangeOutcome, Grant, Store, acquire
+from kaudit.broker.producer_ids.block_history import MIN_INT64
 
 
 class ZooKeeperBroker:
@@ -32,7 +32,7 @@ class ZooKeeperBroker:
         try:
             next(steps)
             for _ in range(self._patience):
-                steps.send(Fate.ANSWERED)
+                steps.send(ExchangeOutcome.ANSWERED)
         except StopIteration as finished:
             grant: Grant = finished.value
             return grant

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.checks.broker_state.state_evicted import state_evicted
+from kaudit.checks.broker_state.forgotten_producers import state_evicted
 from tests.checks.findings import findings_of
 from tests.crafted_sample import evicted
 from tests.logs import Log, data

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.checks.broker_state.state_expired import state_expired
+from kaudit.checks.broker_state.forgotten_producers import state_expired
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Severity

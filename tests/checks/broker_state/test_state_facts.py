@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kaudit.checks.broker_state.forgotten_producers import state_evicted, state_expired
 from kaudit.checks.broker_state.recovery_fatal import recovery_fatal
-from kaudit.checks.broker_state.state_evicted import state_evicted
-from kaudit.checks.broker_state.state_expired import state_expired
 from kaudit.model.log_rows import EndTxnMarker
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import EvictedProducer, IdleProducer

@@ -5,8 +5,7 @@ import json
 import pytest
 
 import kaudit
-from kaudit.checks.epochs.bump_at_leader_change import bump_at_leader_change
-from kaudit.checks.epochs.fencing import fencing
+from kaudit.checks.epochs.epoch_bumps import bump_at_leader_change, fencing
 from kaudit.model.impact import Impact
 from tests.checks.findings import findings_of
 from tests.crafted_sample import leader_change

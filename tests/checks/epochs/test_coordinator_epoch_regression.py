@@ -1,6 +1,6 @@
 """KA205: a marker with an older coordinator epoch, in a recorded log."""
 
-from kaudit.checks.epochs.coordinator_epoch_regression import coordinator_epoch_regression
+from kaudit.checks.epochs.stale_epochs import coordinator_epoch_regression
 from tests.checks.findings import recorded_findings
 
 

@@ -1,6 +1,6 @@
 """KA202: an epoch that begins with another sequence than 0, in a recorded log."""
 
-from kaudit.checks.epochs.epoch_bump_nonzero import epoch_bump_nonzero
+from kaudit.checks.epochs.epoch_bumps import epoch_bump_nonzero
 from tests.checks.findings import recorded_findings
 
 

@@ -4,11 +4,8 @@ from typing import Any
 
 import pytest
 
-from kaudit.checks.epochs.bump_at_leader_change import bump_at_leader_change
-from kaudit.checks.epochs.coordinator_epoch_regression import coordinator_epoch_regression
-from kaudit.checks.epochs.epoch_nearly_exhausted import epoch_nearly_exhausted
-from kaudit.checks.epochs.fencing import fencing
-from kaudit.checks.epochs.stale_epoch import stale_epoch
+from kaudit.checks.epochs.epoch_bumps import bump_at_leader_change, epoch_nearly_exhausted, fencing
+from kaudit.checks.epochs.stale_epochs import coordinator_epoch_regression, stale_epoch
 from kaudit.model.impact import Impact
 from kaudit.model.leader_epochs import HeldRecords, LeaderChange, OtherCopies
 from kaudit.model.log_rows import EndTxnMarker

@@ -1,6 +1,6 @@
 """KA204: an epoch with few left after it, in a recorded log."""
 
-from kaudit.checks.epochs.epoch_nearly_exhausted import epoch_nearly_exhausted
+from kaudit.checks.epochs.epoch_bumps import epoch_nearly_exhausted
 from tests.checks.findings import recorded_findings
 
 

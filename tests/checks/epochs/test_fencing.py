@@ -1,6 +1,6 @@
 """KA203: an epoch that a coordinator raised, in a recorded log."""
 
-from kaudit.checks.epochs.fencing import fencing
+from kaudit.checks.epochs.epoch_bumps import fencing
 from tests.checks.findings import recorded_findings
 
 

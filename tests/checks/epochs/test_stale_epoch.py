@@ -1,6 +1,6 @@
 """KA201: a batch of an epoch that was fenced, in a recorded log."""
 
-from kaudit.checks.epochs.stale_epoch import stale_epoch
+from kaudit.checks.epochs.stale_epochs import stale_epoch
 from tests.checks.findings import recorded_findings
 
 

@@ -1,6 +1,6 @@
 """KA001: a batch whose CRC fails, in a recorded log."""
 
-from kaudit.checks.log.crc_mismatch import crc_mismatch
+from kaudit.checks.log.damage import crc_mismatch
 from tests.checks.findings import recorded_findings
 
 

@@ -4,20 +4,19 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.checks.check import Evidence
-from kaudit.checks.log.consequences import consequences, lacking_producers, lost_records
-from kaudit.checks.log.crc_mismatch import crc_mismatch
-from kaudit.checks.log.damage import damaged_ranges
+from kaudit.checks.log.damage import (
+    crc_mismatch,
+    damaged_ranges,
+    offset_regression,
+    truncated_tail,
+    unparsable_bytes,
+    zero_filled,
+)
 from kaudit.checks.log.leader_epoch_regression import leader_epoch_regression
-from kaudit.checks.log.limit_exceeded import limit_exceeded
-from kaudit.checks.log.malformed_batch import malformed_batch
-from kaudit.checks.log.missing_segment import missing_segment
-from kaudit.checks.log.offset_gap import offset_gap
-from kaudit.checks.log.offset_regression import offset_regression
+from kaudit.checks.log.malformed import limit_exceeded, malformed_batch
+from kaudit.checks.log.missing_offsets import consequences, lacking_producers, lost_records, missing_segment, offset_gap
 from kaudit.checks.log.stray_file import stray_file
-from kaudit.checks.log.truncated_tail import truncated_tail
-from kaudit.checks.log.unparsable_bytes import unparsable_bytes
 from kaudit.checks.log.unreadable_segment import unreadable_segment
-from kaudit.checks.log.zero_filled import zero_filled
 from kaudit.model.damage import (
     DamageKind,
     LeaderEpochRegression,

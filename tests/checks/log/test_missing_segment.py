@@ -1,6 +1,6 @@
 """KA008: a segment that is missing between others, in a recorded log."""
 
-from kaudit.checks.log.missing_segment import missing_segment
+from kaudit.checks.log.missing_offsets import missing_segment
 from tests.checks.findings import recorded_findings
 
 

@@ -1,6 +1,6 @@
 """KA007: offsets that are missing in a log that is not compacted, in a recorded log."""
 
-from kaudit.checks.log.offset_gap import offset_gap
+from kaudit.checks.log.missing_offsets import offset_gap
 from tests.checks.findings import recorded_findings
 
 

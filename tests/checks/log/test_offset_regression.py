@@ -1,6 +1,6 @@
 """KA006: a batch with an offset that had been written, in a recorded log."""
 
-from kaudit.checks.log.offset_regression import offset_regression
+from kaudit.checks.log.damage import offset_regression
 from tests.checks.findings import recorded_findings
 
 

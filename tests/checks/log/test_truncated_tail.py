@@ -1,6 +1,6 @@
 """KA002: a segment that ends inside a batch, in a recorded log."""
 
-from kaudit.checks.log.truncated_tail import truncated_tail
+from kaudit.checks.log.damage import truncated_tail
 from tests.checks.findings import recorded_findings
 
 

@@ -1,6 +1,6 @@
 """KA003: bytes that are not a batch, in a recorded log."""
 
-from kaudit.checks.log.unparsable_bytes import unparsable_bytes
+from kaudit.checks.log.damage import unparsable_bytes
 from tests.checks.findings import recorded_findings
 
 

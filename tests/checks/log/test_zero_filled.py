@@ -1,6 +1,6 @@
 """KA004: zeros in place of batches, in a recorded log."""
 
-from kaudit.checks.log.zero_filled import zero_filled
+from kaudit.checks.log.damage import zero_filled
 from tests.checks.findings import recorded_findings
 
 

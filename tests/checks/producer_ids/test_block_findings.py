@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from kaudit.checks.producer_ids.block_malformed import block_malformed
-from kaudit.checks.producer_ids.block_overlap import block_overlap
-from kaudit.checks.producer_ids.block_range_near_end import block_range_near_end
+from kaudit.checks.producer_ids.blocks import block_malformed, block_overlap, block_range_near_end
 from kaudit.checks.producer_ids.producer_id_flood import producer_id_flood
 from kaudit.model.producer_ids import (
     BlockEntry,

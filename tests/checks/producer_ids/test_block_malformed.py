@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kaudit.checks.producer_ids.block_malformed import block_malformed
+from kaudit.checks.producer_ids.blocks import block_malformed
 from tests.checks.findings import recorded_findings
 from tests.logs import Log, data
 

@@ -1,6 +1,6 @@
 """KA402: producer ids granted twice, in a recorded log."""
 
-from kaudit.checks.producer_ids.block_overlap import block_overlap
+from kaudit.checks.producer_ids.blocks import block_overlap
 from tests.checks.findings import recorded_findings
 
 

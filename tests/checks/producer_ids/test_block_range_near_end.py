@@ -1,6 +1,6 @@
 """KA406: a block near the end of all producer ids, in a recorded log."""
 
-from kaudit.checks.producer_ids.block_range_near_end import block_range_near_end
+from kaudit.checks.producer_ids.blocks import block_range_near_end
 from tests.checks.findings import recorded_findings
 
 

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from kaudit.checks.producer_ids.blocks import unallocated_producer_id
 from kaudit.checks.producer_ids.producer_id_shared import producer_id_shared
-from kaudit.checks.producer_ids.unallocated_producer_id import unallocated_producer_id
 from kaudit.model.producer_ids import BlockEntry, EntryKind, FirstBatch, Unallocated, UnallocatedId, UnallocatedReason
 from kaudit.model.producer_patterns import Chain, InterleavedWriters, SharedProducerId
 from tests.checks.facts import CONTEXT, batch, gap, reported, summary

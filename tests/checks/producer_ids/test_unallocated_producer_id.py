@@ -1,6 +1,6 @@
 """KA401: a producer id in no block, in a recorded log."""
 
-from kaudit.checks.producer_ids.unallocated_producer_id import unallocated_producer_id
+from kaudit.checks.producer_ids.blocks import unallocated_producer_id
 from tests.checks.findings import recorded_findings
 
 

@@ -1,6 +1,6 @@
 """KA703: a batch that was sent again after later ones, in a recorded log."""
 
-from kaudit.checks.repeats.reordered_retry import reordered_retry
+from kaudit.checks.repeats.retries import reordered_retry
 from tests.checks.findings import recorded_findings
 
 

@@ -1,6 +1,6 @@
 """KA704: records that the producer had written in its epoch before, in a recorded log."""
 
-from kaudit.checks.repeats.repeated_across_epochs import repeated_across_epochs
+from kaudit.checks.repeats.sessions import repeated_across_epochs
 from tests.checks.findings import recorded_findings
 
 

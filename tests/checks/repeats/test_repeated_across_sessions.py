@@ -1,6 +1,6 @@
 """KA701: records that another session had written, in a recorded log."""
 
-from kaudit.checks.repeats.repeated_across_sessions import repeated_across_sessions
+from kaudit.checks.repeats.sessions import repeated_across_sessions
 from tests.checks.findings import recorded_findings
 
 

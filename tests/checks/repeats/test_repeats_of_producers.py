@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from kaudit.checks.repeats.repeated_across_epochs import repeated_across_epochs
-from kaudit.checks.repeats.repeated_across_sessions import repeated_across_sessions
+from kaudit.checks.repeats.sessions import repeated_across_epochs, repeated_across_sessions
 from kaudit.model.impact import Impact
 from kaudit.model.producer_patterns import RepeatedEpoch, RepeatedSession
 from tests.checks.facts import CONTEXT, batch, reported, summary

@@ -2,8 +2,7 @@
 
 import pytest
 
-from kaudit.checks.repeats.reordered_retry import reordered_retry
-from kaudit.checks.repeats.retry_duplicate import retry_duplicate
+from kaudit.checks.repeats.retries import reordered_retry, retry_duplicate
 from kaudit.model.impact import Impact
 from kaudit.model.producer_patterns import ReorderedBatches, RepeatedBatch
 from tests.checks.facts import CONTEXT, plain, reported, summary

@@ -1,6 +1,6 @@
 """KA702: a batch without a producer id that was sent again, in a recorded log."""
 
-from kaudit.checks.repeats.retry_duplicate import retry_duplicate
+from kaudit.checks.repeats.retries import retry_duplicate
 from tests.checks.findings import recorded_findings
 
 

@@ -1,6 +1,6 @@
 """KA101: a batch that repeats one which the broker remembers, in a recorded log."""
 
-from kaudit.checks.sequences.duplicate_batch import duplicate_batch
+from kaudit.checks.sequences.duplicates import duplicate_batch
 from tests.checks.findings import recorded_findings
 
 

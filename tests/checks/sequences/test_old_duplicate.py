@@ -1,6 +1,6 @@
 """KA102: a batch that repeats one which the broker no longer remembers, in a recorded log."""
 
-from kaudit.checks.sequences.old_duplicate import old_duplicate
+from kaudit.checks.sequences.duplicates import old_duplicate
 from tests.checks.findings import recorded_findings
 
 

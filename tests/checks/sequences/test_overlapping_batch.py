@@ -1,6 +1,6 @@
 """KA103: a batch that begins inside the one before it, in a recorded log."""
 
-from kaudit.checks.sequences.overlapping_batch import overlapping_batch
+from kaudit.checks.sequences.duplicates import overlapping_batch
 from tests.checks.findings import recorded_findings
 
 

@@ -7,9 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.checks.check import Evidence
 from kaudit.checks.observations import classified_evidence, observation_evidence
-from kaudit.checks.sequences.duplicate_batch import duplicate_batch
-from kaudit.checks.sequences.old_duplicate import old_duplicate
-from kaudit.checks.sequences.overlapping_batch import overlapping_batch
+from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
 from kaudit.checks.sequences.sequence_gap import sequence_gap
 from kaudit.checks.sequences.sequence_observations import sequence_observations
 from kaudit.checks.sequences.sequence_restart import sequence_restart

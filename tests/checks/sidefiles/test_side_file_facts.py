@@ -7,12 +7,9 @@ from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.broker.releases.version import Version
-from kaudit.checks.sidefiles.checkpoint_disagrees import checkpoint_disagrees
-from kaudit.checks.sidefiles.index_broken import index_broken
-from kaudit.checks.sidefiles.leader_epoch_checkpoint_disagrees import leader_epoch_checkpoint_disagrees
-from kaudit.checks.sidefiles.snapshot_corrupt import snapshot_corrupt
-from kaudit.checks.sidefiles.snapshot_disagrees import snapshot_disagrees
-from kaudit.checks.sidefiles.timeindex_broken import timeindex_broken
+from kaudit.checks.sidefiles.checkpoints import checkpoint_disagrees, leader_epoch_checkpoint_disagrees
+from kaudit.checks.sidefiles.indexes import index_broken, timeindex_broken
+from kaudit.checks.sidefiles.snapshots import snapshot_corrupt, snapshot_disagrees
 from kaudit.model.side_files import (
     CheckpointBeyondLogEnd,
     CorruptSnapshot,

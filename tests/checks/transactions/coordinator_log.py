@@ -2,9 +2,8 @@
 
 import struct
 
-from kaudit.checks.transactions.coordinator_disagrees import coordinator_disagrees
 from kaudit.checks.transactions.illegal_state_transition import illegal_state_transition
-from kaudit.checks.transactions.torn_transaction import torn_transaction
+from kaudit.checks.transactions.marker_outcomes import coordinator_disagrees, torn_transaction
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.scanning.options import ScanOptions

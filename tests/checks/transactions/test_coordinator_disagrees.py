@@ -3,7 +3,7 @@
 import pytest
 
 from kaudit.audits.transactions import transaction_spans
-from kaudit.checks.transactions.coordinator_disagrees import coordinator_disagrees
+from kaudit.checks.transactions.marker_outcomes import coordinator_disagrees
 from tests.checks.transactions.coordinator_log import BOTH, EMPTY, cycle, reported, state, write_partition, write_states
 
 

@@ -1,6 +1,6 @@
 """Transactions that no coordinator will end."""
 
-from kaudit.checks.transactions.hanging_transaction import hanging_transaction
+from kaudit.checks.transactions.open_transactions import hanging_transaction
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.scanning.options import ScanOptions

@@ -1,6 +1,6 @@
 """KA304: a batch after the marker of its transaction, in a recorded log."""
 
-from kaudit.checks.transactions.late_transactional_write import late_transactional_write
+from kaudit.checks.transactions.open_transactions import late_transactional_write
 from tests.checks.findings import recorded_findings
 
 

@@ -1,6 +1,6 @@
 """KA302: transactions that are open, in a recorded log."""
 
-from kaudit.checks.transactions.open_transaction import open_transaction
+from kaudit.checks.transactions.open_transactions import open_transaction
 from tests.checks.findings import recorded_findings
 
 

@@ -1,6 +1,6 @@
 """Partitions of one transaction that ended differently."""
 
-from kaudit.checks.transactions.torn_transaction import torn_transaction
+from kaudit.checks.transactions.marker_outcomes import torn_transaction
 from tests.checks.transactions.coordinator_log import BOTH, cycle, reported, write_partition, write_states
 
 

@@ -7,13 +7,14 @@ from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.broker.releases.version import Version
-from kaudit.checks.transactions.coordinator_disagrees import coordinator_disagrees
-from kaudit.checks.transactions.hanging_transaction import hanging_transaction
 from kaudit.checks.transactions.illegal_state_transition import illegal_state_transition
-from kaudit.checks.transactions.late_transactional_write import late_transactional_write
-from kaudit.checks.transactions.open_transaction import open_transaction
-from kaudit.checks.transactions.open_transactions import duration
-from kaudit.checks.transactions.torn_transaction import torn_transaction
+from kaudit.checks.transactions.marker_outcomes import coordinator_disagrees, torn_transaction
+from kaudit.checks.transactions.open_transactions import (
+    duration,
+    hanging_transaction,
+    late_transactional_write,
+    open_transaction,
+)
 from kaudit.checks.transactions.txnindex_mismatch import txnindex_mismatch
 from kaudit.model.coordinator import (
     CoordinatorEntry,

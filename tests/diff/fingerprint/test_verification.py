@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kaudit.diff.fingerprint.comparison import rows_of_audited, verify
 from kaudit.diff.fingerprint.document import FingerprintError, read_fingerprint_document
-from kaudit.diff.fingerprint.verification import rows_of_judged, verify
 from kaudit.model.digests import PartitionDigest, RangeDigests
 from kaudit.model.fingerprint import PartitionFingerprint, VerificationOutcome
 from kaudit.model.replicas import OffsetRange
@@ -88,10 +88,10 @@ def test_what_could_not_be_read_whole_proves_nothing_but_what_is_the_same():
 
 
 def test_which_digests_are_made_for_a_report():
-    rows = rows_of_judged(judged(1500, 3000, A, B, first=1024))
+    rows = rows_of_audited(judged(1500, 3000, A, B, first=1024))
     assert (rows.most_ranges, rows.ranges, rows.listed) == (0, [(1024, 1024, 2)], ())
     assert (rows.start_offset, rows.end_offset, rows.cleaned) == (1500, 3000, True)
-    assert rows_of_judged(judged(5, 9)).ranges == []
+    assert rows_of_audited(judged(5, 9)).ranges == []
 
 
 def test_a_document_of_another_kind_is_named():

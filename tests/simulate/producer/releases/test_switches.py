@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kaudit.broker.releases.known_releases import RELEASES
+from kaudit.broker.releases.version import RELEASES
 from kaudit.simulate.producer.releases.profile import client_for
 from kaudit.simulate.producer.releases.switches import ClientSwitches
 

@@ -1,4 +1,4 @@
-"""An offset checkpoint of a log directory that cannot be parsed, or that lies beyond the end of a log."""
+"""Checkpoints that cannot be parsed, or that contradict the log."""
 
 from collections.abc import Iterator
 
@@ -8,9 +8,9 @@ from kaudit.broker.partition.log_loading import unparsable_checkpoint_verdict
 from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
-from kaudit.checks.sidefiles.about_file import log_dir_file
+from kaudit.checks.sidefiles.about_file import log_dir_file, partition_file
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
+from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint, UnparsableSideFile, WrongLeaderEpochs
 
 _MEANING = {
     "recovery-point-offset-checkpoint": "everything below it was flushed, so it cannot lie beyond the log's end",
@@ -28,7 +28,7 @@ _BEYOND_CAUSES = (
     Explanation("the end of the log was lost: with the page cache, or by an incomplete copy"),
     Explanation("the checkpoint was copied later than the log", innocent=True),
 )
-_UNPARSABLE_CAUSES = (Explanation("the host stopped while the file was replaced, or the file was edited"),)
+_UNPARSABLE_OFFSETS_CAUSES = (Explanation("the host stopped while the file was replaced, or the file was edited"),)
 _OF_A_LOG_DIR = dict.fromkeys(
     ("topic", "partition", "replica", "segment", "offset", "last_offset", "producer_id", "producer_epoch"),
     "the file belongs to a log directory",
@@ -48,12 +48,12 @@ _OF_A_LOG_DIR = dict.fromkeys(
 def checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a file of a log directory once, and each partition whose log ends before a checkpoint; behind is healthy."""
     for unparsable in evidence.of(UnparsableCheckpoint):
-        yield _unparsable(context, unparsable)
+        yield _unparsable_offsets(context, unparsable)
     for beyond in evidence.of(CheckpointBeyondLogEnd):
         yield _beyond(context, beyond)
 
 
-def _unparsable(context: Context, found: UnparsableCheckpoint) -> Finding:
+def _unparsable_offsets(context: Context, found: UnparsableCheckpoint) -> Finding:
     return checkpoint_disagrees.finding(
         replace(context, log_dir=found.log_dir),
         f"{found.file} cannot be parsed: {found.detail}",
@@ -65,7 +65,7 @@ def _unparsable(context: Context, found: UnparsableCheckpoint) -> Finding:
             "broker": unparsable_checkpoint_verdict(found.file),
             "detail": found.detail,
         },
-        explanations=_UNPARSABLE_CAUSES,
+        explanations=_UNPARSABLE_OFFSETS_CAUSES,
         absent=_OF_A_LOG_DIR,
     )
 
@@ -84,4 +84,76 @@ def _beyond(context: Context, found: CheckpointBeyondLogEnd) -> Finding:
         },
         explanations=_BEYOND_CAUSES,
         **log_dir_file(context, found.file),
+    )
+
+
+_LEADER_EPOCHS = "leader_epoch"
+"""The name in `source/file_kinds.py`, whose import would load numpy for `kaudit explain`."""
+_EPOCHS_RULE = (
+    "the checkpoint names the first offset of every leader epoch; followers truncate by it after a leader change "
+    "(LeaderEpochFileCache)"
+)
+_UNPARSABLE_EPOCHS_CAUSES = (
+    Explanation("the host stopped while the file was being replaced"),
+    Explanation("the file was edited, or cut by a copy"),
+)
+_WRONG_EPOCHS_CAUSES = (
+    Explanation("the checkpoint is older than the log: it was restored, or not written before the host stopped"),
+    Explanation("the log was put together from two replicas"),
+)
+
+
+@check(
+    "KA506",
+    severity=Severity.ERROR,
+    severity_note="warning when it can be parsed",
+    summary="leader-epoch-checkpoint cannot be parsed or disagrees with the batches",
+    needs=(UnparsableSideFile, WrongLeaderEpochs),
+    withdrawn_by=Withdrawal.NEXT_READING,
+    incident=none_because("a checkpoint of leader epochs is one file"),
+    caused_by=(ELECTED, UNCLEAN_STOP),
+    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
+)
+def leader_epoch_checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report a partition's file once, at its first fault."""
+    for unparsable in evidence.of(UnparsableSideFile):
+        if unparsable.kind == _LEADER_EPOCHS:
+            yield _unparsable_epochs(context, unparsable)
+    for wrong in evidence.of(WrongLeaderEpochs):
+        yield _wrong_epochs(context, wrong)
+
+
+def _unparsable_epochs(context: Context, found: UnparsableSideFile) -> Finding:
+    return leader_epoch_checkpoint_disagrees.finding(
+        context,
+        f"{found.file} cannot be parsed: {found.detail}",
+        position=found.position,
+        evidence={
+            "rule": _EPOCHS_RULE,
+            "broker": "fails the whole log directory at start (KafkaStorageException); with no other directory the broker "
+            "stops",
+            "reason": found.reason,
+            "detail": found.detail,
+            "size": found.size,
+        },
+        explanations=_UNPARSABLE_EPOCHS_CAUSES,
+        **partition_file(context, found.file),
+    )
+
+
+def _wrong_epochs(context: Context, found: WrongLeaderEpochs) -> Finding:
+    uses = (
+        "believes it: a follower, or a fetcher of this one, may truncate at a wrong offset after the next leader change"
+    )
+    drops = "drops the entries that contradict a later one when it loads them"
+    return leader_epoch_checkpoint_disagrees.finding(
+        context,
+        f"{found.file} disagrees with the log: {found.detail}",
+        severity=Severity.WARNING,
+        segment=found.segment,
+        offset=found.offset,
+        last_offset=found.offset,
+        evidence={"rule": _EPOCHS_RULE, "broker": drops if found.segment is None else uses, "detail": found.detail},
+        explanations=_WRONG_EPOCHS_CAUSES,
+        **partition_file(context, found.file),
     )

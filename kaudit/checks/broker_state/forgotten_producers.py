@@ -1,22 +1,20 @@
-"""Timestamps make the broker forget a producer."""
+"""Producers that brokers forget: by their timestamps, or with their deleted records."""
 
 from collections.abc import Iterator, Mapping
 
 from kaudit.checks.check import Evidence, check, none_because, observers
 from kaudit.checks.context import Context
-from kaudit.checks.epochs.epoch_bump_nonzero import epoch_bump_nonzero
-from kaudit.checks.epochs.stale_epoch import stale_epoch
+from kaudit.checks.epochs.epoch_bumps import epoch_bump_nonzero
+from kaudit.checks.epochs.stale_epochs import stale_epoch
 from kaudit.checks.incident_rules import PRODUCER_STATE
 from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED
 from kaudit.checks.observations import observation_evidence, observation_finding
-from kaudit.checks.sequences.duplicate_batch import duplicate_batch
-from kaudit.checks.sequences.old_duplicate import old_duplicate
-from kaudit.checks.sequences.overlapping_batch import overlapping_batch
+from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
 from kaudit.checks.sequences.sequence_restart import sequence_restart
 from kaudit.checks.sequences.unknown_start import unknown_start
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind
-from kaudit.model.producer_patterns import IdleProducer
+from kaudit.model.producer_patterns import EvictedProducer, IdleProducer
 
 _EFFECTS = observers(
     duplicate_batch,
@@ -49,7 +47,7 @@ def state_expired(context: Context, evidence: Evidence) -> Iterator[Finding]:
     for observation in evidence.observed(*_EFFECTS):
         if _silence_ms(observation) >= limit:
             reported.add(observation.producer_id)
-            yield _effect(context, observation, limit)
+            yield _expired_effect(context, observation, limit)
     if context.versions.any(lambda profile: profile.accepts_unknown_nonzero):
         # before 2.5 a batch in sequence shows that its producer was still remembered
         for observation in evidence.observed(*state_expired.observes):
@@ -69,7 +67,7 @@ def _silence_ms(observation: Observation) -> int:
     return at - observation.remembered.last_timestamp
 
 
-def _effect(context: Context, observation: Observation, limit: int) -> Finding:
+def _expired_effect(context: Context, observation: Observation, limit: int) -> Finding:
     silence = _silence_ms(observation)
     return observation_finding(
         state_expired,
@@ -143,3 +141,61 @@ def _rule(limit: int) -> str:
 
 def _days(milliseconds: int) -> str:
     return f"{milliseconds / _DAY_MS:.1f} days"
+
+
+_EVICTION_RULE = (
+    "brokers before 2.4 drop every producer whose last record lies below a new log start "
+    "(ProducerStateManager.truncateHead; KAFKA-7190)"
+)
+
+
+@check(
+    "KA802",
+    severity=Severity.WARNING,
+    severity_note="note when nothing in the log shows an effect",
+    summary="a producer is forgotten because its data was deleted (brokers before 2.4)",
+    needs=(EvictedProducer,),
+    incident=none_because("that the log start moved past a producer's last record is no fault by itself"),
+    caused_by=(FORGOTTEN, HEAD_REMOVED, BUMPED),
+    simulated=none_because("no drawn schedule has been seen to leave it"),
+)
+def state_evicted(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report evicted producers, as a warning where one repeats a deleted batch."""
+    if not context.versions.all(lambda profile: profile.forgets_on_log_start_advance):
+        return
+    for producer in evidence.of(EvictedProducer):
+        kind, then = _eviction_effect(producer)
+        yield state_evicted.finding(
+            context,
+            f"producer {producer.producer_id} was forgotten when its last batch, at offset {producer.last_offset}, fell below "
+            f"the log start: {then}",
+            severity=Severity.WARNING if producer.repeated else Severity.NOTE,
+            segment=producer.segment,
+            position=producer.position,
+            offset=producer.last_offset,
+            last_offset=producer.last_offset,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            evidence={
+                "rule": _EVICTION_RULE,
+                "class": kind,
+                "last_sequence": producer.last_sequence,
+                "next_offset": producer.again,
+            },
+            explanations=(
+                Explanation(
+                    "retention or DeleteRecords moved the log start past its last record",
+                    innocent=not producer.repeated,
+                ),
+            ),
+            following=(context.timeline_command(producer.producer_id),),
+        )
+
+
+def _eviction_effect(producer: EvictedProducer) -> tuple[str, str]:
+    """Return the class and the text of what the producer wrote above the log start."""
+    if producer.repeated:
+        return "repeated", f"the batch at offset {producer.again} repeats one that was deleted"
+    if producer.again is not None:
+        return "restarted", f"at offset {producer.again} it starts again at sequence 0"
+    return "idle", "it has not written since"

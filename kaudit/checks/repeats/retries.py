@@ -1,4 +1,4 @@
-"""A batch without a producer id that is in the log twice."""
+"""Batches without producer ids that were sent again: copies, and batches out of order."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +9,7 @@ from kaudit.checks.log_causes import BUMPED, RETRIED
 from kaudit.checks.repeats.wording import NO_PRODUCER, batch_evidence, inspect_around, records_text
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
-from kaudit.model.producer_patterns import RepeatedBatch
+from kaudit.model.producer_patterns import ReorderedBatches, RepeatedBatch
 
 _MAX_LISTED = 100
 
@@ -26,7 +26,7 @@ _MAX_LISTED = 100
 def retry_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each burst of copies once."""
     for burst in _bursts(evidence.of(RepeatedBatch)):
-        yield _repeated(context, burst)
+        yield _copied(context, burst)
 
 
 def _bursts(repeats: Sequence[RepeatedBatch]) -> list[list[RepeatedBatch]]:
@@ -42,7 +42,7 @@ def _bursts(repeats: Sequence[RepeatedBatch]) -> list[list[RepeatedBatch]]:
     return bursts
 
 
-def _repeated(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
+def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
     first, again, last = burst[0].first, burst[0].again, burst[-1].again
     records = sum(repeat.again.record_count for repeat in burst)
     same = "the same records" + ("" if burst[0].same_times else " under new timestamps")
@@ -103,3 +103,54 @@ def _likeness(repeat: RepeatedBatch) -> str:
 
 def _later(repeat: RepeatedBatch) -> int:
     return repeat.again.base_timestamp - repeat.first.base_timestamp
+
+
+_REORDERED_CAUSES = (
+    Explanation(
+        "max.in.flight.requests.per.connection is above 1 without idempotence, and a request failed",
+        speaks_for=("batches near it are in the log twice (KA702)",),
+    ),
+    Explanation("two producers write here, and both retried", innocent=True),
+)
+
+
+@check(
+    "KA703",
+    severity=Severity.WARNING,
+    summary="a retry has put batches without producer ids out of order",
+    needs=(ReorderedBatches,),
+    incident=(RETRIES,),
+    caused_by=(RETRIED, BUMPED),
+    simulated=Simulated("retry-without-idempotence"),
+)
+def reordered_retry(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report the batches one retry has put out of order once."""
+    for found in evidence.of(ReorderedBatches):
+        first, last, number = found.late[0], found.late[-1], len(found.late)
+        which = f"the batch at offset {first.base_offset} comes"
+        how = "its records are older"
+        if number > 1:
+            which = f"{number} batches at offsets {first.base_offset}..{last.last_offset} come"
+            how = "their records are older"
+        if found.reversed:
+            how = "copies in the opposite order of what they copy"
+        yield reordered_retry.finding(
+            context,
+            f"{which} behind later records because of a retry: {how}",
+            confidence=Confidence.LIKELY if found.reversed else Confidence.POSSIBLE,
+            segment=first.segment,
+            position=first.position,
+            offset=first.base_offset,
+            last_offset=last.last_offset,
+            evidence={
+                "rule": "with several requests in flight and no idempotence, a batch that is retried lands behind those that "
+                "were sent after it",
+                "previous": batch_evidence(found.overtaken_by),
+                "offending": batch_evidence(first),
+                "batches": number,
+                "class": "reversed" if found.reversed else "older",
+            },
+            explanations=_REORDERED_CAUSES,
+            following=(inspect_around(context, first.base_offset),),
+            absent=NO_PRODUCER,
+        )
