@@ -153,7 +153,7 @@ def _run(out: Path, name: str, arguments: list[str], *, here: bool = False) -> N
 
     safe = re.sub(r"[^\w.:-]", "_", name)
     where = out / safe
-    where.mkdir(parents=True)
+    where.mkdir(parents=True, exist_ok=True)
     sys.argv = ["kaudit", *(a.replace("SELF", safe.split(":", 1)[-1]).replace("{out}", str(where)) for a in arguments)]
     before = [os.dup(descriptor) for descriptor in (0, 1, 2)]
     for descriptor, target in ((0, os.devnull), (1, where / "stdout"), (2, where / "stderr")):
