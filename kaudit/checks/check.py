@@ -144,6 +144,15 @@ def none_because(reason: str) -> NoneBecause:
     return NoneBecause(reason)
 
 
+BYTES_NOT_DAMAGED = none_because("schedules damage no bytes on disk")
+SIDE_FILES_NOT_DAMAGED = none_because("side files are written from the simulated state, and schedules damage none")
+NOT_SEARCHED = none_because("no schedule that leaves it has been searched for")
+BLOCKS_NOT_SCANNED = none_because("no history of producer id blocks is scanned with a schedule")
+REPLICAS_NOT_COMPARED = none_because("one leader's log is scanned at a time, no replicas are compared")
+CLIENTS_FOLLOW_PROTOCOL = none_because("it takes a client that breaks the protocol, and simulated clients follow it")
+ALLOCATIONS_NOT_LOGGED = none_because("controllers and brokers log no allocation that names the ids in question")
+
+
 class Tolerated(Struct, frozen=True):
     """A number in a finding's evidence that a team may tolerate in a topic, up to a limit.
 

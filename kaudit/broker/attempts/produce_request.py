@@ -51,19 +51,12 @@ class SentBatch(Struct, kw_only=True, omit_defaults=True, gc=False):
     records_hex: str | None = None
 
 
-class SentElsewhere(Struct, kw_only=True, omit_defaults=True, gc=False):
-    """What a produce request holds for another partition than the attempt's own: the same fields as there."""
+class SentElsewhere(SentBatch, kw_only=True, omit_defaults=True, gc=False):
+    """What a produce request holds for another partition than the attempt's own: one batch, or several `batches`."""
 
     partition: PartitionNumber
     topic: str | None = None
     """Where absent, the attempt's own."""
-    producer_id: Int64 | None = None
-    producer_epoch: Int16 | None = None
-    base_sequence: Int32 | None = None
-    record_count: Int32 | None = None
-    is_transactional: bool = False
-    timestamp: Int64 | None = None
-    records_hex: str | None = None
     batches: list[SentBatch] | None = None
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from kaudit.checks.check import Evidence, check, none_because, observers
+from kaudit.checks.check import NOT_SEARCHED, Evidence, check, none_because, observers
 from kaudit.checks.context import Context
 from kaudit.checks.epochs.epoch_bumps import epoch_bump_nonzero
 from kaudit.checks.epochs.stale_epochs import stale_epoch
@@ -156,7 +156,7 @@ _EVICTION_RULE = (
     needs=(EvictedProducer,),
     incident=none_because("that the log start moved past a producer's last record is no fault by itself"),
     caused_by=(FORGOTTEN, HEAD_REMOVED, BUMPED),
-    simulated=none_because("no drawn schedule has been seen to leave it"),
+    simulated=NOT_SEARCHED,
 )
 def state_evicted(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report evicted producers, as a warning where one repeats a deleted batch."""

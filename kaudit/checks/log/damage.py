@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.broker.partition.log_loading import loading_verdict, truncates
-from kaudit.checks.check import Check, Evidence, Reading, check, none_because
+from kaudit.checks.check import BYTES_NOT_DAMAGED, Check, Evidence, Reading, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.missing_offsets import consequences, lacking_producers, lost_records
@@ -184,7 +184,7 @@ def _impact(context: Context, evidence: Evidence, found: DamagedRange, lacking: 
     needs=(PlacedDamage,),
     incident=(DAMAGE,),
     caused_by=(UNCLEAN_STOP,),
-    simulated=none_because("schedules damage no bytes on disk"),
+    simulated=BYTES_NOT_DAMAGED,
     compared=True,
     reads=Reading.BATCHES,
 )
@@ -224,7 +224,7 @@ _CLOSED_SEGMENT_CAUSES = (
     needs=(PlacedDamage,),
     incident=(DAMAGE,),
     caused_by=(UNCLEAN_STOP,),
-    simulated=none_because("schedules damage no bytes on disk"),
+    simulated=BYTES_NOT_DAMAGED,
     compared=True,
 )
 def truncated_tail(context: Context, evidence: Evidence) -> Iterator[Finding]:
@@ -250,7 +250,7 @@ def truncated_tail(context: Context, evidence: Evidence) -> Iterator[Finding]:
     needs=(PlacedDamage,),
     incident=(DAMAGE,),
     caused_by=(UNCLEAN_STOP,),
-    simulated=none_because("schedules damage no bytes on disk"),
+    simulated=BYTES_NOT_DAMAGED,
     compared=True,
 )
 def unparsable_bytes(context: Context, evidence: Evidence) -> Iterator[Finding]:
@@ -279,7 +279,7 @@ _PREALLOCATED = (Explanation("log.preallocate is on: the segment was created at 
     needs=(PlacedDamage,),
     incident=(DAMAGE,),
     caused_by=(UNCLEAN_STOP,),
-    simulated=none_because("schedules damage no bytes on disk"),
+    simulated=BYTES_NOT_DAMAGED,
     compared=True,
 )
 def zero_filled(context: Context, evidence: Evidence) -> Iterator[Finding]:
@@ -312,7 +312,7 @@ _OUT_OF_ORDER_CAUSES = (
     needs=(PlacedDamage,),
     incident=(DAMAGE,),
     caused_by=(UNCLEAN_STOP,),
-    simulated=none_because("schedules damage no bytes on disk"),
+    simulated=BYTES_NOT_DAMAGED,
     compared=True,
 )
 def offset_regression(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Unpack
 
-from kaudit.checks.check import Check, Evidence, FindingFields, check, none_because
+from kaudit.checks.check import BYTES_NOT_DAMAGED, Check, Evidence, FindingFields, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log_causes import UNCLEAN_STOP
@@ -58,7 +58,7 @@ _MALFORMED_CAUSES = (
     needs=(MalformedBatch,),
     incident=(DAMAGE,),
     caused_by=(UNCLEAN_STOP,),
-    simulated=none_because("schedules damage no bytes on disk"),
+    simulated=BYTES_NOT_DAMAGED,
 )
 def malformed_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each batch once."""
@@ -89,7 +89,7 @@ _TOO_LARGE_CAUSES = (
     needs=(MalformedBatch,),
     incident=(DAMAGE,),
     caused_by=none_because("the limit is kaudit's own: brokers and clients log nothing about it"),
-    simulated=none_because("schedules damage no bytes on disk"),
+    simulated=BYTES_NOT_DAMAGED,
 )
 def limit_exceeded(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each batch once."""

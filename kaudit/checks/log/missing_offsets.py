@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypedDict
 
 from kaudit.broker.partition.log_loading import gap_verdict
-from kaudit.checks.check import Evidence, check, none_because
+from kaudit.checks.check import BYTES_NOT_DAMAGED, Evidence, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
@@ -113,7 +113,7 @@ _SEGMENT_CAUSES = (
     needs=(MissingOffsets,),
     incident=(DAMAGE,),
     caused_by=(UNCLEAN_STOP,),
-    simulated=none_because("schedules damage no bytes on disk"),
+    simulated=BYTES_NOT_DAMAGED,
 )
 def missing_segment(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such gap; none in a compacted partition. A leftover file of that name may hold what is missing."""

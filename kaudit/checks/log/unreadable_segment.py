@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check, none_because
+from kaudit.checks.check import BYTES_NOT_DAMAGED, Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log_causes import UNCLEAN_STOP
@@ -22,7 +22,7 @@ _CAUSES = (
     needs=(Unreadable,),
     incident=(DAMAGE,),
     caused_by=(UNCLEAN_STOP,),
-    simulated=none_because("schedules damage no bytes on disk"),
+    simulated=BYTES_NOT_DAMAGED,
 )
 def unreadable_segment(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each segment once; an unreadable file that is not a segment of this partition is listed as not audited."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from kaudit.checks.check import Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import ALLOCATIONS_NOT_LOGGED, BLOCKS_NOT_SCANNED, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import SHARED_PRODUCER_ID, UNALLOCATED_IDS
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -69,8 +69,8 @@ _WHERE = {
     needs=(UnallocatedId,),
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(UNALLOCATED_IDS,),
-    caused_by=none_because("controllers and brokers log no allocation that names the ids in question"),
-    simulated=none_because("no history of producer id blocks is scanned with a schedule"),
+    caused_by=ALLOCATIONS_NOT_LOGGED,
+    simulated=BLOCKS_NOT_SCANNED,
 )
 def unallocated_producer_id(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each id once, in the partition where it appears first."""
@@ -142,8 +142,8 @@ _UNKNOWN_CAUSE = "the history does not show what set the counter back"
     needs=(SharedBlock,),
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(SHARED_PRODUCER_ID,),
-    caused_by=none_because("controllers and brokers log no allocation that names the ids in question"),
-    simulated=none_because("no history of producer id blocks is scanned with a schedule"),
+    caused_by=ALLOCATIONS_NOT_LOGGED,
+    simulated=BLOCKS_NOT_SCANNED,
 )
 def block_overlap(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each range of ids, with those of them the logs show."""
@@ -187,8 +187,8 @@ _MALFORMED_CAUSES = (
     needs=(MalformedBlock,),
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("a malformed block is one record or znode"),
-    caused_by=none_because("controllers and brokers log no allocation that names the ids in question"),
-    simulated=none_because("no history of producer id blocks is scanned with a schedule"),
+    caused_by=ALLOCATIONS_NOT_LOGGED,
+    simulated=BLOCKS_NOT_SCANNED,
 )
 def block_malformed(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such entry of the history."""
@@ -222,8 +222,8 @@ _NEAR_END_CAUSES = (
     needs=(NearEnd,),
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("the end of the range of producer ids concerns the whole cluster, and is one finding"),
-    caused_by=none_because("controllers and brokers log no allocation that names the ids in question"),
-    simulated=none_because("no history of producer id blocks is scanned with a schedule"),
+    caused_by=ALLOCATIONS_NOT_LOGGED,
+    simulated=BLOCKS_NOT_SCANNED,
 )
 def block_range_near_end(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the block with which the counter came near its end, and those after which none can follow."""

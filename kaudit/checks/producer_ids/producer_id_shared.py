@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import Evidence, Withdrawal, check, none_because, observers
+from kaudit.checks.check import BLOCKS_NOT_SCANNED, Evidence, Withdrawal, check, none_because, observers
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import SHARED_PRODUCER_ID
 from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
@@ -23,7 +23,7 @@ _REPLACED = observers(duplicate_batch, old_duplicate, overlapping_batch, sequenc
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(SHARED_PRODUCER_ID,),
     caused_by=none_because("two clients with one id look like one client in the logs"),
-    simulated=none_because("no history of producer id blocks is scanned with a schedule"),
+    simulated=BLOCKS_NOT_SCANNED,
 )
 def producer_id_shared(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such id once, in place of the duplicates, overlaps, gaps and restarts two writers make of it."""

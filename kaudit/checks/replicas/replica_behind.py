@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import REPLICAS_NOT_COMPARED, Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
@@ -26,7 +26,7 @@ _CAUSES = (
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(COPY_OF_DAMAGE, DIVERGENCE),
     caused_by=(ELECTED, UNCLEAN_STOP),
-    simulated=none_because("one leader's log is scanned at a time, no replicas are compared"),
+    simulated=REPLICAS_NOT_COMPARED,
     compared=True,
 )
 def replica_behind(context: Context, evidence: Evidence) -> Iterator[Finding]:

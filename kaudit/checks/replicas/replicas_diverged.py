@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from kaudit.broker.partition.log_loading import gap_verdict
-from kaudit.checks.check import Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import REPLICAS_NOT_COMPARED, Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE, LEADER_CHANGE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
@@ -35,7 +35,7 @@ _COMPACTED = Explanation(
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(COPY_OF_DAMAGE, DIVERGENCE, LEADER_CHANGE),
     caused_by=(ELECTED, UNCLEAN_STOP),
-    simulated=none_because("one leader's log is scanned at a time, no replicas are compared"),
+    simulated=REPLICAS_NOT_COMPARED,
     compared=True,
 )
 def replicas_diverged(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Simulated, check, none_because
+from kaudit.checks.check import CLIENTS_FOLLOW_PROTOCOL, Evidence, Simulated, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import PRODUCER_STATE
 from kaudit.checks.log_causes import FORGOTTEN, HEAD_REMOVED, REFUSED, RETRIED, SNAPSHOT
@@ -118,7 +118,7 @@ _REGROUPED = Explanation("a client split or regrouped a batch before it sent it 
     faulty_column="sequence",
     incident=(PRODUCER_STATE,),
     caused_by=(FORGOTTEN, HEAD_REMOVED, SNAPSHOT, REFUSED, RETRIED),
-    simulated=none_because("it takes a client that breaks the protocol, and simulated clients follow it"),
+    simulated=CLIENTS_FOLLOW_PROTOCOL,
 )
 def overlapping_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report batches that overlap earlier ones, whether they end beyond them or inside them."""

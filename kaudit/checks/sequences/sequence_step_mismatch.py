@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import Evidence, check, none_because
+from kaudit.checks.check import CLIENTS_FOLLOW_PROTOCOL, Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import CLIENT_SEQUENCES
 from kaudit.checks.log_causes import REFUSED
@@ -23,7 +23,7 @@ _LISTED = 10
     faulty_column="sequence",
     incident=(CLIENT_SEQUENCES,),
     caused_by=(REFUSED,),
-    simulated=none_because("it takes a client that breaks the protocol, and simulated clients follow it"),
+    simulated=CLIENTS_FOLLOW_PROTOCOL,
 )
 def sequence_step_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each pattern once, in place of its gaps and overlaps."""

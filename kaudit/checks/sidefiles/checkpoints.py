@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kaudit.broker.partition.log_loading import unparsable_checkpoint_verdict
-from kaudit.checks.check import Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import SIDE_FILES_NOT_DAMAGED, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.sidefiles.about_file import WHOLE_FILE, file_finding
@@ -43,7 +43,7 @@ _OF_A_LOG_DIR = dict.fromkeys(
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("a checkpoint is one file for all partitions of a log directory"),
     caused_by=(ELECTED, UNCLEAN_STOP),
-    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
+    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a file of a log directory once, and each partition whose log ends before a checkpoint; a checkpoint below the log end is healthy."""
@@ -115,7 +115,7 @@ _WRONG_EPOCHS_CAUSES = (
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("a checkpoint of leader epochs is one file"),
     caused_by=(ELECTED, UNCLEAN_STOP),
-    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
+    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def leader_epoch_checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a partition's file once, at its first fault."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Check, Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import SIDE_FILES_NOT_DAMAGED, Check, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import INDEX_OF_DAMAGE
 from kaudit.checks.sidefiles.about_file import file_finding
@@ -83,6 +83,9 @@ def _missing(check: Check, context: Context, missing: MissingIndexes) -> Finding
     )
 
 
+_REBUILT_WITHOUT_REASON = none_because("brokers build indexes again without saying what was wrong with a row")
+
+
 @check(
     "KA503",
     severity=Severity.WARNING,
@@ -91,8 +94,8 @@ def _missing(check: Check, context: Context, missing: MissingIndexes) -> Finding
     needs=(IndexFault, MissingIndexes),
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(INDEX_OF_DAMAGE,),
-    caused_by=none_because("brokers build indexes again without saying what was wrong with a row"),
-    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
+    caused_by=_REBUILT_WITHOUT_REASON,
+    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def index_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the first wrong row of each index, and indexes that are missing."""
@@ -107,8 +110,8 @@ def index_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:
     needs=(IndexFault, MissingIndexes),
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(INDEX_OF_DAMAGE,),
-    caused_by=none_because("brokers build indexes again without saying what was wrong with a row"),
-    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
+    caused_by=_REBUILT_WITHOUT_REASON,
+    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def timeindex_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the first wrong row of each index, and indexes that are missing."""

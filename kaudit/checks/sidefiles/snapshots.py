@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import SIDE_FILES_NOT_DAMAGED, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import SNAPSHOT
 from kaudit.checks.sidefiles.about_file import file_finding
@@ -19,7 +19,7 @@ from kaudit.model.side_files import CorruptSnapshot, LogBeforeSnapshot, Snapshot
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("a corrupt snapshot is one file"),
     caused_by=(SNAPSHOT,),
-    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
+    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def snapshot_corrupt(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each, with the older snapshot the broker starts from instead."""
@@ -83,7 +83,7 @@ _RUNS_AHEAD: _Contradiction = ("holds a batch from beyond the snapshot's own off
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("a snapshot that differs is one file, and what made it differ is not known"),
     caused_by=(SNAPSHOT,),
-    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
+    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def snapshot_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the entries that neither expiry, the broker's version nor data that is gone explains."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import NOT_SEARCHED, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -24,7 +24,7 @@ _RULE = (
         "the states of one transactional id contradict each other; what its partitions show is not known to follow from it"
     ),
     caused_by=(COORDINATED, TIMED_OUT, FENCED),
-    simulated=none_because("no drawn schedule has been seen to leave it"),
+    simulated=NOT_SEARCHED,
 )
 def illegal_state_transition(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report neighbouring records of one partition of __transaction_state."""

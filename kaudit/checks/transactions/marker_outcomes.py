@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Check, Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import NOT_SEARCHED, Check, Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DECISION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
@@ -60,7 +60,7 @@ def _type(control_type: int) -> str:
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(DECISION,),
     caused_by=(COORDINATED, TIMED_OUT, FENCED),
-    simulated=none_because("no drawn schedule has been seen to leave it"),
+    simulated=NOT_SEARCHED,
 )
 def coordinator_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report markers of transactions of which no other partition was seen to end as decided."""
@@ -77,7 +77,7 @@ def coordinator_disagrees(context: Context, evidence: Evidence) -> Iterator[Find
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(DECISION,),
     caused_by=(COORDINATED, TIMED_OUT, FENCED),
-    simulated=none_because("no drawn schedule has been seen to leave it"),
+    simulated=NOT_SEARCHED,
     transactional=True,
 )
 def torn_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check, none_because
+from kaudit.checks.check import CLIENTS_FOLLOW_PROTOCOL, Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import PRODUCER_STATE, TRANSACTION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
@@ -25,7 +25,7 @@ _RULE = (
     faulty_column="kind",
     incident=(TRANSACTION, PRODUCER_STATE),
     caused_by=(COORDINATED, TIMED_OUT, FENCED),
-    simulated=none_because("it takes a client that breaks the protocol, and simulated clients follow it"),
+    simulated=CLIENTS_FOLLOW_PROTOCOL,
     transactional=True,
 )
 def nontransactional_in_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import SIDE_FILES_NOT_DAMAGED, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.sidefiles.about_file import file_finding
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -25,7 +25,7 @@ _CAUSES = (
         "an index of aborted transactions is wrong alone: brokers write it again when they load the log"
     ),
     caused_by=none_because("brokers write and read the index of aborted transactions without logging its rows"),
-    simulated=none_because("side files are written from the simulated state, and schedules damage none"),
+    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def txnindex_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each index once, with all that differs."""
