@@ -6,8 +6,8 @@ import typer
 
 from kaudit.bugs.bug import Program, parse_release
 from kaudit.bugs.registry import of_version
-from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.options import TerminalOptions, TextFormat, TextOrJson, VersionOption
 from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
 from kaudit.report.text.explain_pages import bug_list, bug_list_document
@@ -26,9 +26,9 @@ def bugs(
     client: Annotated[
         Program | None, typer.Option(metavar="PROGRAM", help="Only bugs of java, librdkafka, franz-go, kafkajs, ...")
     ] = None,
-    output_format: options.TextOrJson = options.TextFormat.TEXT,
-    terminal: options.TerminalOptions,
-    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
+    output_format: TextOrJson = TextFormat.TEXT,
+    terminal: TerminalOptions,
+    version: VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """List the known bugs: ticket, title, affected and fixed versions."""
     release = None
@@ -39,7 +39,7 @@ def bugs(
             raise UsageError(f"--affects {affects}: {error}; write 2.8.1") from None
     program = Program.BROKER if release is not None and client is None else client
     found = of_version(release, program)
-    if output_format is options.TextFormat.JSON:
+    if output_format is TextFormat.JSON:
         write_stdout(bug_list_document(found))
     else:
         write_stdout(bug_list(found, stdout_console(terminal.color_choice)))

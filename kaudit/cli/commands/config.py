@@ -6,10 +6,9 @@ from collections.abc import Mapping
 import typer
 from typer.core import TyperOption
 
-from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.settings.configure import all_options, settings_of
-from kaudit.cli.settings.settings import Settings
+from kaudit.cli.options import ConfigurationOptions, TerminalOptions, TextFormat, TextOrJson
+from kaudit.cli.settings import Settings, all_options, settings_of
 from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.policy.topics import TopicRule
 from kaudit.report.console import Console, Style, visible
@@ -31,13 +30,13 @@ def _group() -> None:
 def show(
     context: typer.Context,
     *,
-    output_format: options.TextOrJson = options.TextFormat.TEXT,
-    terminal: options.TerminalOptions,
-    configuration: options.ConfigurationOptions,  # noqa: ARG001 - its callbacks have read it
+    output_format: TextOrJson = TextFormat.TEXT,
+    terminal: TerminalOptions,
+    configuration: ConfigurationOptions,  # noqa: ARG001 - its callbacks have read it
 ) -> None:
     """Show every setting, its value, and where it comes from: a file, the environment, or the default."""
     known, settings = all_options(context), settings_of(context)
-    if output_format is options.TextFormat.JSON:
+    if output_format is TextFormat.JSON:
         write_stdout(_document(known, settings))
     else:
         write_stdout(_text(known, settings, stdout_console(terminal.color_choice)))

@@ -6,10 +6,10 @@ import typer
 
 from kaudit.broker.releases.profile import UnknownVersionError
 from kaudit.bugs.tickets import looks_like_ticket
-from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.options import TerminalOptions, TextFormat, TextOrJson, VersionOption, complete_codes
 from kaudit.cli.pager import paged
-from kaudit.cli.parsing import complete_codes, parse_checks
+from kaudit.cli.parsing import parse_checks
 from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice, Console
@@ -50,9 +50,9 @@ def explain(
     broker_version: Annotated[
         str | None, typer.Option(metavar="VERSION", help="What a broker version does differently from its neighbours.")
     ] = None,
-    output_format: options.TextOrJson = options.TextFormat.TEXT,
-    terminal: options.TerminalOptions,
-    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
+    output_format: TextOrJson = TextFormat.TEXT,
+    terminal: TerminalOptions,
+    version: VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Explain a check or a known bug: what it means, what to do. Or a broker version's rules."""
     if (code is None) == (broker_version is None):
@@ -62,8 +62,8 @@ def explain(
         _explain_version(broker_version)
         return
     page = _bug_page if looks_like_ticket(code) else _check_page
-    text = page(code, None if output_format is options.TextFormat.JSON else stdout_console(terminal.color_choice))
-    with paged(wanted=not terminal.no_pager and output_format is options.TextFormat.TEXT):
+    text = page(code, None if output_format is TextFormat.JSON else stdout_console(terminal.color_choice))
+    with paged(wanted=not terminal.no_pager and output_format is TextFormat.TEXT):
         write_stdout(text)
 
 
