@@ -19,10 +19,10 @@ from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.replay import KeptRows
 from kaudit.reading.rows import MARKER, Rows
 from kaudit.report.html.coarser import fitted
-from kaudit.report.html.columns import Column, Origins
-from kaudit.report.html.lanes import Lanes, lanes_of
+from kaudit.report.html.columns import Origins
 from kaudit.report.html.page_model import LeaderEpochRow, MissingRow, PackedColumns
 from kaudit.report.html.script_json import json_size
+from kaudit.report.lanes import Column, Lanes, lanes_of
 
 TABLE = "page"
 _LISTED_SHARE = 400
