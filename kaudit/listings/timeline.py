@@ -231,7 +231,8 @@ def _run(row: Sequence[Any]) -> RunEntry:
     transaction = None
     if run.is_transactional:
         transaction = EntryTransaction(run.transaction_first_offset, OUTCOMES[run.transaction_outcome])
-    return RunEntry(*_run_fields(run), transaction=transaction)
+    values: list[Any] = [*_run_fields(run), transaction]
+    return RunEntry(*values)
 
 
 def _marker(row: Sequence[Any]) -> MarkerEntry:

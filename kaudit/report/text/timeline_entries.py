@@ -52,7 +52,7 @@ def _details(entry: Entry, epoch: int | None, leader_epoch: int | None) -> Itera
                 yield f"the broker has {entry.expected_sequence}"
             elif entry.expected_epoch is not None:
                 yield f"the broker has epoch {entry.expected_epoch}"
-            yield "" if entry.placed_by == "offset" else f"placed by {entry.placed_by}"
+            yield "" if entry.placed_by == "offset" else f"placed by {visible(entry.placed_by)}"
         case MarkerEntry():
             yield _fenced(entry.producer_epoch, epoch)
             yield "" if entry.coordinator_epoch is None else f"coordinator epoch {entry.coordinator_epoch}"

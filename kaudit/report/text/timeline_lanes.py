@@ -175,7 +175,7 @@ def _marks(entry: RunEntry | MarkerEntry | MissingEntry) -> Iterator[tuple[int, 
     """Yield what is drawn for an entry."""
     match entry:
         case MarkerEntry(offset=int(offset)):
-            yield offset, offset, _MARKERS.get(entry.type or "", _CLEANED)
+            yield offset, offset, _MARKERS.get((entry.type or "").upper(), _CLEANED)
         case MissingEntry():
             yield entry.first_offset, entry.last_offset, _MISSING
         case RunEntry():
