@@ -7,8 +7,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.report.html.columns import COARSE, OUTCOMES, Column, Origins, Packed, pack
-from kaudit.report.html.lanes import Lanes, Tables
+from kaudit.model.timeline import OUTCOMES
+from kaudit.report.html.columns import COARSE, Origins, Packed, pack
+from kaudit.report.lanes import Column, Lanes, Tables
 
 _COMMITTED = OUTCOMES.index("committed")
 _SAFETY = 0.95

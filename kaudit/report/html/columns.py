@@ -23,11 +23,10 @@ from typing import Literal
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from kaudit.report.html.page_model import Field, PackedTable
+from kaudit.report.lanes import Column
 
-Column = NDArray[np.int64]
 Encoding = Literal["plain", "delta", "follows", "from", "continues", "spans"]
 
 RUN_FIELDS: Mapping[str, Encoding] = {
@@ -45,7 +44,7 @@ RUN_FIELDS: Mapping[str, Encoding] = {
 """Runs of consecutive batches, by lane and then offset. `lane` is a row of the lanes.
 
 Both offsets are inclusive. Sequences are -1 where they do not count; min_timestamp and max_timestamp of -1 (before the
-origin is subtracted) mean none. `flags` are TRANSACTIONAL and COARSE."""
+origin is subtracted) mean none. `flags` are TRANSACTIONAL (kaudit/report/lanes.py) and COARSE."""
 MARKER_FIELDS: Mapping[str, Encoding] = {
     "lane": "delta",
     "offset": "delta",
@@ -63,7 +62,7 @@ TRANSACTION_FIELDS: Mapping[str, Encoding] = {
 }
 """Transactions, by lane and then offset. `last_offset` is the marker's, or where it is open the last batch's.
 
-`outcome` is an index into OUTCOMES."""
+`outcome` is an index into OUTCOMES (kaudit/model/timeline.py)."""
 LANE_FIELDS: Mapping[str, Encoding] = {"producer_id": "delta", "producer_epoch": "plain", "name": "plain"}
 """Lanes: a producer id and epoch each, by producer id and then epoch; `name` is an index into `names`, -1 for none."""
 
@@ -75,9 +74,8 @@ TABLES: Mapping[str, Mapping[str, Encoding]] = {
 }
 """The tables in the order they are packed."""
 
-TRANSACTIONAL, COARSE = 1, 2
-"""Bits of `flags`: the run is part of a transaction; it stands for several runs that were merged to save room."""
-OUTCOMES = ("open", "committed", "aborted", "unknown")
+COARSE = 2
+"""Bit of `flags` beside TRANSACTIONAL: the run stands for several that were merged to save room."""
 
 _LEVEL = 6
 """Level 9 takes ten times as long for half a percent."""

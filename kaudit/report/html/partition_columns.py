@@ -1,7 +1,9 @@
 """What a page shows of one partition replica's history, made where the history is: on either engine, in bounded size."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
 import numpy as np
 from msgspec import Struct, field
 
@@ -16,12 +18,11 @@ from kaudit.model.finding import Finding
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.replay import KeptRows
 from kaudit.reading.rows import MARKER, Rows
-from kaudit.reading.shuffle_codec import pack
 from kaudit.report.html.coarser import fitted
-from kaudit.report.html.columns import Column, Origins
-from kaudit.report.html.lanes import Lanes, lanes_of
+from kaudit.report.html.columns import Origins
 from kaudit.report.html.page_model import LeaderEpochRow, MissingRow, PackedColumns
 from kaudit.report.html.script_json import json_size
+from kaudit.report.lanes import Column, Lanes, lanes_of
 
 TABLE = "page"
 _LISTED_SHARE = 400
@@ -48,6 +49,15 @@ class PartitionPage(Struct, frozen=True):
     columns: PackedColumns | None
     text: str
 
+    def to_bytes(self) -> bytes:
+        """Return it as JSON, which holds names of files that are not UTF-8 too."""
+        return json.dumps(msgspec.to_builtins(self)).encode()
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> "PartitionPage":
+        """Return what `to_bytes` has written."""
+        return msgspec.convert(json.loads(data), cls)
+
 
 class PageWriter(Struct, frozen=True):
     """Makes a PartitionPage of a history: a HistoryWriter.
@@ -67,7 +77,7 @@ class PageWriter(Struct, frozen=True):
         newest: Profile,  # noqa: ARG002 - a HistoryWriter
     ) -> Iterator[Piece]:
         """Yield the partition as one piece."""
-        yield TABLE, pack(self._page(history, findings))
+        yield TABLE, self._page(history, findings).to_bytes()
 
     def _page(self, history: PartitionHistory, findings: Sequence[Finding]) -> PartitionPage:
         partition = history.partition

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from kaudit.model.finding import Finding
 from kaudit.model.result import PartitionSummary, ScanResult
-from kaudit.reading.shuffle_codec import unpack
 from kaudit.report.html.finding_rows import int64
 from kaudit.report.html.page_model import LeftOut, PartitionRow, columns_id
 from kaudit.report.html.partition_columns import Key, PageWriter, PartitionPage
@@ -37,7 +36,7 @@ def histories_of(result: ScanResult, options: RenderOptions, shown: Collection[K
             names=recorded.transactional_ids(options.producer_ids),
         )
         for _, piece in recorded.write_histories(writer, _own(result.findings, named)):
-            page: PartitionPage = unpack(piece)
+            page = PartitionPage.of_bytes(piece)
             pages[_named((page.topic, page.partition, page.replica), name)] = page
         marks |= {_named(key, name): offset for key, offset in recorded.high_watermarks().items()}
     return Histories(pages, marks)

@@ -6,6 +6,7 @@ from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.replicas import DiffResult, Relation
 from kaudit.model.result import NotAudited, ScanResult, TimelineResult
+from kaudit.model.timeline import FindingEntry
 from kaudit.report.console import visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import (
@@ -39,9 +40,9 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
     for timeline in result.timelines:
         place = visible(f"{timeline.topic}-{timeline.partition}")
         for entry in timeline.entries:
-            if entry["kind"] != "finding":
+            if not isinstance(entry, FindingEntry):
                 lines.append(f"{place}: producer {timeline.producer_id}: {describe(entry)}")
-            elif (finding := by_fingerprint.get(str(entry["fingerprint"]))) is not None:
+            elif (finding := by_fingerprint.get(entry.fingerprint)) is not None:
                 lines.append(finding_line(finding, options))
     lines += [_not_audited(item) for item in result.scan.not_audited]
     return "".join(f"{line}\n" for line in lines)

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from kaudit.model.finding import Finding
-from kaudit.model.result import Timeline, TimelineResult
+from kaudit.model.result import TimelineResult
+from kaudit.model.timeline import EndState, Entry, FindingEntry, MarkerEntry, MissingEntry, RunEntry, Timeline
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text import timeline_entries
 from kaudit.report.text.formatting import date_and_clock, extent, headline_lines, partition_of, span
 from kaudit.report.text.not_checked import coverage_sections, text_of
+from kaudit.report.text.timeline_entries import detail, event, offsets, sequences
 from kaudit.report.text.timeline_lanes import lane_lines
 
 _HEADINGS = ("offset", "event", "epoch", "sequence", "time (UTC)")
@@ -45,7 +46,7 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
 def _others(timelines: Sequence[Timeline], shown: Sequence[Finding], console: Console) -> list[str]:
     """Return the findings that belong to no timeline, such as damage."""
     entries_of_all = (entry for timeline in timelines for entry in timeline.entries)
-    listed = {str(entry["fingerprint"]) for entry in entries_of_all if entry["kind"] == "finding"}
+    listed = {entry.fingerprint for entry in entries_of_all if isinstance(entry, FindingEntry)}
     others = [finding for finding in shown if finding.fingerprint not in listed]
     lines = [console.paint("Findings outside the timelines above:", Style.STRONG)] if others else []
     for finding in others:
@@ -68,38 +69,31 @@ def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console
     lines = [console.paint(line, Style.STRONG) for line in _folded(title, console.width)]
     lines.append(console.paint(heading.rstrip(), Style.FAINT))
     day = ""
-    before: timeline_entries.Entry | None = None
+    epoch = leader_epoch = None
     for entry, cells in zip(timeline.entries, rows, strict=True):
-        if entry["kind"] == "finding":
-            finding = findings.get(str(entry["fingerprint"]))
+        if isinstance(entry, FindingEntry):
+            finding = findings.get(entry.fingerprint)
             if finding is not None:
                 lines += headline_lines(finding, console, lead=_INDENT, indent=_INDENT * 3)
             continue
-        date = _time(entry)[0]
+        date = date_and_clock(entry.first_timestamp)[0]
         if date and date != day:
             lines.append(console.paint(f"{_INDENT}{date}", Style.FAINT))
             day = date
-        lines += _row(cells, widths, timeline_entries.detail(entry, before), console)
-        before = before if entry["kind"] in ("missing", "event") else {**(before or {}), **entry}
+        lines += _row(cells, widths, detail(entry, epoch, leader_epoch), console)
+        if isinstance(entry, RunEntry | MarkerEntry):
+            epoch = entry.producer_epoch
+        if isinstance(entry, RunEntry):
+            leader_epoch = entry.last_leader_epoch
     return lines + console.wrap(_state(timeline.state), lead=f"{_INDENT}end state: ")
 
 
-def _cells(entry: timeline_entries.Entry) -> Sequence[str]:
-    if entry["kind"] == "finding":
+def _cells(entry: Entry) -> Sequence[str]:
+    if isinstance(entry, FindingEntry):
         return ("",) * len(_HEADINGS)
-    epoch = entry.get("producer_epoch")
-    return (
-        timeline_entries.offsets(entry),
-        timeline_entries.event(entry),
-        "-" if epoch is None else str(epoch),
-        timeline_entries.sequences(entry),
-        _time(entry)[1],
-    )
-
-
-def _time(entry: timeline_entries.Entry) -> tuple[str, str]:
-    """Return (date, clock) of the entry's first timestamp."""
-    return date_and_clock(entry.get("min_timestamp", entry.get("timestamp")))
+    epoch = None if isinstance(entry, MissingEntry) else entry.producer_epoch
+    clock = date_and_clock(entry.first_timestamp)[1]
+    return offsets(entry), event(entry), "-" if epoch is None else str(epoch), sequences(entry), clock
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], detail: str, console: Console) -> list[str]:
@@ -129,11 +123,14 @@ def _folded(parts: Sequence[str], width: int | None) -> list[str]:
     return lines
 
 
-def _state(state: Mapping[str, object]) -> str:
+def _state(state: EndState) -> str:
     """Return what a broker would remember of this producer after the last entry."""
-    epoch, sequence, offset = (state.get(name) for name in ("producer_epoch", "last_sequence", "last_offset"))
-    parts = [f"epoch {epoch}"]
-    parts.append("no sequence remembered" if sequence in (None, -1) else f"last sequence {sequence} at offset {offset}")
-    open_since = state.get("current_txn_start_offset")
+    sequence, open_since = state.last_sequence, state.current_txn_start_offset
+    parts = [f"epoch {state.producer_epoch}"]
+    parts.append(
+        "no sequence remembered"
+        if sequence in (None, -1)
+        else f"last sequence {sequence} at offset {state.last_offset}"
+    )
     parts.append("no open transaction" if open_since in (None, -1) else f"transaction open since offset {open_since}")
     return ", ".join(parts)
