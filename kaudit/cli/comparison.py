@@ -39,8 +39,12 @@ from kaudit.model.result import NotAudited
 from kaudit.reading.digest_tree import widened
 from kaudit.report.console import Console, visible
 from kaudit.report.formats import Format
-from kaudit.report.text import fingerprints as fingerprint_report
-from kaudit.report.text import verification as verification_report
+from kaudit.report.text.digest_comparisons import (
+    comparison_document,
+    comparison_text,
+    verification_document,
+    verification_text,
+)
 from kaudit.results.saved_scan import SCHEMA as SAVED_SCAN
 from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import Depth, ScanOptions
@@ -127,8 +131,8 @@ def _compare_fingerprints(comparison: DiffOptions, options: ScanOptions) -> int:
     _show(
         targets,
         comparison,
-        document=lambda: fingerprint_report.document(found),
-        render=lambda console: fingerprint_report.render(found, console, narrowing),
+        document=lambda: comparison_document(found),
+        render=lambda console: comparison_text(found, console, narrowing),
     )
     code = _closed(found.not_audited, incomplete=found.incomplete)
     diverged = any(entry.relation is Relation.DIVERGED for entry in found.partitions)
@@ -229,8 +233,8 @@ def _verify(
     _show(
         targets,
         comparison,
-        document=lambda: verification_report.document(found, report),
-        render=lambda console: verification_report.render(found, report, console),
+        document=lambda: verification_document(found, report),
+        render=lambda console: verification_text(found, report, console),
     )
     code = _closed(found.not_audited, incomplete=found.incomplete)
     fails = any(entry.verdict in _FAILS for entry in found.partitions)
