@@ -84,7 +84,7 @@ _OutputFile = Annotated[
 
 def complete_codes(incomplete: str) -> list[tuple[str, str]]:
     """Complete codes and names of checks; loading the checks takes long."""
-    found: list[tuple[str, str]] = loaded("parsing", "complete_codes")(incomplete)
+    found: list[tuple[str, str]] = loaded("explaining", "complete_codes")(incomplete)
     return found
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from kaudit.checks.check import Check
-from kaudit.checks.registry import CHECKS, matching, nearest
 from kaudit.cli.settings import Settings
 from kaudit.errors import UsageError, suggestion
 from kaudit.model.finding import Severity
@@ -41,14 +39,6 @@ def is_fingerprint(path: str) -> bool:
     return path == "-" or path.endswith(".json")
 
 
-def parse_checks(typed: str) -> Sequence[Check]:
-    """Find a check by code or by name, in any case, or those a prefix or words describe."""
-    found = matching(typed)
-    if not found:
-        raise UsageError(f"there is no check {typed}, and none about it{nearest(typed)}")
-    return found
-
-
 def parse_duration(text: str | None, option: str) -> int | None:
     """Parse a span of time such as `90s`, `30m`, `12h`, `7d` to milliseconds."""
     if text is None:
@@ -80,15 +70,6 @@ def parse_severities(values: Sequence[str]) -> Severities:
         for code in parse_codes([codes], "--severity"):
             levels[code] = Severity(level)
     return Severities(levels)
-
-
-def complete_codes(incomplete: str) -> list[tuple[str, str]]:
-    """Return the codes, or the names, that what has been typed of the last one begins, each with the check's summary."""
-    before, comma, typed = incomplete.rpartition(",")
-    by_name = bool(typed) and not typed.upper().startswith("K")
-    known = {check.name if by_name else code: check.summary for code, check in CHECKS.items()}
-    own = typed.lower() if by_name else typed.upper()
-    return [(before + comma + name, summary) for name, summary in known.items() if name.startswith(own)]
 
 
 def read_text(file: str) -> str:
