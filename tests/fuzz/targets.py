@@ -47,7 +47,7 @@ from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_inde
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 from kaudit.formats.zookeeper.pid_block import parse_cluster_id, parse_pid_block, parse_pid_block_lines
 from kaudit.formats.zookeeper.snapshot import scan_snapshot
-from kaudit.formats.zookeeper.znode import scan_log
+from kaudit.formats.zookeeper.transaction_log import scan_log
 from kaudit.inspect.rows import BytesFormatter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.policy.baseline import parse_baseline

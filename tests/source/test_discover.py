@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.model.limits import DIRECTORY_DEPTH
-from kaudit.source.block_files import zookeeper_nearby
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.file_kinds import (
     PartitionName,
@@ -24,6 +23,7 @@ from kaudit.source.pattern import LayoutPattern, PatternError
 from kaudit.source.schemes import SegmentRemovedError, filesystem, open_segment, read_side_file, writable_filesystem
 from kaudit.source.snapshots import SnapshotFile, count_older_snapshots, list_snapshots, metadata_snapshots
 from kaudit.source.uri import Uri, UrlError
+from kaudit.source.zookeeper import zookeeper_nearby
 from tests.formats.encoders import message
 from tests.logs import Log, data
 
