@@ -14,8 +14,7 @@ from msgspec import Struct, field
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.layout import Layout, PartitionDirectory
-from kaudit.source.snapshots import CLUSTER_METADATA
+from kaudit.source.layout import CLUSTER_METADATA, Layout, PartitionDirectory
 from kaudit.source.zookeeper import ZooKeeperFiles, zookeeper_nearby
 
 if TYPE_CHECKING:  # few logs come with a history
