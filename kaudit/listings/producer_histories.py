@@ -94,7 +94,7 @@ HistoryWriter = Callable[[PartitionHistory, Sequence[Finding], Profile], Iterato
 
 
 class TableWriter(Protocol):
-    """Makes rows of an audit's tables where its partitions are judged."""
+    """Makes rows of an audit's tables where its partitions are audited."""
 
     @property
     def looks_up_names(self) -> bool:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kaudit.report.html.coarser import fitted
-from kaudit.report.html.columns import COARSE, Origins
+from kaudit.report.html.columns import COARSE, Origins, fitted
 from kaudit.report.html.document import REPORT_SCRIPTS, REPORT_STYLES, document
 from kaudit.report.html.page_model import (
     DATA_ID,

@@ -18,7 +18,7 @@ from kaudit.report.text.formatting import blocks_of, expired_text, partition_tex
 from kaudit.report.text.incident_block import extent_text, verdict_text
 from kaudit.report.text.log_events import event_text, log_section, refused_text, shortened
 from kaudit.report.text.markdown import code, prose
-from kaudit.report.text.timeline_entries import describe, detail, event, offsets, sequences
+from kaudit.report.text.timeline import describe, detail, event, offsets, sequences
 from kaudit.results.incidents import describe as incident_of
 from tests.scan_results import BLOCKS, MORNING, marker, old_duplicate, place, producer, run
 

@@ -1,6 +1,6 @@
 """`--output-format concise`: one line per finding, made for grep."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import Producer, ProducersResult
@@ -21,7 +21,7 @@ from kaudit.report.text.formatting import (
     span,
     timestamp_text,
 )
-from kaudit.report.text.timeline_entries import describe
+from kaudit.report.text.timeline import describe
 
 
 def render_scan(result: ScanResult, options: RenderOptions) -> str:
@@ -31,6 +31,11 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
         lines.append(f"-:-: more: {omitted_text(result.summary.omitted)}")
     lines += [_not_audited(item) for item in result.not_audited]
     return "".join(f"{line}\n" for line in lines)
+
+
+def stream_findings(findings: Iterable[Finding], options: RenderOptions) -> str:
+    """Return the lines of findings that a watch reports."""
+    return "".join(f"{finding_line(finding, options)}\n" for finding in options.for_people(findings))
 
 
 def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
