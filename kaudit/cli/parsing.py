@@ -9,7 +9,7 @@ from kaudit.policy.baseline import read_baseline
 from kaudit.policy.policy import NamedBaseline, Policy, Severities
 from kaudit.results.saved_scan import Saved, SavedScanError, read_saved
 from kaudit.results.selection import Selection, parse_codes
-from kaudit.source.documents import read_document
+from kaudit.source.local import read_document
 
 
 def parse_selection(select: Sequence[str], ignore: Sequence[str]) -> Selection:
