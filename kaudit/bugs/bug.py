@@ -75,7 +75,7 @@ class Case(Struct, frozen=True):
     @property
     def evidence(self) -> FindingEvidence:
         """The finding's evidence by name and type."""
-        return FindingEvidence(self.finding.evidence)
+        return self.finding.evidence
 
     @property
     def offending(self) -> BatchEvidence:

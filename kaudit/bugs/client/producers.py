@@ -2,7 +2,6 @@
 
 from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged
 from kaudit.model.application_logs import LogEventKind
-from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence
 
 

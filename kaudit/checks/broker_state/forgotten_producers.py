@@ -1,6 +1,6 @@
 """Producers that brokers forget: by their timestamps, or with their deleted records."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from kaudit.checks.check import NOT_SEARCHED, Evidence, check, none_because, observers
 from kaudit.checks.context import Context
@@ -8,7 +8,7 @@ from kaudit.checks.epochs.epoch_bumps import epoch_bump_nonzero
 from kaudit.checks.epochs.stale_epochs import stale_epoch
 from kaudit.checks.incident_rules import PRODUCER_STATE
 from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED
-from kaudit.checks.observations import observation_evidence, observation_finding
+from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
 from kaudit.checks.sequences.first_sequences import sequence_restart, unknown_start
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -26,6 +26,12 @@ _EFFECTS = observers(
 )
 """What only a broker without the producer's state lets happen."""
 _DAY_MS = 86_400_000
+
+
+class _SilenceEvidence(ObservationEvidence, frozen=True, kw_only=True, gc=False):
+    kind: str
+    silence_ms: int
+    limit_ms: int
 
 
 @check(
@@ -96,9 +102,10 @@ def _continued(context: Context, observation: Observation, limit: int) -> Findin
     )
 
 
-def _evidence(observation: Observation, kind: str, limit: int) -> Mapping[str, object]:
-    more = {"class": kind, "silence_ms": _silence_ms(observation), "limit_ms": limit}
-    return observation_evidence(observation, _rule(limit), more)
+def _evidence(observation: Observation, kind: str, limit: int) -> _SilenceEvidence:
+    return _SilenceEvidence(
+        rule=_rule(limit), observation=observation, kind=kind, silence_ms=_silence_ms(observation), limit_ms=limit
+    )
 
 
 def _idle(context: Context, producer: IdleProducer, limit: int) -> Finding:

@@ -9,7 +9,7 @@ from kaudit.checks.check import Check, Evidence, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.epochs.stale_epochs import coordinator_epoch_regression, stale_epoch
 from kaudit.checks.incident_rules import PRODUCER_STATE
-from kaudit.checks.observations import observation_evidence, observation_finding
+from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.transactions.nontransactional_in_transaction import nontransactional_in_transaction
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.observation import Observation
@@ -19,6 +19,11 @@ _STOPS = (
     "does not start if it has to read this: loading the log throws (LogManager.loadLogs); a follower stops replicating "
     "the partition"
 )
+
+
+class _FatalEvidence(ObservationEvidence, frozen=True, kw_only=True, gc=False):
+    broker: str
+    kind: str
 
 
 class _Fatal(Struct, frozen=True):
@@ -84,7 +89,7 @@ def _observed(context: Context, observation: Observation, fatal: _Fatal, severit
         observation,
         f"{fatal.who}: the {what} of producer {observation.producer_id} at offset {observation.offset} stops them ({code})",
         severity=severity,
-        evidence=observation_evidence(observation, fatal.rule, {"broker": _STOPS, "class": code}),
+        evidence=_FatalEvidence(rule=fatal.rule, observation=observation, broker=_STOPS, kind=code),
         explanations=(
             Explanation("a broker with a snapshot of a later offset does not read it, until that snapshot is lost"),
         ),
