@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kaudit.model.application_logs import LogEventKind
-from kaudit.model.evidence import BatchEvidence, FindingEvidence
+from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence_parts import BatchEvidence
 from kaudit.model.finding import Confidence, Finding
 from kaudit.model.known_bug import KnownBug
 

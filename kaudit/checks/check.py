@@ -15,7 +15,7 @@ from kaudit.broker.producer_state.rules import is_ahead
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import Membership, Rule
 from kaudit.checks.log_causes import LogCause
-from kaudit.model.evidence import NO_EVIDENCE, FindingEvidence, StoredEvidence
+from kaudit.model.evidence import NO_EVIDENCE, FindingEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.observation import OUT_OF_ORDER, Observation, ObservationKind
@@ -157,10 +157,10 @@ ALLOCATIONS_NOT_LOGGED = none_because("controllers and brokers log no allocation
 class Tolerated(Struct, frozen=True):
     """A number in a finding's evidence that a team may tolerate in a topic, up to a limit.
 
-    `setting` is the topic's setting of the limit; `reason` is formatted with the limit.
+    `number` reads it; `setting` is the topic's setting of the limit; `reason` is formatted with the limit.
     """
 
-    evidence: str
+    number: Callable[[FindingEvidence], int | None]
     setting: str
     reason: str
 
@@ -263,8 +263,6 @@ class Check(Struct, frozen=True, eq=False):
 
         `segment` is an index into the context's segments, `following` are commands to run next.
         """
-        if isinstance(known := fields.get("evidence"), dict):
-            fields["evidence"] = StoredEvidence(fields=known)
         if context.fetched is not None:
             segment, fields = None, _without_place(fields)
         fields.setdefault("severity", self.severity)

@@ -59,8 +59,8 @@ class EventsOfLogs:
             causes.append(Explanation(cause.text, speaks_for=(f"{file_name(first.path)}:{first.line}{several}",)))
         if not causes:
             return finding
-        events = ShownEvents([self.as_evidence(event) for event in shown], count)
-        evidence = replace(finding.evidence, events=events)
+        listed = ShownEvents([self.as_evidence(event) for event in shown], count)
+        evidence = replace(finding.evidence, events=listed)
         return replace(finding, evidence=evidence, explanations=[*causes, *finding.explanations])
 
     def as_evidence(self, event: LogEvent) -> EventEvidence:

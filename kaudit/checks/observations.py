@@ -58,7 +58,9 @@ class ObservationEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
         return None if batch is None else self._batch(batch, self.observation.following_epoch)
 
     def _batch(self, batch: BoundaryBatch, epoch: int | None, *, is_transactional: bool | None = None) -> BatchEvidence:
-        shown = batch_evidence(batch, self.observation.producer_id, epoch, is_transactional=is_transactional, crc=batch.crc)
+        shown = batch_evidence(
+            batch, self.observation.producer_id, epoch, is_transactional=is_transactional, crc=batch.crc
+        )
         return shown if self.has_places else replace(shown, position=None)
 
     def own_fields(self) -> dict[str, object]:

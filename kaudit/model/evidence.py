@@ -258,24 +258,34 @@ for _name, _hint in _hints():
 
 
 def _valid(value: object, hint: Any) -> Any:  # noqa: ANN401 - a value of the type that `hint` is
-    """Return the value as the type says, with what is of another type left out: None where that is all of it."""
-    optional, kind = type(None) in get_args(hint), hint
+    """Return the value as the type says, without what is of another type: None or empty where that is all of it."""
+    optional, kind = NoneType in get_args(hint), hint
     if optional:
         kind = next(each for each in get_args(hint) if each is not NoneType)
-    if get_origin(kind) is Sequence:
-        if not isinstance(value, list | tuple):
-            return None if optional else []
-        return [item for each in value if (item := _valid(each, get_args(kind)[0])) is not None]
-    if get_origin(kind) is Mapping:
-        if not isinstance(value, Mapping):
-            return None if optional else {}
-        of = get_args(kind)[1]
-        values = {name: _valid(each, of) for name, each in value.items()}
-        return {name: of() if each is None and issubclass(of, Struct) else each for name, each in values.items()}
-    if isinstance(kind, type) and issubclass(kind, Struct):
-        if not isinstance(value, Mapping):
-            return None
-        return kind(**{field.name: _valid(value.get(field.name), field.type) for field in msgspec.structs.fields(kind)})
+    holder = get_origin(kind)
+    if holder is Sequence:
+        if isinstance(value, list | tuple):
+            return [item for each in value if (item := _valid(each, get_args(kind)[0])) is not None]
+        return None if optional else []
+    if holder is Mapping:
+        if isinstance(value, Mapping):
+            return {name: _valid_or_empty(each, get_args(kind)[1]) for name, each in value.items()}
+        return None if optional else {}
+    return _valid_struct(value, kind) if issubclass(kind, Struct) else _valid_leaf(value, kind)
+
+
+def _valid_or_empty(value: object, kind: Any) -> Any:  # noqa: ANN401 - as above
+    known = _valid(value, kind)
+    return kind() if known is None and issubclass(kind, Struct) else known
+
+
+def _valid_struct(value: object, kind: type[Struct]) -> Struct | None:
+    if not isinstance(value, Mapping):
+        return None
+    return kind(**{field.name: _valid(value.get(field.name), field.type) for field in msgspec.structs.fields(kind)})
+
+
+def _valid_leaf(value: object, kind: type) -> object:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:

@@ -11,6 +11,7 @@ from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED
 from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
 from kaudit.checks.sequences.first_sequences import sequence_restart, unknown_start
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import EvictedProducer, IdleProducer
@@ -108,6 +109,14 @@ def _evidence(observation: Observation, kind: str, limit: int) -> _SilenceEviden
     )
 
 
+class _IdleEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    kind: str
+    last_timestamp: int
+    now_timestamp: int
+    limit_ms: int
+
+
 def _idle(context: Context, producer: IdleProducer, limit: int) -> Finding:
     silence = context.now_ms - producer.last_timestamp
     return state_expired.finding(
@@ -120,13 +129,13 @@ def _idle(context: Context, producer: IdleProducer, limit: int) -> Finding:
         last_offset=producer.last_offset,
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
-        evidence={
-            "rule": _rule(limit),
-            "class": "idle",
-            "last_timestamp": producer.last_timestamp,
-            "now_timestamp": context.now_ms,
-            "limit_ms": limit,
-        },
+        evidence=_IdleEvidence(
+            rule=_rule(limit),
+            kind="idle",
+            last_timestamp=producer.last_timestamp,
+            now_timestamp=context.now_ms,
+            limit_ms=limit,
+        ),
         explanations=(
             Explanation("the producer is done", innocent=True),
             Explanation("its records carry old timestamps: then it is forgotten while it is at work"),
@@ -153,6 +162,13 @@ _EVICTION_RULE = (
     "brokers before 2.4 drop every producer whose last record lies below a new log start "
     "(ProducerStateManager.truncateHead; KAFKA-7190)"
 )
+
+
+class _EvictedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    kind: str
+    last_sequence: int
+    next_offset: int | None
 
 
 @check(
@@ -182,12 +198,12 @@ def state_evicted(context: Context, evidence: Evidence) -> Iterator[Finding]:
             last_offset=producer.last_offset,
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
-            evidence={
-                "rule": _EVICTION_RULE,
-                "class": kind,
-                "last_sequence": producer.last_sequence,
-                "next_offset": producer.again,
-            },
+            evidence=_EvictedEvidence(
+                rule=_EVICTION_RULE,
+                kind=kind,
+                last_sequence=producer.last_sequence,
+                next_offset=producer.again,
+            ),
             explanations=(
                 Explanation(
                     "retention or DeleteRecords moved the log start past its last record",

@@ -11,6 +11,7 @@ from kaudit.checks.epochs.stale_epochs import coordinator_epoch_regression, stal
 from kaudit.checks.incident_rules import PRODUCER_STATE
 from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.transactions.nontransactional_in_transaction import nontransactional_in_transaction
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.observation import Observation
 from kaudit.model.transactions import EmptyMarker
@@ -97,6 +98,13 @@ def _observed(context: Context, observation: Observation, fatal: _Fatal, severit
     )
 
 
+class _EmptiedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    kind: str
+    markers: int
+
+
 def _emptied(context: Context, marker: EmptyMarker, severity: Severity) -> Finding:
     return recovery_fatal.finding(
         context,
@@ -109,12 +117,12 @@ def _emptied(context: Context, marker: EmptyMarker, severity: Severity) -> Findi
         last_offset=marker.offset,
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
-        evidence={
-            "rule": "a control batch without its record throws where its record is asked for (KAFKA-7467: fixed in 2.0.1, 2.1.0)",
-            "broker": _STOPS,
-            "class": "empty-marker",
-            "markers": marker.count,
-        },
+        evidence=_EmptiedEvidence(
+            rule="a control batch without its record throws where its record is asked for (KAFKA-7467: fixed in 2.0.1, 2.1.0)",
+            broker=_STOPS,
+            kind="empty-marker",
+            markers=marker.count,
+        ),
         explanations=(Explanation("the cleaner kept the batch for its producer's sake", innocent=True),),
         following=(context.timeline_command(marker.producer_id),),
     )

@@ -187,7 +187,9 @@ def _raised(context: Context, observation: Observation) -> Finding:
         context,
         observation,
         message,
-        evidence=ClassifiedEvidence(rule="a higher epoch fences every writer of the lower one", observation=observation),
+        evidence=ClassifiedEvidence(
+            rule="a higher epoch fences every writer of the lower one", observation=observation
+        ),
         following=context.compare_records_command() if observation.kind is ObservationKind.CLIENT_BUMP else (),
     )
     return replace(found, file=None, segment=None, position=None, absent=_NOT_KEPT) if by_abort else found

@@ -65,7 +65,10 @@ def duplicate_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
             severity=Severity.ERROR if exact else Severity.WARNING,
             confidence=Confidence.CERTAIN if exact else Confidence.LIKELY,
             evidence=_DuplicateEvidence(
-                rule=_DUPLICATE_RULE, observation=observation, original_offset=original.base_offset, original_crc=original.crc
+                rule=_DUPLICATE_RULE,
+                observation=observation,
+                original_offset=original.base_offset,
+                original_crc=original.crc,
             ),
             impact=repeated_records(evidence, observation) if exact else Impact(),
             explanations=(*lost_state, BYPASSED_CHECKS)
@@ -105,7 +108,9 @@ def old_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:
             context,
             observation,
             f"{batch_text(observation)} ends before the duplicate window, which starts at sequence {start}",
-            evidence=_OldDuplicateEvidence(rule=_OLD_DUPLICATE_RULE, observation=observation, window_first_sequence=start),
+            evidence=_OldDuplicateEvidence(
+                rule=_OLD_DUPLICATE_RULE, observation=observation, window_first_sequence=start
+            ),
             impact=repeated_records(evidence, observation),
             explanations=(*lost_state_explanations(observation), BYPASSED_CHECKS),
         )
