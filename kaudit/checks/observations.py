@@ -49,7 +49,7 @@ class ObservationEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
         if batch is not None:
             epoch, is_transactional = self.observation.producer_epoch, self.observation.is_transactional
             return self._batch(batch, epoch, is_transactional=is_transactional)
-        return None if marker is None else _marker_evidence(marker, has_places=self.has_places)
+        return None if marker is None else _marker_evidence(marker, placeless=self.placeless)
 
     @property
     def next(self) -> BatchEvidence | None:
@@ -61,7 +61,7 @@ class ObservationEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
         shown = batch_evidence(
             batch, self.observation.producer_id, epoch, is_transactional=is_transactional, crc=batch.crc
         )
-        return shown if self.has_places else replace(shown, position=None)
+        return replace(shown, position=None) if self.placeless else shown
 
     def own_fields(self) -> dict[str, object]:
         """Return the JSON form of what the check saw."""
@@ -150,7 +150,7 @@ def batch_evidence(
     )
 
 
-def _marker_evidence(marker: EndTxnMarker, *, has_places: bool) -> MarkerBatch:
+def _marker_evidence(marker: EndTxnMarker, *, placeless: bool) -> MarkerBatch:
     return MarkerBatch(
         offset=marker.offset,
         timestamp=marker.timestamp,
@@ -158,7 +158,7 @@ def _marker_evidence(marker: EndTxnMarker, *, has_places: bool) -> MarkerBatch:
         producer_epoch=marker.producer_epoch,
         coordinator_epoch=marker.coordinator_epoch,
         type="COMMIT" if marker.type == 1 else "ABORT",
-        position=marker.position if has_places and marker.position >= 0 else None,
+        position=None if placeless or marker.position < 0 else marker.position,
     )
 
 

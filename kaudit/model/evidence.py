@@ -26,7 +26,7 @@ from kaudit.model.evidence_parts import (
     SnapshotState,
     StateEvidence,
     StepEvidence,
-    placeless,
+    without_places,
 )
 from kaudit.model.json_record import JsonRecord, json_value
 
@@ -130,12 +130,12 @@ class FindingEvidence(
 
     A field without a default is null in JSON where it is None; one with the default None is left out.
     The fields here are added to what the check saw: `folded` for notes that say the same, `events` of logs, and
-    `has_places`, which is False where brokers sent the batches.
+    `placeless` where brokers sent the batches: they lie in no file.
     """
 
     folded: FoldedNotes | None = None
     events: ShownEvents | None = None
-    has_places: bool = True
+    placeless: bool = False
 
     @property
     def count(self) -> int | None:
@@ -159,15 +159,15 @@ class FindingEvidence(
             for name in self.__struct_fields__
             if isinstance(value := getattr(self, name), BatchEvidence)
         }
-        return msgspec.structs.replace(self, has_places=False, **batches)
+        return msgspec.structs.replace(self, placeless=True, **batches)
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
         fields = self.own_fields()
         if self.folded is not None:
             fields = self.folded.to_dict() | fields
-        if not self.has_places:
-            fields = placeless(fields)
+        if self.placeless:
+            fields = without_places(fields)
         return fields if self.events is None else fields | self.events.to_dict()
 
     def own_fields(self) -> dict[str, object]:
@@ -269,7 +269,8 @@ def _valid(value: object, hint: Any) -> Any:  # noqa: ANN401 - a value of the ty
         return None if optional else []
     if holder is Mapping:
         if isinstance(value, Mapping):
-            return {name: _valid_or_empty(each, get_args(kind)[1]) for name, each in value.items()}
+            valid = {name: _valid_or_empty(each, get_args(kind)[1]) for name, each in value.items()}
+            return {name: each for name, each in valid.items() if each is not None}
         return None if optional else {}
     return _valid_struct(value, kind) if issubclass(kind, Struct) else _valid_leaf(value, kind)
 

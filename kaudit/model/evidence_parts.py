@@ -187,12 +187,12 @@ class ShownEvents(JsonRecord, frozen=True, gc=False, rename={"events": "log_even
 _PLACES = frozenset({"file", "segment", "position", "end_position"})
 
 
-def placeless(fields: Mapping[str, object]) -> dict[str, object]:
+def without_places(fields: Mapping[str, object]) -> dict[str, object]:
     """Return a JSON form without files and positions, at every depth: batches that brokers sent have none."""
     return {name: _placeless(value) for name, value in fields.items() if name not in _PLACES}
 
 
 def _placeless(value: object) -> object:
     if isinstance(value, Mapping):
-        return placeless(value)
+        return without_places(value)
     return [_placeless(own) for own in value] if isinstance(value, list | tuple) else value
