@@ -102,7 +102,7 @@ def _check_urls(request: AuditRequest, engine: "Engine") -> None:
 
 
 def _require_name_nodes(url: str) -> None:
-    from kaudit.source.hdfs import name_nodes  # XML takes 10 ms
+    from kaudit.source.hadoop import name_nodes  # XML takes 10 ms
 
     try:
         place = Uri.parse(url)

@@ -1,10 +1,12 @@
 """The output formats by name. A new format is one module and one line here."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from typing import Any
 
 from msgspec import Struct
 
+from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
@@ -27,6 +29,8 @@ class Format(Struct, frozen=True):
     directory: bool = False
     histories: frozenset[str] = frozenset()
     """The results it shows the producers' histories with, where those are recorded."""
+    streams: bool = False
+    """Its module has `stream_findings`: a watch can write findings as they come."""
 
     def scan(self, result: ScanResult, options: RenderOptions) -> Output:
         """Render a scan."""
@@ -44,14 +48,24 @@ class Format(Struct, frozen=True):
         """Render a comparison of replicas."""
         return self._render("diff", result, options)
 
+    def stream(self, findings: Sequence[Finding], options: RenderOptions) -> str:
+        """Render findings that a watch reports; only for a format that `streams`."""
+        text: str = self._function(self.renderers["scan"].partition(":")[0], "stream_findings")(findings, options)
+        return text
+
     def _render(
         self, kind: str, result: ScanResult | TimelineResult | ProducersResult | DiffResult, options: RenderOptions
     ) -> Output:
         if kind not in self.renderers and not isinstance(result, ScanResult):
             kind, result = "scan", result.scan
         module, _, name = self.renderers[kind].partition(":")
-        content: str | Output = getattr(import_module(f"kaudit.report.{module}"), name)(result, options)
+        content: str | Output = self._function(module, name)(result, options)
         return (content,) if isinstance(content, str) else content
+
+    @staticmethod
+    def _function(module: str, name: str) -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(import_module(f"kaudit.report.{module}"), name)
+        return function
 
 
 def _in(module: str, *results: str) -> dict[str, str]:
@@ -68,10 +82,11 @@ _FORMATS = (
             **_in("text.diff", "diff"),
         },
         machine=False,
+        streams=True,
     ),
-    Format("concise", _in("text.concise", *_RESULTS), machine=False),
+    Format("concise", _in("text.concise", *_RESULTS), machine=False, streams=True),
     Format("json", _in("machine.json", *_RESULTS)),
-    Format("jsonl", _in("machine.jsonl", *_RESULTS)),
+    Format("jsonl", _in("machine.jsonl", *_RESULTS), streams=True),
     Format("sarif", _in("machine.sarif", "scan")),
     Format("sarif-github", {"scan": "machine.sarif:render_scan_for_github"}),
     *(Format(name, _in(f"machine.{name}", "scan")) for name in ("junit", "github", "gitlab")),
