@@ -4,6 +4,8 @@ import gc
 import os
 import sys
 
+from kaudit.installation import version_text
+
 
 def main() -> None:
     """Run kaudit with the process's arguments and exit with its code."""
@@ -12,8 +14,6 @@ def main() -> None:
 
 def _run() -> int:
     if sys.argv[1:] in (["--version"], ["-V"]):
-        from kaudit.installation import version_text
-
         try:
             sys.stdout.write(f"{version_text()}\n")
             sys.stdout.flush()

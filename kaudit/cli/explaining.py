@@ -14,6 +14,7 @@ from kaudit.cli.pager import paged
 from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice, Console
+from kaudit.report.text.broker_rules import what_changed
 from kaudit.report.text.explain_pages import (
     bug_document,
     bug_list,
@@ -122,8 +123,6 @@ def _bug_page(ticket: str, console: Console | None) -> str:
 
 
 def _explain_version(text: str) -> None:
-    from kaudit.report.text.broker_rules import what_changed  # checks are explained without the releases
-
     width = stdout_console(ColorChoice.NEVER).width
     try:
         lines = list(what_changed(text))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from kaudit.formats.dump_text.record_content import parse_printed_metadata
 from kaudit.formats.dump_text.rows import DumpBatch, DumpNote, DumpRecord, NoteKind
 from kaudit.formats.dump_text.text import read_dump
 from kaudit.source.text import SegmentText
@@ -38,6 +39,19 @@ def dump_text_records(source: SegmentText) -> Iterator[DumpRecord]:
         elif isinstance(row, DumpNote) and row.kind in (NoteKind.INVALID_BYTES, NoteKind.OTHER, NoteKind.TOO_LONG):
             raise MissingContentError(f"line {row.line}: {row.text[:200]}")
     _expect_records(batch)
+
+
+def metadata_contents(source: SegmentText) -> Iterator[object]:
+    """Yield what the records of __cluster_metadata hold, as the text prints it.
+
+    Raises:
+        MissingContentError: as `dump_text_records`.
+        WireError: a record is malformed.
+
+    """
+    for row in filter(is_data, dump_text_records(source)):
+        if row.payload is not None:
+            yield parse_printed_metadata(row.payload).content
 
 
 def is_data(record: DumpRecord) -> bool:

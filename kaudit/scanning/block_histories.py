@@ -7,6 +7,7 @@ hand out the same ids, and one's history applied to the other's logs would accus
 import os
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -42,9 +43,7 @@ class BlockHistories(Struct):
 
     def apply(self, sources: "Sequence[BlockSource]", log_dirs: Sequence[str] | None) -> None:
         """Let these log directories (None: all) go by what these sources say together."""
-        from kaudit.audits.producer_ids.block_sources import combined_blocks  # noqa: PLC0415
-
-        blocks = combined_blocks(sources)
+        blocks = _reading().combined_blocks(sources)
         if blocks is None:
             return
         if log_dirs is None:
@@ -52,6 +51,13 @@ class BlockHistories(Struct):
         else:
             self._by_log_dir.update((os.path.abspath(log_dir), len(self.clusters)) for log_dir in log_dirs)  # noqa: PTH100
         self.clusters.append(blocks)
+
+
+def _reading() -> ModuleType:
+    """Return the module that reads histories: few logs come with one, and it takes 3 ms to import."""
+    from kaudit.audits.producer_ids import block_sources  # noqa: PLC0415
+
+    return block_sources
 
 
 ReadMetadata = Callable[[Sequence[PartitionDirectory]], "list[BlockSource]"]
@@ -62,9 +68,7 @@ def metadata_of(open_source: OpenSource) -> ReadMetadata:
     """Return what reads replicas of __cluster_metadata here."""
 
     def read(directories: Sequence[PartitionDirectory]) -> "list[BlockSource]":
-        from kaudit.audits.producer_ids import block_sources  # noqa: PLC0415 - few logs come with a history
-
-        return [block_sources.read_metadata(directory, open_source) for directory in directories]
+        return [_reading().read_metadata(directory, open_source) for directory in directories]
 
     return read
 
@@ -90,8 +94,7 @@ def read_blocks(options: ScanOptions, layout: Layout, read_metadata: ReadMetadat
 
 
 def _named(options: ScanOptions, read_metadata: ReadMetadata) -> "list[BlockSource]":
-    from kaudit.audits.producer_ids import block_sources  # noqa: PLC0415 - few logs come with a history: 3 ms less for the others
-
+    block_sources = _reading()
     named: list[BlockSource] = []
     if options.zookeeper is not None:
         named += block_sources.read_named_zookeeper(options.zookeeper)
@@ -109,8 +112,7 @@ def _discovered(
     metadata_partitions: Sequence[PartitionDirectory],
     read_metadata: ReadMetadata,
 ) -> None:
-    from kaudit.audits.producer_ids import block_sources  # noqa: PLC0415 - as above
-
+    block_sources = _reading()
     clusters = _clusters(layout)
     sources = [source for files in ensembles for source in block_sources.read_zookeeper(files)]
     logs: dict[str, list[tuple[str, BlockSource]]] = {}
