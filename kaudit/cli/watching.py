@@ -33,7 +33,6 @@ from kaudit.watch.memory import Memory
 from kaudit.watch.status import StatusTracker
 from kaudit.watch.watcher import Round, Watcher
 
-if TYPE_CHECKING:  # an extra
 _SHORTEST_SECONDS = 0.1
 _SAVE_SECONDS = 10.0
 """Findings are saved as they are reported; how much was read, only so often."""

@@ -28,4 +28,4 @@ def bugs(
     version: VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """List the known bugs: ticket, title, affected and fixed versions."""
-    return on_demand("explaining", "run_bugs")(affects, client, output_format, terminal)
+    return on_demand("known_bugs", "run_bugs")(affects, client, output_format, terminal)
