@@ -2,7 +2,7 @@
 
 from kaudit.errors import UsageError
 from kaudit.results.saved_scan import Saved, SavedScanError, read_saved
-from kaudit.source.documents import read_document
+from kaudit.source.local import read_document
 
 
 def read_text(file: str) -> str:

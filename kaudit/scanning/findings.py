@@ -19,7 +19,6 @@ from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
-from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.json_record import rfc3339
 from kaudit.model.leader_epochs import HeldRecords
@@ -136,7 +135,7 @@ def _wanted(finding: Finding, options: ScanOptions) -> bool:
         return False
     if options.since_ms is None and options.until_ms is None:
         return True
-    evidence = FindingEvidence(finding.evidence)
+    evidence = finding.evidence
     at = evidence.last_timestamp if evidence.offending is None else evidence.offending.timestamp
     if at is None:
         return True
