@@ -13,9 +13,8 @@ from msgspec import Struct, field
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.block_files import zookeeper_nearby
-from kaudit.source.layout import Layout
-from kaudit.source.snapshots import CLUSTER_METADATA
+from kaudit.source.layout import CLUSTER_METADATA, Layout
+from kaudit.source.zookeeper import zookeeper_nearby
 
 if TYPE_CHECKING:  # few logs come with a history
     from kaudit.audits.producer_ids.block_sources import ClusterBlocks
