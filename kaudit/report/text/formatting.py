@@ -204,7 +204,7 @@ def partition_text(place: ProducerPartition) -> str:
 
 def expired_text(expired: ExpiredTransactionalId) -> str:
     """Return the producer id of a transactional id, when it expired, and its producer id since."""
-    had, following = "what it had before is not in the log any more", expired.next_producer_id
+    had, following = "its earlier producer id is no longer in the log", expired.next_producer_id
     if expired.producer_id is not None:
         assert expired.last_update_timestamp is not None
         updated = timestamp_text(expired.last_update_timestamp)
