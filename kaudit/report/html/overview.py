@@ -24,8 +24,7 @@ from kaudit.report.html.page_model import (
     within,
 )
 from kaudit.report.html.partition_columns import Key
-from kaudit.report.text.formatting import extent, headline
-from kaudit.report.text.impact import impact_text
+from kaudit.report.text.formatting import extent, headline, impact_text
 from kaudit.report.text.incident_block import extent_text, verdict_text
 from kaudit.report.text.not_checked import more_digests, named_digests, rules_text
 from kaudit.report.text.table import hidden_lines, nothing_text

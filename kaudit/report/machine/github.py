@@ -7,8 +7,7 @@ from kaudit.model.result import ScanResult
 from kaudit.report.console import visible
 from kaudit.report.machine.locations import location_text, shown_path
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import extent, omitted_text, plural, verdict
-from kaudit.report.text.impact import with_impact
+from kaudit.report.text.formatting import extent, omitted_text, plural, verdict, with_impact
 from kaudit.results.incidents import distinct, fingerprints, impact_of, members
 
 ANNOTATIONS_PER_LEVEL = 10

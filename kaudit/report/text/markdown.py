@@ -8,8 +8,16 @@ from kaudit.model.result import Expected, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.finding_block import bugs_of, with_known_bugs
-from kaudit.report.text.formatting import extent, omitted_text, partition_of, plural, short_producer_of, span, verdict
-from kaudit.report.text.impact import with_impact
+from kaudit.report.text.formatting import (
+    extent,
+    omitted_text,
+    partition_of,
+    plural,
+    short_producer_of,
+    span,
+    verdict,
+    with_impact,
+)
 from kaudit.report.text.not_checked import more_digests, named_digests
 from kaudit.results.incidents import describe, distinct, fingerprints, impact_of, members
 
