@@ -250,7 +250,7 @@ class TestTrace:
         scenario = shipped("anything")
         simulation = Simulation(scenario, 3, 0)
         monkeypatch.setattr(simulation.trace, "observe", lambda: pytest.fail("read"))
-        monkeypatch.setattr(simulation.clock, "run_observed", lambda *_: pytest.fail("observed"))
+        monkeypatch.setattr(simulation.trace, "settle", lambda: pytest.fail("observed"))
         simulation.run()
         assert all(event.state.clients == () and event.answers == () for event in simulation.trace.events)
 
