@@ -33,7 +33,7 @@ Release = tuple[int, ...]
 
 
 class Program(enum.Enum):
-    """What has the bug. Brokers and the Java client have the versions of Apache Kafka."""
+    """The program that has the bug. Brokers and the Java client have the versions of Apache Kafka."""
 
     BROKER = "broker"
     JAVA = "java"
@@ -62,10 +62,11 @@ class Affected(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True):
-    """One finding, and what its surroundings say.
+    """One finding, and its surroundings.
 
-    `compacted`: of its partition. `version_known`: the bug is in every broker version that the log may come from.
-    `others` returns the findings of a check about the same partition and, where a field is named, with the same value of it.
+    `compacted`: its partition is. `version_known`: every broker version that the log may come from has the bug.
+    `others` returns the findings of a check about the same partition and, where a field is named, with the same value
+    of it.
     """
 
     finding: Finding
@@ -160,7 +161,7 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
 
 @functools.cache
 def _known_bug(bug: Bug, seen: Sequence[str]) -> KnownBug:
-    """Return a bug as findings name it: the same object for all that show the same of it, of which there may be many."""
+    """Return a bug as findings name it: one shared object for all findings that show the same traits."""
     return KnownBug(
         id=bug.id,
         title=bug.title,
@@ -194,7 +195,7 @@ def logged(text: str, *kinds: LogEventKind, must: bool = False) -> Trait:
 
 
 def codes(*names: str) -> frozenset[str]:
-    """Return codes of checks as a bug has them."""
+    """Return a set of codes of checks."""
     return frozenset(names)
 
 
@@ -204,7 +205,7 @@ def jira(*tickets: str) -> Sequence[str]:
 
 
 VERSION_KNOWN = Trait("the brokers' version is known to be affected", lambda case: case.version_known)
-"""For a trace that faults of disks and people leave too: it names the bug only where every version in question has it."""
+"""For traces that disks and people leave too: the bug is named only where every version in question has it."""
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -42,7 +42,7 @@ _T = TypeVar("_T")
 
 
 class Evidence:
-    """What was observed in one scope - a partition replica, a log directory, a cluster, a set of replicas - by type."""
+    """Everything observed in one scope - a partition replica, a log directory, a cluster, a set of replicas - by type."""
 
     def __init__(self, *items: Iterable[object]) -> None:
         self._items: dict[type, list[object]] = {}
@@ -76,7 +76,7 @@ class Evidence:
 
     @functools.cached_property
     def _explained_spans(self) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
-        """Of each explained observation the last offset of its producer's batch before it (-1: none known), and its own."""
+        """For each explained observation, the last offset of its producer's batch before it (-1: unknown), and its own offset."""
         import numpy as np  # noqa: PLC0415 - `explain` needs none
 
         before = [
@@ -86,7 +86,7 @@ class Evidence:
         return np.array(before, dtype=np.int64), np.array([found.offset for found in self.explained], dtype=np.int64)
 
     def explained_across(self, first: int, last: int) -> Sequence[Observation]:
-        """The explained observations of producers without a batch in the offsets `first` to `last`, but before and after."""
+        """The explained observations of producers with batches before `first` and after `last`, and none in between."""
         if not self.explained:
             return ()
         before, own = self._explained_spans
@@ -94,7 +94,7 @@ class Evidence:
 
     @functools.cached_property
     def missing_sequences(self) -> SequenceRanges:
-        """The sequences that were missing when a later one came, and that no missing offsets explain."""
+        """Sequences that had not come before a later one did, and that no missing offsets explain."""
         observations = self.of(Observation)
         return SequenceRanges(
             found.missing for found in observations if not found.explained and is_ahead(found.missing_sequences)
@@ -102,7 +102,7 @@ class Evidence:
 
     @functools.cached_property
     def repeated_sequences(self) -> SequenceRanges:
-        """The sequences that came when they, or later ones, had been written."""
+        """Sequences that came after they, or later ones, had been written."""
         return SequenceRanges(
             found.sequences for found in self.of(Observation) if found.kind in OUT_OF_ORDER and found.batch is not None
         )
@@ -219,14 +219,14 @@ class Check(Struct, frozen=True, eq=False):
 
     @property
     def memberships(self) -> Sequence[Membership]:
-        """The parts that its findings take in incidents."""
+        """The rules of incidents that its findings take part in, and as what."""
         if isinstance(self.incident, NoneBecause):
             return ()
         return [part if isinstance(part, Membership) else Membership(part) for part in self.incident]
 
     @property
     def causes(self) -> Sequence[LogCause]:
-        """What logs may show of the causes of its findings, the most specific first."""
+        """The causes that logs may show for its findings, the most specific first."""
         return () if isinstance(self.caused_by, NoneBecause) else self.caused_by
 
     @property

@@ -61,7 +61,7 @@ class Entry(Struct, frozen=True):
 
 
 class Baseline(Struct, frozen=True):
-    """A baseline as read: its entries, and the whole document, of which fields kaudit does not know are kept."""
+    """A baseline as read: its entries, and the whole document, whose unknown fields are kept."""
 
     entries: Sequence[Entry] = ()
     document: Mapping[str, object] = field(default_factory=dict)

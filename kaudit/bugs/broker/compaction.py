@@ -1,4 +1,4 @@
-"""What the log cleaner does to transactions and segments."""
+"""Bugs of the log cleaner that affect transactions and segments."""
 
 from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira
 from kaudit.model.finding import Confidence, Severity

@@ -1,4 +1,4 @@
-"""What brokers remember of producers, and the ids that they grant."""
+"""Bugs of the producer state that brokers keep, and of the ids that they grant."""
 
 from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira, logged
 from kaudit.model.application_logs import LogEventKind

@@ -1,4 +1,4 @@
-"""Sequences and epochs that clients get wrong."""
+"""Bugs of clients in sequences and epochs."""
 
 from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged
 from kaudit.model.application_logs import LogEventKind
@@ -29,7 +29,7 @@ _AGAIN_AND_AGAIN = 5
 
 
 def _raised_often(case: Case) -> bool:
-    """Whether the log itself shows the producer raise its epoch several times."""
+    """Whether the log itself shows that the producer raised its epoch several times."""
     counts = [other.evidence.count for other in case.others("KA203", "producer_id")]
     return sum(1 if count is None else count for count in counts) >= _AGAIN_AND_AGAIN
 
