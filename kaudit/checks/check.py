@@ -6,7 +6,10 @@ one module. Findings are made by `Check.finding` only, so that no code is ever t
 
 import enum
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from msgspec import Struct
@@ -22,8 +25,6 @@ from kaudit.model.observation import OUT_OF_ORDER, Observation, ObservationKind
 from kaudit.model.sequence import SequenceRanges
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -234,17 +235,9 @@ class Check(Struct, frozen=True, eq=False):
         """The family's prefix, e.g. `KA1`."""
         return self.code[:3]
 
-    @property
-    def page_file(self) -> "Traversable":
-        """The Markdown page beside the check's module."""
-        import importlib.resources  # noqa: PLC0415 - 2 ms, and only `explain` reads pages
-
-        page = f"{self.name.replace('-', '_')}.md"
-        return importlib.resources.files(self.package).joinpath(page)
-
     def page(self) -> str:
-        """Return the text of the page."""
-        return self.page_file.read_text(encoding="utf-8")
+        """Return the text of the Markdown page beside the check's module."""
+        return read_page(self.package, self.name.replace("-", "_"))
 
     def documentation(self) -> Mapping[str, str]:
         """Return the body under each of HEADINGS."""
@@ -348,6 +341,21 @@ def check(  # noqa: PLR0913 - what a check declares, by keyword
 def observers(*checks: Check) -> Mapping[ObservationKind, Check]:
     """Return which of these checks reports each kind of observation."""
     return {kind: check for check in checks for kind in check.observes}
+
+
+def modules_of_families(package: ModuleType) -> Iterator[ModuleType]:
+    """Import and yield the modules of every package directly in `package`."""
+    for family in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        if family.ispkg:
+            for found in pkgutil.iter_modules(importlib.import_module(family.name).__path__, f"{family.name}."):
+                yield importlib.import_module(found.name)
+
+
+def read_page(package: str, name: str) -> str:
+    """Return the text of the Markdown page `name` in a package."""
+    page = pkgutil.get_data(package, f"{name}.md")
+    assert page is not None
+    return page.decode()
 
 
 def parse_documentation(text: str) -> dict[str, str]:

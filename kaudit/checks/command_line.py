@@ -1,5 +1,6 @@
 """The commands that findings suggest: over the inputs as they were given, with the options that decided what was found."""
 
+import shlex
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -54,6 +55,4 @@ def quote(path: str) -> str:
 
 def quote_text(text: str) -> str:
     """Quote a text for a shell where it needs it."""
-    import shlex  # noqa: PLC0415 - only a finding quotes
-
     return shlex.quote(text)

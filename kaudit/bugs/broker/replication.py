@@ -62,7 +62,6 @@ KAFKA_6361 = Bug(
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-6361"), "https://cwiki.apache.org/confluence/display/KAFKA/KIP-279"),
     alike=("KAFKA-7415",),
-    module=__name__,
 )
 
 
@@ -78,5 +77,4 @@ KAFKA_7415 = Bug(
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-7415"), "https://github.com/apache/kafka/pull/5678"),
     alike=("KAFKA-6361",),
-    module=__name__,
 )
