@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -27,6 +27,7 @@ from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.tables import ScenarioError
 from kaudit.simulate.search.candidates import Candidates
 from kaudit.simulate.search.schedule import Schedule, schedule_of, with_tables
+from kaudit.simulate.search.search import SearchProgress
 from kaudit.simulate.search.shrinking import ddmin
 
 _FEW = 5
@@ -106,21 +107,13 @@ class Explanation(Struct):
     interrupted: bool = False
 
 
-class ExplainProgress(Protocol):
-    """Receives the progress of the search."""
-
-    def tried(self, schedules: int, smallest: Schedule | None) -> None:
-        """Report how many schedules were tried so far."""
-        ...
-
-
 def explain(  # noqa: PLR0913 - what a search is
     finding: Finding,
     versions: BrokerVersions,
     *,
     seed: int,
     tries: int,
-    progress: ExplainProgress,
+    progress: SearchProgress,
     stopped: Callable[[], bool],
 ) -> Explanation:
     """Try schedules of every setup in turn, each equally often, and return those that leave the finding's trace.
