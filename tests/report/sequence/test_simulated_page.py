@@ -250,8 +250,10 @@ class TestTrace:
         scenario = shipped("anything")
         simulation = Simulation(scenario, 3, 0)
         monkeypatch.setattr(simulation.trace, "observe", lambda: pytest.fail("read"))
-        monkeypatch.setattr(simulation.trace, "settle", lambda: pytest.fail("observed"))
+        run, after_each = simulation.clock.run, []
+        monkeypatch.setattr(simulation.clock, "run", lambda until, after: (after_each.append(after), run(until)))
         simulation.run()
+        assert after_each == [None]
         assert all(event.state.clients == () and event.answers == () for event in simulation.trace.events)
 
     def test_a_diagram_changes_nothing_about_the_run(self):
