@@ -250,10 +250,15 @@ class TestTrace:
         scenario = shipped("anything")
         simulation = Simulation(scenario, 3, 0)
         monkeypatch.setattr(simulation.trace, "observe", lambda: pytest.fail("read"))
-        run, after_each = simulation.clock.run, []
-        monkeypatch.setattr(simulation.clock, "run", lambda until, after: (after_each.append(after), run(until)))
+        run, observers = simulation.clock.run, []
+
+        def observed(until, after_each):
+            observers.append(after_each)
+            run(until)
+
+        monkeypatch.setattr(simulation.clock, "run", observed)
         simulation.run()
-        assert after_each == [None]
+        assert observers == [None]
         assert all(event.state.clients == () and event.answers == () for event in simulation.trace.events)
 
     def test_a_diagram_changes_nothing_about_the_run(self):
