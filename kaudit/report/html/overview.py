@@ -39,8 +39,8 @@ _FOR_INCIDENTS = 300_000
 _FOR_NOT_AUDITED = 150_000
 
 
-class Shown(Struct, frozen=True):
-    """What the page shows: the places in it of findings (by their place in the result) and of partition replicas.
+class PagePlaces(Struct, frozen=True):
+    """Where the page shows things: the indexes of findings (by their index in the result) and of partition replicas.
 
     `facts` come before the overview's own.
     """
@@ -51,9 +51,9 @@ class Shown(Struct, frozen=True):
 
 
 def overview(
-    result: ScanResult, shown: Sequence[Finding], groups: Sequence[Sequence[Finding]], page: Shown
+    result: ScanResult, shown: Sequence[Finding], groups: Sequence[Sequence[Finding]], page: PagePlaces
 ) -> Overview:
-    """Return it, without the activity over time; `groups` are the `members` of `shown`, the findings for people."""
+    """Return the overview without the activity over time; `groups` are the `members` of `shown`, the findings for people."""
     cost = impact_text(total_impact(shown))
     verdict = verdict_text(shown, len(groups), cost) if shown else f"{nothing_text(result)} {extent(result)}"
     if result.incomplete:
@@ -90,7 +90,7 @@ def overview(
 
 
 def with_histories(first: Overview, activity: Sequence[ActivityOverTime], left_out: Sequence[LeftOut]) -> Overview:
-    """Return the overview with the activity of every partition replica, shown or not, and with more that is left out."""
+    """Return the overview with the activity of all partition replicas, and with more entries of what is left out."""
     return replace(first, series=_series(activity), left_out=[*left_out, *first.left_out])
 
 
@@ -166,7 +166,7 @@ def _counts(result: ScanResult) -> Counts:
 
 
 def _heat(result: ScanResult, partitions: Mapping[Key, int]) -> tuple[list[HeatRow], int]:
-    """Return the map, and how many partition replicas are not in it: those with findings go first."""
+    """Return the map, and how many partition replicas are left out of it: those with most findings are in it."""
     worst: dict[Key, Severity] = {}
     count: Counter[Key] = Counter()
     for finding in result.findings:

@@ -14,7 +14,7 @@ from kaudit.model.replicas import DiffResult
 from kaudit.model.result import PartitionSummary, ScanResult, TimelineResult
 from kaudit.report.html.document import BUDGET, REPORT_SCRIPTS, REPORT_STYLES, document
 from kaudit.report.html.finding_rows import finding_row, int64, profile_of
-from kaudit.report.html.overview import MOST_INCIDENTS, Shown, overview, with_histories
+from kaudit.report.html.overview import MOST_INCIDENTS, PagePlaces, overview, with_histories
 from kaudit.report.html.page_model import (
     DATA_ID,
     SCHEMA,
@@ -37,7 +37,7 @@ _FOR_FINDINGS = 1_200_000
 _FOR_PRODUCERS = 600_000
 _MOST_PARTITIONS = 1_000
 _LATER = 12_000
-"""Bytes kept for the parts that are known only with the histories: activity over time, and counts of rows left out."""
+"""Bytes reserved for what only the histories show: activity over time, and counts of rows left out."""
 _FEW_INPUTS = 5
 
 
@@ -85,7 +85,7 @@ def _page(kind: Kind, result: ScanResult, options: RenderOptions, more_of: Calla
     groups = members(shown)
     findings, indexes = _findings(result, groups, places)
     more = more_of(places)
-    first = overview(result, shown, groups, Shown(indexes, places, more.facts))
+    first = overview(result, shown, groups, PagePlaces(indexes, places, more.facts))
     del shown, groups
 
     def model(histories: Histories) -> tuple[PageModel, list[tuple[str, str]]]:
@@ -160,7 +160,7 @@ def _chosen_partitions(result: ScanResult) -> list[PartitionSummary]:
 def _findings(
     result: ScanResult, groups: Sequence[Sequence[Finding]], places: Mapping[Key, int]
 ) -> tuple[list[FindingRow], dict[int, int]]:
-    """Return as many findings as there is room for, the most severe first; and where each of the result's is among them."""
+    """Return as many findings as there is room for, preferring severe ones, and their indexes by index in the result."""
     incidents = {id(found): place for place, group in enumerate(groups[:MOST_INCIDENTS]) for found in group}
     profile = profile_of(result.broker_version.profile)
     many_inputs = len(result.inputs) > 1

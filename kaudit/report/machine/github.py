@@ -12,7 +12,7 @@ from kaudit.report.text.impact import with_impact
 from kaudit.results.incidents import distinct, fingerprints, impact_of, members
 
 ANNOTATIONS_PER_LEVEL = 10
-"""GitHub shows no more of one level per step, and does not say so."""
+"""GitHub shows no more annotations of one level per step, and does not say that it left some out."""
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 

@@ -64,7 +64,7 @@ def _role(name: str, clients: Mapping[str, object], brokers: Sequence[str]) -> R
 
 
 class _Steps:
-    """Makes steps of events, and the lists they refer to."""
+    """Makes steps of events, and the lists that the steps refer to."""
 
     def __init__(self, profile: Profile, lanes: Sequence[str]) -> None:
         self._profile = profile

@@ -25,13 +25,13 @@ def omitted_text(number: int) -> str:
 
 
 def size(number: int) -> str:
-    """Return a size in decimal units, as disks are sold and `df -H` counts."""
+    """Return a size in decimal units, as `df -H` does."""
     if number < 1000:
         return f"{number} B"
     scaled = float(number)
     for unit in ("kB", "MB", "GB", "TB"):
         scaled /= 1000
-        if scaled < 999.95:  # more would round to 1000.0
+        if scaled < 999.95:  # a larger value would round to 1000.0
             return f"{scaled:.1f} {unit}"
     return f"{scaled / 1000:.1f} PB"
 
@@ -107,7 +107,7 @@ def _statuses(counts: Mapping[str, int]) -> str:
 
 
 def extent(result: ScanResult) -> str:
-    """Return how much was read: `in 3 segments, 2 partitions, 1.2 GB`; brokers send no segments."""
+    """Return how much was read: `in 3 segments, 2 partitions, 1.2 GB`; without segments for live brokers."""
     summary = result.summary
     segments = f"{plural(summary.segments, 'segment')}, " if summary.segments or not summary.partitions else ""
     return f"in {segments}{plural(summary.partitions, 'partition')}, {size(summary.bytes)}"
@@ -143,7 +143,7 @@ def clock_time(milliseconds: int) -> str:
 
 
 def date_and_clock(milliseconds: object) -> tuple[str, str]:
-    """Return (date, time of day) for a table; a value no calendar reaches stays a number of ms."""
+    """Return (date, time of day) for a table; a time outside the calendar stays a number of ms."""
     if not isinstance(milliseconds, int) or milliseconds == NO_TIMESTAMP:
         return "", "-"
     text = rfc3339(milliseconds)
@@ -162,7 +162,7 @@ def timestamp_of(finding: Finding) -> int | None:
 
 
 def timestamp_text(milliseconds: int) -> str:
-    """Return `2026-11-21 06:02:49`, or `-`: to the second, as a list needs no more."""
+    """Return `2026-11-21 06:02:49`, or `-`."""
     date, clock = date_and_clock(milliseconds)
     return f"{date} {clock.partition('.')[0]}" if date else clock
 
