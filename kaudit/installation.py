@@ -10,7 +10,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit, urlunsplit  # pathlib has imported it
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from kaudit import __version__
 
@@ -62,7 +62,7 @@ def install_command(extra: str) -> str:
 
 def _requirements(extra: str) -> str:
     """Return what to install, quoted for a shell. Recorded origins are those of PEP 610 (direct_url.json)."""
-    from importlib import metadata  # noqa: PLC0415 - 15 ms, only for messages
+    from importlib import metadata  # noqa: PLC0415 - 10 ms, and only messages about extras need it
 
     try:
         installed = metadata.distribution("kaudit")

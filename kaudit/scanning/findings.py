@@ -203,6 +203,7 @@ def _snapshots(part: PartitionAudit, open_source: OpenSource, versions: VersionR
     # what damage did to the log it also did to this comparison: one damage, one finding
     if part.damages or not part.suspects:
         return []
+
     holes = part.compacted or bool(part.missing)
     return compare_snapshots(part.directory, part.suspects, open_source, versions, holes=holes)
 
