@@ -25,7 +25,7 @@ _EFFECTS = observers(
     stale_epoch,
     epoch_bump_nonzero,
 )
-"""What only a broker without the producer's state lets happen."""
+"""The check for each kind of observation that only a broker without the producer's state allows."""
 _DAY_MS = 86_400_000
 
 
