@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,14 +17,17 @@ from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
 from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
+from kaudit.checks.log_evidence import EventsOfLogs
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.json_record import rfc3339
 from kaudit.model.leader_epochs import HeldRecords
+from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer
-from kaudit.model.side_files import SnapshotComparison
+from kaudit.model.side_files import CheckpointBeyondLogEnd, SnapshotComparison
+from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
@@ -35,10 +38,6 @@ from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.option import options_of
 from kaudit.source.uri import Uri
 
-if TYPE_CHECKING:
-    from kaudit.checks.log_evidence import EventsOfLogs
-
-
 _DECLARED = options_of(ScanOptions, ClusterOptions)
 _DECIDING = (
     *("broker-version", "log-start-offset", "now", "zookeeper", "blocks", "metadata", "layout", "command-config"),
@@ -48,6 +47,11 @@ _DECIDING = (
 _DEFAULTS = ScanOptions(paths=())
 
 
+EvidenceFromOthers = (
+    IllegalTransition | MismatchedMarker | ProducerIdStatistics | UnallocatedId | CheckpointBeyondLogEnd
+)
+
+
 class CrossPartitionEvidence(Struct, frozen=True):
     """Evidence from the other partitions about one replica of a topic partition.
 
@@ -55,7 +59,7 @@ class CrossPartitionEvidence(Struct, frozen=True):
     """
 
     context: int
-    evidence: Sequence[object] = ()
+    evidence: Sequence[EvidenceFromOthers] = ()
     grants: Mapping[int, int] = {}
 
 
@@ -68,7 +72,7 @@ class ScanContext(Struct, frozen=True):
     options: ScanOptions
     scan_wide: Context
     contexts: Sequence[Context]
-    events: "EventsOfLogs | None" = None
+    events: EventsOfLogs | None = None
 
 
 class PartitionFindings(Struct, frozen=True):
@@ -200,9 +204,11 @@ def partition_evidence(
     )
 
 
-def transaction_evidence(parts: Sequence[PartitionAudit], history: DecisionHistory) -> list[list[object]]:
+def transaction_evidence(
+    parts: Sequence[PartitionAudit], history: DecisionHistory
+) -> list[list[IllegalTransition | MismatchedMarker]]:
     """Return, for each partition, what contradicts the coordinator's decisions, and what its own log contradicts."""
-    found: list[list[object]] = [
+    found: list[list[IllegalTransition | MismatchedMarker]] = [
         [transition for path, transition in history.transitions if path == part.directory.directory] for part in parts
     ]
     with_markers = [(own, part.markers) for own, part in zip(found, parts, strict=True) if part.markers is not None]

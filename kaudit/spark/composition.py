@@ -25,14 +25,16 @@ from kaudit.errors import UnreadableInputError
 from kaudit.listings.producer_histories import PartitionHistory
 from kaudit.listings.timeline import by_replica
 from kaudit.model.finding import Finding
+from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.result import ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.job import Job
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.report.machine.streamed_tables import producer_table_rows, timeline_table_rows
 from kaudit.report.machine.tables import finding_row
-from kaudit.scanning.audit import Audit, ScanFindings
+from kaudit.scanning.audit import Audit, ResultWithoutFindings, ScanFindings
 from kaudit.scanning.block_histories import metadata_of, read_blocks
+from kaudit.scanning.findings import CrossPartitionEvidence, ScanContext
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import Layout, PartitionDirectory
@@ -108,9 +110,9 @@ def replay(rows: Batches, keeps: Rows) -> Batches:
     for _, own in groupby(single, key=lambda row: row[0]):
         kind, data = next((row[1], row[3]) for row in own)
         if kind == LAYOUT:
-            yield _step_row(_SCAN_WIDE, _WHOLE, _LAYOUT, unpack(data))
+            yield _step_row(_SCAN_WIDE, _WHOLE, _LAYOUT, unpack(data, Layout))
         elif kind == JOB:
-            job_index, job = unpack(data)
+            job_index, job = unpack(data, tuple[int, Job])
             yield from _replayed_rows(job_index, job, ((row[2], row[3]) for row in own), keeps)
 
 
@@ -147,7 +149,7 @@ class Evidence(Struct, frozen=True):
         for batch in rows:
             about_all = pc.equal(batch.column("shard"), _SCAN_WIDE)
             for row in batch.filter(about_all).to_pylist():
-                held[row["kind"]].append((row["job_index"], unpack(row["data"])))
+                held[row["kind"]].append((row["job_index"], unpack(row["data"], _KINDS[row["kind"]])))
             others = batch.filter(pc.invert(about_all))
             if others.num_rows:
                 yield others
@@ -183,12 +185,22 @@ class _Found(Struct, frozen=True):
 
     findings: Sequence[Finding]
     left_out: frozenset[int] = frozenset()
-    held: Sequence[Any] = ()
+    held: Sequence[tuple[str, HeldRecords]] = ()
 
     @property
     def given(self) -> list[Finding]:
         """The findings that are reported."""
         return [finding for place, finding in enumerate(self.findings) if place not in self.left_out]
+
+
+_KINDS: Mapping[int, Any] = {
+    _LAYOUT: Layout,
+    _OUTLINE: tuple[PartitionDirectory, PartitionAudit],
+    _LEFT_OUT: PartitionDirectory,
+    _EVIDENCE: tuple[ScanContext, dict[int, CrossPartitionEvidence], Profile],
+    _RESULT: ResultWithoutFindings,
+    _FINDINGS: _Found,
+}
 
 
 class _TopicPartition(Struct, frozen=True):
@@ -200,11 +212,11 @@ class _TopicPartition(Struct, frozen=True):
     newest: Profile
 
 
-def _topic_partitions(shard: Iterator[pa.RecordBatch]) -> Iterator[_TopicPartition]:
+def _topic_partitions(shard: Iterator[pa.RecordBatch], kind: Any) -> Iterator[_TopicPartition]:  # noqa: ANN401 - a type
     """Yield the topic partitions of a shard's rows: its evidence, then audits by job index."""
     first = next(shard)
-    context, others, newest = unpack(first.column("data")[0].as_py())
-    findings_in_tasks = FindingsInTasks(context, others, open_segment)
+    context, others, newest = unpack(first.column("data")[0].as_py(), _KINDS[_EVIDENCE])
+    findings_in_tasks = FindingsInTasks(context, others, open_segment, kind)
     for made in findings_in_tasks.topic_partitions(chain([first.slice(1)], shard)):
         given: dict[tuple[object, ...], tuple[PartitionAudit, Given]] = {
             (part.directory.topic, part.directory.partition, part.directory.replica): (part, own)
@@ -253,7 +265,7 @@ def make_findings(rows: Batches) -> Batches:
         if shard == _SCAN_WIDE:
             yield from own
             continue
-        for made in _topic_partitions(own):
+        for made in _topic_partitions(own, tuple[Given | None, None]):
             yield _step_row(_SCAN_WIDE, made.job_index, _FINDINGS, made.found)
 
 
@@ -269,7 +281,7 @@ class Histories(Struct, frozen=True):
         prepare_worker()
         for shard, own in _by_shard(rows):
             if shard != _SCAN_WIDE:
-                for made in _topic_partitions(own):
+                for made in _topic_partitions(own, tuple[Given | None, PartitionHistory]):
                     yield from self._rows(made)
             elif not self.allow_incomplete:
                 for result in _values(own, _RESULT):
@@ -295,11 +307,11 @@ def _values(rows: Iterable[pa.RecordBatch], kind: int) -> Iterator[Any]:
     for batch in rows:
         for row in batch.to_pylist():
             if row["kind"] == kind:
-                yield unpack(row["data"])
+                yield unpack(row["data"], _KINDS[kind])
 
 
-def _scan_result(rows: Batches) -> ScanResult:
-    """Return the result of the scan, from the rows of `make_findings` by job index, all of them in one task."""
+def scan_result(rows: Iterable[pa.RecordBatch]) -> ScanResult:
+    """Return the result of the scan, from all rows of `make_findings`, by job index."""
     held = list(rows)
     (result,) = _values(held, _RESULT)
     found: list[_Found] = list(_values(held, _FINDINGS))
@@ -315,11 +327,6 @@ def _scan_result(rows: Batches) -> ScanResult:
     return whole
 
 
-def scan_result(rows: Batches) -> Batches:
-    """Yield the result of the scan as one row."""
-    yield _step_row(_SCAN_WIDE, _WHOLE, _RESULT, _scan_result(rows))
-
-
 class WithIncidents(Struct, frozen=True):
     """Joins the findings of all topic partitions to incidents."""
 
@@ -327,7 +334,7 @@ class WithIncidents(Struct, frozen=True):
 
     def __call__(self, rows: Batches) -> Batches:
         """Yield rows of `findings` in the order of `kaudit scan`. Raises UnreadableInputError where something could not be read."""
-        result = _scan_result(rows)
+        result = scan_result(rows)
         if not self.allow_incomplete:
             require_complete(result)
         yield from to_batches("findings", map(finding_row, result.findings), FINDINGS_AT_ONCE)

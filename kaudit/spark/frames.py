@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from kaudit.errors import UsageError
 from kaudit.model.result import ScanResult
-from kaudit.reading.shuffle_codec import unpack
 from kaudit.scanning.options import ScanOptions
 from kaudit.spark.composition import (
     CHUNK,
@@ -178,9 +177,8 @@ def scan(spark: "SparkSession", options: ScanOptions) -> ScanResult:
     )
     with errors_of_tasks():
         found = _findings(_plan(spark, asked.paths, read), asked)
-        (packed,) = found.mapInArrow(scan_result, STEP_SCHEMA).collect()
-    result: ScanResult = unpack(bytes(packed["data"]))
-    return result
+        rows = found.toArrow()
+    return scan_result(rows.to_batches())
 
 
 def _histories(

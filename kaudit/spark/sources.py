@@ -30,6 +30,7 @@ from kaudit.listings.producer_histories import PartitionHistory, Piece
 from kaudit.model.batch import Batches, concatenate, first_timestamps, last_offsets
 from kaudit.model.finding import Finding
 from kaudit.partition.assembler import read_range
+from kaudit.partition.job import Job
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_codec import pack_chunk
 from kaudit.reading.chunk_rows import ChunkRows
@@ -148,8 +149,8 @@ class ResultReader(DataSourceReader):
             return
         with local.record(asked, SilentProgress()) as recorded:
             result = require_complete(recorded.result)
-            for _, packed in recorded.write_histories(self._pieces, result.findings):
-                yield unpack(packed)
+            for _, stream in recorded.write_histories(self._pieces, result.findings):
+                yield from pa.ipc.open_stream(stream)
 
     def _pieces(
         self,
@@ -158,7 +159,10 @@ class ResultReader(DataSourceReader):
         newest: Profile,
     ) -> Iterator[Piece]:
         for rows in history_rows(self.table, history, findings, newest=newest):
-            yield self.table, pack(rows)
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, rows.schema) as out:
+                out.write_batch(rows)
+            yield self.table, sink.getvalue().to_pybytes()
 
 
 class SegmentReader(DataSourceReader):
@@ -176,7 +180,7 @@ class SegmentReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the segments of a task."""
         prepare_worker()
-        reads: Sequence[SegmentRead] = () if partition.value is None else unpack(partition.value)
+        reads = [] if partition.value is None else unpack(partition.value, list[SegmentRead])
         for read in reads:
             yield from READERS[self.table](read, self.options)
 
@@ -253,20 +257,20 @@ class _PartitionReader(DataSourceReader):
         tasks: list[tuple[int, object]] = [(LAYOUT, replace(plan.layout, partitions=()))]
         tasks += [(JOB, numbered[first : first + _JOBS_A_TASK]) for first in range(0, len(numbered), _JOBS_A_TASK)]
         tasks += [(CHUNK, reads) for reads in plan.reads if self.options.cut]
-        return [InputPartition(pack(task)) for task in tasks]
+        return [InputPartition((kind, pack(work))) for kind, work in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:
             return
-        kind, work = unpack(partition.value)
+        kind, work = partition.value
         if kind == LAYOUT:
-            yield plan_row(LAYOUT, pack(work))
+            yield plan_row(LAYOUT, work)
         elif kind == JOB:
-            for job_index, job in work:
+            for job_index, job in unpack(work, list[tuple[int, Job]]):
                 yield plan_row(JOB, pack((job_index, job)), _key(job.directory))
         else:
             prepare_worker()
-            for read in work:
+            for read in unpack(work, list[SegmentRead]):
                 spec, outcome = read.task.spec, read_range(read.task.spec)
                 start = outcome.start if isinstance(outcome, ChunkRows) else spec.start
                 yield plan_row(CHUNK, pack_chunk([outcome]), _key(read.task), spec.segment, start)

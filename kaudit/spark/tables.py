@@ -208,8 +208,8 @@ def history_writing(
     """Return the function that turns histories into pieces of tables. `findings` by job index, packed."""
 
     def write_histories(rows: Batches) -> Batches:
-        for job_index, _, history in replicas(rows):
-            own: Sequence[Finding] = unpack(findings[job_index]) if job_index in findings else ()
+        for job_index, _, history in replicas(rows, PartitionHistory):
+            own = unpack(findings[job_index], list[Finding]) if job_index in findings else ()
             # what a report makes of a history is its own: no rows to count
             for number, piece in enumerate(writer(history, own, newest)):
                 row = _piece_row(output_batches.of(job_index), job_index, number, history.key[0], piece)
@@ -262,7 +262,7 @@ def naming() -> ArrowMap:
                 if row["job_index"] != job:
                     job, names = row["job_index"], {}
                 if row["table"] == NAMES:
-                    names |= unpack(row["data"])
+                    names |= unpack(row["data"], dict[int, str])
                     continue
                 if names and row["table"] in _NAMED_TABLES:
                     row["data"] = _with_names(row["data"], names)
@@ -291,7 +291,7 @@ def batch_writing(writer: BatchWriter, output_batches: OutputBatches, open_sourc
     def write_batches(segments: Batches) -> Batches:
         for batch in segments:
             for data in batch.column("work"):
-                task: SegmentTask = unpack(data.as_py())
+                task = unpack(data.as_py(), SegmentTask)
                 pieces = write_segment(task, open_source, writer)
                 yield from _in_batch(output_batches.of(task.number), task.number, task.topic, pieces)
 

@@ -23,6 +23,7 @@ from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.result import UnlistedFindings
 from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.replay import KeptRows
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.findings import CrossPartitionEvidence, PartitionFindings, ScanContext, partition_findings
@@ -130,13 +131,15 @@ class FindingsInTasks(Struct, frozen=True):
     context: ScanContext
     others: Mapping[int, CrossPartitionEvidence]
     open_source: OpenSource
+    kept: Any = None
+    """The type of what is kept of each replica beside its audit."""
 
     def topic_partitions(self, rows: Batches, chosen: Container[int] | None = None) -> Iterator[TopicPartition]:
         """Yield the topic partitions of rows with audits, which come in the order of jobs, replicas beside one another.
 
         Those with none of the `chosen` jobs are left out; None chooses all.
         """
-        for same in _topic_partitions(rows):
+        for same in _topic_partitions(rows, self.kept):
             if chosen is not None and not any(job_index in chosen for job_index, _, _ in same):
                 continue
             parts = [part for _, part, _ in same]
@@ -195,16 +198,16 @@ def _row(job_index: int, value: object) -> pa.RecordBatch:
 _Replica = tuple[int, PartitionAudit, Any]
 
 
-def _topic_partitions(rows: Batches) -> Iterator[list[_Replica]]:
+def _topic_partitions(rows: Batches, kept: Any) -> Iterator[list[_Replica]]:  # noqa: ANN401 - a type
     def key(replica: _Replica) -> tuple[str, int]:
         return replica[1].directory.topic, replica[1].directory.partition
 
-    for _, same in groupby(replicas(rows), key=key):
+    for _, same in groupby(replicas(rows, kept), key=key):
         yield list(same)
 
 
-def replicas(rows: Batches) -> Iterator[_Replica]:
-    """Yield job index, audit, and what was kept beside it where the rows have that."""
+def replicas(rows: Batches, kind: Any) -> Iterator[_Replica]:  # noqa: ANN401 - a type
+    """Yield job index, audit, and what was kept beside it, of type `kind`, where the rows have that."""
     cells = (
         (batch.column("job_index")[at].as_py(), *(_cell(batch, name, at) for name in ("audit", "kept")))
         for batch in rows
@@ -218,7 +221,8 @@ def replicas(rows: Batches) -> Iterator[_Replica]:
             if part is not None:
                 kept.append(part)
         assert audit is not None, f"job {job_index}: its audit did not arrive"
-        yield job_index, unpack(audit), unpack(b"".join(kept)) if kept else None
+        part = unpack(audit, PartitionAudit).with_own_observations()
+        yield job_index, part, unpack(b"".join(kept), kind) if kept else None
 
 
 def _cell(batch: pa.RecordBatch, name: str, at: int) -> Any:  # noqa: ANN401 - pyarrow has no types
@@ -235,7 +239,7 @@ def counting_timelines() -> ArrowMap:
     """Return the function that counts the timelines of each partition replica."""
 
     def count(rows: Batches) -> Batches:
-        for job_index, _, kept in replicas(rows):
+        for job_index, _, kept in replicas(rows, KeptRows):
             row = {"job_index": job_index, "timelines": len(producer_ids_of(kept))}
             yield pa.RecordBatch.from_pylist([row], _COUNTS)
 

@@ -88,26 +88,26 @@ class VersionMismatchError(RuntimeError):
     """Driver and workers run different kaudits: what one packs the other may misread."""
 
 
-def answering(answer: Callable[[Any], Any]) -> ArrowMap:
-    """Return the function that answers each row's question; one row out for one row in."""
+def answering(answer: Callable[[Any], object], question: type[Any]) -> ArrowMap:
+    """Return the function that answers each row's question, which is of that type; one row out for one row in."""
 
     def answer_all(questions: Batches) -> Batches:
         prepare_worker()
         for batch in questions:
             for number, data in zip(batch.column("number"), batch.column("question"), strict=True):
-                row = {"number": number.as_py(), "answer": pack(answer(unpack(data.as_py())))}
+                row = {"number": number.as_py(), "answer": pack(answer(unpack(data.as_py(), question)))}
                 yield pa.RecordBatch.from_pylist([row], _ANSWER)
 
     return answer_all
 
 
-def why_not_opened(segment: SegmentFile, open_source: OpenSource) -> str | None:
-    """Return why a segment cannot be opened here, None where it can."""
+def why_not_opened(segment: SegmentFile, open_source: OpenSource) -> str:
+    """Return why a segment cannot be opened here, nothing where it can."""
     try:
         open_source(segment).close()
     except OSError as error:
         return error.strerror or type(error).__name__
-    return None
+    return ""
 
 
 class TransientReadError(OSError):
@@ -127,7 +127,7 @@ def reading(open_source: OpenSource, retries: int, count: Callable[[Sequence[Out
         may_fail = _attempt() < retries
         for batch in plan:
             for data in batch.column("work"):
-                work: ReadTask = unpack(data.as_py())
+                work = unpack(data.as_py(), ReadTask)
                 if work.version != __version__:
                     raise VersionMismatchError(f"the driver runs kaudit {work.version}, this worker {__version__}")
                 for job_index, shuffle_partition, header in work.headers:
@@ -187,7 +187,7 @@ def replayer(make_sink: Callable[[], RowSink | None], seal: Seal, open_source: O
                 if number == _HEADER_NUMBER:
                     if feed is not None:
                         yield from _close(feed, job_index, expected, seal, open_source)
-                    header: PartitionHeader = unpack(data)
+                    header = unpack(data, PartitionHeader)
                     job_index, expected = batch.column("job_index")[at].as_py(), header.ranges
                     feed = PartitionAssembler(header.job, make_sink(), open_source)
                 else:

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query
+from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.report.json_documents import producers_document, scan_document, timeline_document
 from kaudit.report.render_options import RenderOptions
 from kaudit.scanning.options import ScanOptions
@@ -15,6 +16,11 @@ from tests.engines.arrow_session import ArrowSession
 
 # one group: xdist gives all of its tests to one worker, so that one JVM starts and not one a core
 ON_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def as_reported(value):
+    """Return structs as lists and dicts: what comes from tasks has lists for tuples."""
+    return unpack(pack([value]), list)
 
 
 @dataclass

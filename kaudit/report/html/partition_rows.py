@@ -37,7 +37,7 @@ def histories_of(result: ScanResult, options: RenderOptions, shown: Collection[K
             names=recorded.transactional_ids(options.producer_ids),
         )
         for _, piece in recorded.write_histories(writer, _own(result.findings, named)):
-            page: PartitionPage = unpack(piece)
+            page = unpack(piece, PartitionPage)
             pages[_named((page.topic, page.partition, page.replica), name)] = page
         marks |= {_named(key, name): offset for key, offset in recorded.high_watermarks().items()}
     return Histories(pages, marks)
