@@ -732,7 +732,7 @@ def test_pieces_of_a_topic_partition_are_its_findings_and_each_replicas_own():
     judging_: Any = SimpleNamespace(topic_partitions=lambda rows: iter([judged]))
     across: Any = "across"
     newest: Any = "newest"
-    finding = Finding("KA101", "", Severity.ERROR, Confidence.CERTAIN, "")
+    write = spark_tables.table_writing(judging_, across, writer, spark_tables.OutputBatches(6, 2), newest=newest)
     rows = [row for batch in write(iter([])) for row in batch.to_pylist()]
     assert [tuple(row.values()) for row in rows] == [
         (0, 2, -1_000_000, "findings", "t", 2, ids_piece([None, None])),
