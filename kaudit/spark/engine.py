@@ -8,7 +8,7 @@ outlines; tasks make findings with it. The driver gets counts and as many findin
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, NamedTuple, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -62,20 +62,21 @@ from kaudit.spark.producer_listing import NamesOfJobs, SharedIds, ids_to_share, 
 from kaudit.spark.session import SparkOptions, session
 from kaudit.spark.tables import ListedRows, SparkTables
 from kaudit.spark.task_findings import (
-    COUNTS_SCHEMA,
-    FOUND_SCHEMA,
-    TIMELINES_SCHEMA,
+    FOUND,
+    TIMELINE_COUNTS,
+    TIMELINE_ROWS,
     AllCounts,
     FindingCounts,
     FindingsInTasks,
-    counting,
-    counting_timelines,
+    audits_of,
+    count_findings,
+    count_timelines,
     first_of_each,
     first_timelines,
-    listing,
-    making_timelines,
+    list_findings,
+    make_timelines,
 )
-from kaudit.spark.tasks import AUDIT_SCHEMA, ROWS_SCHEMA, reading, replayer
+from kaudit.spark.tasks import CHUNK_ORDER, CHUNKS, OUTLINE, STEPS, ArrowMap, reading, replay
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -295,7 +296,8 @@ def _audited_scan(run: _Run, replayed: "DataFrame", progress: Progress) -> _Audi
     across, to_list = counts.incident_ids(), counts.to_list()
     scan_wide = marked_with(cross.findings, partition_incidents(cross.findings), across.get(_SCAN_WIDE, {}))
     jobs = [job_index for job_index in to_list if job_index != _SCAN_WIDE]
-    listed = _listed(run, replayed, listing(in_tasks, to_list, across)) if jobs else ()
+    make = partial(list_findings, in_tasks=in_tasks, listed=to_list, across=across)
+    listed = _listed(run, replayed, make) if jobs else ()
     partitions = counts.partitions.values()
     found = ScanFindings(
         [*first_of_each(scan_wide, to_list.get(_SCAN_WIDE, {})), *listed],
@@ -307,14 +309,14 @@ def _audited_scan(run: _Run, replayed: "DataFrame", progress: Progress) -> _Audi
 
 
 def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[PartitionAudit]:
-    table = _table(run, replayed.select("job_index", "outline").where("outline is not null"), progress)
-    found = dict(zip(table["job_index"].to_pylist(), table["outline"], strict=True))
+    table = _table(run, replayed.where(f"kind = {OUTLINE}").select("job_index", "data"), progress)
+    found = dict(zip(table["job_index"].to_pylist(), table["data"], strict=True))
     return [unpack(found[job_index].as_py(), PartitionAudit) for job_index in range(len(run.jobs))]
 
 
 def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, in_tasks: FindingsInTasks) -> AllCounts:
     with errors_in_one_line(), named_job(run.session, "kaudit: make the findings"):
-        table = replayed.select("job_index", "audit").mapInArrow(counting(in_tasks), FOUND_SCHEMA).toArrow()
+        table = audits_of(replayed).mapInArrow(partial(count_findings, in_tasks=in_tasks), FOUND).toArrow()
     found = sorted(zip(table["job_index"].to_pylist(), table["found"], strict=True), key=lambda row: row[0])
     wide = PartitionFindings(cross.findings)
     of_scan = FindingCounts.of("", wide, partition_incidents(cross.findings), run.options.producer_ids)
@@ -325,23 +327,23 @@ def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, in_tasks: F
 
 def _timeline_counts(run: _Run, replayed: "DataFrame") -> list[int]:
     with errors_in_one_line(), named_job(run.session, "kaudit: count the timelines"):
-        kept = replayed.select("job_index", "audit", "kept")
-        table = kept.mapInArrow(counting_timelines(), COUNTS_SCHEMA).toArrow()
+        table = audits_of(replayed, "kept").mapInArrow(count_timelines, TIMELINE_COUNTS).toArrow()
     return [count for _, count in sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))]
 
 
 def _timelines(run: _Run, replayed: "DataFrame", scan: _AuditedScan, listed: Mapping[int, int]) -> list[Timeline]:
-    make = making_timelines(scan.in_tasks, scan.across, listed, scan.audit.compared_logs())
+    make = partial(
+        make_timelines, in_tasks=scan.in_tasks, across=scan.across, listed=listed, logs=scan.audit.compared_logs()
+    )
     with errors_in_one_line(), named_job(run.session, "kaudit: bring the timelines that are listed"):
-        kept = replayed.select("job_index", "audit", "kept")
-        table = kept.mapInArrow(make, TIMELINES_SCHEMA).toArrow()
+        table = audits_of(replayed, "kept").mapInArrow(make, TIMELINE_ROWS).toArrow()
     places = zip(table["job_index"].to_pylist(), table["number"].to_pylist(), range(table.num_rows), strict=True)
     return [unpack(table["timeline"][at].as_py(), Timeline) for _, _, at in sorted(places)]
 
 
-def _listed(run: _Run, replayed: "DataFrame", list_findings: Any) -> Iterator[Finding]:  # noqa: ANN401 - an ArrowMap
+def _listed(run: _Run, replayed: "DataFrame", make: ArrowMap) -> Iterator[Finding]:
     with errors_in_one_line(), named_job(run.session, "kaudit: bring the findings that are listed"):
-        table = replayed.select("job_index", "audit").mapInArrow(list_findings, FOUND_SCHEMA).toArrow()
+        table = audits_of(replayed).mapInArrow(make, FOUND).toArrow()
     for _, data in sorted(zip(table["job_index"].to_pylist(), table["found"], strict=True), key=lambda row: row[0]):
         yield from unpack(data.as_py(), list[Finding])
 
@@ -412,13 +414,14 @@ def _dataframe(spark: "SparkSession", plan: SparkPlan, metrics: ReadMetrics, row
             "work": pa.array((pack(work) for work in plan.works), pa.binary()),
         }
     )
+    open_source = from_here()
     return (
         spark.createDataFrame(table)
         .repartitionById(len(plan.works), "task")
-        .mapInArrow(reading(from_here(), retries(spark), metrics.add), ROWS_SCHEMA)
+        .mapInArrow(partial(reading, open_source=open_source, retries=retries(spark), count=metrics.add), CHUNKS)
         .repartitionById(plan.shuffle_partitions, "shuffle_partition")
-        .sortWithinPartitions("job_index", "number")
-        .mapInArrow(replayer(rows.make_sink, rows.seal, from_here()), AUDIT_SCHEMA)
+        .sortWithinPartitions("job_index", *CHUNK_ORDER)
+        .mapInArrow(partial(replay, keeps=rows, open_source=open_source, by=("job_index",)), STEPS)
     )
 
 

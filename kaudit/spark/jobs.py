@@ -21,7 +21,7 @@ from kaudit.reading.chunk_rows import ChunkRows, Outcome
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.source.layout import SegmentFile
 from kaudit.source.schemes import open_segment
-from kaudit.spark.tasks import ANSWER_SCHEMA, answering, why_not_opened
+from kaudit.spark.tasks import ANSWERS, answering
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext
@@ -84,9 +84,18 @@ def ask_tasks(
     tasks = max(min(len(questions), 2 * spark.sparkContext.defaultParallelism), 1)
     asked = spark.createDataFrame(table).repartition(tasks) if tasks > 1 else spark.createDataFrame(table).coalesce(1)
     with errors_in_one_line(), named_job(spark, description):
-        answers = asked.mapInArrow(answering(answer, kinds[0]), ANSWER_SCHEMA).toArrow()
+        answers = asked.mapInArrow(partial(answering, answer=answer, kind=kinds[0]), ANSWERS).toArrow()
     found = dict(zip(answers["number"].to_pylist(), answers["answer"], strict=True))
     return [unpack(found[number].as_py(), kinds[1]) for number in range(len(questions))]
+
+
+def why_not_opened(segment: SegmentFile, open_source: OpenSource) -> str:
+    """Return why a segment cannot be opened here, nothing where it can."""
+    try:
+        open_source(segment).close()
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return ""
 
 
 def require_readable(spark: "SparkSession", newest: Mapping[str, SegmentFile]) -> None:
@@ -101,19 +110,11 @@ def require_readable(spark: "SparkSession", newest: Mapping[str, SegmentFile]) -
     reasons = ask_tasks(spark, what, list(newest.values()), try_to_open, (SegmentFile, str))
     refused = {segment.path: reason for segment, reason in zip(newest.values(), reasons, strict=True) if reason}
     for segment in newest.values():
-        if segment.path in refused and _opens_here(segment):
+        if segment.path in refused and not why_not_opened(segment, open_segment):
             raise UnreadableInputError(
                 f"{segment.path}: {refused[segment.path]} on a Spark worker, though the driver can read it: give a URL "
                 "that every worker reads (hdfs://, s3://), mount the directory on all of them, or use --engine local"
             )
-
-
-def _opens_here(segment: SegmentFile) -> bool:
-    try:
-        open_segment(segment).close()
-    except OSError:
-        return False  # gone for everybody: the audit says so
-    return True
 
 
 @contextmanager

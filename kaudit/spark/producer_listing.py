@@ -44,7 +44,7 @@ from kaudit.spark.producer_shares import (
 )
 from kaudit.spark.table_target import SORTED_BY
 from kaudit.spark.tables import PIECES_SCHEMA, OutputBatches
-from kaudit.spark.task_findings import FindingsInTasks
+from kaudit.spark.task_findings import FindingsInTasks, audits_of
 from kaudit.spark.tasks import ArrowMap
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class IdsToShare(Struct, frozen=True):
     def frame(self, spark: "SparkSession", replayed: "DataFrame") -> "DataFrame":
         """Describe the rows: of partitions, findings and __transaction_state, by share, kind and number."""
         query = self.sharing.listing.query
-        kept = replayed.select("job_index", "audit", "kept")
+        kept = audits_of(replayed, "kept")
         rows = kept.mapInArrow(sharing(self.in_tasks, query, self.shares), SHARES_SCHEMA)
         found = list(sharing_findings(self.scan_wide, query, self.shares, -1))
         if found:

@@ -16,7 +16,7 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
 from kaudit.spark.table_target import TableTarget
-from kaudit.spark.task_findings import FindingsInTasks, replicas
+from kaudit.spark.task_findings import FindingsInTasks, audits_of, replicas
 from kaudit.spark.tasks import ArrowMap, Batches
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class SparkTables(Struct, frozen=True):
 
     @property
     def _kept(self) -> "DataFrame":
-        return self.replayed.select("job_index", "audit", "kept")
+        return audits_of(self.replayed, "kept")
 
     def _tables(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame":
         write = table_writing(self.in_tasks, self.across, writer, output_batches, newest=self.newest)

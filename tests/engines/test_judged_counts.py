@@ -111,13 +111,17 @@ def rows(*cells: tuple[int, bytes | None, bytes | None], kept: bool = True) -> p
 class Audit(Struct):
     name: str
 
+    @property
+    def partition(self):
+        return self
+
     def with_own_observations(self):
         return self
 
 
 @pytest.fixture
 def audits(monkeypatch):
-    monkeypatch.setattr(spark_judging, "PartitionAudit", Audit)
+    monkeypatch.setattr(spark_judging, "Replayed", Audit)
     return lambda name: pack(Audit(name))
 
 

@@ -141,8 +141,8 @@ def test_replicas_of_a_partition_are_replayed_in_one_task(tmp_path):
     plan = share(jobs, 1)
     tasks: dict[int, set[int]] = {}
     for work in plan.works:
-        for job_index, task, _ in work.headers:
-            tasks.setdefault(jobs[job_index].directory.partition, set()).add(task)
+        for task, header in work.headers:
+            tasks.setdefault(header.job.directory.partition, set()).add(task)
     assert [len(own) for own in tasks.values()] == [1] * 6
     assert len(set.union(*tasks.values())) == plan.shuffle_partitions == 4
 

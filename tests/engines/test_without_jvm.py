@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from kaudit.cli.app import run
 from kaudit.engines import local as local_engine
 from kaudit.engines.progress import SilentProgress
+from kaudit.engines.rows import NO_ROWS
 from kaudit.errors import UnreadableInputError
 from kaudit.listings.producer_histories import PartitionHistory
 from kaudit.model.finding import Confidence, Finding, Severity
@@ -42,7 +43,7 @@ from kaudit.spark.jobs import JobProgress, SparkFailedError, retries
 from kaudit.spark.session import SESSION_SETTINGS
 from kaudit.spark.table_target import TableTarget
 from kaudit.spark.task_findings import first_timelines
-from kaudit.spark.tasks import PartitionHeader, replayer
+from kaudit.spark.tasks import CHUNK, HEADER, PartitionHeader, replay
 from tests.diff.replicas import history
 from tests.engines.arrow_session import ArrowSession
 from tests.engines.conftest import Engine, as_reported
@@ -339,11 +340,11 @@ def test_a_disk_that_fails_is_tried_again_before_it_counts(tmp_path, monkeypatch
 
     def outcomes(error: OSError, attempt: int, retries: int) -> Any:
         monkeypatch.setattr(spark_tasks, "_attempt", lambda: attempt)
-        task = spark_tasks.ByteRangeTask(0, 0, 0, spec, job.chunk_bytes)
+        task = spark_tasks.ByteRangeTask(0, 0, 0, spec, job.chunk_bytes, ("orders", 0, "b1"))
         work = pa.array([pack(spark_tasks.ReadTask([task], []))], pa.binary())
-        read = spark_tasks.reading(failing(error), retries, counted.append)
-        (row,) = read(iter([pa.RecordBatch.from_arrays([work], ["work"])]))
-        (found,) = unpack_chunk(row.column("rows")[0].as_py())
+        plan = iter([pa.RecordBatch.from_arrays([work], ["work"])])
+        (row,) = spark_tasks.reading(plan, failing(error), retries, counted.append)
+        (found,) = unpack_chunk(row.column("data")[0].as_py())
         assert isinstance(found, Failure)
         return found.path, found.reason, found.vanished
 
@@ -463,19 +464,21 @@ def test_what_the_workers_cannot_read(spark, tmp_path, monkeypatch, gone):
 
 
 @pytest.mark.parametrize(("rows", "error"), [
-    ([(0, 0, b"range")], "range 0 came before its partition was opened"),
-    ([(0, -1, None)], "job 0: 1 ranges did not arrive"),
+    ([(0, CHUNK, b"range")], "ranges came before their partition was opened"),
+    ([(0, HEADER, None)], "job 0: 1 ranges did not arrive"),
 ])  # fmt: skip
 def test_rows_that_the_shuffle_lost_are_no_clean_log(tmp_path, rows, error):
     options = ScanOptions([str(gap(tmp_path / "orders-0"))])
     (job,) = plan_jobs(options, find_input(options), all_needs)
-    header = pack(PartitionHeader(job, len(job.ranges())))
+    header = pack(PartitionHeader(0, job, len(job.ranges())))
     batch = pa.RecordBatch.from_pylist(
-        [{"job_index": index, "number": number, "rows": data or header} for index, number, data in rows]
+        [
+            {"job_index": index, "kind": kind, "segment_number": 0, "ranges": 1, "data": data or header}
+            for index, kind, data in rows
+        ]
     )
-    replay = replayer(lambda: None, lambda audit, kept: kept, open_segment)
     with pytest.raises(AssertionError, match=re.escape(error)):
-        list(replay(iter([batch])))
+        list(replay(iter([batch]), NO_ROWS, open_segment, by=("job_index",)))
 
 
 def test_what_is_kept_of_a_large_partition_comes_in_slices(local, spark, logs, monkeypatch):
