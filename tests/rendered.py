@@ -3,20 +3,20 @@
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.formats import FORMATS, in_pieces
+from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import Output, RenderOptions, Tables
 
 
 def scan_text(name: str, result: ScanResult, options: RenderOptions) -> str:
-    return _joined(in_pieces(FORMATS[name].scan(result, options)))
+    return _joined(FORMATS[name].scan(result, options))
 
 
 def timeline_text(name: str, result: TimelineResult, options: RenderOptions) -> str:
-    return _joined(in_pieces(FORMATS[name].timeline(result, options)))
+    return _joined(FORMATS[name].timeline(result, options))
 
 
 def diff_text(name: str, result: DiffResult, options: RenderOptions) -> str:
-    return _joined(in_pieces(FORMATS[name].diff(result, options)))
+    return _joined(FORMATS[name].diff(result, options))
 
 
 def producers_text(name: str, result: ProducersResult, options: RenderOptions) -> str:

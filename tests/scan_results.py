@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.model.coordinator import ExpiredTransactionalId
+from kaudit.model.damage import MissingCause
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
@@ -13,8 +14,16 @@ from kaudit.model.result import (
     PartitionSummary,
     ScanResult,
     Summary,
-    Timeline,
     TimelineResult,
+)
+from kaudit.model.timeline import (
+    EndState,
+    EntryTransaction,
+    FindingEntry,
+    MarkerEntry,
+    MissingEntry,
+    RunEntry,
+    Timeline,
 )
 from kaudit.results.selection import count, count_statuses
 
@@ -245,8 +254,7 @@ def hostile():
 
 
 def run(first, last, first_sequence, last_sequence, seconds, **more):
-    return {
-        "kind": "run",
+    fields = {
         "first_offset": first,
         "last_offset": last,
         "first_sequence": first_sequence,
@@ -263,11 +271,11 @@ def run(first, last, first_sequence, last_sequence, seconds, **more):
         "transaction": None,
         **more,
     }
+    return RunEntry(**fields)
 
 
 def marker(offset, kind, seconds, **more):
-    return {
-        "kind": "marker",
+    fields = {
         "offset": offset,
         "producer_epoch": 0,
         "coordinator_epoch": 3,
@@ -275,6 +283,11 @@ def marker(offset, kind, seconds, **more):
         "timestamp": MORNING + seconds * 1000,
         **more,
     }
+    return MarkerEntry(**fields)
+
+
+def finding_entry(finding):
+    return FindingEntry(finding.offset, finding.fingerprint, finding.code, finding.severity.value, finding.message)
 
 
 def timeline_result(findings=None):
@@ -289,19 +302,12 @@ def timeline_result(findings=None):
         None,
         [
             run(405, 511, 0, 106, 0),
-            *({"kind": "finding", "fingerprint": finding.fingerprint, "code": finding.code} for finding in of_producer),
+            *map(finding_entry, of_producer),
             run(512, 516, 57, 61, 1, first_leader_epoch=4, last_leader_epoch=5),
-            {"kind": "missing", "first_offset": 517, "last_offset": 520, "offsets": 4, "cause": "compaction"},
+            MissingEntry(517, 520, 4, MissingCause.COMPACTION),
             run(521, 1016, 107, 602, 90_000),
         ],
-        {
-            "producer_epoch": 0,
-            "last_sequence": 602,
-            "last_offset": 1016,
-            "last_timestamp": MORNING + 90_000_900,
-            "coordinator_epoch": -1,
-            "current_txn_start_offset": None,
-        },
+        EndState(0, 602, 1016, MORNING + 90_000_900, -1, None),
     )
     transactional = Timeline(
         "orders",
@@ -310,9 +316,9 @@ def timeline_result(findings=None):
         2000,
         "payments-1",
         [
-            run(10, 19, 0, 9, 0, is_transactional=True, transaction={"first_offset": 10, "outcome": "committed"}),
+            run(10, 19, 0, 9, 0, is_transactional=True, transaction=EntryTransaction(10, "committed")),
             marker(20, "commit", 1),
-            run(21, 22, 10, 11, 2, is_transactional=True, transaction={"first_offset": 21, "outcome": "aborted"}),
+            run(21, 22, 10, 11, 2, is_transactional=True, transaction=EntryTransaction(21, "aborted")),
             marker(23, "abort", 3, producer_epoch=1),
             run(
                 30,
@@ -322,17 +328,10 @@ def timeline_result(findings=None):
                 4,
                 producer_epoch=1,
                 is_transactional=True,
-                transaction={"first_offset": 30, "outcome": "open"},
+                transaction=EntryTransaction(30, "open"),
             ),
         ],
-        {
-            "producer_epoch": 1,
-            "last_sequence": 1,
-            "last_offset": 31,
-            "last_timestamp": MORNING + 4000,
-            "coordinator_epoch": 3,
-            "current_txn_start_offset": 30,
-        },
+        EndState(1, 1, 31, MORNING + 4000, 3, 30),
     )
     return TimelineResult(scan, [plain, transactional])
 

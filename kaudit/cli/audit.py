@@ -28,7 +28,7 @@ from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary,
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Decision, Policy
 from kaudit.report.console import ColorChoice, visible
-from kaudit.report.formats import FORMATS, Format, in_pieces
+from kaudit.report.formats import FORMATS, Format
 from kaudit.report.render_options import Output, RenderOptions, Tables
 from kaudit.report.text.formatting import closing_line, state_lines
 from kaudit.results.selection import Selection, count
@@ -102,7 +102,7 @@ def _check_urls(request: AuditRequest, engine: "Engine") -> None:
 
 
 def _require_name_nodes(url: str) -> None:
-    from kaudit.source.hdfs import name_nodes  # XML takes 10 ms
+    from kaudit.source.hadoop import name_nodes  # XML takes 10 ms
 
     try:
         place = Uri.parse(url)
@@ -127,7 +127,7 @@ def run_scan(request: AuditRequest, engine: "Engine") -> int:
     return _run(
         request,
         produce=produce,
-        render=lambda form, result, view: in_pieces(form.scan(result, view)),
+        render=Format.scan,
         empty=lambda nothing: nothing,
         scan_of=lambda result: result,
         with_scan=lambda _, scan: scan,
@@ -154,7 +154,7 @@ def run_timeline(request: AuditRequest, engine: "Engine") -> int:
     return _run(
         request,
         produce=produce,
-        render=lambda form, result, view: in_pieces(form.timeline(result, view)),
+        render=Format.timeline,
         empty=lambda nothing: TimelineResult(nothing, []),
         scan_of=lambda result: result.scan,
         with_scan=lambda result, scan: replace(result, scan=scan),
@@ -181,7 +181,7 @@ def run_producers(request: AuditRequest, query: Query, engine: "Engine") -> int:
     return _run(
         request,
         produce=produce,
-        render=lambda form, result, view: form.producers(result, view),
+        render=Format.producers,
         empty=lambda nothing: ProducersResult(nothing, (), found=0, listed=0, summary=nothing.summary.to_dict()),
         scan_of=lambda result: result.scan,
         with_scan=lambda result, scan: replace(result, scan=scan),
@@ -208,7 +208,7 @@ def run_diff(
     return _run(
         request,
         produce=produce,
-        render=lambda form, result, view: in_pieces(form.diff(result, view)),
+        render=Format.diff,
         empty=lambda nothing: DiffResult(nothing, replicas),
         scan_of=lambda result: result.scan,
         with_scan=lambda result, scan: replace(result, scan=scan),

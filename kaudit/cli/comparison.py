@@ -35,8 +35,12 @@ from kaudit.model.replicas import Relation
 from kaudit.model.result import NotAudited
 from kaudit.reading.digest_tree import widened
 from kaudit.report.console import visible
-from kaudit.report.text import fingerprints as fingerprint_report
-from kaudit.report.text import verification as verification_report
+from kaudit.report.text.digest_comparisons import (
+    comparison_document,
+    comparison_text,
+    verification_document,
+    verification_text,
+)
 from kaudit.results.saved_scan import SCHEMA as SAVED_SCAN
 from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import Depth, ScanOptions
@@ -103,11 +107,7 @@ def _compare_fingerprints(
     narrowing = " ".join(["kaudit diff --fingerprint", *map(quote_text, options.paths)]) if sites else None
     for target in targets:
         console = console_of(target, display.terminal)
-        pieces = (
-            fingerprint_report.document(found)
-            if target.form == "json"
-            else fingerprint_report.render(found, console, narrowing)
-        )
+        pieces = comparison_document(found) if target.form == "json" else comparison_text(found, console, narrowing)
         show(target, pieces, display.terminal)
     code = _closed(found.not_audited, incomplete=found.incomplete)
     diverged = any(entry.relation is Relation.DIVERGED for entry in found.partitions)
@@ -188,9 +188,7 @@ def _verify(
     for target in targets:
         console = console_of(target, display.terminal)
         pieces = (
-            verification_report.document(found, report)
-            if target.form == "json"
-            else verification_report.render(found, report, console)
+            verification_document(found, report) if target.form == "json" else verification_text(found, report, console)
         )
         show(target, pieces, display.terminal)
     for entry in found.not_audited:

@@ -8,7 +8,7 @@ from kaudit.cli.audit_options import DisplayOptions, RowOutput
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.inspection import PARQUET, RowTarget, console_of, parse_row_targets, show
 from kaudit.cli.progress import progress_on_stderr
-from kaudit.cli.streams import refused
+from kaudit.cli.targets import write_rows
 from kaudit.engines import local
 from kaudit.errors import NothingToAuditError
 from kaudit.listings.duplicates import DuplicateListing
@@ -42,11 +42,8 @@ def run_dedup(options: ScanOptions, output: RowOutput, isolation_level: str, dis
 def _write(listing: DuplicateListing, target: RowTarget, isolation_level: str, display: DisplayOptions) -> None:
     rows = duplicate_rows(listing, read_committed=isolation_level == "read_committed")
     if target.form == PARQUET:
-        from kaudit.report.machine.inspect_rows import DUPLICATES, write_row_tables
-
         assert target.file is not None
-        with refused(f"--output {target.file}"):
-            write_row_tables(DUPLICATES, rows, target.file, listing.scan.inputs)
+        write_rows("dedup", rows, target.file, listing.scan.inputs)
         return
     if target.form == "jsonl":
         pieces = jsonl(rows, listing, isolation_level)

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import TerminalOptions
 from kaudit.cli.pager import paged
-from kaudit.cli.streams import refused, stdout_console, write_pieces
-from kaudit.cli.targets import output_directory, output_file, split_formats
+from kaudit.cli.streams import stdout_console, write_pieces
+from kaudit.cli.targets import output_directory, output_file, split_formats, write_rows
 from kaudit.errors import NothingToAuditError, UsageError, suggestion
 from kaudit.inspect.walk import UNREADABLE, inspect_rows
 from kaudit.report.console import ColorChoice, Console, visible
-from kaudit.report.machine.inspect_rows import INSPECTED, rows_document, rows_jsonl, write_row_tables
+from kaudit.report.json_rows import inspect_document, rows_jsonl
 from kaudit.report.text.inspect_table import table
 from kaudit.scanning.options import parse_broker_version
 from kaudit.source.option import check_int64, parse_int64
@@ -155,8 +155,7 @@ def _show_rows(options: InspectOptions, targets: Sequence[RowTarget], terminal: 
         first = list(islice(rows, 1))  # wrong options show before anything is written
         if target.form == PARQUET:
             assert target.file is not None
-            with refused(f"--output {target.file}"):
-                write_row_tables(INSPECTED, chain(first, rows), target.file, options.paths)
+            write_rows("inspect", chain(first, rows), target.file, options.paths)
             continue
         console = console_of(target, terminal)
         show(target, _pieces(target.form, chain(first, rows), options.paths, console), terminal)
@@ -202,5 +201,5 @@ def _pieces(form: str, rows: Iterable[_Row], inputs: Sequence[str], console: Con
     if form == "jsonl":
         return rows_jsonl(rows)
     if form == "json":
-        return rows_document(rows, inputs)
+        return inspect_document(rows, inputs)
     return table(rows, console)

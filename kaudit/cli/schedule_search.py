@@ -18,8 +18,7 @@ from kaudit.histories.explain import EXPLAINED, Explanation, History, explain
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
 from kaudit.report.console import ColorChoice, Console, visible
-from kaudit.report.sequence import schedule
-from kaudit.report.sequence.schedule import event_lines
+from kaudit.report.sequence.run_text import event_lines, found_document, found_lines
 from kaudit.report.text.formatting import plural
 from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.simulate.scenario.reading import parse_document
@@ -107,9 +106,9 @@ def replayable(found: Found, name: str) -> str:
 def _shown(found: Found, name: str, form: str, output: str | None) -> str:
     if form == "json":
         toml = None if found.schedule is None else replayable(found, name)
-        return json.dumps(schedule.found_document(found, name, toml), sort_keys=True) + "\n"
+        return json.dumps(found_document(found, name, toml), sort_keys=True) + "\n"
     console = stdout_console(ColorChoice.AUTO)
-    return "\n".join(schedule.found_lines(found, name, console, output)) + "\n"
+    return "\n".join(found_lines(found, name, console, output)) + "\n"
 
 
 def _explanation_document(finding: Finding, explanation: Explanation, seed: int) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 from msgspec import Struct
 
@@ -14,7 +16,7 @@ from kaudit.errors import UsageError, suggestion
 from kaudit.installation import install_command
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.formats import FORMATS, Format
-from kaudit.report.render_options import Output, Tables
+from kaudit.report.render_options import Output, Row, Tables, is_replaceable
 
 _STDOUT = "-"
 
@@ -54,8 +56,6 @@ def _check_directory(target: Target) -> None:
         raise UsageError(f"--output-format {target.form.name}: needs a directory, -o DIR")
     if find_spec("pyarrow") is None:
         raise UsageError(f"--output-format {target.form.name} needs an extra: {install_command('parquet')}")
-    from kaudit.report.machine.parquet import is_replaceable  # pyarrow is an extra
-
     if target.file is not None and target.file.exists() and not (target.file.is_dir() and is_replaceable(target.file)):
         raise UsageError(f"--output {target.file}: holds something else than an earlier result of kaudit")
 
@@ -148,9 +148,17 @@ def write(target: Target, content: Output) -> None:
             sys.stderr.write(f"kaudit: wrote run_id={content.write_to(target.url)} to {visible(target.url)}\n")
             return
         assert target.file is not None
-        from kaudit.report.machine.parquet import write_tables  # pyarrow is an extra
-
         with refused(f"--output {target.file}"):
-            write_tables(content, target.file)
+            _parquet().write_tables(content, target.file)
         return
     write_pieces(target.file, content)
+
+
+def write_rows(command: str, rows: Iterable[Row], directory: Path, inputs: Sequence[str]) -> None:
+    """Write the rows of `inspect` or `dedup` as tables, through a temporary directory beside `directory`."""
+    with refused(f"--output {directory}"):
+        _parquet().write_row_tables(command, rows, directory, inputs)
+
+
+def _parquet() -> ModuleType:
+    return import_module("kaudit.report.machine.parquet")  # it imports pyarrow, an extra

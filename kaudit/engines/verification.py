@@ -99,7 +99,7 @@ def _matched(
         if places and not named:
             names = ", ".join(wanted[number].replica for number in numbers)
             raise UsageError(
-                f"{key[0]}-{key[1]}: the report judged {names}, and here lie {', '.join(own)}: the names do not say which is which"
+                f"{key[0]}-{key[1]}: the report audited {names}, and here lie {', '.join(own)}: the names do not say which is which"
             )
         found |= named
     return dict(sorted(found.items()))

@@ -24,7 +24,7 @@ from kaudit.source.discover import discover
 from kaudit.source.file_kinds import SEGMENT, segment_base_offset
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import FetchedRange, PartitionDirectory
-from kaudit.source.schemes import filesystem
+from kaudit.source.schemes import filesystem, open_fetched
 from kaudit.source.uri import Uri
 
 
@@ -32,8 +32,6 @@ def open_source(file: LogFile) -> ByteSource:
     """Open a file of batches, or what stands for one where brokers send them. Raises OSError."""
     if file.fetched is None:
         return filesystem(file.path).open(file.path)
-    from kaudit.source.kafka.readers import open_fetched  # noqa: PLC0415 - an extra
-
     return open_fetched(file.fetched)
 
 

@@ -15,7 +15,7 @@ from kaudit.inspect.fields import field_rows
 from kaudit.inspect.internal_topics import CONTENT_TOPICS
 from kaudit.inspect.row_filter import RowFilter, around
 from kaudit.inspect.rows import BytesFormatter, LogFile, Row, fields_of, identify, identify_by_name
-from kaudit.inspect.segment import SegmentReader
+from kaudit.inspect.segment import SegmentReader, fetched_files, without_places
 from kaudit.inspect.side_files import side_rows
 from kaudit.model.batch import last_offsets
 from kaudit.model.damage import DamageKind
@@ -83,8 +83,6 @@ def inspect_rows(options: InspectOptions, *, batches: bool) -> Iterator[Row]:
 
 
 def _batches_on_brokers(place: Uri, options: InspectOptions) -> Iterator[Row]:
-    from kaudit.inspect.segment import fetched_files, without_places  # noqa: PLC0415 - few logs are fetched
-
     wanted = options.wanted
     cluster = replace(
         options.cluster,

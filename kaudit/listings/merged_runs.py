@@ -5,20 +5,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER
 from kaudit.model.columns import Columns
 from kaudit.model.dtypes import dtype_of
-from kaudit.model.schema import Bool, Int16, Int32, Int64
+from kaudit.model.schema import Bool, Int8, Int16, Int32, Int64
 from kaudit.model.sequence import next_sequence
+from kaudit.model.timeline import OUTCOMES
 from kaudit.reading.rows import SILENCE_MS
 
 NO_MARKER = -1
+_OPEN, _COMMITTED, _ABORTED, _UNKNOWN = range(len(OUTCOMES))
 
 
 class MergedRun(NamedTuple):
     """Consecutive data batches of one producer id, without an end marker or an hour of silence between them.
 
     `next_marker` is the index among the partition's markers of the first one of this producer after it, NO_MARKER
-    without one. `transaction_first_offset` is where the transaction it is part of began, -1 where it is part of none.
+    without one. `transaction_first_offset` is where the transaction it is part of began, and `transaction_outcome` how that
+    ended, an index into OUTCOMES; both are -1 where it is part of none.
     """
 
     producer_id: Int64
@@ -39,6 +43,7 @@ class MergedRun(NamedTuple):
     last_leader_epoch: Int32
     next_marker: Int64
     transaction_first_offset: Int64
+    transaction_outcome: Int8
 
 
 MERGED_RUN = dtype_of(MergedRun)
@@ -70,6 +75,7 @@ def merged_runs(runs: Columns, markers: Columns) -> Columns:
     before = before[firsts]
     columns["next_marker"] = _next_markers(columns["producer_id"], before, markers)
     columns["transaction_first_offset"] = _transaction_starts(columns, before)
+    columns["transaction_outcome"] = _outcomes(columns, markers)
     return Columns(MERGED_RUN, len(firsts), columns)
 
 
@@ -114,3 +120,12 @@ def _transaction_starts(columns: dict[str, NDArray[np.generic]], before: NDArray
         first = chosen[np.flatnonzero(begins)][np.cumsum(begins) - 1]
         first_offsets[chosen] = columns["first_offset"][first]
     return first_offsets
+
+
+def _outcomes(columns: dict[str, NDArray[np.generic]], markers: Columns) -> NDArray[np.int8]:
+    """Return how the transaction of each run ended, by the type of the next marker; -1 for runs outside transactions."""
+    marker = columns["next_marker"]
+    kind = np.append(markers["type"], 0)[marker]  # NO_MARKER takes the last one
+    outcome = np.where(kind == COMMIT_MARKER, _COMMITTED, np.where(kind == ABORT_MARKER, _ABORTED, _UNKNOWN))
+    outcome = np.where(marker == NO_MARKER, _OPEN, outcome)
+    return np.where(columns["is_transactional"], outcome, -1).astype(np.int8)

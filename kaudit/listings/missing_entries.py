@@ -4,24 +4,15 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from operator import attrgetter
-from typing import Any, NamedTuple
 
 from kaudit.model.columns import Columns
 from kaudit.model.damage import MissingCause, MissingOffsets
+from kaudit.model.timeline import MissingEntry
 from kaudit.partition.audit import PartitionAudit
 
 LISTED = 10
 """After one run or marker starts, at most this many ranges of a cause are entries of their own; the rest is one entry."""
 _FIRST_OFFSET = attrgetter("first_offset")
-
-
-class MissingEntry(NamedTuple):
-    """The number of missing offsets in a range, and their cause."""
-
-    first_offset: int
-    last_offset: int
-    offsets: int
-    cause: MissingCause
 
 
 class MissingEntries:
@@ -75,8 +66,3 @@ def missing_cause(partition: PartitionAudit, gap: MissingOffsets) -> MissingCaus
     if partition.compacted and gap.cause in (MissingCause.UNKNOWN, MissingCause.MISSING_SEGMENT):
         return MissingCause.COMPACTION
     return gap.cause
-
-
-def missing_entry(missing: MissingEntry) -> dict[str, Any]:
-    """Return it as a timeline has it."""
-    return {"kind": "missing", **missing._asdict(), "cause": missing.cause.value}

@@ -17,7 +17,8 @@ from kaudit.listings.partition_join import producer_partition
 from kaudit.listings.timeline import partition_timelines
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import Producer, ProducerPartition
-from kaudit.model.result import ScanResult, Timeline
+from kaudit.model.result import ScanResult
+from kaudit.model.timeline import Timeline
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.batch_export import BatchWriter
 from kaudit.partition.replay import KeptRows
@@ -93,7 +94,7 @@ HistoryWriter = Callable[[PartitionHistory, Sequence[Finding], Profile], Iterato
 
 
 class TableWriter(Protocol):
-    """Makes rows of an audit's tables where its partitions are judged."""
+    """Makes rows of an audit's tables where its partitions are audited."""
 
     @property
     def looks_up_names(self) -> bool:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from kaudit.broker.producer_ids.allocation_rules import Coverage, Step
 from kaudit.listings.activity import ActivityRows
-from kaudit.listings.client_patterns import Creator, creators, pattern_of, top_creators
 from kaudit.listings.partition_join import (
     AboutProducer,
     Joined,
@@ -25,7 +24,7 @@ from kaudit.listings.partition_join import (
 )
 from kaudit.listings.producer_histories import EngineTables
 from kaudit.listings.query import Query, SortKey
-from kaudit.listings.statistics import IdFigures, block_summary
+from kaudit.listings.statistics import Creator, IdFigures, block_summary, creators, pattern_of, top_creators
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducersResult

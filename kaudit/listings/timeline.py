@@ -1,24 +1,36 @@
 """Producers' histories for people: runs, markers, missing offsets and findings in offset order."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, starmap
+from operator import attrgetter
 from typing import Any, NamedTuple, overload
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.audits.log_events.timeline_entries import MAX_SHARED, TimelineEvents
-from kaudit.listings.merged_runs import NO_MARKER, MergedRun, merged_runs
-from kaudit.listings.missing_entries import MissingEntries, MissingEntry, missing_entry
-from kaudit.listings.timeline_entries import FEW, Entry, EntrySource, RowTuples, TimelineEntries
+from kaudit.listings.merged_runs import MergedRun, merged_runs
+from kaudit.listings.missing_entries import MissingEntries
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns, joined
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.log_rows import EndTxnMarker
-from kaudit.model.result import Timeline, TimelineResult
+from kaudit.model.result import TimelineResult
+from kaudit.model.timeline import (
+    OUTCOMES,
+    EndState,
+    Entry,
+    EntryTransaction,
+    EventEntry,
+    FindingEntry,
+    MarkerEntry,
+    MissingEntry,
+    RunEntry,
+    Timeline,
+)
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.replay import KeptRows
 from kaudit.reading.producer_grouping import with_records
@@ -26,10 +38,22 @@ from kaudit.scanning.audit import Audit
 
 _LAST = 2**63
 _EVENTS, _MISSING, _BATCHES, _FINDINGS = range(4)
-_RANKS = {"event": _EVENTS, "missing": _MISSING, "run": _BATCHES, "marker": _BATCHES, "finding": _FINDINGS}
+_RANKS = {
+    EventEntry: _EVENTS,
+    MissingEntry: _MISSING,
+    RunEntry: _BATCHES,
+    MarkerEntry: _BATCHES,
+    FindingEntry: _FINDINGS,
+}
 """Of entries at one offset the lower comes first."""
-_OUTCOMES = {ABORT_MARKER: "aborted", COMMIT_MARKER: "committed"}
+_run_fields = attrgetter(*RunEntry.__struct_fields__[:-1])
+"""Returns the fields that an entry has from a merged run."""
 _MARKERS = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT", UNREPORTED_CONTROL: None}
+
+_FEW = 64
+"""Up to this many entries take less memory than the objects that would make them."""
+_AT_A_TIME = 256
+"""Entries made together: each column of the rows is looked up once for all of them."""
 
 
 def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
@@ -101,10 +125,12 @@ def _named(timeline: Timeline, names: Mapping[int, str]) -> Timeline:
     return timeline if name is None else replace(timeline, transactional_id=name)
 
 
-def _is_transactional(entries: Sequence[Mapping[str, object]]) -> bool:
-    if isinstance(entries, TimelineEntries):
+def _is_transactional(entries: Sequence[Entry]) -> bool:
+    if isinstance(entries, _TimelineEntries):
         return entries.is_transactional
-    return any(entry["kind"] == "marker" or entry.get("is_transactional") is True for entry in entries)
+    return any(
+        isinstance(entry, MarkerEntry) or (isinstance(entry, RunEntry) and entry.is_transactional) for entry in entries
+    )
 
 
 def by_replica(findings: Sequence[Finding]) -> dict[tuple[object, ...], list[Finding]]:
@@ -126,24 +152,22 @@ def partition_timelines(
     ids = producer_ids_of(rows)
     opened = {entry.producer_id: entry.first_offset for entry in reversed(partition.opened)}
     missing = MissingEntries(partition)
-    tuples = RowTuples(runs), RowTuples(markers)
+    tuples = _RowTuples(runs), _RowTuples(markers)
     for producer_id, *places in zip(ids.tolist(), _slices(runs, ids), _slices(markers, ids), strict=True):
         own_runs, own_markers = runs[places[0]], markers[places[1]]
         own = by_producer.get(producer_id, [])
         gaps = list(missing.of_producer(own_runs, own_markers))
-        entries: Sequence[Mapping[str, object]]
-        if events is None and len(own_runs) + len(own_markers) + len(gaps) + len(own) > FEW:
-            entries = _made_when_asked_for(own_runs, own_markers, markers, gaps, own)
+        entries: Sequence[Entry]
+        if events is None and len(own_runs) + len(own_markers) + len(gaps) + len(own) > _FEW:
+            entries = _made_when_asked_for(own_runs, own_markers, gaps, own)
             newest = own_runs[-1:].tolist(), with_records(own_markers)[-1:].tolist()
         else:
             newest = tuples[0].tuples(places[0]), tuples[1].tuples(places[1])
-            placed = [_run(row, markers) for row in newest[0]]
-            placed += map(_marker, newest[1])
-            placed += map(missing_entry, gaps)
-            shown = [*placed, *map(_finding, own)]
+            batches: list[RunEntry | MarkerEntry] = [*map(_run, newest[0]), *map(_marker, newest[1])]
+            shown: list[Entry] = [*batches, *gaps, *map(_finding, own)]
             if events is not None:
-                placed.sort(key=_offset_of)
-                shown += events.entries(producer_id, placed, shared=len(ids) <= MAX_SHARED)
+                batches.sort(key=_offset_of)
+                shown += events.entries(producer_id, batches, shared=len(ids) <= MAX_SHARED)
             entries = sorted(shown, key=_offset_of)
         yield Timeline(
             topic=partition.directory.topic,
@@ -164,17 +188,17 @@ def _by_producer(findings: Sequence[Finding]) -> dict[int | None, list[Finding]]
 
 
 def _made_when_asked_for(
-    runs: Columns, markers: Columns, all_markers: Columns, missing: list[MissingEntry], findings: list[Finding]
-) -> TimelineEntries:
-    """Return the entries of one producer id; `all_markers` are those of every producer id."""
+    runs: Columns, markers: Columns, missing: list[MissingEntry], findings: list[Finding]
+) -> "_TimelineEntries":
+    """Return the entries of one producer id."""
     sources = [
-        EntrySource(partial(_run, markers=all_markers), runs, runs["first_offset"], _BATCHES),
-        EntrySource(_marker, markers, markers["offset"], _BATCHES),
-        EntrySource(missing_entry, missing, [gap.first_offset for gap in missing], _MISSING),
-        EntrySource(_finding, findings, [finding.offset for finding in findings], _FINDINGS),
+        _EntrySource(_run, runs, runs["first_offset"], _BATCHES),
+        _EntrySource(_marker, markers, markers["offset"], _BATCHES),
+        _EntrySource(_itself, missing, [gap.first_offset for gap in missing], _MISSING),
+        _EntrySource(_finding, findings, [finding.offset for finding in findings], _FINDINGS),
     ]
     is_transactional = len(markers) > 0 or bool(runs["is_transactional"].any())
-    return TimelineEntries(sources, is_transactional=is_transactional)
+    return _TimelineEntries(sources, is_transactional=is_transactional)
 
 
 def producer_ids_of(rows: KeptRows) -> NDArray[np.int64]:
@@ -198,61 +222,33 @@ def _slices(rows: Columns, producer_ids: NDArray[np.int64]) -> Iterator[slice]:
     return map(slice, firsts.tolist(), stops.tolist())
 
 
-def _run(row: Sequence[Any], markers: Columns) -> Entry:
+def _itself(entry: MissingEntry) -> MissingEntry:
+    return entry
+
+
+def _run(row: Sequence[Any]) -> RunEntry:
     run = MergedRun._make(row)
     transaction = None
     if run.is_transactional:
-        marker = run.next_marker
-        outcome = "open" if marker == NO_MARKER else _OUTCOMES.get(markers.value("type", marker), "unknown")
-        transaction = {"first_offset": run.transaction_first_offset, "outcome": outcome}
-    return {
-        "kind": "run",
-        "first_offset": run.first_offset,
-        "last_offset": run.last_offset,
-        "first_sequence": run.first_sequence,
-        "last_sequence": run.last_sequence,
-        "producer_epoch": run.producer_epoch,
-        "batches": run.batches,
-        "records": run.records,
-        "bytes": run.bytes,
-        "min_timestamp": run.min_timestamp,
-        "max_timestamp": run.max_timestamp,
-        "is_transactional": run.is_transactional,
-        "first_leader_epoch": run.first_leader_epoch,
-        "last_leader_epoch": run.last_leader_epoch,
-        "transaction": transaction,
-    }
+        transaction = EntryTransaction(run.transaction_first_offset, OUTCOMES[run.transaction_outcome])
+    values: list[Any] = [*_run_fields(run), transaction]
+    return RunEntry(*values)
 
 
-def _marker(row: Sequence[Any]) -> Entry:
+def _marker(row: Sequence[Any]) -> MarkerEntry:
     marker = EndTxnMarker._make(row)
-    unreported = marker.type == UNREPORTED_CONTROL
-    return {
-        "kind": "marker",
-        "offset": marker.offset,
-        "producer_epoch": marker.producer_epoch,
-        "coordinator_epoch": None if unreported else marker.coordinator_epoch,
-        "type": _MARKERS.get(marker.type, "CLEANED"),
-        "timestamp": marker.timestamp,
-    }
+    coordinator_epoch = None if marker.type == UNREPORTED_CONTROL else marker.coordinator_epoch
+    kind = _MARKERS.get(marker.type, "CLEANED")
+    return MarkerEntry(marker.offset, marker.producer_epoch, coordinator_epoch, kind, marker.timestamp)
 
 
-def _finding(finding: Finding) -> Entry:
-    return {
-        "kind": "finding",
-        "fingerprint": finding.fingerprint,
-        "code": finding.code,
-        "offset": finding.offset,
-        "severity": finding.severity.value,
-        "message": finding.message,
-    }
+def _finding(finding: Finding) -> FindingEntry:
+    return FindingEntry(finding.offset, finding.fingerprint, finding.code, finding.severity.value, finding.message)
 
 
-def _offset_of(entry: Mapping[str, Any]) -> tuple[int, int, int]:
-    offset = entry.get("first_offset", entry.get("offset"))
-    unplaced = _LAST if entry["kind"] == "event" else -1
-    at = (entry["timestamp"] or 0) if entry["kind"] == "event" else 0
-    return (offset if isinstance(offset, int) else unplaced, _RANKS[entry["kind"]], at)
+def _offset_of(entry: Entry) -> tuple[int, int, int]:
+    unplaced, at = (_LAST, entry.timestamp or 0) if isinstance(entry, EventEntry) else (-1, 0)
+    return unplaced if entry.first_offset is None else entry.first_offset, _RANKS[type(entry)], at
 
 
 def _transactional_id(findings: Sequence[Finding]) -> str | None:
@@ -260,7 +256,7 @@ def _transactional_id(findings: Sequence[Finding]) -> str | None:
     return next((name for name in names if name is not None), None)
 
 
-def _state(runs: Sequence[Sequence[Any]], markers: Sequence[Sequence[Any]], open_since: int | None) -> Entry:
+def _state(runs: Sequence[Sequence[Any]], markers: Sequence[Sequence[Any]], open_since: int | None) -> EndState:
     """What a broker would hold after this log: the newest batch's fields, the newest marker's coordinator epoch.
 
     The rows are the producer's, the newest are enough; markers that compaction emptied do not count.
@@ -275,11 +271,103 @@ def _state(runs: Sequence[Sequence[Any]], markers: Sequence[Sequence[Any]], open
     timestamps = [] if run is None else [run.last_max_timestamp]
     if marker is not None:
         timestamps.append(marker.timestamp)
-    return {
-        "producer_epoch": epoch,
-        "last_sequence": run.last_sequence if same and run is not None else None,
-        "last_offset": last_offset if same else None,
-        "last_timestamp": max(timestamps, default=None),
-        "coordinator_epoch": None if marker is None else marker.coordinator_epoch,
-        "current_txn_start_offset": open_since,
-    }
+    return EndState(
+        producer_epoch=epoch,
+        last_sequence=run.last_sequence if same and run is not None else None,
+        last_offset=last_offset if same else None,
+        last_timestamp=max(timestamps, default=None),
+        coordinator_epoch=None if marker is None else marker.coordinator_epoch,
+        current_txn_start_offset=open_since,
+    )
+
+
+class _RowTuples:
+    """Rows as tuples of their fields, made some at a time: to look up every column costs as much as some ten rows."""
+
+    def __init__(self, rows: Columns) -> None:
+        self._rows = rows
+        self._first = 0
+        self._made: list[tuple[Any, ...]] = []
+
+    def tuples(self, wanted: slice) -> list[tuple[Any, ...]]:
+        """Return these rows; what is asked for ascends."""
+        first, stop = wanted.start, wanted.stop
+        if first < stop and stop > self._first + len(self._made):
+            self._first = first
+            self._made = self._rows[first : max(stop, first + _AT_A_TIME)].tolist()
+        return self._made[first - self._first : stop - self._first] if first < stop else []
+
+
+class _EntrySource(Struct, frozen=True):
+    """Entries of one kind: what they are made of, and their offsets (shape (n,)), None for those at no offset.
+
+    `make` takes one of the items, of rows the tuple of their fields. Of entries at one offset those of a lower `rank` come first.
+    """
+
+    make: Callable[[Any], Entry]
+    items: Columns | Sequence[Any]
+    offsets: Sequence[int | None] | NDArray[np.int64]
+    rank: int
+
+    def made(self) -> list[Entry]:
+        """Return all of them."""
+        return list(map(self.make, self.items.tolist() if isinstance(self.items, Columns) else self.items))
+
+    def chosen(self, numbers: NDArray[np.int32]) -> "_EntrySource":
+        """Return those of these numbers."""
+        items = self.items[numbers] if isinstance(self.items, Columns) else [self.items[at] for at in numbers.tolist()]
+        return replace(self, items=items, offsets=())
+
+
+class _TimelineEntries(Sequence[Entry]):
+    """Entries of several sources by offset, then by rank; those at no offset come before all others."""
+
+    def __init__(self, sources: Sequence[_EntrySource], *, is_transactional: bool) -> None:
+        self._sources = sources
+        self.is_transactional = is_transactional
+        counts = [len(source.items) for source in sources]
+        offsets = np.concatenate([np.empty(0, dtype=np.int64), *(_offsets(source.offsets) for source in sources)])
+        ranks = np.repeat(np.array([source.rank for source in sources], dtype=np.int8), counts)
+        order = np.lexsort((ranks, offsets))
+        self._source = np.repeat(np.arange(len(sources), dtype=np.int8), counts)[order]
+        starts = np.repeat(np.cumsum(counts) - counts, counts)
+        self._item = (np.arange(len(order)) - starts)[order].astype(np.int32)
+
+    def __reduce__(self) -> tuple[type[list[Entry]], tuple[list[Entry]]]:
+        return list, (list(self),)
+
+    def __len__(self) -> int:
+        return len(self._item)
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Entry]: ...
+    def __getitem__(self, index: int | slice) -> Entry | Sequence[Entry]:
+        if isinstance(index, slice):
+            return self._made(np.arange(len(self))[index])
+        return self._made(np.arange(len(self))[index : index + 1 or None])[0]
+
+    def __iter__(self) -> Iterator[Entry]:
+        for first in range(0, len(self), _AT_A_TIME):
+            yield from self[first : first + _AT_A_TIME]
+
+    def _made(self, chosen: NDArray[np.intp]) -> list[Entry]:
+        entries: dict[int, Entry] = {}
+        of_sources = self._source[chosen]
+        for number, source in enumerate(self._sources):
+            places = np.flatnonzero(of_sources == number)
+            made = source.chosen(self._item[chosen[places]]).made() if len(places) else ()
+            entries.update(zip(places.tolist(), made, strict=True))
+        return [entries[place] for place in range(len(chosen))]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+
+def _offsets(offsets: Sequence[int | None] | NDArray[np.int64]) -> NDArray[np.int64]:
+    if isinstance(offsets, np.ndarray):
+        return offsets
+    return np.array([-1 if offset is None else offset for offset in offsets], dtype=np.int64)

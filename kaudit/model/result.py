@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 
 from msgspec import Struct, field
-from msgspec.structs import asdict
 
 from kaudit.model.application_logs import LogEventSummary
 from kaudit.model.digests import Digests
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import JsonRecord
+from kaudit.model.timeline import Timeline
 
 
 class CoverageGap(Enum):
@@ -207,22 +207,6 @@ class ScanResult(Struct, frozen=True):
         counted: list[Finding | UnlistedFindings] = [*self.findings, *self.unlisted]
         new = {finding.severity for finding in counted if finding.status is Status.NEW}
         return max(new) if new else None
-
-
-class Timeline(JsonRecord, frozen=True):
-    """One producer id's history in one partition replica. `entries` and `state` are JSON-ready mappings."""
-
-    topic: str
-    partition: int
-    replica: str
-    producer_id: int
-    transactional_id: str | None
-    entries: Sequence[Mapping[str, object]]
-    state: Mapping[str, object]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form, entries and state as they are."""
-        return {**asdict(self), "entries": list(self.entries)}
 
 
 class TimelineResult(Struct, frozen=True):

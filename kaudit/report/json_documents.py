@@ -96,9 +96,9 @@ def diff_document(result: DiffResult, options: RenderOptions) -> dict[str, objec
     """Return the kaudit.diff/1 document."""
     replicas = [replica.to_dict() for replica in result.replicas]
     partitions = [partition.to_dict() for partition in result.partitions]
-    moments = [entry.to_dict() for entry in result.broker_copies]
+    copies = [entry.to_dict() for entry in result.broker_copies]
     return scan_document(
-        result.scan, options, "kaudit.diff/1", replicas=replicas, moments=moments, partitions=partitions
+        result.scan, options, "kaudit.diff/1", replicas=replicas, moments=copies, partitions=partitions
     )
 
 

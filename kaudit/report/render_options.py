@@ -1,6 +1,7 @@
 """What every format receives besides the result."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -86,6 +87,15 @@ class Tables(Struct, frozen=True):
     pieces: Iterable[tuple[str, bytes]] = ()
     write_to: Callable[[str], str] | None = None
     """Lets the engine write all of it to a URL, and returns the run's id; None: nothing but this process can."""
+
+
+MANIFEST = "manifest.json"
+"""The file beside tables that is written last: a directory that has it is whole."""
+
+
+def is_replaceable(directory: Path) -> bool:
+    """Return whether tables may replace a directory: it is empty, or an earlier result of kaudit."""
+    return not any(directory.iterdir()) or (directory / MANIFEST).is_file()
 
 
 Output = Iterable[str] | Tables

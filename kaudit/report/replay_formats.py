@@ -90,8 +90,7 @@ _WRITERS = {
 
 def _page(session: Session, arguments: Sequence[str]) -> _Writer:
     """Return the format that is a page: it is written when the last attempt has been answered."""
-    from kaudit.report.sequence import html  # noqa: PLC0415 - jinja2 takes long to import
-    from kaudit.report.sequence.replayed import MOST_STEPS, ReplayDiagram  # noqa: PLC0415
+    from kaudit.report.sequence.replayed import ReplayDiagram  # noqa: PLC0415 - jinja2 takes long to import
 
     diagram = ReplayDiagram(session.broker)
 
@@ -102,5 +101,4 @@ def _page(session: Session, arguments: Sequence[str]) -> _Writer:
     file, *others = arguments
     title = "Replay" if file == "-" else f"Replay of {PurePath(file).name}"
     command = " ".join(["kaudit", "replay", quote(file) if file != "-" else file, *map(quote_text, others)])
-    build = partial(diagram.page, title, command)
-    return _Writer("", "", "", lambda: html.fitting_page(build, MOST_STEPS), add)
+    return _Writer("", "", "", partial(diagram.html, title, command), add)

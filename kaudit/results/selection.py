@@ -11,7 +11,8 @@ from kaudit.errors import UsageError
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
-from kaudit.model.result import ScanResult, Timeline, TimelineResult, UnlistedFindings
+from kaudit.model.result import ScanResult, TimelineResult, UnlistedFindings
+from kaudit.model.timeline import FindingEntry, Timeline
 
 
 def parse_codes(values: Sequence[str], option: str) -> tuple[str, ...]:
@@ -78,7 +79,7 @@ class Selection(Struct, frozen=True):
 
     def _of_one(self, timeline: Timeline) -> Timeline:
         entries = [
-            entry for entry in timeline.entries if entry["kind"] != "finding" or self.includes(str(entry["code"]))
+            entry for entry in timeline.entries if not isinstance(entry, FindingEntry) or self.includes(entry.code)
         ]
         return replace(timeline, entries=entries)
 

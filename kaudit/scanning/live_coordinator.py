@@ -13,7 +13,7 @@ from kaudit.partition.audit import PartitionAudit
 from kaudit.source.kafka.answers import DescribedTransaction, TopicPartition
 from kaudit.source.kafka.client import KafkaClient
 from kaudit.source.kafka.failures import UnsupportedRequestError
-from kaudit.source.kafka.readers import client_of
+from kaudit.source.kafka.partitions import client_of
 
 _NOT_SHOWN = (
     "the brokers list no transactional id with this producer id to this principal, which may not see all of them"

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from kaudit.formats.errors import WireError
@@ -24,6 +24,7 @@ from kaudit.source.filesystem import FileStatus
 from kaudit.source.kafka.options import ClusterOptions, TopicUrl
 from kaudit.source.layout import (
     Evidence,
+    FoundPartitions,
     Layout,
     LeftoverFile,
     PartitionDirectory,
@@ -35,7 +36,7 @@ from kaudit.source.layout import (
 from kaudit.source.listing import Listed, Listing, existing_files, failure, sized
 from kaudit.source.log_directories import LogDirectories, LogDirectory
 from kaudit.source.pattern import LayoutPattern, Placed
-from kaudit.source.schemes import SegmentRemovedError, filesystem, removed_from_head
+from kaudit.source.schemes import SegmentRemovedError, filesystem, of_brokers, removed_from_head
 from kaudit.source.uri import KAFKA, Uri
 
 MAX_DEPTH = DIRECTORY_DEPTH
@@ -46,17 +47,13 @@ class PathNotFoundError(FileNotFoundError):
     """A path given on the command line does not exist."""
 
 
-class _Discovery(Struct):
-    partitions: list[PartitionDirectory] = field(default_factory=list)
+class _Discovery(FoundPartitions):
     leftover_files: list[LeftoverFile] = field(default_factory=list)
-    unreadable: list[Unreadable] = field(default_factory=list)
-    skipped: list[Unreadable] = field(default_factory=list)
     dumps: list[Unreadable] = field(default_factory=list)
     pattern: LayoutPattern | None = None
     texts: list[tuple[Uri, FileStatus]] = field(default_factory=list)
     visited: set[Hashable] = field(default_factory=set)
     revisits: int = 0
-    broker_versions: set[str] = field(default_factory=set)
     empty_inputs: list[Unreadable] = field(default_factory=list)
     log_directories: LogDirectories = field(default_factory=lambda: LogDirectories([], []))
 
@@ -112,10 +109,7 @@ def discover(
     if found.texts:
         from kaudit.source.text_partitions import partitions_of_texts  # noqa: PLC0415 - few logs are texts
 
-        in_texts = partitions_of_texts(found.texts)
-        found.partitions += in_texts.partitions
-        found.unreadable += in_texts.unreadable
-        found.skipped += in_texts.skipped
+        found.add(partitions_of_texts(found.texts))
     found.empty_inputs += _files_of_no_partition(found, files_given)
     if not found.partitions:
         found.skipped += found.dumps  # beside real logs they are nobody's mistake
@@ -135,14 +129,10 @@ def discover(
 
 def _take_topic(found: _Discovery, place: Uri, cluster: ClusterOptions) -> None:
     topic = TopicUrl.of(place)
-    from kaudit.source.kafka.discovery import find_partitions  # noqa: PLC0415 - an extra
-
-    live = find_partitions(topic, cluster)
+    live: FoundPartitions = of_brokers("find_partitions")(topic, cluster)
     known = {entry.directory for entry in found.partitions}
-    found.partitions += [entry for entry in live.partitions if entry.directory not in known]
-    found.unreadable += live.unreadable
-    found.skipped += live.skipped
-    found.broker_versions.update(live.broker_versions)
+    live.partitions = [entry for entry in live.partitions if entry.directory not in known]
+    found.add(live)
 
 
 def _what_else(found: _Discovery, place: Uri) -> str:
@@ -297,7 +287,7 @@ def _take_files(found: _Discovery, parent: Uri, files: Sequence[tuple[Uri, FileS
     for path, entry in sorted(set(files), key=lambda file: file[0].components()):
         base = segment_base_offset(path.name)
         if base is None:
-            from kaudit.formats.dump_text.text import looks_like_dump  # noqa: PLC0415 - 4 ms that logs under their own names need not wait
+            from kaudit.formats.dump_text.text import looks_like_dump  # noqa: PLC0415 - few files have other names
 
             prefix = _prefix(found, path)
             if prefix is None:

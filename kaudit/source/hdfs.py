@@ -1,48 +1,16 @@
-"""hdfs:// through hdfs-native, a client in Rust that needs neither a JVM nor libhdfs.
+"""hdfs:// through hdfs-native (an extra): it needs neither a JVM nor libhdfs."""
 
-Hadoop's configuration (HADOOP_CONF_DIR, HADOOP_HOME) names the name nodes of a URL.
-"""
-
-import os
 import secrets
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any, BinaryIO
-from xml.etree import ElementTree as ET
 
-from kaudit.installation import install_command
+import hdfs_native
+
 from kaudit.source.bytes import RemoteFile, nothing_held
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, as_os_errors, require_listener
-from kaudit.source.uri import Uri, UrlError
-
-
-def name_nodes(authority: str) -> list[str]:
-    """Return HOST:PORT of each name node that may answer for `authority`; none where only the client can know.
-
-    A name service (dfs.ha.namenodes.SERVICE of hdfs-site.xml) has several; an empty authority is that of fs.defaultFS.
-    """
-    settings = _settings()
-    service = authority or settings.get("fs.defaultFS", "").removeprefix("hdfs://").partition("/")[0]
-    if ":" in service:
-        return [service]
-    nodes = settings.get(f"dfs.ha.namenodes.{service}", "").split(",")
-    found = (settings.get(f"dfs.namenode.rpc-address.{service}.{node.strip()}", "") for node in nodes)
-    return [address for address in found if ":" in address]
-
-
-def _settings() -> Mapping[str, str]:
-    home = os.environ.get("HADOOP_HOME")
-    directory = os.environ.get("HADOOP_CONF_DIR") or (f"{home}/etc/hadoop" if home else None)
-    found: dict[str, str] = {}
-    for name in ("core-site.xml", "hdfs-site.xml") if directory else ():
-        try:
-            root = ET.parse(Path(str(directory), name)).getroot()  # noqa: S314 - the user's own configuration
-        except (OSError, ET.ParseError):
-            continue  # the client says what it makes of it
-        for entry in root.iter("property"):
-            found[(entry.findtext("name") or "").strip()] = (entry.findtext("value") or "").strip()
-    return found
+from kaudit.source.hadoop import name_nodes
+from kaudit.source.uri import Uri
 
 
 class HdfsFileSystem:
@@ -51,12 +19,6 @@ class HdfsFileSystem:
     is_remote = True
 
     def __init__(self, authority: str) -> None:
-        try:
-            import hdfs_native  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise UrlError(
-                f"hdfs://{authority} needs an extra: {install_command('hdfs')} (or write webhdfs://NAMENODE:9870/PATH)"
-            ) from error
         require_listener(f"hdfs://{authority}", name_nodes(authority))
         with _as_os_errors(f"hdfs://{authority}"):
             self._client = hdfs_native.Client(f"hdfs://{authority}" if authority else None)
@@ -102,12 +64,10 @@ class HdfsFileSystem:
 
     def put(self, uri: Uri, content: BinaryIO) -> None:
         """Write a file beside its place and rename it."""
-        from hdfs_native import WriteOptions  # noqa: PLC0415 - as above
-
         partial = f"{uri.path}.{secrets.token_hex(4)}.tmp"  # who else writes the same file has one of their own
         with _as_os_errors(str(uri)):
             # not as a context: its end would keep what is there of a file that failed
-            out = self._client.create(partial, WriteOptions(overwrite=True))
+            out = self._client.create(partial, hdfs_native.WriteOptions(overwrite=True))
             while data := content.read(COPIED_AT_ONCE):
                 out.write(data)
             out.close()

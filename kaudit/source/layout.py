@@ -194,6 +194,22 @@ class Unreadable(Struct, frozen=True):
     vanished: bool = False
 
 
+class FoundPartitions(Struct):
+    """Partitions of some inputs, what of these could not be read or used, and the releases of the brokers that sent them."""
+
+    partitions: list[PartitionDirectory] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    skipped: list[Unreadable] = field(default_factory=list)
+    broker_versions: set[str] = field(default_factory=set)
+
+    def add(self, other: "FoundPartitions") -> None:
+        """Add what was found under other inputs."""
+        self.partitions += other.partitions
+        self.unreadable += other.unreadable
+        self.skipped += other.skipped
+        self.broker_versions |= other.broker_versions
+
+
 class Evidence(Struct, frozen=True):
     """Hints about the broker's version found beside the logs: file names and properties, no interpretation."""
 

@@ -1,6 +1,7 @@
 """Directories listed: those of a store all at once, or many at a time."""
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from msgspec import Struct
@@ -52,8 +53,6 @@ class Listing:
         if not self._files.is_remote:
             yield from map(self._list, directories)
             return
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - local paths need not wait for it
-
         with ThreadPoolExecutor(AT_ONCE) as threads:
             for first in range(0, len(directories), _AHEAD):
                 yield from threads.map(self._list, directories[first : first + _AHEAD])

@@ -4,6 +4,7 @@
 
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Hashable, Sequence
 from itertools import islice
@@ -71,8 +72,6 @@ class LocalFileSystem:
 
     def put(self, uri: Uri, content: BinaryIO) -> None:
         """Write a file beside its place and rename it."""
-        import shutil  # noqa: PLC0415 - 5 ms that reading need not wait for
-
         partial = f"{uri.path}.{os.urandom(4).hex()}.tmp"  # who else writes the same file has one of their own
         try:
             with open(partial, "wb") as out:
@@ -87,8 +86,6 @@ class LocalFileSystem:
 
     def remove(self, uri: Uri) -> None:
         """Remove a file, or a directory with all it holds."""
-        import shutil  # noqa: PLC0415 - as above
-
         try:
             if os.path.isdir(uri.path):  # noqa: PTH112 - as above
                 shutil.rmtree(uri.path)

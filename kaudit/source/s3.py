@@ -4,7 +4,8 @@ import os
 from collections.abc import Hashable, Sequence
 from typing import Any, BinaryIO
 
-from kaudit.installation import install_command
+from pyarrow import fs
+
 from kaudit.source.bytes import RemoteFile
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, as_os_errors, connect_seconds
 from kaudit.source.uri import Uri, UrlError
@@ -24,12 +25,6 @@ class S3FileSystem:
     def __init__(self, bucket: str) -> None:
         if not bucket:
             raise UrlError("s3:// needs a bucket: s3://BUCKET/PATH")
-        try:
-            from pyarrow import fs  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise UrlError(f"s3://{bucket} needs an extra: {install_command('s3')}") from error
-        self._kinds = fs.FileType
-        self._selector = fs.FileSelector
         self._bucket = bucket
         # path-style addresses: what stores other than Amazon's understand without DNS for every bucket
         self._s3 = fs.S3FileSystem(
@@ -42,20 +37,20 @@ class S3FileSystem:
         """Return what is at `uri`, with size and time."""
         with as_os_errors("S3", str(uri)):
             info = self._s3.get_file_info(self._key(uri))
-        if info.type == self._kinds.NotFound:
+        if info.type == fs.FileType.NotFound:
             raise FileNotFoundError(2, "no such object or prefix", str(uri))
         return self._entry(info)
 
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List what lies directly under a prefix, sorted by name, with sizes."""
         with as_os_errors("S3", str(uri)):
-            infos = self._s3.get_file_info(self._selector(self._key(uri), recursive=False))
+            infos = self._s3.get_file_info(fs.FileSelector(self._key(uri), recursive=False))
         return sorted(map(self._entry, infos), key=lambda entry: entry.name)
 
     def tree(self, uri: Uri) -> dict[str, list[FileStatus]]:
         """List all keys below a prefix, 1,000 a request, by the paths of what would be directories."""
         with as_os_errors("S3", str(uri)):
-            infos = self._s3.get_file_info(self._selector(self._key(uri), recursive=True))
+            infos = self._s3.get_file_info(fs.FileSelector(self._key(uri), recursive=True))
         found: dict[str, list[FileStatus]] = {}
         while infos:  # there may be millions: what is taken is let go
             info = infos.pop()
@@ -102,16 +97,16 @@ class S3FileSystem:
         """Remove an object, or all of a prefix."""
         with as_os_errors("S3", str(uri)):
             found = self._s3.get_file_info(self._key(uri)).type
-            if found == self._kinds.Directory:
+            if found == fs.FileType.Directory:
                 self._s3.delete_dir(self._key(uri))
-            elif found != self._kinds.NotFound:
+            elif found != fs.FileType.NotFound:
                 self._s3.delete_file(self._key(uri))
 
     def _key(self, uri: Uri) -> str:
         return f"{self._bucket}{uri.path}".rstrip("/")
 
     def _entry(self, info: Any) -> FileStatus:  # noqa: ANN401 - pyarrow has no types
-        is_directory = info.type == self._kinds.Directory
+        is_directory = info.type == fs.FileType.Directory
         modified = info.mtime_ns
         return FileStatus(
             info.base_name, is_directory, 0 if is_directory else int(info.size), (modified or 0) // 1_000_000

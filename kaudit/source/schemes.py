@@ -1,39 +1,30 @@
-"""The file system that serves each URL scheme, and opening files through it."""
+"""What serves each URL scheme, imported when it is first used, and opening files through it."""
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
-from typing import cast
+from functools import cache
+from importlib import import_module
+from typing import Any, cast
 
+from kaudit.installation import install_command
 from kaudit.source.bytes import ByteSource
 from kaudit.source.file_kinds import segment_base_offset
 from kaudit.source.filesystem import FileSystem, WritableFileSystem
-from kaudit.source.layout import SegmentFile
+from kaudit.source.layout import FetchedRange, SegmentFile
+from kaudit.source.local import LocalFileSystem
 from kaudit.source.text import SegmentText
 from kaudit.source.uri import KAFKA, Uri, UrlError
 
-
-def _local(_authority: str) -> FileSystem:
-    from kaudit.source.local import LocalFileSystem  # noqa: PLC0415 - one file system per scheme in use
-
-    return LocalFileSystem()
-
-
-def _hdfs(authority: str) -> FileSystem:
-    from kaudit.source.hdfs import HdfsFileSystem  # noqa: PLC0415 - an extra
-
-    return HdfsFileSystem(authority)
-
-
-def _webhdfs(protocol: str, authority: str) -> FileSystem:
-    from kaudit.source.webhdfs import WebHdfsFileSystem  # noqa: PLC0415 - http.client is slow to import
-
-    return WebHdfsFileSystem(protocol, authority)
-
-
-def _s3(authority: str) -> FileSystem:
-    from kaudit.source.s3 import S3FileSystem  # noqa: PLC0415 - an extra
-
-    return S3FileSystem(authority)
+_STORES: Mapping[str, tuple[str, ...]] = {
+    "hdfs": ("hdfs", "HdfsFileSystem"),
+    "webhdfs": ("webhdfs", "WebHdfsFileSystem", "http"),
+    "swebhdfs": ("webhdfs", "WebHdfsFileSystem", "https"),
+    "s3": ("s3", "S3FileSystem"),
+    "s3a": ("s3", "S3FileSystem"),
+}
+"""Module of kaudit.source, class, and the arguments before the URL's authority."""
+_WITHOUT_EXTRA = {"hdfs": " (or write webhdfs://NAMENODE:9870/PATH)", "s3": ""}
+"""Modules that import a client library, an extra of the same name, and what works without it."""
+_WRITABLE = ("hdfs", "s3", "s3a")
 
 
 class SegmentRemovedError(FileNotFoundError):
@@ -44,20 +35,17 @@ class SegmentRemovedError(FileNotFoundError):
         self.log_start = log_start
 
 
-_SCHEMES: Mapping[str, Callable[[str], FileSystem]] = {
-    "": _local,
-    "hdfs": _hdfs,
-    "webhdfs": partial(_webhdfs, "http"),
-    "swebhdfs": partial(_webhdfs, "https"),
-    "s3": _s3,
-    "s3a": _s3,
-}
-_WRITABLE = ("", "hdfs", "s3", "s3a")
-
-
 @cache
 def _connect(scheme: str, authority: str) -> FileSystem:
-    return _SCHEMES[scheme](authority)
+    if not scheme:
+        return LocalFileSystem()
+    module, name, *protocol = _STORES[scheme]
+    try:
+        store: Callable[..., FileSystem] = getattr(import_module(f"kaudit.source.{module}"), name)
+    except ImportError as error:
+        extra = install_command(module)
+        raise UrlError(f"{scheme}://{authority} needs an extra: {extra}{_WITHOUT_EXTRA[module]}") from error
+    return store(*protocol, authority)
 
 
 def filesystem(uri: Uri) -> FileSystem:
@@ -67,9 +55,8 @@ def filesystem(uri: Uri) -> FileSystem:
         UrlError: no file system has this scheme, or the extra it needs is not installed.
 
     """
-    if uri.scheme not in _SCHEMES:
-        known = ", ".join(f"{scheme}://" for scheme in (*_SCHEMES, KAFKA) if scheme)
-        raise UrlError(f"{uri}: kaudit reads local paths, file://, {known}")
+    if uri.scheme and uri.scheme not in _STORES:
+        raise UrlError(f"{uri}: kaudit reads local paths, file://, {_urls(*_STORES, KAFKA)}")
     return _connect(uri.scheme, uri.authority)
 
 
@@ -80,10 +67,25 @@ def writable_filesystem(uri: Uri) -> WritableFileSystem:
         UrlError: as `filesystem`, or kaudit cannot write there.
 
     """
-    if uri.scheme not in _WRITABLE:
-        known = ", ".join(f"{scheme}://" for scheme in _WRITABLE if scheme)
-        raise UrlError(f"{uri}: kaudit writes to local paths, {known}")
+    if uri.scheme and uri.scheme not in _WRITABLE:
+        raise UrlError(f"{uri}: kaudit writes to local paths, {_urls(*_WRITABLE)}")
     return cast("WritableFileSystem", filesystem(uri))
+
+
+def _urls(*schemes: str) -> str:
+    return ", ".join(f"{scheme}://" for scheme in schemes)
+
+
+def of_brokers(function: str) -> Callable[..., Any]:
+    """Return a function of kaudit.source.kafka.partitions, which imports the client library, an extra."""
+    found: Callable[..., Any] = getattr(import_module("kaudit.source.kafka.partitions"), function)
+    return found
+
+
+def open_fetched(place: FetchedRange) -> ByteSource:
+    """Return the batches that brokers send for a range of offsets as a source of bytes; nothing is sent yet."""
+    source: ByteSource = of_brokers("open_fetched")(place)
+    return source
 
 
 def open_segment(segment: SegmentFile, working_directory: str | None = None) -> ByteSource:
@@ -95,8 +97,6 @@ def open_segment(segment: SegmentFile, working_directory: str | None = None) -> 
 
     """
     if segment.fetched is not None:
-        from kaudit.source.kafka.readers import open_fetched  # noqa: PLC0415 - an extra
-
         return open_fetched(segment.fetched)
     uri = Uri.parse(segment.path).absolute(working_directory)
     try:

@@ -1,34 +1,90 @@
-"""Partitions that texts of kafka-dump-log show, put together from all the texts given."""
+"""Texts of kafka-dump-log in place of segments: which lines show which segment, and the partitions that all texts show together."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
+from itertools import chain
 from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 
+from kaudit.formats.dump_text.lines import FILE_START
+from kaudit.formats.dump_text.rows import DumpBatch, DumpRecord, DumpStart
+from kaudit.formats.dump_text.text import read_dump
+from kaudit.source.bytes import ByteSource
 from kaudit.source.file_kinds import PartitionName, parse_partition_name, segment_base_offset
 from kaudit.source.filesystem import FileStatus
-from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
+from kaudit.source.layout import FoundPartitions, PartitionDirectory, SegmentFile, TextRange, Unreadable
 from kaudit.source.schemes import filesystem
-from kaudit.source.text import Section, find_sections, first_offset
+from kaudit.source.text import PROBE_BYTES, pieces_of
 from kaudit.source.uri import Uri
 
-
-class TextPartitions(Struct):
-    """What was found in texts, and what could not be used."""
-
-    partitions: list[PartitionDirectory] = field(default_factory=list)
-    unreadable: list[Unreadable] = field(default_factory=list)
-    skipped: list[Unreadable] = field(default_factory=list)
+_LONGEST_HEADER_BYTES = 1 << 20
 
 
-def partitions_of_texts(texts: Iterable[tuple[Uri, FileStatus]]) -> TextPartitions:
+class Section(Struct, frozen=True):
+    """The lines between two `Dumping` headers. `path` is what the header says, None before the first one."""
+
+    path: str | None
+    range: TextRange
+
+
+def find_sections(source: ByteSource) -> list[Section]:
+    """Read a text once and list the files it shows, in order; a text without headers shows one."""
+    size = source.size()
+    headers: list[tuple[int, int, str]] = []  # where a header begins, where it ends, the path
+    at = 0
+    carried = b""
+    for piece in chain(pieces_of(source, 0, size), (b"\n",)):
+        text = carried + piece
+        end = text.rfind(b"\n") + 1
+        headers += [(at + begin, at + stop, path) for begin, stop, path in _headers(text[:end])]
+        at, carried = at + end, text[end:]
+        if len(carried) > _LONGEST_HEADER_BYTES:  # a line of megabytes is no header: its end is all that matters
+            at, carried = at + len(carried) - 1, carried[-1:]
+    first = headers[0][0] if headers else size
+    found = [Section(None, TextRange(0, first))] if first else []
+    ends = [*(begin for begin, _, _ in headers[1:]), size]
+    found += [
+        Section(path, TextRange(min(begin, size), end)) for (_, begin, path), end in zip(headers, ends, strict=False)
+    ]
+    return found
+
+
+def first_offset(source: ByteSource, section: Section) -> int | None:
+    """Return the first offset a section shows, None if it shows neither batches nor records."""
+    end = min(section.range.end, section.range.start + PROBE_BYTES)
+    started: int | None = None
+    for row in read_dump(pieces_of(source, section.range.start, end)):
+        if isinstance(row, DumpStart):
+            started = row.offset
+        elif isinstance(row, DumpBatch | DumpRecord):
+            if started is not None:
+                return started
+            offset = row.offset if isinstance(row, DumpRecord) else row.base_offset
+            return row.last_offset if offset is None else offset
+    return None
+
+
+def _headers(text: bytes) -> Iterator[tuple[int, int, str]]:
+    """Header lines of a text of whole lines: where each begins, where the next line does, and its path."""
+    at = 0
+    while True:
+        if not text.startswith(FILE_START, at):
+            at = text.find(b"\n" + FILE_START, at) + 1
+            if not at:
+                return
+        end = text.index(b"\n", at) + 1
+        yield at, end, text[at + len(FILE_START) : end].rstrip(b"\r\n").decode("utf-8", "surrogateescape")
+        at = end
+
+
+def partitions_of_texts(texts: Iterable[tuple[Uri, FileStatus]]) -> FoundPartitions:
     """Read the texts once and list their partitions: the segments of one directory are one partition.
 
     A segment shown twice is of another replica (texts of several brokers name the same paths), or shown again by a
     deeper dump: both are audited, each by itself. Lines before any `Dumping` header show a segment without a name.
     """
-    found = TextPartitions()
+    found = FoundPartitions()
     replicas: dict[PurePosixPath, list[_Segments]] = {}
     for path, entry in texts:
         try:

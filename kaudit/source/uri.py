@@ -7,6 +7,7 @@ import os
 import posixpath
 import re
 from typing import Self
+from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -45,8 +46,6 @@ class Uri(Struct, frozen=True):
         if scheme == "file":
             if authority not in ("", "localhost"):
                 raise UrlError(f"{text}: a file:// URL has three slashes; {authority} would be another host")
-            from urllib.parse import unquote  # noqa: PLC0415 - 2 ms that paths need not wait
-
             return cls("", "", _normal(unquote(path)))
         # a leading // means something else
         return cls(scheme, authority, _normal("/" + path.lstrip("/")))

@@ -31,7 +31,8 @@ from kaudit.listings.timeline import with_names
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.limits import TIMELINES
-from kaudit.model.result import ScanResult, StateUse, Timeline, TimelineResult
+from kaudit.model.result import ScanResult, StateUse, TimelineResult
+from kaudit.model.timeline import Timeline
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource

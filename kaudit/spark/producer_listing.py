@@ -8,12 +8,11 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.listings.client_patterns import Creator, top_creators
 from kaudit.listings.partition_join import join, replica_places
 from kaudit.listings.producer_histories import Piece, TableWriter
 from kaudit.listings.producer_listing import Ids, Listing, producers_result
 from kaudit.listings.query import Query
-from kaudit.listings.statistics import IdFigures, TimeSteps
+from kaudit.listings.statistics import Creator, IdFigures, TimeSteps, top_creators
 from kaudit.model.finding import Finding
 from kaudit.model.limits import PRODUCER_REPLICAS, PRODUCERS
 from kaudit.model.producer_listing import Producer, ProducersResult

@@ -14,12 +14,11 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.listings.client_patterns import Creator, creators, top_creators
 from kaudit.listings.partition_join import AboutProducer, ReplicaPlace, ReplicaRows, about_producers, by_producer, join
 from kaudit.listings.producer_histories import PartitionHistory, TableWriter
 from kaudit.listings.producer_listing import Chosen, Ids, Listing
 from kaudit.listings.query import Query
-from kaudit.listings.statistics import TimeSteps
+from kaudit.listings.statistics import Creator, TimeSteps, creators, top_creators
 from kaudit.model.producer_listing import Producer
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack

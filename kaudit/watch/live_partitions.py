@@ -9,7 +9,7 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import find_input
 from kaudit.source.kafka.answers import TopicPartition
-from kaudit.source.kafka.readers import client_of, try_again
+from kaudit.source.kafka.partitions import client_of, try_again
 from kaudit.source.layout import FetchedRange, Layout, PartitionDirectory, SegmentFile
 from kaudit.source.schemes import open_segment
 

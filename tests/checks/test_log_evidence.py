@@ -16,6 +16,7 @@ from kaudit.errors import UsageError
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.timeline import RunEntry
 from kaudit.scanning.options import ScanOptions
 from tests.audits.log_events.made import event
 from tests.conformance.server_logs import unpacked
@@ -95,22 +96,8 @@ def test_a_transaction_is_found_by_its_id():
 
 
 def test_a_refusal_stands_before_the_batch_that_followed_it():
-    run = {
-        "kind": "run",
-        "first_offset": 10,
-        "last_offset": 19,
-        "first_sequence": 0,
-        "last_sequence": 9,
-        "max_timestamp": NOON,
-    }
-    later = {
-        **run,
-        "first_offset": 30,
-        "last_offset": 39,
-        "first_sequence": 10,
-        "last_sequence": 19,
-        "max_timestamp": NOON + 9,
-    }
+    run = RunEntry(10, 19, 0, 9, 0, 1, 10, 100, NOON, NOON, False, 0, 0, None)
+    later = RunEntry(30, 39, 10, 19, 0, 1, 10, 100, NOON + 9, NOON + 9, False, 0, 0, None)
     events = [
         of_orders(LogEventKind.OUT_OF_ORDER_SEQUENCE, producer_id=7, producer_epoch=0, base_sequence=5, offset=25),
         of_orders(LogEventKind.DUPLICATE_SEQUENCE, producer_id=7, last_sequence=9),
@@ -121,7 +108,7 @@ def test_a_refusal_stands_before_the_batch_that_followed_it():
     ]
     placed = TimelineEvents(events, "orders", 0, lambda one: one.timestamp_ms)
     found = placed.entries(7, [run, later], shared=True)
-    assert [(entry["offset"], entry["placed_by"]) for entry in found] == [
+    assert [(entry.offset, entry.placed_by) for entry in found] == [
         (25, "offset"),
         (20, "sequence"),
         (20, "time"),

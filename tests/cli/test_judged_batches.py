@@ -56,7 +56,7 @@ def test_the_same_log(kaudit, site, report):
     assert {entry["verdict"] for entry in found.values()} == {"unchanged"}
     assert found[0]["unchanged"] == offsets((0, 9999))
     outcome = kaudit("diff", report, site)
-    assert "orders-0 unchanged: offsets 0..9999 are what the report judged." in outcome.out
+    assert "orders-0 unchanged: offsets 0..9999 are what the report audited." in outcome.out
     assert f"2 partitions unchanged, by the digests of {report}" in " ".join(outcome.out.split())
 
 
@@ -89,7 +89,7 @@ def test_what_was_changed_is_said(kaudit, site, report, change):
     assert found[0]["damaged"] is (change is changed_byte)
     outcome = kaudit("diff", report, site)
     assert outcome.out.startswith(
-        "orders-0 differs: not what the report judged, somewhere in each of offsets 4096..5119;"
+        "orders-0 differs: not what the report audited, somewhere in each of offsets 4096..5119;"
     )
     assert kaudit("diff", "--exit-zero", report, site).code == ExitCode.OK
 
@@ -184,7 +184,7 @@ def test_several_replicas_are_distinguished_by_their_names(kaudit, tmp_path):
     brokers[0].rename(tmp_path / "brokers" / "other")
     outcome = kaudit("diff", path, tmp_path / "brokers" / "other")
     assert (outcome.code, outcome.out) == (ExitCode.USAGE, "")
-    assert "orders-0: the report judged b1, b2, and here lie other" in outcome.err
+    assert "orders-0: the report audited b1, b2, and here lie other" in outcome.err
 
 
 def test_a_file_that_cannot_be_read_is_no_difference(kaudit, site, report, monkeypatch):

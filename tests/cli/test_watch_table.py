@@ -8,7 +8,7 @@ import rich.live
 
 from kaudit.cli.watch import outputs
 from kaudit.cli.watch.outputs import Outputs
-from kaudit.report.machine.watch_stream import STREAMS
+from kaudit.report.formats import FORMATS
 
 
 def test_the_table_is_drawn_when_it_is_told(monkeypatch):
@@ -22,7 +22,7 @@ def test_the_table_is_drawn_when_it_is_told(monkeypatch):
     monkeypatch.setattr(rich.live, "Live", live)
     monkeypatch.setattr(outputs, "_on_terminal", lambda _: True)
     monkeypatch.setattr(outputs, "console_of", lambda *_: SimpleNamespace(color=False))
-    target = SimpleNamespace(form=SimpleNamespace(name=next(iter(STREAMS))), file=None)
+    target = SimpleNamespace(form=FORMATS["table"], file=None)
     request: Any = SimpleNamespace(targets=[target], color=None)
     with Outputs(request, resumed=False) as shown:
         assert shown.is_live

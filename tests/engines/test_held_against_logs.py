@@ -132,7 +132,7 @@ def test_replicas_are_held_against_those_of_their_names(replicas):
     with pytest.raises(UsageError) as caught:
         verified(replicas, report)
     assert str(caught.value) == (
-        "orders-0: the report judged b1, b2, and here lie b3, b4: the names do not say which is which"
+        "orders-0: the report audited b1, b2, and here lie b3, b4: the names do not say which is which"
     )
 
 
@@ -148,7 +148,7 @@ def test_the_only_replica_is_held_against_the_only_one_whatever_their_names(repl
     (replicas / "b2").rename(replicas / "b9")
     report = judged(replicas / "b9")
     (replicas / "b9").rename(replicas / "b2")
-    with pytest.raises(UsageError, match="the report judged b9, and here lie b2, elsewhere"):
+    with pytest.raises(UsageError, match="the report audited b9, and here lie b2, elsewhere"):
         verified(replicas, report)
 
 

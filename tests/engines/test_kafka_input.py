@@ -11,6 +11,7 @@ from kaudit.engines.local import scan, timeline
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.result import ScanResult
+from kaudit.model.timeline import RunEntry
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import discover
 from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED
@@ -345,7 +346,8 @@ def test_a_timeline():
         paths = [f"kafka://{broker.address}/orders"]
         result = timeline(ScanOptions(paths, jobs=1, producer_ids=[7]), SilentProgress())
     (entry,) = result.timelines[0].entries
-    assert (entry["first_offset"], entry["last_offset"], entry["batches"]) == (0, 39, 20)
+    assert isinstance(entry, RunEntry)
+    assert (entry.first_offset, entry.last_offset, entry.batches) == (0, 39, 20)
 
 
 def test_a_limit_of_bytes_a_second_is_kept(monkeypatch):

@@ -37,7 +37,7 @@ def test_the_lanes_are_what_the_timelines_say(logs, local):
     expected: dict[tuple[str, int, str], list[tuple[int, Mapping[str, Any]]]] = {}
     for timeline in timelines:
         held = expected.setdefault((timeline.topic, timeline.partition, timeline.replica), [])
-        held += [(timeline.producer_id, entry) for entry in timeline.entries]
+        held += [(timeline.producer_id, entry.to_dict()) for entry in timeline.entries]
 
     seen = {}
     for index, row in enumerate(page.model["partitions"]):

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kaudit.report.html.coarser import fitted
-from kaudit.report.html.columns import COARSE, TRANSACTIONAL, Origins
+from kaudit.report.html.columns import COARSE, Origins, fitted
 from kaudit.report.html.document import REPORT_SCRIPTS, REPORT_STYLES, document
-from kaudit.report.html.lanes import Lanes
 from kaudit.report.html.page_model import (
     DATA_ID,
     SCHEMA,
@@ -32,6 +30,7 @@ from kaudit.report.html.page_model import (
     Table,
     columns_id,
 )
+from kaudit.report.lanes import TRANSACTIONAL, Lanes
 
 START_MS = 1_760_000_000_000
 _BASE_OFFSET = 9_007_199_254_740_993  # 2**53 + 1: a browser's number does not hold it

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kaudit.listings.activity import PRODUCER_ACTIVITY
-from kaudit.listings.client_patterns import Creator, creators, pattern_of, top_creators
 from kaudit.listings.partition_join import ReplicaPlace, ReplicaRows, join
+from kaudit.listings.statistics import Creator, creators, pattern_of, top_creators
 
 MINUTE = 60_000
 PLACES = [

@@ -12,6 +12,8 @@ from kaudit.engines.local import timeline
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings import timeline as timelines
 from kaudit.listings.missing_entries import LISTED
+from kaudit.model.damage import MissingCause
+from kaudit.model.timeline import MissingEntry
 from kaudit.report.machine.json import render_timeline
 from kaudit.report.render_options import RenderOptions
 from kaudit.scanning.options import ScanOptions
@@ -58,8 +60,8 @@ def test_open_transactions_and_holes_are_looked_at_once_not_for_each_producer(tm
     found = [
         (
             own.producer_id,
-            own.state["current_txn_start_offset"],
-            [(entry["first_offset"], entry["offsets"]) for entry in own.entries if entry["kind"] == "missing"],
+            own.state.current_txn_start_offset,
+            [(entry.first_offset, entry.offsets) for entry in own.entries if isinstance(entry, MissingEntry)],
         )
         for own in result.timelines
     ]
@@ -78,17 +80,17 @@ def test_of_many_missing_ranges_a_timeline_names_the_first_and_the_sum_of_the_re
     log.write(tmp_path / "t-0")
     holes = [(after, before) for after, before in pairwise(batch.base_offset for batch in log.batches[:-1])]
     first, second = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress()).timelines
-    found = [entry for entry in first.entries if entry["kind"] == "missing"]
-    assert [(entry["first_offset"], entry["last_offset"]) for entry in found[:-1]] == [
+    found = [entry for entry in first.entries if isinstance(entry, MissingEntry)]
+    assert [(entry.first_offset, entry.last_offset) for entry in found[:-1]] == [
         (after + 1, before - 1) for after, before in holes[:LISTED]
     ]
     rest = found[-1]
-    assert (rest["first_offset"], rest["last_offset"]) == (holes[LISTED][0] + 1, holes[-1][1] - 1)
-    assert rest["offsets"] == sum(before - after - 1 for after, before in holes[LISTED:])
-    assert {entry["cause"] for entry in found} == {"unknown"}
-    kinds = Counter(entry["kind"] for entry in second.entries)
+    assert (rest.first_offset, rest.last_offset) == (holes[LISTED][0] + 1, holes[-1][1] - 1)
+    assert rest.offsets == sum(before - after - 1 for after, before in holes[LISTED:])
+    assert {entry.cause for entry in found} == {MissingCause.UNKNOWN}
+    kinds = Counter(entry.kind for entry in second.entries)
     assert kinds["missing"] <= (LISTED + 1) * kinds["run"]
-    counted = (int(str(entry["offsets"])) for entry in second.entries if entry["kind"] == "missing")
+    counted = (entry.offsets for entry in second.entries if isinstance(entry, MissingEntry))
     assert sum(counted) == sum(before - after - 1 for after, before in holes[1:])
 
 
@@ -100,7 +102,7 @@ def test_entries_do_not_grow_with_producers_times_missing_ranges(tmp_path):
             log.skip(1)
     log.write(tmp_path / "t-0")
     result = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
-    missing = sum(Counter(entry["kind"] for entry in own.entries)["missing"] for own in result.timelines)
+    missing = sum(Counter(entry.kind for entry in own.entries)["missing"] for own in result.timelines)
     assert missing <= PRODUCERS * 2 * (LISTED + 1)
 
 
@@ -113,8 +115,8 @@ def test_a_long_timeline_is_in_order_and_written_an_entry_at_a_time(tmp_path):
     result = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
     (only,) = result.timelines
     expected = [("run", 0), *((kind, offset) for offset in range(1, 100) for kind in ("run", "finding"))]
-    assert [(entry["kind"], entry.get("first_offset", entry.get("offset"))) for entry in only.entries] == expected
-    assert only.entries[-1]["code"] == "KA104"
+    assert [(entry.kind, entry.first_offset) for entry in only.entries] == expected
+    assert only.entries[-1].to_dict()["code"] == "KA104"
     assert len(only.entries) == len(expected)
     assert pickle.loads(pickle.dumps(only)).entries == list(only.entries[:]) == only.entries
     text = "".join(render_timeline(result, RenderOptions()))
@@ -132,12 +134,12 @@ def test_entries_made_when_they_are_asked_for_are_those_made_at_once(tmp_path, m
     log.write(tmp_path / "t-0")
     options = ScanOptions([str(tmp_path)], jobs=1)
     (asked_for,) = timeline(options, SilentProgress()).timelines
-    monkeypatch.setattr(timelines, "FEW", 10_000)
+    monkeypatch.setattr(timelines, "_FEW", 10_000)
     (at_once,) = timeline(options, SilentProgress()).timelines
     made, entries = at_once.entries, asked_for.entries
     assert isinstance(made, list)
     assert not isinstance(entries, list)
-    assert {entry["kind"] for entry in made} == {"run", "marker", "missing", "finding"}
+    assert {entry.kind for entry in made} == {"run", "marker", "missing", "finding"}
     assert [*entries] == made
     last = len(made) - 1
     assert [entries[place] for place in (0, last, -1, -2, -last - 1)] == [
@@ -163,4 +165,4 @@ def test_timelines_are_the_same_each_time_they_are_made(tmp_path):
     assert made == list(made)
     assert made[1].producer_id == made[-2].producer_id == 5
     assert [own.producer_id for own in made[1:]] == [5, 7]
-    assert [entry["kind"] for entry in made[1].entries] == ["run", "marker"]
+    assert [entry.kind for entry in made[1].entries] == ["run", "marker"]

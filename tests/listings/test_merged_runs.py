@@ -78,6 +78,7 @@ def test_what_continues_is_one_with_everything_added_up():
             "last_leader_epoch": 9,
             "next_marker": -1,
             "transaction_first_offset": -1,
+            "transaction_outcome": -1,
         }
     ]
 

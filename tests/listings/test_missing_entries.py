@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 
 from kaudit.listings.merged_runs import MERGED_RUN
-from kaudit.listings.missing_entries import MissingEntries, MissingEntry, missing_cause, missing_entry
+from kaudit.listings.missing_entries import MissingEntries, missing_cause
 from kaudit.model.columns import Columns
 from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.log_rows import EndTxnMarker
+from kaudit.model.timeline import MissingEntry
 
 DAMAGE, UNKNOWN = MissingCause.DAMAGE, MissingCause.UNKNOWN
 
@@ -44,7 +46,7 @@ def markers(*offsets: int) -> Columns:
 
 
 def found(log: Any, own: Columns, ended: Sequence[int] = ()) -> list[tuple[int, int, int, MissingCause]]:
-    return [entry[:4] for entry in MissingEntries(log).of_producer(own, markers(*ended))]
+    return [astuple(entry) for entry in MissingEntries(log).of_producer(own, markers(*ended))]
 
 
 def test_gaps_that_begin_within_the_producers_span_are_its_own():
@@ -99,7 +101,7 @@ def test_the_cleaner_removes_what_else_would_be_unknown(cause, of_compacted):
 
 
 def test_an_entry_of_a_timeline():
-    assert missing_entry(MissingEntry(3, 9, 5, MissingCause.MISSING_SEGMENT)) == {
+    assert MissingEntry(3, 9, 5, MissingCause.MISSING_SEGMENT).to_dict() == {
         "kind": "missing",
         "first_offset": 3,
         "last_offset": 9,

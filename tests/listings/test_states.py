@@ -45,4 +45,4 @@ def test_the_state_after_a_log(tmp_path, batches, expected):
         log.append(batch)
     log.write(tmp_path / "t-0")
     (found,) = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress()).timelines
-    assert found.state == expected
+    assert found.state.to_dict() == expected

@@ -11,7 +11,7 @@ OTHERS = {
     "Console.draws": True,  # a terminal can, unless its encoding cannot
     "ReplicaGap.may_be_compaction": True,  # benefit of the doubt
     "RenderOptions.findings_of_check": 1000,  # docs/guide.md
-    "_Module.machine": True,  # people's formats are the few
+    "Format.machine": True,  # people's formats are the few
 }
 """Fields whose default is neither 0 nor False, nor -1, which is Kafka's word for none."""
 PACKAGES = ("model", "policy", "replay", "report")

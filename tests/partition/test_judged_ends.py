@@ -97,6 +97,6 @@ def test_what_lay_before_the_log(base, log_start, first_sequence, missing):
     )
     markers = np.empty(0, dtype=[("offset", int)])
     found = list(MissingEntries(part).of_producer(runs, markers))  # type: ignore[arg-type]
-    assert [entry[:3] for entry in found] == missing
+    assert [(entry.first_offset, entry.last_offset, entry.offsets) for entry in found] == missing
     assert {entry.cause for entry in found} <= {MissingCause.LOG_START}
     assert list(MissingEntries(part).of_producer(runs[:0], markers)) == []  # type: ignore[arg-type]

@@ -123,7 +123,7 @@ def test_runs_and_markers_are_where_their_timestamps_are():
 def test_batches_without_a_usable_time_stand_behind_those_before(timestamp):
     result = results.timeline_result([])
     entries = [results.run(offset, offset + 9, offset, offset + 9, 1000 * offset) for offset in range(0, 50, 10)]
-    entries[2] |= {"min_timestamp": timestamp, "max_timestamp": timestamp}
+    entries[2] = replace(entries[2], min_timestamp=timestamp, max_timestamp=timestamp)
     timeline = replace(result.timelines[0], entries=entries)
     events = events_of(timeline_text("chrome-trace", TimelineResult(result.scan, [timeline]), RenderOptions()))
     runs = [event for event in events if event.get("cat") == "run"]
@@ -134,7 +134,7 @@ def test_batches_without_a_usable_time_stand_behind_those_before(timestamp):
         30,
         40,
     ]
-    timeline = replace(timeline, entries=[{**entry, "min_timestamp": -1, "max_timestamp": -1} for entry in entries])
+    timeline = replace(timeline, entries=[replace(entry, min_timestamp=-1, max_timestamp=-1) for entry in entries])
     events = events_of(timeline_text("chrome-trace", TimelineResult(result.scan, [timeline]), RenderOptions()))
     assert [event["ts"] for event in events if event.get("cat") == "run"] == [0, 1, 2, 3, 4]
 

@@ -7,16 +7,18 @@ from msgspec.structs import replace
 
 from kaudit.model.application_logs import ApplicationLogFile, LogClock, LogEventSummary, RefusedBatches
 from kaudit.model.coordinator import ExpiredTransactionalId
+from kaudit.model.damage import MissingCause
 from kaudit.model.incident import AffectedPartition, Incident
 from kaudit.model.known_bug import KnownBug
 from kaudit.model.producer_listing import ProducerState
+from kaudit.model.timeline import EntryTransaction, EventEntry, MissingEntry
 from kaudit.report.console import Console
 from kaudit.report.text.finding_block import bugs_of, known_bug_text, with_known_bugs
 from kaudit.report.text.formatting import blocks_of, expired_text, partition_text
 from kaudit.report.text.incident_block import extent_text, verdict_text
 from kaudit.report.text.log_events import event_text, log_section, refused_text, shortened
 from kaudit.report.text.markdown import code, prose
-from kaudit.report.text.timeline_entries import describe, detail, event, is_refusal, offsets, sequences
+from kaudit.report.text.timeline import describe, detail, event, offsets, sequences
 from kaudit.results.incidents import describe as incident_of
 from tests.scan_results import BLOCKS, MORNING, marker, old_duplicate, place, producer, run
 
@@ -27,82 +29,83 @@ REFUSALS = {
 
 
 def logged(name="retry", origin="server", **more):
-    return {"kind": "event", "event": name, "origin": origin, "path": "/var/log/server.log", "line": 7, **more}
+    fields = {"offset": None, "placed_by": "order", "timestamp": None, "producer_epoch": None, "text": ""}
+    return EventEntry(**{**fields, "event": name, "origin": origin, "path": "/var/log/server.log", "line": 7, **more})
+
+
+def missing(first=1, last=2, offsets=2, cause=MissingCause.UNKNOWN):
+    return MissingEntry(first, last, offsets, cause)
 
 
 @pytest.mark.parametrize(("entry", "text"), [
     (run(0, 1, 0, 1, 0), "data"), (run(0, 1, 0, 1, 0, is_transactional=True), "txn data"), (marker(5, "commit", 0), "COMMIT"),
-    (marker(5, None, 0), "MARKER"), ({"kind": "missing"}, "missing"), (logged(), "retry"),
+    (marker(5, None, 0), "MARKER"), (missing(), "missing"), (logged(), "retry"),
     (logged("fenced_producer", "client"), "fenced_producer"), (logged("a\x1b"), "a\\x1b"),
     *((logged(name), f"refused: {name}") for name in sorted(REFUSALS)),
 ])  # fmt: skip
 def test_kinds_of_entries(entry, text):
     assert event(entry) == text
-    assert is_refusal(entry) is text.startswith("refused")
+    assert (isinstance(entry, EventEntry) and entry.is_refusal) is text.startswith("refused")
 
 
 @pytest.mark.parametrize(("entry", "shown", "numbers"), [
     (run(7, 9, 3, 5, 0), "7..9", "3..5"), (run(7, 7, 3, 3, 0), "7", "3"), (marker(5, "commit", 0), "5", "-"),
-    ({"kind": "missing", "first_offset": 1, "last_offset": 2}, "1..2", "-"), (logged(offset=4, base_sequence=8), "4", "8"),
-    (logged(), "-", "-"), ({**run(7, 9, 3, 5, 0), "first_sequence": None}, "7..9", "-"),
+    (missing(1, 2), "1..2", "-"), (logged(offset=4, base_sequence=8), "4", "8"),
+    (logged(), "-", "-"),
 ])  # fmt: skip
 def test_offsets_and_sequences(entry, shown, numbers):
     assert (offsets(entry), sequences(entry)) == (shown, numbers)
 
 
-BEFORE = run(0, 4, 0, 4, 0, producer_epoch=3, last_leader_epoch=4)
+FIRST = None, None
+AFTER = 3, 4
+"""The epoch and the leader epoch of what came before."""
 
 
 @pytest.mark.parametrize(("entry", "before", "text"), [
-    ({"kind": "missing", "offsets": 1, "cause": "compaction"}, None, "1 offset not in the log: compaction"),
-    ({"kind": "missing", "offsets": 2000}, None, "2,000 offsets not in the log: unknown"),
-    ({"kind": "missing", "offsets": "x", "cause": "damage"}, None, "offsets not in the log: damage"),
-    (logged(placed_by="offset"), None, "server.log:7"),
-    (logged(placed_by="time"), None, "server.log:7, placed by time"),
-    (logged(placed_by="offset", expected_sequence=0), None, "server.log:7, the broker has 0"),
-    (logged(placed_by="time", expected_epoch=4), None, "server.log:7, the broker has epoch 4, placed by time"),
-    (marker(5, "commit", 0), None, "coordinator epoch 3"),
-    (marker(5, "commit", 0, coordinator_epoch=0), None, "coordinator epoch 0"),
-    (marker(5, "commit", 0, coordinator_epoch=None), None, ""),
-    (marker(5, "abort", 0, producer_epoch=4), BEFORE, "fences epoch 3, coordinator epoch 3"),
-    (marker(5, "abort", 0, producer_epoch=3), BEFORE, "coordinator epoch 3"),
-    (marker(5, "abort", 0, producer_epoch=2), BEFORE, "coordinator epoch 3"),
+    (missing(offsets=1, cause=MissingCause.COMPACTION), FIRST, "1 offset not in the log: compaction"),
+    (missing(offsets=2000), FIRST, "2,000 offsets not in the log: unknown"),
+    (logged(placed_by="offset"), FIRST, "server.log:7"),
+    (logged(placed_by="time"), FIRST, "server.log:7, placed by time"),
+    (logged(placed_by="offset", expected_sequence=0), FIRST, "server.log:7, the broker has 0"),
+    (logged(placed_by="time", expected_epoch=4), FIRST, "server.log:7, the broker has epoch 4, placed by time"),
+    (marker(5, "commit", 0), FIRST, "coordinator epoch 3"),
+    (marker(5, "commit", 0, coordinator_epoch=0), FIRST, "coordinator epoch 0"),
+    (marker(5, "commit", 0, coordinator_epoch=None), FIRST, ""),
+    (marker(5, "abort", 0, producer_epoch=4), AFTER, "fences epoch 3, coordinator epoch 3"),
+    (marker(5, "abort", 0, producer_epoch=3), AFTER, "coordinator epoch 3"),
+    (marker(5, "abort", 0, producer_epoch=2), AFTER, "coordinator epoch 3"),
 ])  # fmt: skip
 def test_details(entry, before, text):
-    assert detail(entry, before) == text
+    assert detail(entry, *before) == text
 
 
-def described(before=None, **more):
-    return detail(run(5, 9, 5, 9, 0, producer_epoch=3, **more), before)
+def described(epoch=None, leader_epoch=None, **more):
+    return detail(run(5, 9, 5, 9, 0, producer_epoch=3, **more), epoch, leader_epoch)
 
 
 def test_details_of_runs():
     assert described(max_timestamp=MORNING).startswith("5 batches")
-    assert described(max_timestamp=MORNING, transaction={"first_offset": 5, "outcome": "open"}).startswith(
+    assert described(max_timestamp=MORNING, transaction=EntryTransaction(5, "open")).startswith(
         "open since offset 5, 5 batches"
     )
-    assert described(max_timestamp=MORNING, transaction={"first_offset": 5, "outcome": "aborted"}).startswith(
-        "aborted, 5 batches"
-    )
-    assert described(BEFORE, max_timestamp=MORNING).startswith("5 batches")
-    assert described({**BEFORE, "producer_epoch": 0}, max_timestamp=MORNING).startswith("fences epoch 0, 5 batches")
+    assert described(max_timestamp=MORNING, transaction=EntryTransaction(5, "aborted")).startswith("aborted, 5 batches")
+    assert described(*AFTER, max_timestamp=MORNING).startswith("5 batches")
+    assert described(0, 4, max_timestamp=MORNING).startswith("fences epoch 0, 5 batches")
 
 
 @pytest.mark.parametrize(("more", "amount"), [
-    ({"batches": 1}, "1 batch"), ({"batches": 2000}, "2,000 batches"), ({"batches": None}, ""),
+    ({"batches": 1}, "1 batch"), ({"batches": 2000}, "2,000 batches"),
     ({"records": 5}, "5 batches"), ({"records": 4}, "5 batches, 4 of 5 records left"), ({"records": 0}, "5 batches, 0 of 5 records left"),
     ({"records": 3, "first_sequence": 2**31 - 2, "last_sequence": 1}, "5 batches, 3 of 4 records left"),
     ({"records": 3, "first_sequence": 9, "last_sequence": 9}, "5 batches, 3 of 1 records left"),
     ({"records": 3, "first_sequence": 9, "last_sequence": 8}, "5 batches"),
-    ({"records": 3, "first_sequence": None}, "5 batches"), ({"records": None}, "5 batches"), ({"last_sequence": None}, "5 batches"),
     ({"max_timestamp": MORNING + 49}, "5 batches"), ({"max_timestamp": MORNING + 50}, "5 batches in 0.1 s"),
     ({"max_timestamp": MORNING + 2000}, "5 batches in 2.0 s"), ({"min_timestamp": -1, "max_timestamp": 5000}, "5 batches"),
-    ({"min_timestamp": 0, "max_timestamp": 5000}, "5 batches in 5.0 s"), ({"max_timestamp": None}, "5 batches"),
-    ({"min_timestamp": None}, "5 batches"),
+    ({"min_timestamp": 0, "max_timestamp": 5000}, "5 batches in 5.0 s"),
 ])  # fmt: skip
 def test_how_much_a_run_is(more, amount):
-    entry = {**run(5, 9, 5, 9, 0, first_leader_epoch=None, last_leader_epoch=None), "max_timestamp": MORNING, **more}
-    assert detail(entry) == amount
+    assert detail(replace(run(5, 9, 5, 9, 0), **{"max_timestamp": MORNING, **more})) == amount
 
 
 def test_a_whole_entry():
@@ -113,18 +116,16 @@ def test_a_whole_entry():
         "COMMIT, offset 5, epoch 0, 2023-11-14T22:13:21.000Z, coordinator epoch 3"
     )
     assert (
-        describe({**marker(5, "commit", 1), "timestamp": -1, "coordinator_epoch": None}) == "COMMIT, offset 5, epoch 0"
+        describe(replace(marker(5, "commit", 1), timestamp=-1, coordinator_epoch=None)) == "COMMIT, offset 5, epoch 0"
     )
-    assert describe({"kind": "missing", "first_offset": 1, "last_offset": 2, "offsets": 2, "cause": "x"}) == (
-        "missing, offset 1..2, 2 offsets not in the log: x"
-    )
+    assert describe(missing(1, 2)) == "missing, offset 1..2, 2 offsets not in the log: unknown"
 
 
 @pytest.mark.parametrize(("more", "text"), [
     ({"timestamp": 0}, "server.log:7 1970-01-01 00:00:00.000: said"), ({"timestamp": None}, "server.log:7: said"), ({}, "server.log:7: said"),
 ])  # fmt: skip
 def test_a_line_of_a_log(more, text):
-    assert event_text(logged(text="said", **more)) == text
+    assert event_text({"path": "/var/log/server.log", "line": 7, "text": "said", **more}) == text
 
 
 def test_long_lines_are_cut():

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.model.finding import JSON_OMITS, Finding
 from kaudit.model.table_columns import DATAFRAME_TABLES, SCAN_COLUMNS, SCAN_TABLES
-from kaudit.report.html.finding_rows import PAGE_OMITS, PAGE_PLACES
+from kaudit.report.html.finding_rows import PAGE_FACTS, PAGE_OMITS, PAGE_PLACES
 from kaudit.report.html.page_model import FindingRow
 from kaudit.report.machine.sarif import PROPERTIES, SARIF_OMITS
 from kaudit.report.machine.tables import finding_row
@@ -27,7 +27,7 @@ FINDING = results.old_duplicate()
         (set(DATAFRAME_TABLES["findings"]), JSON_OMITS),
         (set(arrow_schema("findings").names), JSON_OMITS),
         (set(PROPERTIES), SARIF_OMITS),
-        (set(PAGE_PLACES), PAGE_OMITS),
+        ({*PAGE_PLACES, *PAGE_FACTS}, PAGE_OMITS),
     ],
     ids=["json", "row", "parquet", "dataframe", "arrow", "sarif", "page"],
 )

@@ -9,7 +9,7 @@ from kaudit.model.fingerprint import FingerprintComparison, FingerprintDiff, Hel
 from kaudit.model.replicas import OffsetRange, Relation
 from kaudit.model.result import NotAudited
 from kaudit.report.console import Console
-from kaudit.report.text.fingerprints import document, render
+from kaudit.report.text.digest_comparisons import comparison_document, comparison_text
 
 SITES = ("paris", "oslo")
 
@@ -36,7 +36,7 @@ def compared(*partitions, **only_on):
 
 
 def text_of(found, *, width=None, narrowing=None):
-    return "".join(render(found, Console(width=width), narrowing))
+    return "".join(comparison_text(found, Console(width=width), narrowing))
 
 
 def ranges(*firsts):
@@ -94,7 +94,7 @@ def test_each_remark_is_for_its_own_case():
     ]
     assert remarks(compacted=True) == []
     assert remarks(damaged_on=["oslo"]) == [
-        "- orders-0: some bytes on oslo are no valid batch; 'kaudit scan' says which."
+        "- orders-0: some bytes on oslo are not a valid batch; 'kaudit scan' says which."
     ]
     assert remarks(not_compared=ranges(0)) == [
         "- orders-0: 0..1023 not compared: the digests there cover other offsets on each site."
@@ -118,7 +118,7 @@ def test_partitions_of_one_site_are_counted_after_the_first():
 
 
 @pytest.mark.parametrize(("damaged", "last"), [
-    (20, "- orders-19: some bytes on oslo are no valid batch; 'kaudit scan' says which."),
+    (20, "- orders-19: some bytes on oslo are not a valid batch; 'kaudit scan' says which."),
     (21, "- 1 more remark like these: json lists all."), (23, "- 3 more remarks like these: json lists all."),
 ])  # fmt: skip
 def test_twenty_remarks_are_shown(damaged, last):
@@ -183,7 +183,7 @@ def test_document():
         not_audited=[NotAudited("x", "unreadable", unreadable=True)],
         incomplete=True,
     )
-    text = "".join(document(found))
+    text = "".join(comparison_document(found))
     assert text.endswith("}\n")
     shown = json.loads(text)
     assert {name: shown[name] for name in ("schema", "inputs", "sites", "incomplete", "only_on")} == {

@@ -27,7 +27,7 @@ from kaudit.report.text.formatting import (
     verdict,
 )
 from kaudit.report.text.log_events import clock_text
-from kaudit.report.text.producer_statistics import histogram_lines
+from kaudit.report.text.producers import histogram_lines
 from tests.scan_results import scan_result
 
 

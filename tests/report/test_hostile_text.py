@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.model.result import Timeline, TimelineResult
+from kaudit.model.result import TimelineResult
+from kaudit.model.timeline import EndState, EntryTransaction, EventEntry, Timeline
 from kaudit.report.console import Console, visible
 from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions
@@ -24,12 +25,11 @@ TEXTS = [name for name, form in FORMATS.items() if not form.directory]
 def hostile_timeline():
     result = results.timeline_result([])
     entries = [
-        results.run(0, 1, 0, 1, 0, transaction={"first_offset": 0, "outcome": results.HOSTILE}),
+        results.run(0, 1, 0, 1, 0, transaction=EntryTransaction(0, results.HOSTILE)),
         results.marker(2, results.HOSTILE, 1),
-        {"kind": "missing", "first_offset": 3, "last_offset": 4, "offsets": 2, "cause": results.HOSTILE},
-        {"kind": results.HOSTILE, "offset": 5},
+        EventEntry(3, results.HOSTILE, 1, results.HOSTILE, results.HOSTILE, 0, results.HOSTILE, 1, results.HOSTILE),
     ]
-    state = dict.fromkeys(("producer_epoch", "last_sequence", "last_offset", "current_txn_start_offset"), 1)
+    state = EndState(1, 1, 1, 1, 1, 1)
     timeline = Timeline(results.HOSTILE, 0, results.HOSTILE, 1, results.HOSTILE, entries, state)
     return TimelineResult(result.scan, [timeline])
 

@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 from msgspec.structs import replace
 
-from kaudit.report.formats import FORMATS, in_pieces
+from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions, Tables
 from tests import scan_results
 
@@ -14,7 +14,7 @@ from tests import scan_results
 def test_json_is_written_a_finding_at_a_time(name):
     finding = scan_results.old_duplicate()
     result = scan_results.scan_result(*(replace(finding, offset=number) for number in range(2000)))
-    pieces = in_pieces(FORMATS[name].scan(result, RenderOptions(findings_of_check=None)))
+    pieces = FORMATS[name].scan(result, RenderOptions(findings_of_check=None))
     assert not isinstance(pieces, Tables)
     tracemalloc.start()
     written = sum(map(len, pieces))

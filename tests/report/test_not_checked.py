@@ -5,7 +5,7 @@ import pytest
 from kaudit.model.result import BaselineComparison, BrokerVersions, Expected, NotAudited
 from kaudit.report.console import Console
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.not_checked import coverage_sections, rules_text, unchecked_sections
+from kaudit.report.text.not_checked import closing_sections, rules_text, unchecked_sections
 from tests.scan_results import scan_result
 
 
@@ -47,7 +47,7 @@ def test_whose_rules(versions, text):
 )  # fmt: skip
 def test_how_to_know_better(versions, verbose, lines):
     result = scan_result(broker_version=versions)
-    assert coverage_sections(result, RenderOptions(verbose=verbose))[-1] == lines
+    assert closing_sections(result, RenderOptions(verbose=verbose))[-1] == lines
 
 
 def sections(**changes):

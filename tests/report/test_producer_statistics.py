@@ -3,7 +3,7 @@
 import pytest
 
 from kaudit.report.console import Console
-from kaudit.report.text.producer_statistics import statistics_lines
+from kaudit.report.text.producers import statistics_lines
 from tests import scan_results as results
 
 T = results.MORNING  # 2023-11-14 22:13:20

@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from kaudit.model.damage import MissingCause
 from kaudit.model.finding import Severity
-from kaudit.model.result import Timeline
+from kaudit.model.timeline import EndState, EntryTransaction, EventEntry, MarkerEntry, MissingEntry, RunEntry, Timeline
 from kaudit.report.console import Console
 from kaudit.report.text.timeline_lanes import lane_lines
 from tests import scan_results as results
@@ -15,33 +16,26 @@ WIDTH = 80
 
 
 def timeline(producer_id, *entries):
-    return Timeline("orders", 3, "", producer_id, None, entries, {})
+    return Timeline("orders", 3, "", producer_id, None, entries, EndState(None, None, None, None, None, None))
 
 
 def run(first, last, epoch=0, outcome=None):
-    return {
-        "kind": "run",
-        "first_offset": first,
-        "last_offset": last,
-        "producer_epoch": epoch,
-        "min_timestamp": -1,
-        "max_timestamp": -1,
-        "transaction": outcome and {"first_offset": first, "outcome": outcome},
-    }
+    transaction = outcome and EntryTransaction(first, outcome)
+    return RunEntry(first, last, 0, last - first, epoch, 1, 1, 1, -1, -1, outcome is not None, 0, 0, transaction)
 
 
 def marker(offset, kind, epoch=0):
-    return {"kind": "marker", "offset": offset, "producer_epoch": epoch, "type": kind, "timestamp": -1}
+    return MarkerEntry(offset, epoch, None, kind, -1)
 
 
 def missing(first, last):
-    return {"kind": "missing", "first_offset": first, "last_offset": last, "offsets": last - first + 1, "cause": "x"}
+    return MissingEntry(first, last, last - first + 1, MissingCause.UNKNOWN)
 
 
 def found(producer_id, offset, epoch=0):
     """An entry, and the finding it stands for."""
     finding = replace(results.old_duplicate(), producer_id=producer_id, producer_epoch=epoch, offset=offset)
-    return {"kind": "finding", "fingerprint": finding.fingerprint, "code": finding.code}, finding
+    return results.finding_entry(finding), finding
 
 
 def drawn(*timelines, findings=(), console=None):
@@ -157,7 +151,7 @@ def test_the_axis_names_round_offsets_at_their_columns():
 
 
 def refusal(offset, event="out_of_order_sequence", origin="server"):
-    return {"kind": "event", "event": event, "origin": origin, "offset": offset, "producer_epoch": 5}
+    return EventEntry(offset, "offset", None, event, origin, 5, "server.log", 1, "")
 
 
 @pytest.mark.parametrize(("offset", "lane"), [(0, 0), (5, 0), (19, 0), (20, 1), (25, 1), (39, 1), (100, 1)])
@@ -195,7 +189,7 @@ def test_a_finding_of_no_epoch_or_another_stands_in_the_last_lane():
 
 def test_the_title_has_place_offsets_and_times():
     def title(*times, replica=""):
-        entries = [{**run(10 * place, 10 * place + 9), "min_timestamp": time} for place, time in enumerate(times)]
+        entries = [replace(run(10 * place, 10 * place + 9), min_timestamp=time) for place, time in enumerate(times)]
         return drawn(replace(timeline(7, *entries), replica=replica), console=Console(width=WIDTH))[0]
 
     assert title(-1, -1, -1) == "orders-3: offsets 0 to 29"

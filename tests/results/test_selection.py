@@ -72,10 +72,10 @@ def test_what_is_counted_without_being_listed():
 
 def test_timelines_lose_the_findings_left_out_and_nothing_else():
     result = results.timeline_result()
-    before = [dict(entry) for entry in result.timelines[0].entries]
+    before = list(result.timelines[0].entries)
     kept = Selection(["KA203"]).of_timeline(result)
     assert [finding.code for finding in kept.scan.findings] == ["KA203"]
-    assert list(kept.timelines[0].entries) == [entry for entry in before if entry.get("code") != "KA102"]
+    assert list(kept.timelines[0].entries) == [entry for entry in before if entry.to_dict().get("code") != "KA102"]
     assert kept.timelines[1] == result.timelines[1]
     all_of_them = Selection(["KA"]).of_timeline(result)
     assert all_of_them.timelines is result.timelines

@@ -6,7 +6,7 @@ import pytest
 
 from kaudit.source.bytes import RemoteFile, announce, nothing_held
 from kaudit.source.filesystem import as_os_errors, connect_seconds, require_listener
-from kaudit.source.hdfs import name_nodes
+from kaudit.source.hadoop import name_nodes
 from kaudit.source.uri import UrlError
 
 CONTENT = bytes(range(256)) * (128 << 10)

@@ -5,11 +5,13 @@ from itertools import islice
 import pytest
 
 from kaudit.source import text as module
+from kaudit.source import text_partitions
 from kaudit.source.bytes import LocalFile
 from kaudit.source.discover import discover
 from kaudit.source.layout import TextRange, Unreadable
 from kaudit.source.local import LocalFileSystem
-from kaudit.source.text import Section, SegmentText, find_sections, first_offset
+from kaudit.source.text import SegmentText
+from kaudit.source.text_partitions import Section, find_sections, first_offset
 
 BATCH = (
     "baseOffset: {0} lastOffset: {0} count: 1 baseSequence: -1 lastSequence: -1 producerId: -1 producerEpoch: -1 "
@@ -29,7 +31,7 @@ def batches(*offsets):
 @pytest.fixture(params=[1 << 20, 97, 31])
 def piece_bytes(request, monkeypatch):
     """How much is read at a time."""
-    monkeypatch.setattr(module, "_PIECE_BYTES", request.param)
+    monkeypatch.setattr(module, "PIECE_BYTES", request.param)
 
 
 def source_of(tmp_path, text):
@@ -75,7 +77,8 @@ def test_texts_with_few_lines(tmp_path, text, ranges):
 
 
 def test_a_line_of_megabytes_is_passed_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_PIECE_BYTES", 50)
+    monkeypatch.setattr(module, "PIECE_BYTES", 50)
+    monkeypatch.setattr(text_partitions, "_LONGEST_HEADER_BYTES", 50)
     text = "x" * 500 + "Dumping no\n" + "Dumping yes\n" + "z" * 200
     source = source_of(tmp_path, text)
     assert [(each.path, each.range.start, each.range.end) for each in find_sections(source)] == [
@@ -115,7 +118,7 @@ def test_the_first_offset_a_section_shows(tmp_path, text, offset):
 @pytest.mark.parametrize("before", ["", "Starting offset: 0\n" * 30])
 def test_the_line_in_front_of_a_position(tmp_path, monkeypatch, probe_bytes, before):
     """Reading from there on, no batch at or behind the position is missed, and little before it is read."""
-    monkeypatch.setattr(module, "_PROBE_BYTES", probe_bytes)
+    monkeypatch.setattr(module, "PROBE_BYTES", probe_bytes)
     text = "elsewhere\n" + before + batches(*range(200))
     own = SegmentText(source_of(tmp_path, text), TextRange(10, len(text)))
     assert own.size() == len(text) - 10

@@ -14,6 +14,7 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.model.table_columns import DATAFRAME_TABLES
+from kaudit.model.timeline import RunEntry
 from kaudit.partition.assembler import read_planned
 from kaudit.reading.chunk_codec import pack_chunk, unpack_chunk
 from kaudit.reading.shuffle_codec import pack
@@ -124,9 +125,10 @@ def test_runs_end_with_their_segments(tmp_path):
         if own[0]["is_transactional"]:
             continue  # its runs end with its transactions
         (entry,) = timeline.entries
+        assert isinstance(entry, RunEntry)
         assert [first["last_sequence"] + 1 for first in own[:-1]] == [row["first_sequence"] for row in own[1:]]
-        assert (own[0]["first_offset"], own[-1]["last_offset"]) == (entry["first_offset"], entry["last_offset"])
-        assert sum(row["records"] for row in own) == entry["records"]
+        assert (own[0]["first_offset"], own[-1]["last_offset"]) == (entry.first_offset, entry.last_offset)
+        assert sum(row["records"] for row in own) == entry.records
     assert not runs
 
 

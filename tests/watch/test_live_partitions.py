@@ -8,7 +8,7 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UsageError
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.kafka.readers import client_of
+from kaudit.source.kafka.partitions import client_of
 from kaudit.source.layout import FetchedRange, PartitionDirectory, SegmentFile
 from kaudit.watch.live_partitions import LivePartitions, _going_on
 from kaudit.watch.memory import Memory

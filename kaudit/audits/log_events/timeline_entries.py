@@ -2,13 +2,13 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
 from kaudit.audits.log_events.placement import Certainty, states_log_end
 from kaudit.model.application_logs import LogEvent, LogEventKind
+from kaudit.model.timeline import OPTIONAL_EVENT_FIELDS, EventEntry, MarkerEntry, RunEntry
 
-Entry = dict[str, Any]
 MAX_SHARED = 100
 """Events of the partition are on every timeline where there are no more timelines than this."""
 _OF_PARTITION = frozenset(
@@ -22,15 +22,6 @@ _OF_PARTITION = frozenset(
     }
 )
 """Events that concern every producer of a partition."""
-_FIELDS = (
-    "base_sequence",
-    "expected_sequence",
-    "expected_epoch",
-    "transactional_id",
-    "leader_epoch",
-    "error",
-    "client",
-)
 
 
 class TimelineEvents:
@@ -53,33 +44,31 @@ class TimelineEvents:
             elif here and event.event in _OF_PARTITION:
                 self._shared.append(event)
 
-    def entries(self, producer_id: int, entries: Sequence[Mapping[str, Any]], *, shared: bool) -> list[Entry]:
-        """Return the events of one producer id, those of the partition too if `shared`; `entries` are its runs and markers."""
-        placed = [entry for entry in entries if entry["kind"] in ("run", "marker")]
+    def entries(self, producer_id: int, placed: Sequence[RunEntry | MarkerEntry], *, shared: bool) -> list[EventEntry]:
+        """Return the events of one producer id, those of the partition too if `shared`; `placed` are its runs and markers."""
         return [
             self._entry(event, placed)
             for event in (*self._of_producer.get(producer_id, ()), *(self._shared if shared else ()))
         ]
 
-    def _entry(self, event: LogEvent, placed: Sequence[Mapping[str, Any]]) -> Entry:
+    def _entry(self, event: LogEvent, placed: Sequence[RunEntry | MarkerEntry]) -> EventEntry:
         time = self._batch_time(event)
         offset, certainty = _place(event, time, placed)
-        entry: Entry = {
-            "kind": "event",
-            "offset": offset,
-            "placed_by": certainty.value,
-            "timestamp": time,
-            "event": event.event.value,
-            "origin": event.origin,
-            "producer_epoch": event.producer_epoch,
-            "path": event.path,
-            "line": event.line,
-            "text": event.text.partition("\n")[0],
-        }
-        return entry | {name: getattr(event, name) for name in _FIELDS if getattr(event, name) is not None}
+        return EventEntry(
+            offset=offset,
+            placed_by=certainty.value,
+            timestamp=time,
+            event=event.event.value,
+            origin=event.origin,
+            producer_epoch=event.producer_epoch,
+            path=event.path,
+            line=event.line,
+            text=event.text.partition("\n")[0],
+            **{name: getattr(event, name) for name in OPTIONAL_EVENT_FIELDS},
+        )
 
 
-def _place(event: LogEvent, time: int | None, placed: Sequence[Mapping[str, Any]]) -> tuple[int | None, Certainty]:
+def _place(event: LogEvent, time: int | None, placed: Sequence[RunEntry | MarkerEntry]) -> tuple[int | None, Certainty]:
     """Return the offset of the log's end when it happened, None where nothing says it, and what says it.
 
     By its time alone an event stands after the producer's last entry that began before it.
@@ -88,17 +77,13 @@ def _place(event: LogEvent, time: int | None, placed: Sequence[Mapping[str, Any]
         return event.offset, Certainty.OFFSET
     if event.last_sequence is not None:
         for entry in placed:
-            if entry["kind"] == "run" and entry["first_sequence"] <= event.last_sequence <= entry["last_sequence"]:
-                return int(entry["last_offset"]) + 1, Certainty.SEQUENCE
+            if isinstance(entry, RunEntry) and entry.first_sequence <= event.last_sequence <= entry.last_sequence:
+                return entry.last_offset + 1, Certainty.SEQUENCE
     if time is None:
         return None, Certainty.ORDER
-    times = [int(entry.get("max_timestamp", entry.get("timestamp"))) for entry in placed]
-    before = bisect_left(times, time)
+    before = bisect_left(placed, time, key=attrgetter("last_timestamp"))
     if before == 0:
-        return (int(_first(placed[0])) if placed else None), Certainty.TIME
-    last = placed[before - 1]
-    return int(last.get("last_offset", last.get("offset"))) + 1, Certainty.TIME
-
-
-def _first(entry: Mapping[str, Any]) -> int:
-    return int(entry["first_offset"] if entry["kind"] == "run" else entry["offset"])
+        return (placed[0].first_offset if placed else None), Certainty.TIME
+    last = placed[before - 1].last_offset
+    assert last is not None
+    return last + 1, Certainty.TIME

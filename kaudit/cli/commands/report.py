@@ -12,7 +12,6 @@ from kaudit.cli.inputs import read_scan
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.settings.configure import settings_of
 from kaudit.policy.comparison import Scope
-from kaudit.report.formats import in_pieces
 from kaudit.report.text.formatting import closing_line
 
 _EXAMPLES = """\b
@@ -47,7 +46,7 @@ def _render(request: AuditRequest, file: str) -> int:
         code = ExitCode.NOTHING_TO_AUDIT
     listed = request.policy.limit(scan)
     run = None if request.reproducible else saved.run
-    show(request, run, code, lambda form, view: in_pieces(form.scan(listed, view)), machines_only=False)
+    show(request, run, code, lambda form, view: form.scan(listed, view), machines_only=False)
     if not request.quiet:
         sys.stderr.write(closing_line(scan, notes_hidden=not request.show_notes, seconds=None) + "\n")
     return code

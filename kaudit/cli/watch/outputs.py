@@ -19,8 +19,9 @@ from kaudit.errors import UsageError
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import ScanResult
 from kaudit.model.watch_status import WatchStatus
+from kaudit.report.formats import FORMATS
+from kaudit.report.machine.jsonl import watch_summary
 from kaudit.report.machine.metrics import CONTENT_TYPE
-from kaudit.report.machine.watch_stream import STREAMS, summary_text
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import extent, plural
 from kaudit.watch.memory import Memory
@@ -37,8 +38,9 @@ class Outputs:
     def __init__(self, request: AuditRequest, *, resumed: bool) -> None:
         """Take where to write. Raises UsageError for a format that cannot be written piece by piece."""
         for target in request.targets:
-            if target.form.name not in STREAMS:
-                raise UsageError(f"--output-format {target.form.name}: watch writes {', '.join(STREAMS)}")
+            if not target.form.streams:
+                names = ", ".join(name for name, form in FORMATS.items() if form.streams)
+                raise UsageError(f"--output-format {target.form.name}: watch writes {names}")
         self._request = request
         self._resumed = resumed
         self._started_ms = round(time.time() * 1000)
@@ -69,7 +71,7 @@ class Outputs:
         for number, target in enumerate(self._request.targets):
             if _on_terminal(target):
                 continue
-            text = STREAMS[target.form.name](new, self._view(target))
+            text = target.form.stream(new, self._view(target))
             if text:
                 self._send(number, text)
         if self._live is not None and status is not None:
@@ -82,7 +84,7 @@ class Outputs:
         reported = {severity.value: memory.by_severity()[severity.value] for severity in sorted(Severity, reverse=True)}
         for number, target in enumerate(self._request.targets):
             if target.form.name == "jsonl" and result is not None:
-                self._send(number, summary_text(result, reported, waiting, self._view(target)))
+                self._send(number, watch_summary(result, reported, waiting, self._view(target)))
         if self._request.quiet:
             return
         counts = [plural(total, severity) for severity, total in reported.items() if total]

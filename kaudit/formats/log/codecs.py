@@ -1,9 +1,6 @@
 """Decompression of record payloads, bounded: a few kilobytes never become gigabytes.
 
-Source of the formats: Kafka's CompressionType and KafkaLZ4BlockInputStream, snappy-java's SnappyInputStream (the
-"xerial" framing), RFC 1952 (gzip), RFC 8878 (zstd), the LZ4 frame format.
-
-Each library is loaded by the function that needs it: a scan of headers and CRCs needs none.
+Source of the formats: Kafka's CompressionType; RFC 1952 (gzip). The codecs of other libraries: compressed_frames.py.
 """
 
 import zlib
@@ -31,9 +28,6 @@ _MAX_FRAMES: Final = COMPRESSED_FRAMES
 
 _GZIP_WINDOW_BYTES: Final = 1 << 18
 
-_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
-_XERIAL_HEADER_BYTES: Final = 16
-
 
 def decompress(codec: int, magic: int, data: Buffer, limit: int) -> bytes:
     """Decompress one payload, at most `limit` bytes of it.
@@ -43,7 +37,7 @@ def decompress(codec: int, magic: int, data: Buffer, limit: int) -> bytes:
     holding more), WireError for an unknown codec or bytes that are not exactly one complete payload of that codec.
     """
     try:
-        decoder = _LOADED[codec]
+        decoder = _DECODERS[codec]
     except KeyError:
         decoder = _load(codec)
     if limit < 0:
@@ -82,61 +76,17 @@ def _gzip(data: Buffer, _magic: int, limit: int) -> bytes:
     raise LimitExceededError(position, _MAX_FRAMES, f"gzip: more than {_MAX_FRAMES} members")
 
 
-def _snappy(data: Buffer, _magic: int, limit: int) -> bytes:
-    """Xerial frames (Java, librdkafka, ...) or one raw block (some old clients), distinguished as SnappyInputStream does."""
-    whole = bytes(data)
-    if not whole.startswith(_XERIAL_MAGIC):
-        return _snappy_block(whole, 0, len(whole), 0, limit)
-    pieces: list[bytes] = []
-    size = position = 0
-    while position < len(whole):
-        if whole.startswith(_XERIAL_MAGIC, position):  # concatenated streams repeat the header
-            position += _XERIAL_HEADER_BYTES
-            if position > len(whole):
-                raise WireError(len(whole), Reason.TRUNCATED, "snappy: the frame header is cut off")
-            continue
-        start = position + 4
-        end = start + int.from_bytes(whole[position:start], "big")
-        if start > len(whole) or end > len(whole):
-            raise WireError(position, Reason.TRUNCATED, f"snappy: block to byte {end} of {len(whole)}")
-        piece = _snappy_block(whole, start, end, size, limit)
-        size += len(piece)
-        pieces.append(piece)
-        position = end
-    return b"".join(pieces)
-
-
-def _snappy_block(whole: bytes, start: int, end: int, done: int, limit: int) -> bytes:
-    import cramjam  # noqa: PLC0415 - only for who decompresses
-
-    block = whole[start:end]
-    if not block:
-        raise WireError(start, Reason.TRUNCATED, "snappy: empty block")
-    try:
-        # The size a block declares is the writer's word: ten bytes can claim 4 GiB.
-        if cramjam.snappy.decompress_raw_len(block) > limit - done:
-            raise LimitExceededError.of_output(start, limit)
-        return bytes(cramjam.snappy.decompress_raw(block))
-    except cramjam.DecompressionError as error:
-        raise WireError(start, Reason.DECOMPRESSION, f"snappy: {error}") from None
-
-
 _Decoder = Callable[[Buffer, int, int], bytes]
-
-
-_LOADED: Final[dict[int, _Decoder]] = {Codec.NONE: _none, Codec.GZIP: _gzip, Codec.SNAPPY: _snappy}
+_DECODERS: Final[dict[int, _Decoder]] = {Codec.NONE: _none, Codec.GZIP: _gzip}
 
 
 def _load(codec: int) -> _Decoder:
-    """Import what decompresses this codec when the first batch needs it."""
-    if codec == Codec.LZ4:
-        from kaudit.formats.log.compressed_frames import decompress_lz4  # noqa: PLC0415 - only for who decompresses
+    """Import what decompresses the other codecs when the first batch needs one of them."""
+    from kaudit.formats.log import compressed_frames  # noqa: PLC0415 - a scan of headers and CRCs needs no libraries
 
-        _LOADED[codec] = decompress_lz4
-    elif codec == Codec.ZSTD:
-        from kaudit.formats.log.compressed_frames import decompress_zstd  # noqa: PLC0415 - only for who decompresses
-
-        _LOADED[codec] = decompress_zstd
-    else:
+    _DECODERS[Codec.SNAPPY] = compressed_frames.decompress_snappy
+    _DECODERS[Codec.LZ4] = compressed_frames.decompress_lz4
+    _DECODERS[Codec.ZSTD] = compressed_frames.decompress_zstd
+    if codec not in _DECODERS:
         raise WireError(0, Reason.CODEC, f"unknown compression codec {codec}")
-    return _LOADED[codec]
+    return _DECODERS[codec]

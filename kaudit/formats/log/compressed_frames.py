@@ -1,13 +1,14 @@
-"""LZ4 and ZSTD frames as Kafka writes them, decompressed within bounds.
+"""Snappy, LZ4 and ZSTD as Kafka writes them, decompressed within bounds.
 
-Source of the formats: KafkaLZ4BlockInputStream and the LZ4 frame format; RFC 8878.
+Source of the formats: snappy-java's SnappyInputStream (the "xerial" framing); KafkaLZ4BlockInputStream and the LZ4 frame format;
+RFC 8878 (zstd).
 """
 
 import struct
 import threading
-from enum import StrEnum
 from typing import Final
 
+import cramjam
 import lz4.block
 import lz4.frame
 import xxhash
@@ -16,6 +17,47 @@ import zstandard
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import LimitExceededError, Reason, WireError
 from kaudit.model.limits import COMPRESSED_FRAMES
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_BYTES: Final = 16
+
+
+def decompress_snappy(data: Buffer, _magic: int, limit: int) -> bytes:
+    """Xerial frames (Java, librdkafka, ...) or one raw block (some old clients), distinguished as SnappyInputStream does."""
+    whole = bytes(data)
+    if not whole.startswith(_XERIAL_MAGIC):
+        return _snappy_block(whole, 0, len(whole), 0, limit)
+    pieces: list[bytes] = []
+    size = position = 0
+    while position < len(whole):
+        if whole.startswith(_XERIAL_MAGIC, position):  # concatenated streams repeat the header
+            position += _XERIAL_HEADER_BYTES
+            if position > len(whole):
+                raise WireError(len(whole), Reason.TRUNCATED, "snappy: the frame header is cut off")
+            continue
+        start = position + 4
+        end = start + int.from_bytes(whole[position:start], "big")
+        if start > len(whole) or end > len(whole):
+            raise WireError(position, Reason.TRUNCATED, f"snappy: block to byte {end} of {len(whole)}")
+        piece = _snappy_block(whole, start, end, size, limit)
+        size += len(piece)
+        pieces.append(piece)
+        position = end
+    return b"".join(pieces)
+
+
+def _snappy_block(whole: bytes, start: int, end: int, done: int, limit: int) -> bytes:
+    block = whole[start:end]
+    if not block:
+        raise WireError(start, Reason.TRUNCATED, "snappy: empty block")
+    try:
+        # The size a block declares is the writer's word: ten bytes can claim 4 GiB.
+        if cramjam.snappy.decompress_raw_len(block) > limit - done:
+            raise LimitExceededError.of_output(start, limit)
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise WireError(start, Reason.DECOMPRESSION, f"snappy: {error}") from None
+
 
 _BELIEVED_MAGIC: Final = 2
 """From this magic of the batch on, a frame's header checksum is believed."""
@@ -45,23 +87,6 @@ _ONE_BLOCK_ENDS: Final = {
 }
 _NO_END: Final = 1 << 62
 _LARGEST_BLOCK_BYTES: Final = 1 << 22
-
-
-class Lz4HeaderChecksum(StrEnum):
-    """Which header checksum an LZ4 frame carries."""
-
-    CORRECT = "correct"
-    OLD_KAFKA = "old-kafka"  # hashed over magic and descriptor: what clients before 0.10 wrote into magic 0
-    WRONG = "wrong"
-
-
-def lz4_header_checksum(data: Buffer) -> Lz4HeaderChecksum:
-    """Return how the header checksum of an LZ4 frame was made; raises WireError if `data` does not start like one."""
-    end = _descriptor_end(data)
-    stored = data[end]
-    if stored == _checksum(data, len(_MAGIC), end):
-        return Lz4HeaderChecksum.CORRECT
-    return Lz4HeaderChecksum.OLD_KAFKA if stored == _checksum(data, 0, end) else Lz4HeaderChecksum.WRONG
 
 
 def decompress_lz4(data: Buffer, magic: int, limit: int) -> bytes:

@@ -7,7 +7,7 @@ fields: nothing about producers can be checked before magic 2.
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -17,9 +17,6 @@ from kaudit.formats.log.batch_header import LEGACY_MAGICS, LOG_OVERHEAD, MAGIC_O
 from kaudit.formats.log.codecs import Codec, decompress
 from kaudit.formats.log.records import DEFAULT_LIMIT
 from kaudit.model.batch_fields import CODEC_MASK, LOG_APPEND_TIME_FLAG
-
-if TYPE_CHECKING:
-    from kaudit.formats.log.compressed_frames import Lz4HeaderChecksum
 
 _HEAD: Final = MESSAGE_V0.struct("offset", "message_size", "crc", "magic", "attributes")
 _OFFSET_AND_SIZE: Final = MESSAGE_V0.struct("offset", "message_size")
@@ -57,13 +54,6 @@ class LegacyMessage(Struct, frozen=True):
     def is_log_append_time(self) -> bool:
         """True if the broker set the timestamp; magic 0 has none."""
         return self.magic > 0 and bool(self.attributes & LOG_APPEND_TIME_FLAG)
-
-    @property
-    def lz4_header_checksum(self) -> "Lz4HeaderChecksum | None":
-        """How the LZ4 frame's header checksum was made, None without LZ4; raises WireError if there is no frame."""
-        from kaudit.formats.log.compressed_frames import lz4_header_checksum  # noqa: PLC0415 - only for who decompresses
-
-        return None if self.codec != Codec.LZ4 or self.value is None else lz4_header_checksum(self.value)
 
 
 class LegacyRecord(NamedTuple):

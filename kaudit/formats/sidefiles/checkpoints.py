@@ -8,10 +8,12 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Final, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Damage, Reason, WireError
+from kaudit.formats.java_properties import parse_properties
 from kaudit.model.leader_epochs import EpochEntry
 
 CHECKPOINT_VERSION: Final = 0
@@ -21,8 +23,6 @@ _INT32_BITS, _INT64_BITS = 32, 64
 _META_VERSIONS: Final = (0, 1)
 _TOPIC_ID: Final = re.compile(rb"[A-Za-z0-9_-]{22}")
 _ZERO_TOPIC_ID: Final = b"A" * 22
-_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_UNICODE_ESCAPE: Final = re.compile(r"[0-9a-fA-F]{4}")
 
 
 class PartitionOffset(Struct, frozen=True):
@@ -170,7 +170,7 @@ def _epoch_start(line: bytes) -> EpochEntry:
 
 def parse_meta_properties(data: Buffer) -> MetaProperties:
     """Read meta.properties. Raises WireError without a known version, or for ids that are no integers."""
-    properties = _properties(bytes(data))
+    properties = parse_properties(bytes(data).decode("latin-1"))
     if "version" not in properties:
         raise WireError(0, Reason.TEXT, "no version property")
     version = _integer(properties.pop("version").encode(), _INT32_BITS, "version")
@@ -186,71 +186,6 @@ def parse_meta_properties(data: Buffer) -> MetaProperties:
         properties.pop("directory.id", None),
         tuple(sorted(properties.items())),
     )
-
-
-def _properties(raw: bytes) -> dict[str, str]:
-    """java.util.Properties: ISO 8859-1, # and ! comments, backslash escapes and line continuations; last key wins."""
-    properties: dict[str, str] = {}
-    pending = ""
-    for _, line in _lines(raw):
-        text = line.decode("latin-1").lstrip(" \t\f")
-        if not pending and (not text or text[0] in "#!"):
-            continue
-        text = pending + text
-        backslashes = len(text) - len(text.rstrip("\\"))
-        if backslashes % 2:
-            pending = text[:-1]
-            continue
-        pending = ""
-        key, value = _split_property(text)
-        properties[_unescape(key)] = _unescape(value)
-    if pending:
-        key, value = _split_property(pending)
-        properties[_unescape(key)] = _unescape(value)
-    return properties
-
-
-def _split_property(text: str) -> tuple[str, str]:
-    """Key and value at the first unescaped =, : or blank."""
-    escaped = False
-    for index, char in enumerate(text):
-        if escaped:
-            escaped = False
-        elif char == "\\":
-            escaped = True
-        elif char in "=: \t\f":
-            rest = text[index:].lstrip(" \t\f")
-            return text[:index], rest[1:].lstrip(" \t\f") if rest[:1] in ("=", ":") else rest
-    return text, ""
-
-
-def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    out = []
-    index = 0
-    while index < len(text):
-        char = text[index]
-        index += 1
-        # a line that ends in the middle of an escape goes on in the next one
-        if char != "\\":
-            out.append(char)
-            continue
-        char = text[index]
-        index += 1
-        if char == "u":
-            digits = text[index : index + 4]
-            if not _UNICODE_ESCAPE.fullmatch(digits):
-                raise WireError(0, Reason.TEXT, f"malformed escape \\u{digits}")
-            out.append(chr(int(digits, 16)))
-            index += 4
-        else:
-            out.append(_ESCAPES.get(char, char))
-    # Escapes come in UTF-16 units: a pair of surrogates is one character, half a pair is none.
-    try:
-        return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16")
-    except UnicodeDecodeError:
-        raise WireError(0, Reason.TEXT, f"{text[:40]!r} holds half a surrogate pair") from None
 
 
 def parse_partition_metadata(data: Buffer) -> PartitionMetadata:
@@ -279,12 +214,7 @@ def parse_clean_shutdown(data: Buffer) -> int | None:
     raw = bytes(data)
     if not raw.strip():
         return None
-    import json  # noqa: PLC0415 - 2 ms, and only a broker that was stopped cleanly leaves this file
-
-    try:
-        content = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise WireError(0, Reason.TEXT, f"{raw[:40]!r} is no JSON") from None
+    content = _json(raw)
     epoch = content.get("brokerEpoch") if isinstance(content, dict) else None
     if type(epoch) is not int or not -(2**63) <= epoch < 2**63:
         raise WireError(0, Reason.VALUE, f"no brokerEpoch in {raw[:40]!r}")
@@ -293,11 +223,12 @@ def parse_clean_shutdown(data: Buffer) -> int | None:
 
 def parse_quorum_state(data: Buffer) -> QuorumState:
     """Read the state of a KRaft voter. Raises WireError unless it is JSON."""
-    import json  # noqa: PLC0415 - as above
+    return QuorumState(_json(bytes(data)))
 
-    raw = bytes(data)
+
+def _json(raw: bytes) -> object:
     try:
-        return QuorumState(json.loads(raw))
+        return msgspec.json.decode(raw)
     except (ValueError, RecursionError):
         raise WireError(0, Reason.TEXT, f"{raw[:40]!r} is no JSON") from None
 

@@ -13,7 +13,7 @@ import jinja2
 from markupsafe import Markup
 
 from kaudit.report.console import visible
-from kaudit.report.html.script_json import json_for_script, made_visible
+from kaudit.report.html.page_model import json_for_script, made_visible
 
 BUDGET = 5_000_000
 """Most bytes of a page: mails and tickets accept as many, and a browser opens them at once."""

@@ -31,7 +31,7 @@ PAGE_PLACES: Mapping[str, str] = {
     "known_bugs": "facts",
 }
 """The field of FindingRow that shows a field of Finding; a field without a place of its own is among the facts."""
-_PAGE_FACTS = tuple(name for name in Finding.__struct_fields__ if name not in {*PAGE_OMITS, *PAGE_PLACES})
+PAGE_FACTS = tuple(name for name in Finding.__struct_fields__ if name not in {*PAGE_OMITS, *PAGE_PLACES})
 
 
 def finding_row(
@@ -62,7 +62,7 @@ def finding_row(
         evidence=_evidence(finding),
         facts=[
             *(("known bug", known_bug_text(known)) for known in finding.known_bugs),
-            *_facts({name: json_value(getattr(finding, name)) for name in _PAGE_FACTS}),
+            *_facts({name: json_value(getattr(finding, name)) for name in PAGE_FACTS}),
             *_facts(finding.evidence),
         ],
         state_before=before,

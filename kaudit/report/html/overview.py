@@ -21,9 +21,9 @@ from kaudit.report.html.page_model import (
     Overview,
     Series,
     SeverityName,
+    within,
 )
 from kaudit.report.html.partition_columns import Key
-from kaudit.report.html.script_json import within
 from kaudit.report.text.formatting import extent, headline
 from kaudit.report.text.impact import impact_text
 from kaudit.report.text.incident_block import extent_text, verdict_text
@@ -127,9 +127,9 @@ def _facts(result: ScanResult, shown: Sequence[Finding]) -> Iterator[tuple[str, 
         yield "baseline", _baseline(result.baseline)
     if result.digests is not None:
         for what, digest in named_digests(result.digests.partitions, _MOST_DIGESTS):
-            yield f"judged ({result.digests.algorithm})", f"{what}: {digest}"
+            yield f"audited ({result.digests.algorithm})", f"{what}: {digest}"
         for more in more_digests(result.digests, _MOST_DIGESTS):
-            yield f"judged ({result.digests.algorithm})", more
+            yield f"audited ({result.digests.algorithm})", more
     for suggestion in result.suggestions:
         yield suggestion.reason, suggestion.command
 

@@ -15,11 +15,13 @@ from msgspec import Struct, field
 from kaudit import __version__
 from kaudit.model.finding import Finding
 from kaudit.model.json_record import rfc3339
-from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.model.timeline import Entry, FindingEntry, MarkerEntry, MissingEntry, RunEntry, Timeline
 from kaudit.report.console import visible
+from kaudit.report.lanes import with_epochs
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import timestamp_of
-from kaudit.report.text.timeline_entries import Entry, event
+from kaudit.report.text.timeline import event
 
 
 class Slice(Struct):
@@ -162,42 +164,39 @@ class _History(Struct):
         """Yield the events: instants as they come, then the slices of each thread by time."""
         timeline = self.timeline
         place = (timeline.topic, timeline.partition, timeline.replica)
-        thread: _Thread | None = None
-        for entry in timeline.entries:
-            if entry["kind"] == "finding":
-                self.found_at[place, str(entry["fingerprint"])] = self.start
-            if entry["kind"] in {"run", "marker"}:
-                thread = _Thread(place, timeline.producer_id, entry.get("producer_epoch"))
+        for entry, epoch in with_epochs(timeline.entries):
+            thread = _Thread(place, timeline.producer_id, epoch)
+            if isinstance(entry, RunEntry | MarkerEntry):
                 self.start, self.end = _span(entry) or (self.end, self.end)
                 yield from self.numbers.named(thread, timeline.transactional_id)
-            if thread is not None and entry["kind"] == "run":
-                self._run(entry, self.slices.setdefault(thread, []))
-            elif thread is not None and entry["kind"] in {"marker", "missing"}:
-                yield self._instant(entry, self.numbers.of(thread))
+            match entry:
+                case FindingEntry():
+                    self.found_at[place, entry.fingerprint] = self.start
+                case RunEntry():
+                    self._run(entry, self.slices.setdefault(thread, []))
+                case MarkerEntry():
+                    if self.transaction is not None:
+                        self.transaction.end, self.transaction = max(self.transaction.end, self.end), None
+                    yield _instant(event(entry), "marker", self.start, self.numbers.of(thread), _args(entry))
+                case MissingEntry() if epoch is not None:
+                    yield _instant("missing", "missing", self.end, self.numbers.of(thread), _args(entry))
         for thread, slices in self.slices.items():
             for one in arranged(slices):
                 span = {"ts": one.start, "dur": one.end - one.start, **self.numbers.of(thread)}
                 yield {"ph": "X", "name": one.name, "cat": one.category, **span, "args": _exact(one.args)}
 
-    def _run(self, entry: Entry, slices: list[Slice]) -> None:
+    def _run(self, entry: RunEntry, slices: list[Slice]) -> None:
         run = Slice(event(entry), "run", self.start, self.end, _args(entry))
-        outcome = entry.get("transaction")
-        if not isinstance(outcome, Mapping):
+        if entry.transaction is None:
             slices.append(run)
             return
-        if self.transaction is None or self.transaction.args != outcome:
-            name = visible(f"transaction {outcome.get('outcome')}")
-            self.transaction = Slice(name, "transaction", self.start, self.end, outcome)
+        args = entry.transaction.to_dict()
+        if self.transaction is None or self.transaction.args != args:
+            name = visible(f"transaction {entry.transaction.outcome}")
+            self.transaction = Slice(name, "transaction", self.start, self.end, args)
             slices.append(self.transaction)
         self.transaction.inner.append(run)
         self.transaction.end = max(self.transaction.end, self.end)
-
-    def _instant(self, entry: Entry, numbers: _Event) -> _Event:
-        if entry["kind"] == "missing":
-            return _instant("missing", "missing", self.end, numbers, _args(entry))
-        if self.transaction is not None:
-            self.transaction.end, self.transaction = max(self.transaction.end, self.end), None
-        return _instant(event(entry), "marker", self.start, numbers, _args(entry))
 
 
 def _finding_args(finding: Finding) -> Mapping[str, object]:
@@ -212,8 +211,8 @@ def _instant(name: str, category: str, time: int, numbers: _Event, args: Mapping
 
 def _span(entry: Entry) -> tuple[int, int] | None:
     """Return first and last time in microseconds, None where the log has none or one that no trace can hold."""
-    times = [entry.get(name) for name in ("min_timestamp", "max_timestamp", "timestamp")]
-    known = [time * 1000 for time in times if isinstance(time, int) and 0 <= time <= _LATEST_MS]
+    times = entry.first_timestamp, entry.last_timestamp
+    known = [time * 1000 for time in times if time is not None and 0 <= time <= _LATEST_MS]
     return (min(known), max(known)) if known else None
 
 
@@ -234,7 +233,7 @@ def _args(entry: Entry) -> Mapping[str, object]:
     """Return the entry's fields, timestamps as people read them."""
     return {
         name: rfc3339(value) or value if name.endswith("timestamp") and isinstance(value, int) and value >= 0 else value
-        for name, value in entry.items()
+        for name, value in entry.to_dict().items()
         if name not in {"kind", "transaction"}
     }
 

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
-from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.model.timeline import Timeline
 from kaudit.report.json_documents import (
     Listed,
     diff_document,
@@ -57,7 +58,7 @@ def _timeline(timeline: Timeline) -> Mapping[str, object] | Listed:
     """Return it, entries that are made when they are asked for as a list to be filled."""
     if isinstance(timeline.entries, list):
         return timeline.to_dict()
-    return Listed(replace(timeline, entries=()).to_dict(), {"entries": timeline.entries})
+    return Listed(replace(timeline, entries=()).to_dict(), {"entries": (entry.to_dict() for entry in timeline.entries)})
 
 
 def _apart(result: ScanResult, options: RenderOptions) -> tuple[ScanResult, dict[str, Iterator[dict[str, object]]]]:

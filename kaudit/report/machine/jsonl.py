@@ -54,15 +54,16 @@ def _lines(kind: str, items: Iterable[JsonRecord | Finding | Producer]) -> Itera
     return (line({"type": kind, **item.to_dict()}) for item in items)
 
 
-def finding_records(findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield one line per finding."""
-    return _lines("finding", findings)
-
-
 def _summary(document: Mapping[str, object], without: Sequence[str] = ()) -> str:
-    return line(summary_record({name: value for name, value in document.items() if name not in without}))
+    return line({"type": "summary", **{name: value for name, value in document.items() if name not in without}})
 
 
-def summary_record(document: Mapping[str, object]) -> dict[str, object]:
-    """Return a document as the last line has it."""
-    return {"type": "summary", **document}
+def stream_findings(findings: Iterable[Finding], options: RenderOptions) -> str:  # noqa: ARG001 - machines get all
+    """Return the lines of findings that a watch reports."""
+    return "".join(_lines("finding", findings))
+
+
+def watch_summary(result: ScanResult, reported: Mapping[str, int], waiting: int, options: RenderOptions) -> str:
+    """Return the last line of a watch: the partitions as they are in the end, and the numbers of findings reported and waiting."""
+    document = header(result, "kaudit.watch/1", options)
+    return _summary({**document, "reported": dict(reported), "waiting": waiting})

@@ -1,32 +1,37 @@
-"""`--output-format parquet -o DIR`: tables as Parquet, the whole directory or nothing."""
+"""Tables as Parquet, the whole directory or nothing: of `--output-format parquet`, and rows of `kaudit inspect` and `kaudit dedup`.
+
+Rows of inspect and dedup have a table for each kind of row. Its columns are the same for every log: integers int64 (crc, too, is
+never negative), times ms since the epoch as in the other formats (logs hold times no calendar reaches), null where the row has
+null. A field without a column of its own is in `more`, as JSON. Importing this module needs pyarrow, an extra.
+"""
 
 import json
+import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from kaudit.model.table_columns import schema_of
-from kaudit.report.render_options import Row, Tables
+import pyarrow as pa
+import pyarrow.parquet
+from msgspec import Struct
 
-MANIFEST = "manifest.json"
-"""Written last: a directory that has it is whole."""
+from kaudit import __version__
+from kaudit.model.table_columns import DUPLICATE_COLUMNS, DUPLICATE_TABLES, Column, schema_of
+from kaudit.report.render_options import MANIFEST, Row, Tables
+from kaudit.source.inspect_columns import INSPECT_COLUMNS, INSPECT_TABLES
+
 _FILE_ROWS = 5_000_000
 """Rows of one file of a large table, about: a fraction of a GiB, which readers share among their tasks."""
 _GROUP_ROWS = 1 << 17
 """Rows of one row group: some MiB. Many partitions with a few rows each share one, or the file's footer outgrows them."""
-PART = "part-00000.parquet"
-
-
-def is_replaceable(directory: Path) -> bool:
-    """Return whether a directory may be replaced: it is empty, or an earlier result of kaudit."""
-    return not any(directory.iterdir()) or (directory / MANIFEST).is_file()
+_PART = "part-00000.parquet"
 
 
 @contextmanager
-def replaced(directory: Path) -> Iterator[Path]:
+def _replaced(directory: Path) -> Iterator[Path]:
     """Give a new directory beside `directory`, and put it there at once if nothing was raised: the whole of it or nothing.
 
     Raises:
@@ -55,7 +60,7 @@ def write_tables(tables: Tables, directory: Path) -> None:
         OSError: something cannot be written; `directory` is as before.
 
     """
-    with replaced(directory) as partial:
+    with _replaced(directory) as partial:
         counts = {name: len(rows) for name, rows in tables.rows.items()}
         for name, rows in tables.rows.items():
             with PartFiles(arrow_schema(name), partial / name) as files:
@@ -67,8 +72,6 @@ def write_tables(tables: Tables, directory: Path) -> None:
 
 
 def _write_pieces(tables: Tables, partial: Path) -> dict[str, int]:
-    import pyarrow as pa  # noqa: PLC0415 - an extra
-
     parts = {name: PartFiles(arrow_schema(name), partial / name) for name in tables.streamed}
     try:
         for name, data in tables.pieces:
@@ -111,9 +114,6 @@ class PartFiles:
             self._put(waiting - waiting % _GROUP_ROWS)
 
     def _put(self, rows: int) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-        import pyarrow.parquet  # noqa: PLC0415 - an extra
-
         held = pa.concat_tables(self._waiting)
         for start in range(0, max(rows, 1), _GROUP_ROWS):
             if self._writer is None:
@@ -151,8 +151,6 @@ def to_ipc(name: str, rows: Sequence[Row]) -> bytes:
 
 def columns_to_ipc(name: str, columns: Mapping[str, Any]) -> bytes:
     """Pack numpy columns of the table `name`, masked where null, as an Arrow IPC stream."""
-    import pyarrow as pa  # noqa: PLC0415 - an extra
-
     schema = arrow_schema(name)
     arrays = []
     for field in schema:
@@ -163,8 +161,6 @@ def columns_to_ipc(name: str, columns: Mapping[str, Any]) -> bytes:
 
 
 def _ipc(table: Any) -> bytes:  # noqa: ANN401 - pyarrow has no types
-    import pyarrow as pa  # noqa: PLC0415 - an extra
-
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
@@ -174,15 +170,11 @@ def _ipc(table: Any) -> bytes:  # noqa: ANN401 - pyarrow has no types
 
 def arrow_schema(table: str) -> Any:  # noqa: ANN401 - pyarrow has no types
     """Return the Arrow schema of a table."""
-    import pyarrow as pa  # noqa: PLC0415 - an extra
-
     types = {"bool": pa.bool_(), "timestamp": pa.timestamp("ms", tz="UTC")}
     return pa.schema([(name, types.get(kind) or getattr(pa, kind)()) for name, kind in schema_of(table).items()])
 
 
 def _table(table: str, rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
-    import pyarrow as pa  # noqa: PLC0415 - an extra
-
     schema = arrow_schema(table)
     held = {
         name: pa.array([_known(row.get(name), kind) for row in rows], schema.field(name).type)
@@ -194,3 +186,96 @@ def _table(table: str, rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow ha
 def _known(value: object, kind: str) -> object:
     """A time of -1 is none: the row has null there."""
     return None if kind == "timestamp" and isinstance(value, int) and value < 0 else value
+
+
+_BLOCK_ROWS = 1 << 15
+"""Rows held of each kind before they are written: a row group."""
+
+
+class _RowTables(Struct, frozen=True):
+    """The kinds of rows a command has, and their columns."""
+
+    schema: str
+    columns: Mapping[str, Column]
+    kinds: Mapping[str, Sequence[str]]
+
+
+_ROW_TABLES = {
+    "inspect": _RowTables("kaudit.inspect-tables/1", INSPECT_COLUMNS, INSPECT_TABLES),
+    "dedup": _RowTables("kaudit.dedup-tables/1", DUPLICATE_COLUMNS, DUPLICATE_TABLES),
+}
+
+
+def write_row_tables(command: str, rows: Iterable[Row], directory: Path, inputs: Iterable[str]) -> None:
+    """Write all rows of `inspect` or `dedup`; an earlier result of kaudit in `directory` is replaced once all of them are there.
+
+    Raises:
+        OSError: something cannot be written; `directory` is as before.
+
+    """
+    tables = _ROW_TABLES[command]
+    with _replaced(directory) as partial:
+        counts = _write_rows(tables, rows, partial)
+        manifest = {
+            "schema": tables.schema,
+            "tool": {"name": "kaudit", "version": __version__},
+            "inputs": list(inputs),
+            "tables": {name: {"path": f"{name}/{_PART}", "rows": counts[name]} for name in tables.kinds},
+        }
+        text = json.dumps(manifest, sort_keys=True, indent=2, allow_nan=False) + "\n"
+        (partial / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def _write_rows(tables: _RowTables, rows: Iterable[Row], directory: Path) -> dict[str, int]:
+    """Write a table for each kind of row, also for those without rows; return how many rows each has."""
+    with ExitStack() as stack:
+        schemas = {kind: _row_schema(tables, kind) for kind in tables.kinds}
+        files = {
+            kind: stack.enter_context(PartFiles(schema, directory / kind, math.inf)) for kind, schema in schemas.items()
+        }
+        held: dict[str, list[Row]] = {kind: [] for kind in tables.kinds}
+        for row in rows:
+            kind = str(row["row"])
+            held[kind].append(row)
+            if len(held[kind]) >= _BLOCK_ROWS:
+                files[kind].write(_row_table(kind, held.pop(kind), schemas[kind]))
+                held[kind] = []
+        for kind, rest in held.items():
+            if rest:
+                files[kind].write(_row_table(kind, rest, schemas[kind]))
+            files[kind].finish()
+        return {kind: part.rows for kind, part in files.items()}
+
+
+def _row_schema(tables: _RowTables, kind: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+    shown = pa.struct(
+        [("text", pa.string()), ("encoding", pa.string()), ("size", pa.int64()), ("truncated", pa.bool_())]
+    )
+    types = {
+        "bool": pa.bool_(),
+        "int64": pa.int64(),
+        "string": pa.string(),
+        "bytes": shown,
+        "headers": pa.list_(pa.struct([("key", pa.string()), ("value", shown)])),
+        "partitions": pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int64()))])),
+        "strings": pa.list_(pa.string()),
+    }
+    columns = [(name, types[tables.columns[name].type]) for name in tables.kinds[kind]]
+    return pa.schema([*columns, ("more", pa.string())])
+
+
+def _row_table(kind: str, rows: list[Row], schema: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
+    named = [_renamed(row) for row in rows] if kind == "field" else rows
+    known = {"row", *schema.names}
+    held = [{**row, "more": _more(row, known)} for row in named]
+    return pa.Table.from_pylist(held, schema=schema)
+
+
+def _renamed(row: Row) -> Row:
+    """A header field's value is a number: the column of bytes has that name elsewhere."""
+    return {("value_number" if name == "value" else name): value for name, value in row.items()}
+
+
+def _more(row: Row, known: set[str]) -> str | None:
+    others = {name: value for name, value in row.items() if name not in known and value is not None}
+    return json.dumps(others, sort_keys=True, allow_nan=False) if others else None

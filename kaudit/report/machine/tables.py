@@ -8,8 +8,9 @@ from kaudit.model.digests import ALGORITHM, PartitionDigest
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
-from kaudit.model.result import ScanResult, Timeline
+from kaudit.model.result import ScanResult
 from kaudit.model.table_columns import SCAN_TABLES
+from kaudit.model.timeline import RunEntry, Timeline
 from kaudit.report.json_documents import header
 from kaudit.report.render_options import RenderOptions, Row, Tables
 
@@ -95,16 +96,13 @@ def to_json(value: object) -> str:
 def timeline_rows(timeline: Timeline) -> Iterable[Row]:
     """Yield the entries of one timeline as rows of `timelines`."""
     for number, entry in enumerate(timeline.entries):
-        row = {**_place(timeline), "entry": number, **entry}
-        transaction = entry.get("transaction")
-        if isinstance(transaction, Mapping):
-            row["transaction_first_offset"] = transaction["first_offset"]
-            row["transaction_outcome"] = transaction["outcome"]
-        if "offset" in entry:  # markers and findings stand at one offset
-            row["first_offset"] = row["last_offset"] = entry["offset"]
-        if "timestamp" in entry:
-            row["min_timestamp"] = row["max_timestamp"] = entry["timestamp"]
-        row["marker"] = entry.get("type")
+        row = {**_place(timeline), "entry": number, **entry.to_dict()}
+        row |= {"first_offset": entry.first_offset, "last_offset": entry.last_offset, "marker": row.get("type")}
+        if entry.first_timestamp is not None:
+            row |= {"min_timestamp": entry.first_timestamp, "max_timestamp": entry.last_timestamp}
+        if isinstance(entry, RunEntry) and entry.transaction is not None:
+            row["transaction_first_offset"] = entry.transaction.first_offset
+            row["transaction_outcome"] = entry.transaction.outcome
         yield row
 
 

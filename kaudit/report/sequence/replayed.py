@@ -6,6 +6,7 @@ refusals and duplicates; the page says how many are left out.
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -30,6 +31,7 @@ from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Ruling
 from kaudit.report.sequence.batch_history import BatchHistory
 from kaudit.report.sequence.decisions import REFUSALS, Interned, decision, short_reason, window
+from kaudit.report.sequence.html import fitting_page
 from kaudit.report.sequence.page_model import (
     Lane,
     LeftOut,
@@ -160,6 +162,10 @@ class ReplayDiagram:
             known.started_at,
             known.timeout_ms,
         )
+
+    def html(self, title: str, command: str) -> str:
+        """Return the page as text, with as many attempts as fit into it."""
+        return fitting_page(partial(self.page, title, command), MOST_STEPS)
 
     # -- the page ----------------------------------------------------------------------------------------------------
     def page(self, title: str, command: str, most: int | None = None) -> SequencePage:

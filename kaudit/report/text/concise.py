@@ -1,11 +1,12 @@
 """`--output-format concise`: one line per finding, made for grep."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.replicas import DiffResult, Relation
 from kaudit.model.result import NotAudited, ScanResult, TimelineResult
+from kaudit.model.timeline import FindingEntry
 from kaudit.report.console import visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import (
@@ -20,7 +21,7 @@ from kaudit.report.text.formatting import (
     span,
     timestamp_text,
 )
-from kaudit.report.text.timeline_entries import describe
+from kaudit.report.text.timeline import describe
 
 
 def render_scan(result: ScanResult, options: RenderOptions) -> str:
@@ -32,6 +33,11 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def stream_findings(findings: Iterable[Finding], options: RenderOptions) -> str:
+    """Return the lines of findings that a watch reports."""
+    return "".join(f"{finding_line(finding, options)}\n" for finding in options.for_people(findings))
+
+
 def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
     """Return one line per entry of every timeline."""
     by_fingerprint = {finding.fingerprint: finding for finding in result.scan.findings}
@@ -39,9 +45,9 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
     for timeline in result.timelines:
         place = visible(f"{timeline.topic}-{timeline.partition}")
         for entry in timeline.entries:
-            if entry["kind"] != "finding":
+            if not isinstance(entry, FindingEntry):
                 lines.append(f"{place}: producer {timeline.producer_id}: {describe(entry)}")
-            elif (finding := by_fingerprint.get(str(entry["fingerprint"]))) is not None:
+            elif (finding := by_fingerprint.get(entry.fingerprint)) is not None:
                 lines.append(finding_line(finding, options))
     lines += [_not_audited(item) for item in result.scan.not_audited]
     return "".join(f"{line}\n" for line in lines)

@@ -1,6 +1,5 @@
 """`kaudit dedup`: rows of duplicates, and their effect on consumers that deduplicate."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import structs
@@ -11,6 +10,7 @@ from kaudit.listings.duplicates import DuplicateListing, PartitionTotal
 from kaudit.model.duplicates import RECURRING_COPY, DuplicateCounts, Relation
 from kaudit.model.result import NotAudited
 from kaudit.report.console import Console, Style, visible
+from kaudit.report.json_rows import rows_document, rows_jsonl
 from kaudit.report.text.formatting import plural
 
 Row = dict[str, object]
@@ -34,27 +34,23 @@ def duplicate_rows(listing: DuplicateListing, *, read_committed: bool) -> Iterat
 
 
 def jsonl(rows: Iterable[Row], listing: DuplicateListing, isolation_level: str) -> Iterator[str]:
-    """One row a line, then a summary; keys sorted, times ms since the epoch, int64 exact."""
-    for row in rows:
-        yield _encoded(row) + "\n"
-    yield _encoded({"row": "summary", **_summary(listing, isolation_level)}) + "\n"
+    """Yield one row a line, then a summary."""
+    yield from rows_jsonl(rows)
+    yield from rows_jsonl([{"row": "summary", **_summary(listing, isolation_level)}])
 
 
 def document(rows: Iterable[Row], listing: DuplicateListing, isolation_level: str) -> Iterator[str]:
-    """One kaudit.dedup/1 document, valid also without any row."""
-    yield '{\n  "rows": ['
-    separator = "\n    "
-    for row in rows:
-        yield separator + _encoded(row)
-        separator = ",\n    "
-    members = {
-        "inputs": list(listing.scan.inputs),
-        "schema": "kaudit.dedup/1",
-        "summary": _summary(listing, isolation_level),
-        "tool": {"name": "kaudit", "version": __version__},
-    }
-    rest = ",\n".join(f'  "{name}": {_encoded(value)}' for name, value in members.items())
-    yield f"\n  ],\n{rest}\n}}\n"
+    """Yield the kaudit.dedup/1 document."""
+    return rows_document(
+        {},
+        rows,
+        lambda: {
+            "inputs": list(listing.scan.inputs),
+            "schema": "kaudit.dedup/1",
+            "summary": _summary(listing, isolation_level),
+            "tool": {"name": "kaudit", "version": __version__},
+        },
+    )
 
 
 def _summary(listing: DuplicateListing, isolation_level: str) -> Row:
@@ -159,7 +155,3 @@ def _known(totals: Iterable[PartitionTotal], name: str) -> int | None:
 
 def _compares_records(totals: Iterable[PartitionTotal]) -> bool:
     return any(total.known_keys is not None for total in totals)
-
-
-def _encoded(value: object) -> str:
-    return json.dumps(value, sort_keys=True, allow_nan=False)

@@ -1,14 +1,16 @@
 """What docs pages say of the code: the ops of the attempts format, the switches of brokers, the columns of tables.
 
-`python -m kaudit.report.text.generated_pages docs` writes attempts.md, broker-rules.md and columns.md.
+`python -m kaudit.report.text.generated_pages docs` writes attempts.md, broker-rules.md and columns.md, and adds fields of findings
+that the JSON schema does not have yet.
 """
 
 import ast
 import inspect
+import json
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import msgspec
 from msgspec.inspect import (
@@ -28,6 +30,7 @@ from kaudit.broker import attempts
 from kaudit.broker.attempts import Attempt
 from kaudit.broker.releases.switches import switches
 from kaudit.broker.releases.table import Change, Switch
+from kaudit.model.finding import JSON_OMITS, Finding
 from kaudit.model.table_columns import (
     DATAFRAME_COLUMNS,
     DATAFRAME_TABLES,
@@ -41,6 +44,7 @@ from kaudit.model.table_columns import (
 from kaudit.report.text.broker_rules import value_text
 from kaudit.source.inspect_columns import INSPECT_COLUMNS, INSPECT_TABLES
 
+_SCHEMA = Path(__file__).parents[1] / "machine/schemas/json.schema.json"
 _MARK = "written by python -m kaudit.report.text.generated_pages docs"
 _OPS = f"<!-- ops: {_MARK} -->", "<!-- end of ops -->"
 _SWITCHES = f"<!-- switches: {_MARK} -->", "<!-- end of switches -->"
@@ -59,6 +63,18 @@ def write_pages(folder: Path) -> None:
     write_section(folder / "attempts.md", *_OPS, ops())
     write_section(folder / "broker-rules.md", *_SWITCHES, switches_table())
     (folder / "columns.md").write_text(columns_page(), encoding="utf-8")
+    _SCHEMA.write_text(schema_with_finding(_SCHEMA.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def schema_with_finding(text: str) -> str:
+    """Return the text of a JSON schema with all fields that a finding has in JSON; fields that it has stay as they are."""
+    schema = json.loads(text)
+    finding = schema["$defs"]["finding"]
+    hints = get_type_hints(Finding, include_extras=True)
+    for name in (name for name in Finding.__struct_fields__ if name not in {*JSON_OMITS, *finding["properties"]}):
+        finding["properties"][name] = msgspec.json.schema(hints[name], schema_hook=lambda _: {})
+        finding["required"].append(name)
+    return json.dumps(schema, indent=2) + "\n"
 
 
 def switches_table() -> str:

@@ -33,7 +33,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
         _table(listed),
         f"… and {omitted_text(left_out)}." if left_out else "",
         _baseline(result),
-        _judged(result.digests),
+        _audited(result.digests),
         _unread(result, unreadable=True),
         _unread(result, unreadable=False),
     ]
@@ -100,13 +100,13 @@ def _entries(entries: Sequence[Expected]) -> list[str]:
     return [*lines, *_rest(len(entries))]
 
 
-def _judged(digests: Digests | None) -> str:
+def _audited(digests: Digests | None) -> str:
     if digests is None or not digests.partitions:
         return ""
     lines = [f"- {code(digest)}: {prose(what)}" for what, digest in named_digests(digests.partitions, _LINES_SHOWN)]
     return "\n".join(
         [
-            f"Judged ({digests.algorithm}):",
+            f"Audited ({digests.algorithm}):",
             "",
             *lines,
             *(f"- … and {more}" for more in more_digests(digests, _LINES_SHOWN)),

@@ -13,7 +13,7 @@ from kaudit.report.text.log_events import log_section
 _PATHS_SHOWN = 3
 
 
-def coverage_sections(result: ScanResult, options: RenderOptions) -> list[list[str]]:
+def closing_sections(result: ScanResult, options: RenderOptions) -> list[list[str]]:
     """Return the sections that say what this report does not cover, and which brokers' rules were applied."""
     console = options.console
     rules = _broker_rules(result.broker_version, console, with_reasons=options.verbose)
@@ -112,7 +112,7 @@ def digest_section(digests: Digests | None, console: Console) -> list[str]:
     """Return the section of a report as text; nothing where digests were not asked for."""
     if digests is None or not digests.partitions:
         return []
-    lines = [console.paint(f"Judged ({digests.algorithm}):", Style.STRONG)]
+    lines = [console.paint(f"Audited ({digests.algorithm}):", Style.STRONG)]
     for what, digest in named_digests(digests.partitions, _DIGESTS_SHOWN):
         lines += console.wrap(f"{visible(what)}: {digest}", lead="  - ")
     return lines + [f"  - {more}" for more in more_digests(digests, _DIGESTS_SHOWN)]

@@ -9,15 +9,16 @@ from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.fitting import GAP, fit, notice
 from kaudit.report.text.formatting import (
+    duration,
     expired_text,
     extent,
     headline_lines,
     partition_of,
     partition_text,
+    plural,
     timestamp_text,
 )
-from kaudit.report.text.not_checked import coverage_sections, text_of
-from kaudit.report.text.producer_statistics import statistics_lines
+from kaudit.report.text.not_checked import closing_sections, text_of
 
 _PAGE = 1000
 """Rows whose widths are settled together: a million do not fit into memory as text."""
@@ -43,7 +44,7 @@ def render_producers(result: ProducersResult, options: RenderOptions) -> Iterato
         where = partition_of(finding)
         findings += headline_lines(finding, console, lead="  ", indent="    ", end=f" [{where}]" if where else "")
     sections = statistics_lines(result, console), _expired(result, console), findings
-    yield text_of([*sections, *coverage_sections(result.scan, options)])
+    yield text_of([*sections, *closing_sections(result.scan, options)])
 
 
 def _expired(result: ProducersResult, console: Console) -> list[str]:
@@ -124,3 +125,188 @@ def _width(name: str, rows: Sequence[Mapping[str, str]]) -> int:
 def _aligned(name: str, text: str, width: int) -> str:
     numbers = ("producer", "batches", "records", "epochs", "partitions")
     return text.rjust(width) if name in numbers else text.ljust(width)
+
+
+_DAYS_PER_YEAR = 365.25
+_HOUR_MS = 3_600_000
+_Figures = Mapping[str, object]
+
+
+def statistics_lines(result: ProducersResult, console: Console) -> list[str]:
+    """Return the summary; nothing where there are no ids."""
+    ids = result.summary.get("ids")
+    if not isinstance(ids, Mapping) or not result.found:
+        return []
+    lines = [console.paint(line, Style.STRONG) for line in console.wrap(_headline(ids), indent="    ")]
+    for text in (_rate(ids), _batches(ids), _alive(ids)):
+        if text:
+            lines += console.wrap(text, lead="  ", indent="    ")
+    blocks = result.summary.get("blocks")
+    for figures in blocks if isinstance(blocks, Sequence) else ():
+        lines += console.wrap(_blocks(figures), lead="  ", indent="    ")
+    histograms = ids.get("histograms")
+    if isinstance(histograms, Mapping) and not result.listed:  # beside a list they would be too much
+        lines += histogram_lines(histograms, console)
+    return lines + _creators(result, ids, console)
+
+
+def _headline(ids: _Figures) -> str:
+    chosen, found = _number(ids, "chosen"), _number(ids, "found")
+    text = plural(chosen, "producer id") + (f" of {found:,}" if chosen != found else "")
+    if _number(ids, "transactional"):
+        text += f", {_number(ids, 'transactional'):,} transactional"
+    text += f": {plural(_number(ids, 'batches'), 'batch', 'batches')}, {plural(_number(ids, 'records'), 'record')}"
+    first, last = ids.get("first_timestamp"), ids.get("last_timestamp")
+    if isinstance(first, int) and isinstance(last, int):
+        text += f", {timestamp_text(first)} to {timestamp_text(last)} UTC"
+    return text
+
+
+def _rate(ids: _Figures) -> str:
+    per_hour, busiest = ids.get("per_hour"), ids.get("busiest_hour")
+    if not isinstance(per_hour, int | float) or not isinstance(busiest, Mapping):
+        return ""
+    first, last = ids.get("first_timestamp"), ids.get("last_timestamp")
+    if isinstance(first, int) and isinstance(last, int) and last - first < _HOUR_MS:
+        return "new ids: all within an hour"
+    start = busiest.get("start_timestamp")
+    hour = timestamp_text(start)[:16] if isinstance(start, int) else "-"
+    return f"new ids: {per_hour:,.1f} an hour; most in the hour from {hour}: {_number(busiest, 'ids'):,}"
+
+
+def _batches(ids: _Figures) -> str:
+    figures = ids.get("batches_per_id")
+    if not isinstance(figures, Mapping):
+        return ""
+    least, most = _number(figures, "least"), _number(figures, "most")
+    if least == most:
+        return f"batches per id: {least:,}"
+    return f"batches per id: {least:,} to {most:,}, median {figures['median']:,.0f}, mean {figures['mean']:,.1f}"
+
+
+def _alive(ids: _Figures) -> str:
+    alive = ids.get("alive")
+    if not isinstance(alive, Mapping):
+        return ""
+    return (
+        f"still remembered by brokers: {_number(alive, '1d'):,} (1-day expiry), {_number(alive, '7d'):,} (7-day expiry)"
+    )
+
+
+def _blocks(figures: _Figures) -> str:
+    history = "complete" if figures.get("complete") else "incomplete"
+    text = f"{history} allocation history: {plural(_number(figures, 'granted'), 'block')}"
+    per_day, days_left = figures.get("per_day"), figures.get("days_left")
+    if isinstance(per_day, int | float) and isinstance(days_left, int | float):
+        text += f", {per_day:,.1f} a day, {_span(days_left)} left at that rate"
+    following = figures.get("next")
+    if isinstance(following, Mapping):
+        text += f"; next {following.get('start')}..{following.get('end')}"
+    return f"{text} ({visible(str(figures.get('source')))})"
+
+
+def _span(days: float) -> str:
+    if days < 2 * _DAYS_PER_YEAR:
+        return f"{days:,.1f} days"
+    years = days / _DAYS_PER_YEAR
+    return f"{years:,.0f} years" if years < 1e6 else "over a million years"
+
+
+def _creators(result: ProducersResult, ids: _Figures, console: Console) -> list[str]:
+    creators = result.summary.get("creators")
+    if not isinstance(creators, Sequence) or not creators:
+        return []
+    lines = ["  client patterns, most ids first:"]
+    groups = [_number(creator, "producers") for creator in creators]
+    others = max(_number(ids, "chosen") - sum(groups), 0)
+    width = max(len(f"{number:,}") for number in (*groups, others))
+    for creator in creators:
+        topics, count = creator["topics"], _number(creator, "topic_count")
+        named = ", ".join(map(str, topics)) + (
+            f" and {plural(count - len(topics), 'more topic')}" if count > len(topics) else ""
+        )
+        kind = f"transactional ids like {creator['pattern']}" if creator["transactional_id"] else creator["pattern"]
+        text = f"{kind}, {creator['batches_per_producer']:,.1f} batches each, in {named}"
+        lead = f"    {_number(creator, 'producers'):>{width},}  "
+        lines += console.wrap(visible(text), lead=lead)
+    return [*lines, f"    {others:>{width},}  of other patterns"] if others else lines
+
+
+def _number(figures: _Figures, name: str) -> int:
+    value = figures.get(name)
+    return value if isinstance(value, int) else 0
+
+
+_BAR_INDENT = "  "
+_BAR_GAP = "  "
+_DEFAULT_WIDTH = 80
+_LONGEST_BAR = 50
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_Bucket = Mapping[str, int | None]
+
+
+def histogram_lines(histograms: Mapping[str, object], console: Console) -> list[str]:
+    """Return a block of bars for each histogram of a producer listing's summary that has more than one bucket."""
+    lines: list[str] = []
+    for name, title, label in (
+        ("first_seen", "first seen (UTC)", _step),
+        ("batches", "batches per id", _range_text),
+        ("epochs", "epochs per id", _range_text),
+        ("lifetime_ms", "active for", _times),
+        ("idle_ms", "idle for", _times),
+    ):
+        buckets = histograms.get(name)
+        if isinstance(buckets, Sequence) and len(buckets) > 1:
+            lines += _bars(title, [(label(bucket), bucket["ids"]) for bucket in buckets], console)
+    return lines
+
+
+def _bars(title: str, rows: Sequence[tuple[str, int]], console: Console) -> list[str]:
+    left = max(len(label) for label, _ in rows)
+    right = max(len(f"{ids:,}") for _, ids in rows)
+    length = min((console.width or _DEFAULT_WIDTH) - left - right - 2 * len(_BAR_INDENT + _BAR_GAP), _LONGEST_BAR)
+    most = max(ids for _, ids in rows)
+    lines = [f"{_BAR_INDENT}{title}"]
+    for label, ids in rows:
+        bar = _bar(ids, most, max(length, 1), console)
+        lines.append(
+            f"{_BAR_INDENT * 2}{label:>{left}}{_BAR_GAP}{ids:>{right},}{_BAR_GAP}{console.paint(bar, Style.COMMAND)}".rstrip()
+        )
+    return lines
+
+
+def _bar(ids: int, most: int, length: int, console: Console) -> str:
+    """Return a bar; it is empty only for 0."""
+    eighths = -(-ids * length * 8 // most)
+    if not console.draws:
+        return "#" * -(-eighths // 8)
+    return (_EIGHTHS[8] * (eighths // 8) + _EIGHTHS[eighths % 8]).strip()
+
+
+def _step(bucket: _Bucket) -> str:
+    start = bucket["start_timestamp"]
+    return timestamp_text(start) if start is not None else "-"
+
+
+def _range_text(bucket: _Bucket) -> str:
+    first, last = bucket["from"], bucket["to"]
+    if last is None:
+        return f"{first:,} and more"
+    return f"{first:,}" if first == last else f"{first:,} to {last:,}"
+
+
+def _times(bucket: _Bucket) -> str:
+    """Return `under 1 min`, `1 min to 1 h`, `7 days and more`."""
+    first, last = bucket["from"] or 0, bucket["to"]
+    if last is None:
+        return f"{_time(first)} and more"
+    return f"{_time(first)} to {_time(last + 1)}" if first else f"under {_time(last + 1)}"
+
+
+def _time(milliseconds: int) -> str:
+    seconds = milliseconds // 1000
+    for unit, length in (("day", 86_400), ("h", 3600), ("min", 60)):
+        if seconds and seconds % length == 0:
+            number = seconds // length
+            return plural(number, unit) if unit == "day" else f"{number} {unit}"
+    return duration(seconds).replace(".0", "")

@@ -8,10 +8,11 @@ from kaudit.model.result import ScanResult, Suggestion
 from kaudit.model.total_impact import total_impact
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
+from kaudit.report.text.finding_block import finding_lines
 from kaudit.report.text.formatting import SEVERITY_STYLE, extent, omitted_text, plural
 from kaudit.report.text.impact import impact_text
 from kaudit.report.text.incident_block import incident_sections
-from kaudit.report.text.not_checked import coverage_sections, digest_section, text_of
+from kaudit.report.text.not_checked import closing_sections, digest_section, text_of
 
 _FEW = 8
 """Findings that are read one by one; more are counted in a table, too."""
@@ -22,8 +23,14 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
     shown = options.for_people(result.findings)
     sections = finding_sections(shown, options, many_inputs=len(result.inputs) > 1)
     sections += [_overview(result, shown, options), digest_section(result.digests, options.console)]
-    sections += coverage_sections(result, options)
+    sections += closing_sections(result, options)
     return text_of([*sections, *(_suggestion(suggestion, options.console) for suggestion in result.suggestions)])
+
+
+def stream_findings(findings: Iterable[Finding], options: RenderOptions) -> str:
+    """Return the blocks of findings that a watch reports."""
+    blocks = [finding_lines(finding, options.console, many_inputs=False) for finding in options.for_people(findings)]
+    return "".join("\n".join([*block, "", ""]) for block in blocks)
 
 
 def _suggestion(suggestion: Suggestion, console: Console) -> list[str]:

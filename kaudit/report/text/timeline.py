@@ -1,15 +1,27 @@
 """`kaudit timeline --output-format table`: a picture of each partition, a block per producer id in offset order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
+from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.finding import Finding
-from kaudit.model.result import Timeline, TimelineResult
+from kaudit.model.json_record import rfc3339
+from kaudit.model.result import TimelineResult
+from kaudit.model.sequence import distance
+from kaudit.model.timeline import (
+    EndState,
+    Entry,
+    EventEntry,
+    FindingEntry,
+    MarkerEntry,
+    MissingEntry,
+    RunEntry,
+    Timeline,
+)
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text import timeline_entries
-from kaudit.report.text.formatting import date_and_clock, extent, headline_lines, partition_of, span
-from kaudit.report.text.not_checked import coverage_sections, text_of
+from kaudit.report.text.formatting import date_and_clock, duration, extent, headline_lines, partition_of, plural, span
+from kaudit.report.text.not_checked import closing_sections, text_of
 from kaudit.report.text.timeline_lanes import lane_lines
 
 _HEADINGS = ("offset", "event", "epoch", "sequence", "time (UTC)")
@@ -39,13 +51,13 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
     if not timelines:
         sections.append([f"no producer ids {extent(result.scan)}"])
     sections.append(_others(timelines, shown, console))
-    return text_of([*sections, *coverage_sections(result.scan, options)])
+    return text_of([*sections, *closing_sections(result.scan, options)])
 
 
 def _others(timelines: Sequence[Timeline], shown: Sequence[Finding], console: Console) -> list[str]:
     """Return the findings that belong to no timeline, such as damage."""
     entries_of_all = (entry for timeline in timelines for entry in timeline.entries)
-    listed = {str(entry["fingerprint"]) for entry in entries_of_all if entry["kind"] == "finding"}
+    listed = {entry.fingerprint for entry in entries_of_all if isinstance(entry, FindingEntry)}
     others = [finding for finding in shown if finding.fingerprint not in listed]
     lines = [console.paint("Findings outside the timelines above:", Style.STRONG)] if others else []
     for finding in others:
@@ -68,38 +80,31 @@ def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console
     lines = [console.paint(line, Style.STRONG) for line in _folded(title, console.width)]
     lines.append(console.paint(heading.rstrip(), Style.FAINT))
     day = ""
-    before: timeline_entries.Entry | None = None
+    epoch = leader_epoch = None
     for entry, cells in zip(timeline.entries, rows, strict=True):
-        if entry["kind"] == "finding":
-            finding = findings.get(str(entry["fingerprint"]))
+        if isinstance(entry, FindingEntry):
+            finding = findings.get(entry.fingerprint)
             if finding is not None:
                 lines += headline_lines(finding, console, lead=_INDENT, indent=_INDENT * 3)
             continue
-        date = _time(entry)[0]
+        date = date_and_clock(entry.first_timestamp)[0]
         if date and date != day:
             lines.append(console.paint(f"{_INDENT}{date}", Style.FAINT))
             day = date
-        lines += _row(cells, widths, timeline_entries.detail(entry, before), console)
-        before = before if entry["kind"] in ("missing", "event") else {**(before or {}), **entry}
+        lines += _row(cells, widths, detail(entry, epoch, leader_epoch), console)
+        if isinstance(entry, RunEntry | MarkerEntry):
+            epoch = entry.producer_epoch
+        if isinstance(entry, RunEntry):
+            leader_epoch = entry.last_leader_epoch
     return lines + console.wrap(_state(timeline.state), lead=f"{_INDENT}end state: ")
 
 
-def _cells(entry: timeline_entries.Entry) -> Sequence[str]:
-    if entry["kind"] == "finding":
+def _cells(entry: Entry) -> Sequence[str]:
+    if isinstance(entry, FindingEntry):
         return ("",) * len(_HEADINGS)
-    epoch = entry.get("producer_epoch")
-    return (
-        timeline_entries.offsets(entry),
-        timeline_entries.event(entry),
-        "-" if epoch is None else str(epoch),
-        timeline_entries.sequences(entry),
-        _time(entry)[1],
-    )
-
-
-def _time(entry: timeline_entries.Entry) -> tuple[str, str]:
-    """Return (date, clock) of the entry's first timestamp."""
-    return date_and_clock(entry.get("min_timestamp", entry.get("timestamp")))
+    epoch = None if isinstance(entry, MissingEntry) else entry.producer_epoch
+    clock = date_and_clock(entry.first_timestamp)[1]
+    return offsets(entry), event(entry), "-" if epoch is None else str(epoch), sequences(entry), clock
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], detail: str, console: Console) -> list[str]:
@@ -129,11 +134,105 @@ def _folded(parts: Sequence[str], width: int | None) -> list[str]:
     return lines
 
 
-def _state(state: Mapping[str, object]) -> str:
+def _state(state: EndState) -> str:
     """Return what a broker would remember of this producer after the last entry."""
-    epoch, sequence, offset = (state.get(name) for name in ("producer_epoch", "last_sequence", "last_offset"))
-    parts = [f"epoch {epoch}"]
-    parts.append("no sequence remembered" if sequence in (None, -1) else f"last sequence {sequence} at offset {offset}")
-    open_since = state.get("current_txn_start_offset")
+    sequence, open_since = state.last_sequence, state.current_txn_start_offset
+    parts = [f"epoch {state.producer_epoch}"]
+    parts.append(
+        "no sequence remembered"
+        if sequence in (None, -1)
+        else f"last sequence {sequence} at offset {state.last_offset}"
+    )
     parts.append("no open transaction" if open_since in (None, -1) else f"transaction open since offset {open_since}")
     return ", ".join(parts)
+
+
+_SHORT_MS = 50
+"""The duration of a run is shown from here on."""
+
+
+def event(entry: Entry) -> str:
+    """Return the kind of event: data, txn data, COMMIT, missing, ..."""
+    match entry:
+        case RunEntry():
+            return "txn data" if entry.is_transactional else "data"
+        case MarkerEntry():
+            return visible((entry.type or "marker").upper())
+        case EventEntry():
+            return visible(f"refused: {entry.event}" if entry.is_refusal else entry.event)
+    return entry.kind
+
+
+def offsets(entry: Entry) -> str:
+    """Return the entry's offset or offsets."""
+    return span(entry.first_offset, entry.last_offset)
+
+
+def sequences(entry: Entry) -> str:
+    """Return the sequences of a run, or of the batch that an event is about; others have none."""
+    if isinstance(entry, RunEntry):
+        return span(entry.first_sequence, entry.last_sequence)
+    return span(entry.base_sequence, None) if isinstance(entry, EventEntry) else "-"
+
+
+def detail(entry: Entry, epoch: int | None = None, leader_epoch: int | None = None) -> str:
+    """Return further details of the entry; `epoch` and `leader_epoch` are those of the runs and markers before it, None for the first."""
+    return ", ".join(filter(None, _details(entry, epoch, leader_epoch)))
+
+
+def _details(entry: Entry, epoch: int | None, leader_epoch: int | None) -> Iterator[str]:
+    match entry:
+        case MissingEntry():
+            yield f"{plural(entry.offsets, 'offset')} not in the log: {entry.cause.value}"
+        case EventEntry():
+            yield visible(f"{entry.path.rpartition('/')[2]}:{entry.line}")
+            if entry.expected_sequence is not None:
+                yield f"the broker has {entry.expected_sequence}"
+            elif entry.expected_epoch is not None:
+                yield f"the broker has epoch {entry.expected_epoch}"
+            yield "" if entry.placed_by == "offset" else f"placed by {visible(entry.placed_by)}"
+        case MarkerEntry():
+            yield _fenced(entry.producer_epoch, epoch)
+            yield "" if entry.coordinator_epoch is None else f"coordinator epoch {entry.coordinator_epoch}"
+        case RunEntry():
+            yield _fenced(entry.producer_epoch, epoch)
+            if entry.transaction is not None:
+                outcome = visible(entry.transaction.outcome)
+                yield f"{outcome} since offset {entry.transaction.first_offset}" if outcome == "open" else outcome
+            yield from _amount(entry)
+            if entry.first_leader_epoch != entry.last_leader_epoch or leader_epoch not in (
+                None,
+                entry.first_leader_epoch,
+            ):
+                yield f"leader epoch {span(entry.first_leader_epoch, entry.last_leader_epoch)}"
+
+
+def _fenced(epoch: int, lower: int | None) -> str:
+    """Return which epoch a higher one fences, where it rises."""
+    return f"fences epoch {lower}" if lower is not None and epoch > lower else ""
+
+
+def _amount(run: RunEntry) -> Iterator[str]:
+    """Yield the number of batches, and of records where compaction removed some: the sequences show how many there were."""
+    first, last = run.min_timestamp, run.max_timestamp
+    shows = first != NO_TIMESTAMP and last >= first + _SHORT_MS
+    yield plural(run.batches, "batch", "batches") + (f" in {duration((last - first) / 1000)}" if shows else "")
+    written = distance(run.first_sequence, run.last_sequence) + 1
+    if run.records != written and written >= 1:
+        yield f"{run.records:,} of {written:,} records left"
+
+
+def describe(entry: Entry) -> str:
+    """Return the whole entry on one line, each value with its name."""
+    parts = [event(entry), f"offset {offsets(entry)}"]
+    if isinstance(entry, RunEntry | MarkerEntry | EventEntry):
+        parts.append(f"epoch {entry.producer_epoch}")
+    if isinstance(entry, RunEntry):
+        parts.append(f"sequence {sequences(entry)}")
+    if (first := _time(entry.first_timestamp)) is not None:
+        parts.append(span(first, _time(entry.last_timestamp)))
+    return ", ".join(filter(None, [*parts, detail(entry)]))
+
+
+def _time(milliseconds: int | None) -> str | None:
+    return None if milliseconds in (None, NO_TIMESTAMP) else rfc3339(milliseconds)

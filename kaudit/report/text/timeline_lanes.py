@@ -7,10 +7,10 @@ from msgspec import Struct, field
 
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.result import Timeline
+from kaudit.model.timeline import EventEntry, FindingEntry, MarkerEntry, MissingEntry, RunEntry, Timeline
 from kaudit.report.console import Console, Style, visible
+from kaudit.report.lanes import with_epochs
 from kaudit.report.text.formatting import SEVERITY_STYLE, date_and_clock, plural, span
-from kaudit.report.text.timeline_entries import Entry, is_refusal
 
 _MOST_LANES = 10
 _FEWEST_MARKS = 3
@@ -145,23 +145,22 @@ def _lanes_of(
     """Return the lanes of one producer id: epochs of one `key` share one. Missing offsets go with what precedes them."""
     lanes: dict[int | None, _Lane] = {}
     lane: _Lane | None = None
-    for entry in timeline.entries:
-        epoch = entry.get("producer_epoch")
-        if entry["kind"] == "event":
+    for entry, epoch in with_epochs(timeline.entries):
+        if epoch is None or not isinstance(entry, RunEntry | MarkerEntry | MissingEntry):
             continue
-        if isinstance(epoch, int):
-            lane = lanes.setdefault(key(epoch), _Lane(timeline.producer_id, (epoch, epoch)))
-            lane.epochs = min(lane.epochs[0], epoch), max(lane.epochs[1], epoch)
-            lane.marks += _marks(entry)
-            lane.timestamps += _timestamps(entry)
-        elif lane is not None and entry["kind"] == "missing":
-            lane.marks.append((*_extent(entry), _MISSING))
+        lane = lanes.setdefault(key(epoch), _Lane(timeline.producer_id, (epoch, epoch)))
+        lane.epochs = min(lane.epochs[0], epoch), max(lane.epochs[1], epoch)
+        lane.marks += _marks(entry)
+        times = entry.first_timestamp, entry.last_timestamp
+        lane.timestamps += [time for time in times if time is not None and time != NO_TIMESTAMP]
+    if lane is None:
+        return ()
     for entry in timeline.entries:
-        if is_refusal(entry) and lanes and isinstance(offset := entry.get("offset"), int):
+        if isinstance(entry, EventEntry) and entry.is_refusal and (offset := entry.offset) is not None:
             begun = [one for one in lanes.values() if one.first_offset <= offset] or [min(lanes.values(), key=_begins)]
             max(begun, key=_begins).marks.append((offset, offset, _REFUSED))
-        finding = findings.get(str(entry.get("fingerprint")))
-        if finding is not None and finding.offset is not None and lane is not None:
+        finding = findings.get(entry.fingerprint) if isinstance(entry, FindingEntry) else None
+        if finding is not None and finding.offset is not None:
             place = lanes.get(key(finding.producer_epoch), lane)
             place.marks.append((finding.offset, finding.offset, _FOUND[finding.severity]))
             place.worst = max(place.worst, _HEIGHT[_FOUND[finding.severity]])
@@ -172,32 +171,18 @@ def _begins(lane: _Lane) -> int:
     return lane.first_offset
 
 
-def _marks(entry: Entry) -> Iterator[tuple[int, int, _Mark]]:
-    """Yield what is drawn for a run or a marker."""
-    first, last = _extent(entry)
-    if entry["kind"] == "marker":
-        yield first, last, _MARKERS.get(str(entry.get("type")).upper(), _CLEANED)
-        return
-    transaction = entry.get("transaction")
-    outcome = transaction.get("outcome") if isinstance(transaction, Mapping) else None
-    yield first, last, _ABORTED if outcome == "aborted" else _DATA
-    if outcome == "open":
-        yield first, first, _OPEN
-
-
-def _timestamps(entry: Entry) -> Iterator[int]:
-    for name in ("timestamp", "min_timestamp", "max_timestamp"):
-        time = entry.get(name)
-        if isinstance(time, int) and time != NO_TIMESTAMP:
-            yield time
-
-
-def _extent(entry: Entry) -> tuple[int, int]:
-    first = entry.get("first_offset", entry.get("offset"))
-    last = entry.get("last_offset", first)
-    assert isinstance(first, int)
-    assert isinstance(last, int)
-    return first, last
+def _marks(entry: RunEntry | MarkerEntry | MissingEntry) -> Iterator[tuple[int, int, _Mark]]:
+    """Yield what is drawn for an entry."""
+    match entry:
+        case MarkerEntry(offset=int(offset)):
+            yield offset, offset, _MARKERS.get((entry.type or "").upper(), _CLEANED)
+        case MissingEntry():
+            yield entry.first_offset, entry.last_offset, _MISSING
+        case RunEntry():
+            outcome = None if entry.transaction is None else entry.transaction.outcome
+            yield entry.first_offset, entry.last_offset, _ABORTED if outcome == "aborted" else _DATA
+            if outcome == "open":
+                yield entry.first_offset, entry.first_offset, _OPEN
 
 
 def _chosen(lanes: Sequence[_Lane]) -> list[_Lane]:

@@ -1,4 +1,4 @@
-"""How to connect: the properties of --command-config that kaudit follows, out of a Java property file (java.util.Properties).
+"""How to connect: the properties of --command-config that kaudit follows.
 
 Secrets stay in this process and are never shown.
 """
@@ -10,45 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kaudit.formats.errors import WireError
+from kaudit.formats.java_properties import parse_properties
 from kaudit.source.uri import UrlError
-
-_KEY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """Return the properties of a text; the last of several values of a key counts, as in Java."""
-    found: dict[str, str] = {}
-    for line in _logical_lines(text):
-        match = _KEY.fullmatch(line)
-        if match is not None:
-            found[_unescaped(match[1])] = _unescaped(match[2])
-    return found
-
-
-def _logical_lines(text: str) -> Iterator[str]:
-    """Yield the lines that hold properties; a line that ends in an odd number of backslashes goes on in the next."""
-    held = ""
-    for line in text.splitlines():
-        stripped = line.lstrip(" \t\f")
-        if not held and (not stripped or stripped[0] in "#!"):
-            continue
-        whole = held + stripped
-        if (len(whole) - len(whole.rstrip("\\"))) % 2:
-            held = whole[:-1]
-            continue
-        held = ""
-        yield whole
-    if held:
-        yield held
-
-
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(
-        lambda match: chr(int(match[1][1:], 16)) if len(match[1]) > 1 else _NAMED.get(match[1], match[1]), text
-    )
-
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
@@ -103,6 +67,8 @@ def load_settings(path: str | None) -> ClientSettings:
         raise UrlError(f"--command-config {path}: not a property file: it has more than {_MAX_FILE_BYTES >> 20} MiB")
     try:
         return settings_of(parse_properties(text))
+    except WireError as error:
+        raise UrlError(f"--command-config {path}: not a property file: {error.detail}") from None
     except UrlError as error:
         raise UrlError(f"--command-config {path}: {error}") from None
 
@@ -141,7 +107,7 @@ def _sasl(given: Mapping[str, str]) -> dict[str, Any]:
             raise UrlError(f'sasl.jaas.config needs username="..." password="...": {mechanism} logs in with them')
         return options | {"sasl_plain_username": jaas["username"], "sasl_plain_password": jaas["password"]}
     if mechanism == "OAUTHBEARER":
-        from kaudit.source.kafka.oauth import token_provider  # noqa: PLC0415 - few clusters ask for tokens
+        from kaudit.source.kafka.oauth import token_provider  # noqa: PLC0415 - few clusters ask for tokens: HTTP takes 40 ms
 
         return options | {"sasl_oauth_token_provider": token_provider(given, jaas)}
     service = given.get("sasl.kerberos.service.name") or jaas.get("serviceName") or "kafka"

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kaudit.report.html.coarser import _in_lanes, _lanes_shown, _merged, _touch, _transactions
-from kaudit.report.html.columns import OUTCOMES
+from kaudit.model.timeline import OUTCOMES
+from kaudit.report.html.columns import _in_lanes, _lanes_shown, _merged, _touch, _transactions
 
 NOTHING = np.array([], dtype=np.int64)
 

@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 from kaudit.report.html.document import REPORT_SCRIPTS, REPORT_STYLES, document
-from kaudit.report.html.script_json import json_for_script
+from kaudit.report.html.page_model import json_for_script
 from tests.html.page_reader import Page
 
 _HOSTILE = [

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from kaudit.source.kafka.command_config import load_settings, parse_properties, settings_of
+from kaudit.source.kafka.command_config import load_settings, settings_of
 from kaudit.source.uri import UrlError
 
 SECRET = "pass;word"
@@ -21,25 +21,6 @@ OAUTH = {
     "sasl.mechanism": "OAUTHBEARER",
     "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/",
 }
-
-
-# the rules are those of java.util.Properties.load
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a=1\nb: 2\nc 3\n", {"a": "1", "b": "2", "c": "3"}),
-        ("# no\n! no\n\n  a = 1\n", {"a": "1"}),
-        ("a=one\\\n   two", {"a": "onetwo"}),
-        ("a\\=b=c\\\\d", {"a=b": "c\\d"}),
-        ("a=\\u00e9\\t\\n", {"a": "é\t\n"}),
-        ("a=1\na=2", {"a": "2"}),
-        ("alone", {"alone": ""}),
-        ("path=C:\\\\x", {"path": "C:\\x"}),
-        ("a=x\\", {"a": "x"}),
-    ],
-)
-def test_properties_are_read_as_java_reads_them(text, expected):
-    assert parse_properties(text) == expected
 
 
 def written(tmp_path, text: str) -> str:
@@ -66,6 +47,12 @@ def test_scram(tmp_path):
 def test_kerberos_is_the_default_mechanism_and_its_service_kafka(given, service):
     options = settings_of(given | {"security.protocol": "SASL_PLAINTEXT"}).options
     assert (options["sasl_mechanism"], options["sasl_kerberos_service_name"]) == ("GSSAPI", service)
+
+
+def test_an_escape_that_java_refuses_is_refused(tmp_path):
+    path = written(tmp_path, "sasl.jaas.config=\\user")
+    with pytest.raises(UrlError, match=r"not a property file: malformed escape \\user"):
+        load_settings(path)
 
 
 def test_a_client_id_is_sent_where_one_is_given():

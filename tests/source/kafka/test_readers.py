@@ -5,11 +5,11 @@ import time
 import pytest
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
-from kaudit.source.kafka import readers
+from kaudit.source.kafka import partitions as readers
 from kaudit.source.kafka.client import READ_COMMITTED, READ_UNCOMMITTED, KafkaClient
 from kaudit.source.kafka.failures import AccessDeniedError, OffsetOutOfRangeError
 from kaudit.source.kafka.fetched_segment import RemovedByRetentionError, Throttle
-from kaudit.source.kafka.readers import client_of, open_fetched, try_again
+from kaudit.source.kafka.partitions import client_of, open_fetched, try_again
 from kaudit.source.layout import FetchedRange
 from tests.logs import data
 from tests.source.kafka.fake_broker import FETCH, OFFSET_OUT_OF_RANGE, FakeBroker

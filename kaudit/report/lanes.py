@@ -1,4 +1,9 @@
-"""A partition's runs, markers and transactions as the tables of a page: numpy columns, one lane a producer id and epoch."""
+"""The lanes of a partition: one for each producer id and epoch, as entries of a timeline or as numpy columns.
+
+The columns are the tables of a page: millions of runs are not made objects for a picture.
+"""
+
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from msgspec import Struct
@@ -7,14 +12,25 @@ from numpy.typing import NDArray
 from kaudit.listings.merged_runs import NO_MARKER
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns
-from kaudit.report.html.columns import OUTCOMES, TRANSACTIONAL, Column
+from kaudit.model.timeline import Entry, MarkerEntry, RunEntry
 
+Column = NDArray[np.int64]
 Tables = dict[str, dict[str, Column]]
-_OPEN, _COMMITTED, _ABORTED, _UNKNOWN = range(len(OUTCOMES))
+TRANSACTIONAL = 1
+"""Bit of a run's `flags`: it is part of a transaction."""
+
+
+def with_epochs(entries: Iterable[Entry]) -> Iterator[tuple[Entry, int | None]]:
+    """Yield each entry with the epoch of its lane: that of the latest run or marker, its own included; None before the first."""
+    epoch: int | None = None
+    for entry in entries:
+        if isinstance(entry, RunEntry | MarkerEntry):
+            epoch = entry.producer_epoch
+        yield entry, epoch
 
 
 class Lanes(Struct, frozen=True):
-    """The tables as `columns.TABLES` has them, without origins taken off and without names.
+    """The tables as `html.columns.TABLES` has them, without origins taken off and without names.
 
     `ends` is for each marker the row of the transaction it ends, -1 for none.
     """
@@ -79,13 +95,11 @@ def _transactions(runs: Columns, lane: Column, markers: Columns) -> tuple[dict[s
     marker = runs["next_marker"][chosen]
     ended = marker != NO_MARKER
     row = np.where(ended, marker, len(markers))
-    kind = np.append(markers["type"].astype(np.int64), _UNKNOWN)[row]
-    outcome = np.where(kind == COMMIT_MARKER, _COMMITTED, np.where(kind == ABORT_MARKER, _ABORTED, _UNKNOWN))
     columns = {
         "lane": lane[chosen],
         "first_offset": first[begins],
         "last_offset": np.where(ended, np.append(markers["offset"], -1)[row], runs["last_offset"][last]),
-        "outcome": np.where(ended, outcome, _OPEN),
+        "outcome": runs["transaction_outcome"][chosen].astype(np.int64),
     }
     order = np.lexsort((columns["first_offset"], columns["lane"]))
     return _picked(columns, order), row[order]

@@ -10,9 +10,9 @@ from kafka.protocol.metadata import MetadataResponse
 from kaudit.source.discover import discover
 from kaudit.source.kafka.answers import Node
 from kaudit.source.kafka.client import KafkaClient
-from kaudit.source.kafka.discovery import FoundPartitions, _heads, find_partitions
 from kaudit.source.kafka.options import ClusterOptions, TopicUrl
-from kaudit.source.layout import FetchedRange, Unreadable
+from kaudit.source.kafka.partitions import _heads, find_partitions
+from kaudit.source.layout import FetchedRange, FoundPartitions, Unreadable
 from kaudit.source.uri import UrlError
 from tests.formats.encoders import message
 from tests.logs import data, sealed_records
@@ -277,7 +277,7 @@ def test_a_partition_without_a_leader_is_unreadable_and_the_others_are_found(mon
                 f"kafka://{broker.address}/orders/1", "orders-1: the partition has no leader: its brokers are down"
             )
         ]
-        assert result.broker_versions == ["3.0"]
+        assert result.broker_versions == {"3.0"}
 
 
 def test_a_cluster_that_cannot_be_asked_is_unreadable():
