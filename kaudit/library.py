@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from kaudit.engines.progress import SilentProgress
@@ -14,13 +14,14 @@ from kaudit.policy.baseline import read_baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.results.selection import Selection, parse_codes
-from kaudit.scanning.options import Depth, ScanOptions
-from kaudit.source.kafka.options import ClusterOptions
+from kaudit.scanning.options import Depth, ScanOptions, scan_options_of
 
 __all__ = ["AnyPath", "Finding", "NothingToAuditError", "ScanResult", "Severity", "UsageError", "scan"]
 
 AnyPath = str | os.PathLike[str]
 _ENGINES = ("local", "spark")
+_NOT_OF_THE_AUDIT = ("select", "ignore", "baseline", "engine", "spark")
+"""Parameters of `scan` that are not options of the audit itself. The others set the fields of ScanOptions with their names."""
 
 
 def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
@@ -48,17 +49,18 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
 ) -> ScanResult:
     """Audit logs and return what was found, in the order of `kaudit scan`.
 
-    `paths` are what `kaudit scan` takes. Times without a zone are UTC. `select` and `ignore` are codes, prefixes or names of checks,
-    `compacted_topics` names or patterns; `command_config` is the property file to connect to kafka:// with. No other configuration
-    is read. `state` is where what reading gives is kept between audits, for the local engine. `digests`: `result.digests`
-    names the batches that were judged. `jobs` is 1 so that a library never forks unasked; None is one process per core. `engine` is local, or spark: on
-    the session `spark`, one of Spark Connect too, else on the one that runs or on a new one on this machine.
+    The keywords are the options of `kaudit scan`, and mean the same. Times without a zone are UTC. `select` and `ignore` are codes,
+    prefixes or names of checks, `compacted_topics` names or patterns. No configuration is read besides `command_config`.
+    `state` is for the local engine. `digests`: `result.digests` identifies the audited batches. `jobs` is 1 so that a library
+    never forks unasked; None is one process per core. `engine` is local or spark. Spark runs on the session `spark`, which may
+    be one of Spark Connect; without it on the active session, or on a new one on this machine.
 
     Raises:
         NothingToAuditError: no segment was found.
         UsageError: a path does not exist, or an option is wrong.
 
     """
+    given = locals()
     if engine not in _ENGINES:
         raise UsageError(f"engine {engine}: local or spark")
     if spark is not None and engine != "spark":
@@ -67,23 +69,8 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
         raise UsageError("a state is for the local engine, and for kaudit scan --engine spark")
     if digests and Depth(depth) is Depth.HEADERS:
         raise UsageError("digests need CRCs that were checked: depth crc or records")
-    options = ScanOptions(
-        paths=[os.fspath(path) for path in _each(paths)],
-        broker_version=_version(broker_version),
-        topics=topics,
-        partitions=partitions,
-        producer_ids=producer_ids,
-        since_ms=_milliseconds(since),
-        until_ms=_milliseconds(until),
-        now_ms=_milliseconds(now),
-        log_start_offset=log_start_offset,
-        compacted_topics=compacted_topics,
-        jobs=jobs,
-        depth=Depth(depth),
-        state=None if state is None else os.fspath(state),
-        digests=digests,
-        cluster=ClusterOptions(None if command_config is None else os.fspath(command_config)),
-    )
+    audit = {name: value for name, value in given.items() if name not in _NOT_OF_THE_AUDIT}
+    options = scan_options_of({**audit, "paths": [os.fspath(path) for path in _each(paths)]})
     selection = Selection(parse_codes(select, "select"), parse_codes(ignore, "ignore"))
     known = None if baseline is None else os.fspath(baseline)
     policy = Policy(known=None if known is None else NamedBaseline(known, read_baseline(known)))
@@ -107,21 +94,3 @@ def _audit(options: ScanOptions, engine: str, spark: Any) -> ScanResult:  # noqa
 
 def _each(paths: AnyPath | Iterable[AnyPath]) -> list[AnyPath]:
     return [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-
-
-def _version(text: str) -> str:
-    from kaudit.broker.releases.profile import UnknownVersionError, profile_for  # noqa: PLC0415 - as above
-
-    if text != "auto":
-        try:
-            profile_for(text)
-        except UnknownVersionError as error:
-            raise UsageError(f"broker_version {text}: {error}") from None
-    return text
-
-
-def _milliseconds(time: datetime | None) -> int | None:
-    if time is None:
-        return None
-    time = time.replace(tzinfo=UTC) if time.tzinfo is None else time
-    return round(time.timestamp() * 1000)

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.damage import MissingCause
+from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
@@ -48,6 +49,8 @@ def batch(offset, last_offset, seconds, base_sequence, last_sequence, **more):
 
 
 def old_duplicate(**changes):
+    if isinstance(evidence := changes.get("evidence"), dict):
+        changes["evidence"] = StoredEvidence(evidence)
     finding = Finding(
         code="KA102",
         name="old-duplicate",
@@ -65,14 +68,16 @@ def old_duplicate(**changes):
         last_offset=516,
         producer_id=1000,
         producer_epoch=0,
-        evidence={
-            "rule": "the next sequence after 106 is 107; a leader answers a re-send older than its window of 5 batches "
-            "with OUT_OF_ORDER_SEQUENCE_NUMBER and appends nothing",
-            "previous": batch(507, 511, 0.123, 102, 106),
-            "offending": batch(512, 516, 0.2, 57, 61),
-            "next": batch(517, 517, 61.5, 107, 107),
-            "first_offset_of_original": 462,
-        },
+        evidence=StoredEvidence(
+            {
+                "rule": "the next sequence after 106 is 107; a leader answers a re-send older than its window of 5 batches "
+                "with OUT_OF_ORDER_SEQUENCE_NUMBER and appends nothing",
+                "previous": batch(507, 511, 0.123, 102, 106),
+                "offending": batch(512, 516, 0.2, 57, 61),
+                "next": batch(517, 517, 61.5, 107, 107),
+                "first_offset_of_original": 462,
+            }
+        ),
         explanations=(
             Explanation(
                 "the leader had lost its producer state when the client re-sent",
@@ -106,11 +111,13 @@ def unknown_start():
         last_offset=0,
         producer_id=2001,
         producer_epoch=4,
-        evidence={
-            "rule": "a producer the broker does not know must begin at sequence 0",
-            "offending": batch(0, 0, -90000, 17, 17, producer_id=2001, producer_epoch=4, is_transactional=True),
-            "next": batch(2, 2, 0, 18, 18, producer_id=2001, producer_epoch=4, is_transactional=True),
-        },
+        evidence=StoredEvidence(
+            {
+                "rule": "a producer the broker does not know must begin at sequence 0",
+                "offending": batch(0, 0, -90000, 17, 17, producer_id=2001, producer_epoch=4, is_transactional=True),
+                "next": batch(2, 2, 0, 18, 18, producer_id=2001, producer_epoch=4, is_transactional=True),
+            }
+        ),
         explanations=(Explanation("retention removed the batches before offset 0", innocent=True),),
         next=("kaudit scan --log-start-offset N PATH",),
     )
@@ -130,7 +137,7 @@ def crc_mismatch():
         segment="orders-3/00000000000000000000.log",
         position=99999,
         offset=900,
-        evidence={"rule": "a broker refuses a batch whose CRC-32C does not match"},
+        evidence=StoredEvidence({"rule": "a broker refuses a batch whose CRC-32C does not match"}),
         impact=Impact(records_lost_at_least=0, records_lost_at_most=5, bytes_truncated=1_134_568),
         next=("kaudit inspect orders-3/00000000000000000000.log",),
         absent={"producer_id": "unreadable: the CRC fails", "producer_epoch": "unreadable: the CRC fails"},
@@ -150,11 +157,19 @@ def fencing():
         offset=1000,
         producer_id=1000,
         producer_epoch=1,
-        evidence={
-            "count": 1,
-            "previous": {"offset": 998, "producer_epoch": 0, "coordinator_epoch": 2, "type": "ABORT", "timestamp": -1},
-            "offending": batch(1000, 1004, 100, 0, 4, producer_epoch=1, is_transactional=True),
-        },
+        evidence=StoredEvidence(
+            {
+                "count": 1,
+                "previous": {
+                    "offset": 998,
+                    "producer_epoch": 0,
+                    "coordinator_epoch": 2,
+                    "type": "ABORT",
+                    "timestamp": -1,
+                },
+                "offending": batch(1000, 1004, 100, 0, 4, producer_epoch=1, is_transactional=True),
+            }
+        ),
     )
 
 
@@ -193,10 +208,12 @@ def retry(topic, offset, code="KA702", **changes):
         position=offset * 83,
         offset=offset,
         last_offset=offset + 3,
-        evidence={
-            "rule": "nothing is appended twice",
-            "offending": {"offset": offset, "timestamp": MORNING + offset * 1000},
-        },
+        evidence=StoredEvidence(
+            {
+                "rule": "nothing is appended twice",
+                "offending": {"offset": offset, "timestamp": MORNING + offset * 1000},
+            }
+        ),
         explanations=(Explanation("the answer to the first request was lost"),),
         impact=Impact(records_duplicated=4) if repeated else Impact(),
         next=(f"kaudit inspect {topic}-0 --records --around {offset}",),
@@ -236,7 +253,9 @@ def hostile():
         message=f"producer of {HOSTILE}",
         file=f"{HOSTILE}-3/0.log",
         log_dir=HOSTILE,
-        evidence={"rule": HOSTILE, "offending": {**batch(1, 1, 0, 1, 1), "type": HOSTILE}, HOSTILE: HOSTILE},
+        evidence=StoredEvidence(
+            {"rule": HOSTILE, "offending": {**batch(1, 1, 0, 1, 1), "type": HOSTILE}, HOSTILE: HOSTILE}
+        ),
         explanations=(
             Explanation(HOSTILE, (HOSTILE,), (HOSTILE,)),
             Explanation(HOSTILE, (HOSTILE,), (HOSTILE,), innocent=True),
@@ -391,7 +410,7 @@ def never_allocated():
         name="unallocated-producer-id",
         message="producer id 900001 was never allocated: it lies beyond the last block granted",
         producer_id=900_001,
-        evidence={"rule": "every producer id comes from a block of 1000"},
+        evidence=StoredEvidence({"rule": "every producer id comes from a block of 1000"}),
     )
 
 

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import kaudit
 from kaudit.cli.app import run
 from kaudit.engines import local
 from kaudit.model.finding import Status
-from kaudit.scanning.options import Depth, ScanOptions
+from kaudit.scanning.options import DECLARED, Depth, ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.testing import assert_log_healthy
 from tests import scan_results as results
@@ -86,6 +87,16 @@ def test_every_option_reaches_the_engine(monkeypatch):
         ),
         ScanOptions(paths=["a"], jobs=1),
     ]  # fmt: skip
+
+
+def test_the_keywords_are_options_of_an_audit_with_their_defaults():
+    fields = {field.path[-1].removesuffix("_ms"): field for field in DECLARED.values()}
+    own = {"paths", "select", "ignore", "baseline", "engine", "spark", "compacted_topics"}
+    parameters = {name: each for name, each in signature(kaudit.scan).parameters.items() if name not in own}
+    assert parameters.keys() <= fields.keys()
+    assert {name: each.default for name, each in parameters.items() if name != "jobs"} == {
+        name: fields[name].default for name in parameters if name != "jobs"
+    }
 
 
 @pytest.mark.parametrize(

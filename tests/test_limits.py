@@ -23,7 +23,7 @@ from kaudit.report.machine import sarif
 from kaudit.report.render_options import RenderOptions
 from kaudit.results.selection import first_of_checks
 from kaudit.scanning.options import Depth, ScanOptions
-from kaudit.source import documents, local, snapshots
+from kaudit.source import layout, local
 from tests import scan_results
 from tests.logs import Log, data
 from tests.rendered import scan_text
@@ -101,7 +101,7 @@ def test_a_line_of_attempts(tmp_path, monkeypatch, capsys):
 
 
 def test_a_saved_report_and_a_baseline(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(documents, "DOCUMENT_BYTES", 1 << 20)
+    monkeypatch.setattr(local, "DOCUMENT_BYTES", 1 << 20)
     path = tmp_path / "saved.json"
     path.write_text(json.dumps({"schema": "kaudit.scan/1", "findings": ["x" * (1 << 20)]}))
     assert run(["report", str(path)]) == 2
@@ -176,7 +176,7 @@ def test_more_snapshots_than_are_compared(tmp_path, monkeypatch):
     wrong_snapshots(directory, 2, 3, 5, 6)
     codes = [(found.code, found.offset) for found in audited(directory).findings]
     assert codes == [("KA502", offset) for offset in (2, 3, 5, 6)]
-    monkeypatch.setattr(snapshots, "SNAPSHOTS", 3)
+    monkeypatch.setattr(layout, "SNAPSHOTS", 3)
     result = audited(directory)
     assert [found.offset for found in result.findings] == [3, 5, 6]
     assert any(

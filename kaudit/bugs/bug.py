@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kaudit.model.application_logs import LogEventKind
-from kaudit.model.evidence import BatchEvidence, FindingEvidence
+from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence_parts import BatchEvidence
 from kaudit.model.finding import Confidence, Finding
 from kaudit.model.known_bug import KnownBug
 
@@ -75,7 +76,7 @@ class Case(Struct, frozen=True):
     @property
     def evidence(self) -> FindingEvidence:
         """The finding's evidence by name and type."""
-        return FindingEvidence(self.finding.evidence)
+        return self.finding.evidence
 
     @property
     def offending(self) -> BatchEvidence:

@@ -15,6 +15,7 @@ from kaudit.broker.producer_state.rules import is_ahead
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import Membership, Rule
 from kaudit.checks.log_causes import LogCause
+from kaudit.model.evidence import NO_EVIDENCE, FindingEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.observation import OUT_OF_ORDER, Observation, ObservationKind
@@ -156,10 +157,10 @@ ALLOCATIONS_NOT_LOGGED = none_because("controllers and brokers log no allocation
 class Tolerated(Struct, frozen=True):
     """A number in a finding's evidence that a team may tolerate in a topic, up to a limit.
 
-    `setting` is the topic's setting of the limit; `reason` is formatted with the limit.
+    `number` reads it; `setting` is the topic's setting of the limit; `reason` is formatted with the limit.
     """
 
-    evidence: str
+    number: Callable[[FindingEvidence], int | None]
     setting: str
     reason: str
 
@@ -176,7 +177,7 @@ class FindingFields(TypedDict, total=False):
     producer_id: int | None
     producer_epoch: int | None
     anchor: str | None
-    evidence: Mapping[str, object]
+    evidence: FindingEvidence
     explanations: Sequence[Explanation]
     impact: Impact
     absent: Mapping[str, str]
@@ -282,21 +283,14 @@ class Check(Struct, frozen=True, eq=False):
         )
 
 
-_PLACES = frozenset({"file", "segment", "position", "end_position"})
 _NO_PLACE = "brokers sent the batches: they have offsets and no positions"
 
 
 def _without_place(fields: FindingFields) -> FindingFields:
     """Remove files and positions: batches that were fetched have none."""
     absent = {**fields.get("absent", {}), **dict.fromkeys(("file", "segment", "position"), _NO_PLACE)}
-    evidence = {name: _placeless(value) for name, value in fields.get("evidence", {}).items() if name not in _PLACES}
+    evidence = fields.get("evidence", NO_EVIDENCE).without_places()
     return {**fields, "file": None, "position": None, "absent": absent, "evidence": evidence}
-
-
-def _placeless(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {name: _placeless(own) for name, own in value.items() if name not in _PLACES}
-    return [_placeless(own) for own in value] if isinstance(value, list | tuple) else value
 
 
 def check(  # noqa: PLR0913 - what a check declares, by keyword

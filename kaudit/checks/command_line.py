@@ -26,13 +26,13 @@ class CommandLine(Struct, frozen=True):
 
         `own` are the paths of one partition that an input must lead to, `places` what to read if too many inputs do.
         """
-        return " ".join(
-            ["kaudit", name, *map(quote, self._inputs(own) or places), *map(quote_text, chosen), *self._quoted]
-        )
+        words = ["kaudit", name, *map(quote, self._inputs(own) or places), *map(quote_text, chosen)]
+        return " ".join(words) + self.quoted_options
 
     @property
-    def _quoted(self) -> Sequence[str]:
-        return [quote_text(option) for option in self.options]
+    def quoted_options(self) -> str:
+        """The options as they end a command, each after a space."""
+        return "".join(f" {quote_text(option)}" for option in self.options)
 
     def _inputs(self, own: Sequence[str]) -> Sequence[str]:
         if len(self.inputs) <= _MAX_INPUTS:

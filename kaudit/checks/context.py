@@ -1,8 +1,8 @@
 """What a check knows of a partition and of the audit beside the evidence."""
 
+import functools
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from msgspec import Struct, field
 
@@ -14,7 +14,7 @@ from kaudit.source.layout import FetchedRange
 from kaudit.source.uri import Uri
 
 
-class Context(Struct, frozen=True, kw_only=True):
+class Context(Struct, frozen=True, kw_only=True, dict=True):
     """One partition replica and its surroundings; there is no topic where a finding is about no partition.
 
     `segments` are segment file names by index, `paths` what opens them, `segment_sizes` their bytes (none where texts stand
@@ -80,9 +80,18 @@ class Context(Struct, frozen=True, kw_only=True):
 
         `by_clock`: what was found depends on the time, which another choice of partitions would change.
         """
+        begin, end = self._timeline
+        ids = "".join(f" --producer-id {producer_id}" for producer_id in producer_ids)
         now = rfc3339(self.now_ms) if by_clock and "--now" not in self.asked.options else None
-        ids = [text for producer_id in producer_ids for text in ("--producer-id", str(producer_id))]
-        return self._over_inputs("timeline", *ids, *(() if now is None else ("--now", now)))
+        return f"{begin}{ids}{'' if now is None else f' --now {now}'}{end}"
+
+    @functools.cached_property
+    def _timeline(self) -> tuple[str, str]:
+        """Beginning and end of the commands for producers, which are as many as findings."""
+        own, places = self._inputs
+        begin = self.asked.command("timeline", own, places, self._of_this)
+        end = self.asked.quoted_options
+        return begin.removesuffix(end), end
 
     def timeline_everywhere(self, producer_id: int) -> str:
         """The command that shows the history of a producer in all partitions, where what was found takes more than one."""
@@ -98,10 +107,16 @@ class Context(Struct, frozen=True, kw_only=True):
         return self._over_inputs("producers", *options)
 
     def _over_inputs(self, name: str, *options: str, of_partition: bool = True) -> str:
-        own = self.lone_files or [self.directory]
-        places = self.lone_files or [self.log_dir or self.directory]
-        of_this = ("--topic", self.topic or "", "--partition", str(self.partition)) if of_partition else ()
-        return self.asked.command(name, own, places, (*of_this, *options))
+        own, places = self._inputs
+        return self.asked.command(name, own, places, (*(self._of_this if of_partition else ()), *options))
+
+    @property
+    def _of_this(self) -> Sequence[str]:
+        return "--topic", self.topic or "", "--partition", str(self.partition)
+
+    @property
+    def _inputs(self) -> tuple[Sequence[str], Sequence[str]]:
+        return self.lone_files or [self.directory], self.lone_files or [self.log_dir or self.directory]
 
     def inspect_command(self, *options: str) -> str:
         """The command that shows files or records of the partition's directory, or of the files that were given alone."""
@@ -145,13 +160,13 @@ class Context(Struct, frozen=True, kw_only=True):
         return " ".join(["kaudit inspect", *at, quote(self.paths[segment])])
 
 
-@lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=64)
 def _below(directory: str, name: str) -> str:
     """Return the path; the many findings of one segment share it."""
     return f"{directory}/{name}" if directory else name
 
 
-@lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=64)
 def _dump_command(path: str) -> str | None:
     """Return the command that shows a segment with Kafka's own tool, None where that cannot open it; shared as well."""
     return f"kafka-dump-log --files {quote(path)}" if Uri.parse(path).is_local else None

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.model.coordinator import TransactionStanding, application_of
-from kaudit.model.evidence import BatchEvidence, FindingEvidence
+from kaudit.model.evidence_parts import BatchEvidence
 from kaudit.model.finding import Finding
 
 _Subject = Hashable
@@ -114,7 +114,7 @@ def _batch(finding: Finding) -> _Subject:
     """The batch or marker that a producer's state did not allow; None where a finding is about a silence alone."""
     if finding.producer_id is None or finding.offset is None:
         return None
-    if FindingEvidence(finding.evidence).kind in ("idle", "went-on"):
+    if finding.evidence.kind in ("idle", "went-on"):
         return None
     return finding.topic, finding.partition, finding.producer_id, finding.offset
 
@@ -125,14 +125,14 @@ def _topic(finding: Finding) -> _Subject:
 
 def _hole_in_history(finding: Finding) -> _Subject:
     """The blocks of the history around an id that is in none."""
-    evidence = FindingEvidence(finding.evidence)
+    evidence = finding.evidence
     around = [None if block is None else block.start for block in (evidence.block_below, evidence.next_block)]
     return evidence.kind, *around
 
 
 def _shared_ids(findings: Sequence[Finding], _: _Parts) -> _Subjects:
     for finding in findings:
-        granted_twice = FindingEvidence(finding.evidence).seen_ids
+        granted_twice = finding.evidence.seen_ids
         ids = (finding.producer_id,) if granted_twice is None else granted_twice
         yield from ((finding, producer_id) for producer_id in ids if producer_id is not None)
 
@@ -144,7 +144,7 @@ def _transactions(findings: Sequence[Finding], _: _Parts) -> _Subjects:
     transactional ids shows it, are left open together when it fails: their last batches lie within a transaction's timeout.
     """
     for finding in findings:
-        evidence = FindingEvidence(finding.evidence)
+        evidence = finding.evidence
         state = evidence.remembered
         open_since = None if state is None else state.current_txn_start_offset
         at = finding.offset if open_since is None else open_since
@@ -161,7 +161,7 @@ def _transactions(findings: Sequence[Finding], _: _Parts) -> _Subjects:
 
 def _decisions(finding: Finding) -> _Subject:
     """The decision of a coordinator: its offset in __transaction_state."""
-    evidence = FindingEvidence(finding.evidence)
+    evidence = finding.evidence
     at = evidence.decided_at_offset
     return None if at is None else (evidence.transactional_id, at)
 
@@ -173,7 +173,7 @@ def _leader_changes(findings: Sequence[Finding], _: _Parts) -> _Subjects:
         if began.at_ms >= 0:
             yield finding, Near(None, REQUEST_TIMEOUT_MS, began.at_ms)
         # a check that knows the change itself has said who was part of it, however late
-        if began.at_ms < 0 or FindingEvidence(finding.evidence).leader_epoch is not None:
+        if began.at_ms < 0 or finding.evidence.leader_epoch is not None:
             yield finding, (finding.topic, finding.partition, began.leader_epoch)
 
 
@@ -185,7 +185,7 @@ class _Began(Struct, frozen=True):
 
 
 def _new_leader_epoch(finding: Finding) -> _Began | None:
-    evidence = FindingEvidence(finding.evidence)
+    evidence = finding.evidence
     copies = evidence.copies
     if copies is not None:
         by_epoch = sorted(map(_begun, copies.values()))

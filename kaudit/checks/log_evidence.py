@@ -9,7 +9,7 @@ from kaudit.audits.log_events.clock import ClockOffset
 from kaudit.checks.log_causes import LogCause
 from kaudit.checks.registry import CHECKS
 from kaudit.model.application_logs import LogEvent
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence_parts import EventEvidence, ShownEvents
 from kaudit.model.finding import Explanation, Finding
 
 MAX_EVENTS = 5
@@ -59,22 +59,14 @@ class EventsOfLogs:
             causes.append(Explanation(cause.text, speaks_for=(f"{file_name(first.path)}:{first.line}{several}",)))
         if not causes:
             return finding
-        evidence = {
-            **finding.evidence,
-            "log_events": [self.as_evidence(event) for event in shown],
-            "log_events_count": count,
-        }
+        listed = ShownEvents([self.as_evidence(event) for event in shown], count)
+        evidence = replace(finding.evidence, events=listed)
         return replace(finding, evidence=evidence, explanations=[*causes, *finding.explanations])
 
-    def as_evidence(self, event: LogEvent) -> dict[str, object]:
+    def as_evidence(self, event: LogEvent) -> EventEvidence:
         """Return an event as evidence has it; `timestamp` is by the batches' clock where the log's is known, ms."""
-        return {
-            "path": event.path,
-            "line": event.line,
-            "timestamp": self.batch_time(event),
-            "event": event.event.value,
-            "text": event.text.partition("\n")[0],
-        }
+        time, text = self.batch_time(event), event.text.partition("\n")[0]
+        return EventEvidence(event.path, event.line, time, event.event.value, text)
 
     def batch_time(self, event: LogEvent) -> int | None:
         """Return when it happened by the clock of the batches, as far as that is known."""
@@ -95,7 +87,7 @@ class EventsOfLogs:
         return [event for event in near if event.event in cause.kinds and self._at_the_time(event, finding)]
 
     def _of_its_producer(self, finding: Finding) -> list[LogEvent]:
-        named = FindingEvidence(finding.evidence).transactional_id
+        named = finding.evidence.transactional_id
         own = self._of_producer.get(finding.producer_id, []) if finding.producer_id is not None else []
         if named is None:
             return own
@@ -121,7 +113,7 @@ def _fits(event: LogEvent, finding: Finding) -> bool:
 
 def _times(finding: Finding) -> tuple[int | None, int | None]:
     """The times of the batches around a finding, ms."""
-    evidence = FindingEvidence(finding.evidence)
+    evidence = finding.evidence
     batches = (evidence.previous, evidence.offending, evidence.next)
     times = [batch.timestamp for batch in batches if batch is not None]
     times += [evidence.first_timestamp, evidence.last_timestamp]

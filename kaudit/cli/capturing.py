@@ -6,38 +6,45 @@ from collections.abc import Mapping, Sequence
 from kaudit.capture.account import Account
 from kaudit.capture.capture import Capture, CaptureRequest, require_there
 from kaudit.capture.directory import CaptureDirectory, OccupiedError
-from kaudit.cli.interruption import ends_on_signals
-from kaudit.cli.progress import capture_progress
+from kaudit.cli.commands.capture import CaptureOptions
+from kaudit.cli.exits import ExitCode
+from kaudit.cli.options import TextFormat
+from kaudit.cli.progress import capture_progress, ends_on_signals
+from kaudit.cli.streams import write_stdout
 from kaudit.errors import UnreadableInputError, UsageError
+from kaudit.report.console import visible
+from kaudit.report.text.formatting import size
 from kaudit.source.kafka.client import KafkaClient
 from kaudit.source.kafka.command_config import load_settings
 from kaudit.source.kafka.failures import BrokerError, UnknownTopicError
-from kaudit.source.uri import UrlError
+from kaudit.source.kafka.options import TopicUrl
+from kaudit.source.uri import Uri, UrlError
 
 
-def run_capture(  # noqa: PLR0913 - the command's options
-    servers: str,
-    topics: Mapping[str, Sequence[int] | None],
-    *,
-    output: str,
-    command_config: str | None,
-    from_replica: int | None,
-    follow: bool,
-    max_bytes_per_second: int | None,
-    quiet: bool,
-    verbose: bool,
-) -> Account:
-    """Copy partitions, None for all, by topic, into `output`, a directory or URL; return the account of it.
+def run_capture(urls: Sequence[str], options: CaptureOptions) -> ExitCode:
+    """Copy the partitions that URLs name into the directory or URL asked for; return the exit code.
 
     Raises UsageError for a topic or partition that is not there and a place that cannot be written, UnreadableInputError for a
     broker that cannot be read from.
     """
-    request = CaptureRequest(topics, from_replica, follow, max_bytes_per_second)
+    servers, topics = _wanted(urls)
+    account = _captured(servers, topics, options)
+    as_json = options.output_format is TextFormat.JSON
+    if as_json or not options.quiet:
+        write_stdout(account.text() if as_json else _summary(account, topics, options.output))
+    outcome = account.runs[-1].outcome
+    return {"incomplete": ExitCode.UNREADABLE, "interrupted": ExitCode.INTERRUPTED}.get(outcome, ExitCode.OK)
+
+
+def _captured(servers: str, topics: Mapping[str, Sequence[int] | None], options: CaptureOptions) -> Account:
+    """Copy partitions, None for all, by topic; return the account of it."""
+    cluster, output = options.connection.cluster, options.output
+    request = CaptureRequest(topics, options.from_replica, options.follow, cluster.max_bytes_per_second)
     try:
         with (
-            KafkaClient(servers, load_settings(command_config)) as client,
+            KafkaClient(servers, load_settings(cluster.command_config)) as client,
             ends_on_signals(stop := threading.Event()),
-            capture_progress(quiet=quiet, verbose=verbose) as progress,
+            capture_progress(quiet=options.quiet, verbose=options.verbose) as progress,
         ):
             there = require_there(client, request)  # before there is a directory
             directory = CaptureDirectory(output)
@@ -55,3 +62,50 @@ def run_capture(  # noqa: PLR0913 - the command's options
     except OSError as error:
         raise UsageError(f"--output {output}: {error.strerror or error}") from error
     return work.account
+
+
+def _wanted(urls: Sequence[str]) -> tuple[str, dict[str, list[int] | None]]:
+    """Return the servers, and partitions, None for all, by topic. Raises UsageError, also for URLs of several clusters."""
+    parsed = []
+    for text in urls:
+        try:
+            uri = Uri.parse(text)
+            if uri.scheme != "kafka":
+                raise UsageError(f"{text}: kaudit capture reads kafka://HOST:PORT/TOPIC[/PARTITION]")
+            parsed.append(TopicUrl.of(uri))
+        except UrlError as error:
+            raise UsageError(str(error)) from None
+    if len({url.servers for url in parsed}) > 1:
+        raise UsageError("one capture is of one cluster: the URLs name different brokers")
+    topics: dict[str, list[int] | None] = {}
+    for url in parsed:
+        known = topics.setdefault(url.topic, [])
+        if url.partition is None or known is None:
+            topics[url.topic] = None
+        elif url.partition not in known:
+            known.append(url.partition)
+    return parsed[0].servers, topics
+
+
+def _summary(account: Account, topics: Mapping[str, Sequence[int] | None], output: str) -> str:
+    """Return a line for each partition that was asked for, and one for all."""
+    rows = [
+        part
+        for part in account.partitions
+        if part.topic in topics and part.partition in (topics[part.topic] or [part.partition])
+    ]
+    lines = []
+    for part in rows:
+        offsets = (
+            "nothing"
+            if part.next_offset <= part.first_offset
+            else f"offsets {part.first_offset} to {part.next_offset - 1}"
+        )
+        missing = sum(each.last_offset - each.first_offset + 1 for each in part.missing)
+        notes = [f"{missing:,} offsets are missing"] if missing else []
+        notes += [f"{part.compacted_offsets:,} compacted away"] if part.compacted_offsets else []
+        notes += [part.problem] if part.problem else []
+        lines.append(", ".join([f"{part.name}: {offsets}", size(part.bytes), *notes]))
+    run = account.runs[-1]
+    lines.append(f"{size(run.bytes)} captured into {output}")
+    return "".join(f"{visible(line)}\n" for line in lines)

@@ -2,20 +2,21 @@
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 
 from msgspec.structs import replace
 
 from kaudit.checks.command_line import quote_text
-from kaudit.cli import audit
-from kaudit.cli.audit_options import DiffOptions, DisplayOptions
+from kaudit.cli.audit import Recording, refuse_urls, run_audit
+from kaudit.cli.commands.diff import DiffOptions
+from kaudit.cli.engine import choose_engine
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.inputs import read_text
 from kaudit.cli.inspection import RowTarget, console_of, show
-from kaudit.cli.parsing import is_fingerprint, parse_names
+from kaudit.cli.parsing import is_fingerprint, parse_names, read_text
 from kaudit.cli.progress import progress_on_stderr
-from kaudit.cli.settings.settings import Settings
+from kaudit.cli.request import AuditRequest, audit_request
+from kaudit.cli.settings import Settings
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_file, split_formats
 from kaudit.diff.fingerprint.document import (
@@ -24,17 +25,20 @@ from kaudit.diff.fingerprint.document import (
     schema_of,
     write_fingerprint,
 )
-from kaudit.engines import fingerprints, replicas
-from kaudit.engines.replicas import name_replicas
+from kaudit.engines import fingerprints
+from kaudit.engines.engine import Engine
+from kaudit.engines.progress import Progress
+from kaudit.engines.replicas import diff, name_replicas
 from kaudit.engines.verification import verify_report
-from kaudit.errors import UsageError
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.digests import ALGORITHM, PartitionDigest
 from kaudit.model.finding import Severity
 from kaudit.model.fingerprint import Fingerprint, FingerprintDiff, VerificationOutcome
-from kaudit.model.replicas import Relation
+from kaudit.model.replicas import DiffResult, Relation, Replica
 from kaudit.model.result import NotAudited
 from kaudit.reading.digest_tree import widened
-from kaudit.report.console import visible
+from kaudit.report.console import Console, visible
+from kaudit.report.formats import Format
 from kaudit.report.text.digest_comparisons import (
     comparison_document,
     comparison_text,
@@ -49,27 +53,48 @@ _FORMATS = ("table", "json")
 _FAILS = frozenset((VerificationOutcome.DIFFERS, VerificationOutcome.MISSING))
 
 
-def run_diff(  # noqa: PLR0913 - the command's options
-    comparison: DiffOptions,
-    settings: Settings,
-    paths: Sequence[str],
-    names: Sequence[str],
-    display: DisplayOptions,
-    *,
-    fingerprint: bool,
-) -> int:
-    """Compare replicas, fingerprints or a saved report with logs; return the exit code. `names` are those of --name."""
-    if fingerprint or any(map(is_fingerprint, paths)):
-        run = _write_digests if fingerprint else _compare_fingerprints
-        return run(comparison, comparison.scan(settings, paths), names, display)
-    named = parse_names(names, paths)
-    request = comparison.request(settings, paths, display)
-    engine = comparison.engine.choose()
-    compare = partial(replicas.diff, each=engine.each_partition)
-    return audit.run_diff(request, name_replicas(paths, named), compare, engine.record)
+def run_diff(settings: Settings, paths: Sequence[str], comparison: DiffOptions) -> int:
+    """Compare replicas, fingerprints or a saved report with logs; return the exit code."""
+    scan = replace(comparison.audit, paths=paths, compacted_topics=settings.compacted_topics)
+    if comparison.fingerprint or any(map(is_fingerprint, paths)):
+        return (_write_digests if comparison.fingerprint else _compare_fingerprints)(comparison, scan)
+    named = parse_names(comparison.name or (), paths)
+    output = comparison.output
+    request = audit_request(
+        settings,
+        scan,
+        output,
+        comparison.findings,
+        comparison.display,
+        statistics=output.statistics,
+        compares=True,
+    )
+    return _compare_replicas(request, name_replicas(paths, named), choose_engine(comparison.engine))
 
 
-def _write_digests(comparison: DiffOptions, options: ScanOptions, _: Sequence[str], display: DisplayOptions) -> int:
+def _compare_replicas(request: AuditRequest, replicas: Sequence[Replica], engine: Engine) -> ExitCode:
+    """Compare replicas; return the exit code."""
+    refuse_urls(request, "diff writes to a directory")
+
+    def produce(progress: Progress, recording: Recording) -> DiffResult:
+        compared = request.selection.of_diff(diff(request.options, replicas, progress, each=engine.each_partition))
+        for replica in replicas if request.shows_histories("diff") else ():
+            # a replica that none of the partitions are on has nothing to record
+            with suppress(NothingToAuditError):
+                recording.keep(replica.name, engine.record(replace(request.options, paths=[replica.path]), progress))
+        return compared
+
+    return run_audit(
+        request,
+        produce=produce,
+        render=Format.diff,
+        empty=lambda nothing: DiffResult(nothing, replicas),
+        scan_of=lambda result: result.scan,
+        with_scan=lambda result, scan: replace(result, scan=scan),
+    )
+
+
+def _write_digests(comparison: DiffOptions, options: ScanOptions) -> int:
     """Write the fingerprint of the one directory among the paths; return the exit code."""
     documents, sites = _sorted(options.paths)
     if len(sites) != 1 or len(documents) > 1:
@@ -80,40 +105,58 @@ def _write_digests(comparison: DiffOptions, options: ScanOptions, _: Sequence[st
     file = output_file(targets[0][1], options.paths)
     other = _read(documents[0]) if documents else None
     site, reading = name_replicas(sites, {})[0], replace(options, paths=sites)
-    each = comparison.engine.choose().each_partition
-    with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
+    each = choose_engine(comparison.engine).each_partition
+    with _progress(comparison) as progress:
         made = fingerprints.fingerprint(reading, site, progress, other, each=each)
     write_pieces(file, write_fingerprint(made))
     return _closed(made.not_audited, incomplete=made.incomplete)
 
 
-def _compare_fingerprints(
-    comparison: DiffOptions, options: ScanOptions, names: Sequence[str], display: DisplayOptions
-) -> int:
+def _compare_fingerprints(comparison: DiffOptions, options: ScanOptions) -> int:
     """Compare two sites, one of them at least by its fingerprint, or logs with the digests of a report; return the exit code."""
     documents, sites = _sorted(options.paths)
-    given = parse_names(names, options.paths)
+    given = parse_names(comparison.name or (), options.paths)
     texts = {path: read_text(path) for path in documents}
     reports = [path for path in documents if schema_of(texts[path]) == SAVED_SCAN]
     if reports:
-        if len(documents) > 1 or not sites or names:
+        if len(documents) > 1 or not sites or given:
             raise UsageError(f"{reports[0]}: a saved report is held against directories: one report, and no --name")
-        saved, reading = (reports[0], texts[reports[0]]), replace(options, paths=sites)
-        return _verify(comparison, reading, saved, _targets(comparison, options), display)
+        targets = _targets(comparison, options)
+        return _verify(comparison, replace(options, paths=sites), (reports[0], texts[reports[0]]), targets)
     if len(options.paths) != 2:
         raise UsageError("fingerprints are compared two at a time: one with a directory, or with another fingerprint")
     targets = _targets(comparison, options)
-    found = _compared(comparison, options, {path: _parsed(path, texts[path]) for path in documents}, given, display)
+    found = _compared(comparison, options, {path: _parsed(path, texts[path]) for path in documents}, given)
     narrowing = " ".join(["kaudit diff --fingerprint", *map(quote_text, options.paths)]) if sites else None
-    for target in targets:
-        console = console_of(target, display.terminal)
-        pieces = comparison_document(found) if target.form == "json" else comparison_text(found, console, narrowing)
-        show(target, pieces, display.terminal)
+    _show(
+        targets,
+        comparison,
+        document=lambda: comparison_document(found),
+        render=lambda console: comparison_text(found, console, narrowing),
+    )
     code = _closed(found.not_audited, incomplete=found.incomplete)
     diverged = any(entry.relation is Relation.DIVERGED for entry in found.partitions)
-    if diverged and comparison.findings.fail_on.reached(Severity.ERROR):
-        return ExitCode.OK if comparison.findings.exit_zero else ExitCode.FINDINGS
-    return code
+    return _failed(comparison) if diverged and _fails(comparison) else code
+
+
+def _show(
+    targets: Sequence[RowTarget],
+    comparison: DiffOptions,
+    *,
+    document: Callable[[], Iterable[str]],
+    render: Callable[[Console], Iterable[str]],
+) -> None:
+    terminal = comparison.display.terminal
+    for target in targets:
+        show(target, document() if target.form == "json" else render(console_of(target, terminal)), terminal)
+
+
+def _fails(comparison: DiffOptions) -> bool:
+    return comparison.findings.fail_on.reached(Severity.ERROR)
+
+
+def _failed(comparison: DiffOptions) -> ExitCode:
+    return ExitCode.OK if comparison.findings.exit_zero else ExitCode.FINDINGS
 
 
 def _targets(comparison: DiffOptions, options: ScanOptions) -> list[RowTarget]:
@@ -132,7 +175,6 @@ def _compared(
     options: ScanOptions,
     read: Mapping[str, Fingerprint],
     given: Mapping[str, str],
-    display: DisplayOptions,
 ) -> FingerprintDiff:
     replicas = name_replicas(options.paths, given)
     titles = {replica.path: replica.name for replica in replicas}
@@ -142,9 +184,13 @@ def _compared(
     ((name, theirs),) = read.items()
     site = next(replica for replica in replicas if replica.path not in read)
     reading = replace(options, paths=[site.path])
-    each = comparison.engine.choose().each_partition
-    with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
+    each = choose_engine(comparison.engine).each_partition
+    with _progress(comparison) as progress:
         return fingerprints.compare_with_logs(reading, site, titles[name], theirs, progress, each=each)
+
+
+def _progress(comparison: DiffOptions) -> AbstractContextManager[Progress]:
+    return progress_on_stderr(quiet=comparison.display.quiet, verbose=comparison.display.verbose)
 
 
 def _sorted(paths: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -175,29 +221,24 @@ def _verify(
     options: ScanOptions,
     saved: tuple[str, str],
     targets: Sequence[RowTarget],
-    display: DisplayOptions,
 ) -> int:
-    """Hold the logs at `options.paths` against a saved report, its name and its text; return the exit code."""
+    """Compare the logs at `options.paths` with a saved report, its name and its text; return the exit code."""
     report, text = saved
     if options.depth is Depth.HEADERS:
         raise UsageError("--depth headers proves nothing: a report is held against CRCs that were checked")
     digests = _digests(report, text)
-    each = comparison.engine.choose().each_partition
-    with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
+    each = choose_engine(comparison.engine).each_partition
+    with _progress(comparison) as progress:
         found = verify_report(options, digests, progress, each=each)
-    for target in targets:
-        console = console_of(target, display.terminal)
-        pieces = (
-            verification_document(found, report) if target.form == "json" else verification_text(found, report, console)
-        )
-        show(target, pieces, display.terminal)
-    for entry in found.not_audited:
-        if entry.unreadable:
-            sys.stderr.write(f"kaudit: {visible(entry.path)}: {visible(entry.reason)}\n")
+    _show(
+        targets,
+        comparison,
+        document=lambda: verification_document(found, report),
+        render=lambda console: verification_text(found, report, console),
+    )
+    code = _closed(found.not_audited, incomplete=found.incomplete)
     fails = any(entry.verdict in _FAILS for entry in found.partitions)
-    if fails and comparison.findings.fail_on.reached(Severity.ERROR):
-        return ExitCode.OK if comparison.findings.exit_zero else ExitCode.FINDINGS
-    return ExitCode.UNREADABLE if found.incomplete else ExitCode.OK
+    return _failed(comparison) if fails and _fails(comparison) else code
 
 
 def _digests(report: str, text: str) -> Sequence[PartitionDigest]:

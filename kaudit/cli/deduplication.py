@@ -3,11 +3,11 @@
 import sys
 from collections.abc import Iterator
 
-from kaudit.cli.audit import nothing_audited
-from kaudit.cli.audit_options import DisplayOptions, RowOutput
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.inspection import PARQUET, RowTarget, console_of, parse_row_targets, show
+from kaudit.cli.options import DisplayOptions, RowOutput
 from kaudit.cli.progress import progress_on_stderr
+from kaudit.cli.request import nothing_audited
 from kaudit.cli.targets import write_rows
 from kaudit.engines import local
 from kaudit.errors import NothingToAuditError

@@ -4,35 +4,27 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.broker.releases.version import Version
+from kaudit.cli.commands import inspect as commands
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import TerminalOptions
 from kaudit.cli.pager import paged
 from kaudit.cli.streams import stdout_console, write_pieces
 from kaudit.cli.targets import output_directory, output_file, split_formats, write_rows
 from kaudit.errors import NothingToAuditError, UsageError, suggestion
-from kaudit.inspect.walk import UNREADABLE, inspect_rows
+from kaudit.formats.log.records import DEFAULT_LIMIT
+from kaudit.inspect.row_filter import RowFilter
+from kaudit.inspect.rows import BytesForm, BytesFormatter
+from kaudit.inspect.walk import UNREADABLE, InspectOptions, inspect_rows
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.json_rows import inspect_document, rows_jsonl
 from kaudit.report.text.inspect_table import table
 from kaudit.scanning.options import parse_broker_version
 from kaudit.source.option import check_int64, parse_int64
-
-if TYPE_CHECKING:
-    from kaudit.inspect.walk import InspectOptions
-from kaudit.broker.releases.version import Version
-from kaudit.cli.audit_options import ConnectionOptions, RowOutput
-from kaudit.cli.commands.inspect import ContentOptions, InspectedLog, RowSelection
-from kaudit.cli.parsing import parse_window
-from kaudit.formats.log.records import DEFAULT_LIMIT
-from kaudit.inspect.row_filter import RowFilter
-from kaudit.inspect.rows import BytesForm, BytesFormatter
-from kaudit.inspect.walk import InspectOptions
-from kaudit.source.kafka.options import ClusterOptions
 
 ROW_FORMATS = ("table", "json", "jsonl", "parquet")
 PARQUET = "parquet"
@@ -78,42 +70,31 @@ def parse_offsets(text: str | None) -> tuple[int | None, int | None]:
     return low, high
 
 
-def run_inspect(  # noqa: PLR0913, PLR0917 - the command's groups of options
-    paths: Sequence[str],
-    content: ContentOptions,
-    rows: RowSelection,
-    output: RowOutput,
-    log: InspectedLog,
-    cluster: ConnectionOptions,
-    terminal: TerminalOptions,
-) -> int:
+def run_inspect(paths: Sequence[str], options: commands.InspectOptions) -> int:
     """Show the rows in every format asked for; return the exit code. Raises UsageError for options that mean nothing."""
+    content, rows, log = options.content, options.rows, options.log
     if rows.at is not None and (content.records or rows.around is not None):
         raise UsageError("--at shows one header: it goes with neither --records nor --around")
     wanted = _row_filter(rows)
     requested = parse_broker_version(log.broker_version)
-    targets = parse_row_targets(output.output_format or (), output.output, paths)
-
-    return _show_rows(
-        InspectOptions(
-            paths=paths,
-            records=content.records,
-            texts=_formatter(content),
-            wanted=wanted,
-            around=rows.around,
-            at=rows.at,
-            topic=log.topic,
-            partition=log.partition,
-            limit=content.max_decompressed or DEFAULT_LIMIT,
-            cluster=ClusterOptions(cluster.command_config),
-            version=None if requested == "auto" else Version.parse(requested),
-        ),
-        targets,
-        terminal,
+    targets = parse_row_targets(options.output.output_format or (), options.output.output, paths)
+    asked = InspectOptions(
+        paths=paths,
+        records=content.records,
+        texts=_formatter(content),
+        wanted=wanted,
+        around=rows.around,
+        at=rows.at,
+        topic=log.topic,
+        partition=log.partition,
+        limit=content.max_decompressed or DEFAULT_LIMIT,
+        cluster=rows.audit.cluster,
+        version=None if requested == "auto" else Version.parse(requested),
     )
+    return _show_rows(asked, targets, options.terminal)
 
 
-def _formatter(content: ContentOptions) -> BytesFormatter:
+def _formatter(content: commands.ContentOptions) -> BytesFormatter:
     """Return what writes keys and values. Raises UsageError for options that exclude each other."""
     if content.hex_bytes and content.utf8:
         raise UsageError("--hex and --utf8: choose one")
@@ -122,25 +103,19 @@ def _formatter(content: ContentOptions) -> BytesFormatter:
     return BytesFormatter(form, content.max_bytes)
 
 
-def _row_filter(rows: RowSelection) -> RowFilter:
+def _row_filter(rows: commands.RowSelection) -> RowFilter:
     """Return the filter these options make. Raises UsageError for a number or time that is none."""
-    for numbers, option in (
-        (rows.producer_id, "--producer-id"),
-        (rows.producer_epoch, "--producer-epoch"),
-        (rows.leader_epoch, "--leader-epoch"),
-    ):
-        check_int64(numbers or (), option)
-    since_ms, until_ms = parse_window(rows.since, rows.until)
+    check_int64(rows.producer_epoch or (), "--producer-epoch")
+    check_int64(rows.leader_epoch or (), "--leader-epoch")
     first_offset, last_offset = parse_offsets(rows.offset)
-
     return RowFilter(
-        frozenset(rows.producer_id or ()),
+        frozenset(rows.audit.producer_ids),
         frozenset(rows.producer_epoch or ()),
         frozenset(rows.leader_epoch or ()),
         first_offset,
         last_offset,
-        since_ms,
-        until_ms,
+        rows.audit.since_ms,
+        rows.audit.until_ms,
     )
 
 

@@ -3,21 +3,55 @@
 import sys
 from collections.abc import Sequence
 
-from kaudit.cli.audit import AuditRequest
+from kaudit.cli.exits import ExitCode
 from kaudit.cli.progress import progress_on_stderr
+from kaudit.cli.request import AuditRequest
+from kaudit.cli.streams import write_pieces
+from kaudit.cli.targets import console_of
 from kaudit.engines.engine import Engine
 from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.listings import live_states
 from kaudit.listings.query import Query
 from kaudit.model.producer_listing import ComparedPartition
+from kaudit.report.text.live_producers import live_document, live_table
 from kaudit.source.kafka.answers import TopicPartition
 from kaudit.source.kafka.client import KafkaClient
 from kaudit.source.kafka.command_config import load_settings
 from kaudit.source.kafka.options import TopicUrl
-from kaudit.source.uri import Uri, UrlError
+from kaudit.source.uri import KAFKA, Uri, UrlError
+
+_FORMATS = ("table", "json")
 
 
-def compare_with_brokers(request: AuditRequest, engine: Engine, servers: str) -> list[ComparedPartition]:
+def run_live(request: AuditRequest, engine: Engine) -> ExitCode:
+    """Compare with the brokers and show; return 1 where something differs without an explanation.
+
+    Raises UsageError for inputs that are not on one cluster, UnreadableInputError where the leaders cannot be asked.
+    """
+    uris = [Uri.parse(path) for path in request.options.paths]
+    if any(uri.scheme != KAFKA for uri in uris):
+        raise UsageError("--live asks brokers: PATH is kafka://HOST:PORT/TOPIC[/PARTITION]")
+    names = [target.form.name for target in request.targets]
+    if not set(names) <= set(_FORMATS):
+        raise UsageError(f"--live: --output-format is {' or '.join(_FORMATS)}")
+    try:
+        urls = [TopicUrl.of(uri) for uri in uris]
+    except UrlError as error:
+        raise UsageError(str(error)) from None
+    if len({url.servers for url in urls}) > 1:
+        raise UsageError("--live compares with one cluster: the URLs name different brokers")
+    compared = _compare_with_brokers(request, engine, urls[0].servers)
+    for target in request.targets:
+        text = (
+            live_document(compared)
+            if target.form.name == "json"
+            else live_table(compared, console_of(target, request.color))
+        )
+        write_pieces(target.file, [text])
+    return ExitCode.FINDINGS if any(part.unexplained for part in compared) and not request.exit_zero else ExitCode.OK
+
+
+def _compare_with_brokers(request: AuditRequest, engine: Engine, servers: str) -> list[ComparedPartition]:
     """Ask the leaders, read the log, and ask again: what moved meanwhile is not a difference.
 
     Raises UnreadableInputError where the leaders cannot be asked.

@@ -3,32 +3,44 @@
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, ClassVar, get_args, get_origin
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, get_args
 
 import typer
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
-from kaudit.scanning.options import ScanOptions
-from kaudit.source.kafka.options import ClusterOptions
-from kaudit.source.option import Option, options_of
-
-DECLARED = options_of(ScanOptions, ClusterOptions)
-"""The options that are declared with the field they set. A parameter or a field of a group with such a name is that option."""
+from kaudit.scanning.options import DECLARED, scan_options
 
 
 class OptionGroup(Struct, frozen=True, kw_only=True):
-    """Options that belong together. Every field is an option with a default, or a group.
-
-    An option is annotated as typer wants it, or has the name of one of DECLARED.
-    """
+    """Options that belong together. Every field is an option as typer declares it, a group, or `Annotated[ScanOptions, Takes(...)]`."""
 
     heading: ClassVar[str | None] = None
     """What its options stand under in --help, and those of groups in it that have none."""
 
-    def check(self) -> None:
-        """Raise UsageError for options that contradict each other."""
+
+class Takes(Struct, frozen=True):
+    """The options of an audit, by name, that a command takes as ScanOptions. `help` replaces the help text of some."""
+
+    names: tuple[str, ...]
+    help: Mapping[str, str] = {}
+
+    def options(self) -> Iterator[tuple[str, inspect.Parameter]]:
+        """Yield the name of each option, and the parameter that typer reads it off."""
+        for name, field in DECLARED.items():
+            if name in self.names:
+                option, keyword = field.option, inspect.Parameter.KEYWORD_ONLY
+                text = self.help.get(name, option.help)
+                typed: Any = typer.Option(f"--{name}", metavar=option.metavar, min=option.least, help=text)
+                kind: Any = field.typed_as
+                annotation = Annotated[kind, _under(option.heading, typed)]
+                yield (
+                    name,
+                    inspect.Parameter(
+                        name.replace("-", "_"), keyword, default=field.typed_default, annotation=annotation
+                    ),
+                )
 
 
 def with_option_groups(command: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -47,56 +59,39 @@ def with_option_groups(command: Callable[..., int | None]) -> Callable[..., int 
 
 def _options(parameter: inspect.Parameter, heading: str | None) -> Iterator[inspect.Parameter]:
     group = parameter.annotation
-    if not _is_group(group):
-        declared = DECLARED.get(_option_name(parameter.name))
-        if declared is not None and get_origin(group) is not Annotated:
-            group = Annotated[group, _typed(declared[1])]
-        yield parameter.replace(annotation=group if heading is None else _under(heading, group))
-        return
-    for field in fields(group):
-        default = inspect.Parameter.empty if field.default is NODEFAULT else field.default
-        option = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default, annotation=field.type)
-        yield from _options(option, group.heading or heading)
+    taken = _taken(group)
+    if taken is not None:
+        yield from (option for _, option in taken.options())
+    elif _is_group(group):
+        for field in fields(group):
+            default = inspect.Parameter.empty if field.default is NODEFAULT else field.default
+            option = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default, annotation=field.type)
+            yield from _options(option, group.heading or heading)
+    elif heading is None:
+        yield parameter
+    else:
+        value, option = get_args(group)
+        yield parameter.replace(annotation=Annotated[value, _under(heading, option)])
 
 
-def _option_name(parameter: str) -> str:
-    return parameter.strip("_").replace("_", "-")
-
-
-def _typed(option: Option) -> Any:  # noqa: ANN401 - typer's own class is not exported
-    """Return what typer reads an option off."""
-    return typer.Option(f"--{option.name}", metavar=option.metavar, min=option.least, help=option.help)
-
-
-def declared_values(group: OptionGroup) -> dict[str, Any]:
-    """Return what was typed for fields of ScanOptions and ClusterOptions, by the fields' names, as they hold it.
-
-    Raises UsageError for a value that means nothing.
-    """
-    group.check()
-    values: dict[str, Any] = {}
-    for field in fields(group):
-        value, declared = getattr(group, field.name), DECLARED.get(_option_name(field.name))
-        if isinstance(value, OptionGroup):
-            values |= declared_values(value)
-        elif declared is not None and value is not None:
-            name, option = declared
-            values[name] = value if option.parse is None else option.parse(value, f"--{option.name}")
-    return values
-
-
-def _under(heading: str, annotation: Any) -> Any:  # noqa: ANN401 - what typer reads an option off
-    """Return the annotation of the option under a heading; other groups may have the same option under another."""
-    value, option = get_args(annotation)
+def _under(heading: str | None, option: Any) -> Any:  # noqa: ANN401 - typer's own class is not exported
+    """Return a copy of the option under a heading: other groups may have the same option under another."""
     option = copy.copy(option)
     option.rich_help_panel = heading  # typer's own name for it, whether rich shows it or not
-    return Annotated[value, option]
+    return option
 
 
 def _assemble(annotation: Any, name: str, values: dict[str, Any]) -> Any:  # noqa: ANN401 - an option's value, or a group
+    taken = _taken(annotation)
+    if taken is not None:
+        return scan_options({option: values[parameter.name] for option, parameter in taken.options()})
     if not _is_group(annotation):
         return values[name]
     return annotation(**{field.name: _assemble(field.type, field.name, values) for field in fields(annotation)})
+
+
+def _taken(annotation: object) -> Takes | None:
+    return next((item for item in get_args(annotation) if isinstance(item, Takes)), None)
 
 
 def _is_group(annotation: object) -> bool:

@@ -1,17 +1,15 @@
-"""From what was typed to what it means; every mistake gets a suggestion."""
+"""Parses what was typed, and reads the documents it names; every mistake gets a suggestion."""
 
 from collections.abc import Mapping, Sequence
 
-from kaudit.checks.check import Check
-from kaudit.checks.registry import CHECKS, matching, nearest
-from kaudit.cli.settings.settings import Settings
+from kaudit.cli.settings import Settings
 from kaudit.errors import UsageError, suggestion
 from kaudit.model.finding import Severity
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.policy import NamedBaseline, Policy, Severities
-from kaudit.report.formats import FORMATS
+from kaudit.results.saved_scan import Saved, SavedScanError, read_saved
 from kaudit.results.selection import Selection, parse_codes
-from kaudit.source.option import parse_time
+from kaudit.source.local import read_document
 
 
 def parse_selection(select: Sequence[str], ignore: Sequence[str]) -> Selection:
@@ -39,22 +37,6 @@ def parse_names(values: Sequence[str], paths: Sequence[str]) -> Mapping[str, str
 def is_fingerprint(path: str) -> bool:
     """Whether an argument of `diff` is a fingerprint, by its name: `.json`, or `-` for stdin."""
     return path == "-" or path.endswith(".json")
-
-
-def parse_checks(typed: str) -> Sequence[Check]:
-    """Find a check by code or by name, in any case, or those a prefix or words describe."""
-    found = matching(typed)
-    if not found:
-        raise UsageError(f"there is no check {typed}, and none about it{nearest(typed)}")
-    return found
-
-
-def parse_window(since: str | None, until: str | None) -> tuple[int | None, int | None]:
-    """Parse --since and --until."""
-    since_ms, until_ms = parse_time(since, "--since"), parse_time(until, "--until")
-    if since_ms is not None and until_ms is not None and since_ms > until_ms:
-        raise UsageError(f"--since {since} is later than --until {until}: nothing lies between")
-    return since_ms, until_ms
 
 
 def parse_duration(text: str | None, option: str) -> int | None:
@@ -90,15 +72,20 @@ def parse_severities(values: Sequence[str]) -> Severities:
     return Severities(levels)
 
 
-def complete_codes(incomplete: str) -> list[tuple[str, str]]:
-    """Return the codes, or the names, that what has been typed of the last one begins, each with the check's summary."""
-    before, comma, typed = incomplete.rpartition(",")
-    by_name = bool(typed) and not typed.upper().startswith("K")
-    known = {check.name if by_name else code: check.summary for code, check in CHECKS.items()}
-    own = typed.lower() if by_name else typed.upper()
-    return [(before + comma + name, summary) for name, summary in known.items() if name.startswith(own)]
+def read_text(file: str) -> str:
+    """Return the text of a file, `-` for stdin. Raises UsageError where it cannot be read."""
+    try:
+        return read_document(file)
+    except FileNotFoundError:
+        raise UsageError(f"no such file: {file}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"{file}: cannot be read: {reason}") from error
 
 
-def complete_formats(incomplete: str) -> list[str]:
-    """Return the output formats that begin so."""
-    return [name for name in FORMATS if name.startswith(incomplete)]
+def read_scan(file: str) -> Saved:
+    """Return a saved scan, `-` for stdin. Raises UsageError where it cannot be read, or is not one."""
+    try:
+        return read_saved(read_text(file))
+    except SavedScanError as error:
+        raise UsageError(f"{file}: {error}") from error

@@ -1,9 +1,13 @@
-"""How far a long run is, on stderr: a bar on a terminal; elsewhere nothing, or with -v a line now and then."""
+"""Progress of a long run on stderr - a bar on a terminal; elsewhere nothing, or with -v a line now and then - and its end by a signal."""
 
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from queue import SimpleQueue
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from kaudit.engines.progress import Progress, SilentProgress
@@ -146,3 +150,29 @@ class CaptureLines:
 class _SilentSearch:
     def tried(self, schedules: int, smallest: "Schedule | None") -> None:
         """Show nothing."""
+
+
+@contextmanager
+def ends_on_signals(stop: threading.Event) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end a run after what it is about; a second one ends it at once."""
+    previous = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # Event.set would wait for ever for a lock that the interrupted Event.wait holds; SimpleQueue.put waits for none
+    received: SimpleQueue[bool] = SimpleQueue()
+
+    def relay() -> None:
+        if received.get():
+            stop.set()
+
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what signal calls with
+        received.put(True)
+        signal.signal(number, previous[number])
+
+    threading.Thread(target=relay, daemon=True).start()
+    for number in previous:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        received.put(False)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from itertools import islice
 
 import msgspec
+from msgspec.structs import replace
 
 from kaudit.audits.log_events.application_logs import log_events, log_files, log_lines
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
-from kaudit.cli.audit_options import ApplicationLogOptions, ConnectionOptions, PartitionFilter
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_file
@@ -19,9 +19,8 @@ from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, 
 from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction, chosen_replicas
 from kaudit.replay.reconstruction.reconstruct import coordinator_partitions as coordinators
 from kaudit.report.console import visible
-from kaudit.scanning.options import ScanOptions, parse_broker_version
+from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import find_input
-from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import INTERNAL_TOPICS
 from kaudit.source.schemes import open_segment
 
@@ -29,35 +28,20 @@ _MAX_EVENTS = 1_000_000
 """Events that are kept; they take a gigabyte."""
 
 
-def run_attempts(  # noqa: PLR0913, PLR0917 - the command's options
-    paths: Sequence[str],
-    broker_version: str,
-    output: str | None,
-    logs: ApplicationLogOptions,
-    chosen: PartitionFilter,
-    cluster: ConnectionOptions,
-) -> ExitCode:
+def run_attempts(paths: Sequence[str], asked: ScanOptions, output: str | None) -> ExitCode:
     """Write the attempts to `output`, None for stdout; return the exit code. Raises UsageError for options that mean nothing."""
-    server_logs, client_logs = logs.server_log or [], logs.client_log or []
-    place = output_file(output, [*paths, *server_logs, *client_logs])
-    requested = parse_broker_version(broker_version)
-    asked_for = ScanOptions(
-        paths=paths,
-        topics=chosen.topic or (),
-        partitions=chosen.partition or (),
-        cluster=ClusterOptions(cluster.command_config),
-    )
-    layout = find_input(asked_for)
+    place = output_file(output, [*paths, *asked.server_logs, *asked.client_logs])
+    layout = find_input(replace(asked, paths=paths))
     settings = BrokerSettings()
-    events = _events(server_logs, client_logs, settings)
-    release = settings.version if requested == "auto" else requested
+    events = _events(asked, settings)
+    release = settings.version if asked.broker_version == "auto" else asked.broker_version
     if release is None:
         raise UsageError("no server log names the broker's release: pass --broker-version")
     try:
         profile_for(release)
     except UnknownVersionError as error:
         raise UsageError(str(error)) from None
-    partitions = [one for one in chosen_replicas(layout.partitions) if chosen.topic or one.topic not in INTERNAL_TOPICS]
+    partitions = [one for one in chosen_replicas(layout.partitions) if asked.topics or one.topic not in INTERNAL_TOPICS]
     evidence = Evidence(partitions, coordinators(layout.everything), events, settings, release)
     made = Reconstruction(evidence, open_segment)
     encode = msgspec.json.Encoder().encode
@@ -71,10 +55,10 @@ def run_attempts(  # noqa: PLR0913, PLR0917 - the command's options
     return ExitCode.OK
 
 
-def _events(server_logs: list[str], client_logs: list[str], settings: BrokerSettings) -> list[LogEvent]:
+def _events(asked: ScanOptions, settings: BrokerSettings) -> list[LogEvent]:
     """Read every log once for its events, server logs also for what they say of the broker."""
     found: list[LogEvent] = []
-    given: tuple[tuple[Origin, list[str]], ...] = (("server", server_logs), ("client", client_logs))
+    given: tuple[tuple[Origin, Sequence[str]], ...] = (("server", asked.server_logs), ("client", asked.client_logs))
     for origin, paths in given:
         for path in dict.fromkeys(path for place in paths for path in log_files(place, origin)):
             counts = LogCounts()

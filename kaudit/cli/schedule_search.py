@@ -8,8 +8,7 @@ from typing import Any
 
 from kaudit.cli.commands.simulate import SearchOptions
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.interruption import ends_on_signals
-from kaudit.cli.progress import search_progress
+from kaudit.cli.progress import ends_on_signals, search_progress
 from kaudit.cli.streams import stdout_console, write_pieces
 from kaudit.cli.targets import output_file
 from kaudit.errors import UsageError

@@ -23,16 +23,16 @@ _INT64 = struct.Struct(">q")
 
 
 class Reader:
-    """Reads forward through one buffer; every method raises WireError where the buffer ends too early.
+    """Reads forward through one buffer, up to byte `end`; every method raises WireError where that comes too early.
 
-    `position` is the next byte to read. Nothing larger than the buffer is ever allocated.
+    `position` is the next byte to read. Only what is returned is copied, and nothing larger than the buffer is ever allocated.
     """
 
     __slots__ = ("_data", "_end", "position")
 
-    def __init__(self, data: Buffer, position: int = 0) -> None:
-        self._data = bytes(data)
-        self._end = len(self._data)
+    def __init__(self, data: Buffer, position: int = 0, end: int | None = None) -> None:
+        self._data = data
+        self._end = len(data) if end is None else end
         self.position = position
 
     @property
@@ -41,16 +41,11 @@ class Reader:
         return self._end - self.position
 
     def _take(self, layout: struct.Struct, what: str) -> int:
-        try:
-            (value,) = layout.unpack_from(self._data, self.position)
-        except struct.error:
-            raise WireError(
-                self.position,
-                Reason.TRUNCATED,
-                f"{what} needs {layout.size} bytes, {self.remaining} are left",
-            ) from None
-        self.position += layout.size
-        return int(value)
+        start = self.position
+        if layout.size > self._end - start:
+            raise WireError(start, Reason.TRUNCATED, f"{what} needs {layout.size} bytes, {self.remaining} are left")
+        self.position = start + layout.size
+        return int(layout.unpack_from(self._data, start)[0])
 
     def int8(self, what: str) -> int:
         """-128..127."""
@@ -73,15 +68,19 @@ class Reader:
         read = {"int8": self.int8, "int16": self.int16, "int32": self.int32, "int64": self.int64}
         return [read[field.type](field.name.replace("_", " ")) for field in structure.fields]
 
-    def raw(self, size: int, what: str) -> bytes:
-        """Exactly `size` bytes."""
+    def skip(self, size: int, what: str) -> int:
+        """Pass `size` bytes and return where they begin."""
         if not 0 <= size <= self.remaining:
             raise WireError(
                 self.position, Reason.TRUNCATED, f"{what} of {size} bytes, {max(self.remaining, 0)} are left"
             )
-        start = self.position
         self.position += size
-        return self._data[start : self.position]
+        return self.position - size
+
+    def raw(self, size: int, what: str) -> bytes:
+        """Exactly `size` bytes."""
+        start = self.skip(size, what)
+        return bytes(self._data[start : self.position])
 
     def rest(self) -> bytes:
         """Everything that is left."""

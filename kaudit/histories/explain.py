@@ -16,7 +16,6 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError
 from kaudit.histories.causes import LOST, ORDINARY, SLOW_TRANSACTION, UNCLEAN, WITHOUT_SNAPSHOTS, Cause, cause_of
 from kaudit.histories.setups import setups
-from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.result import BrokerVersions
 from kaudit.scanning.options import ScanOptions
@@ -45,7 +44,7 @@ def trace_of(finding: Finding) -> Trace:
     - its first sequence beside that batch's last: the next, 0, the same or before, or one that leaves out 1, up to 5, or more;
     - how many records or batches it is about: 1, up to 5, or more; whether they have their old timestamps.
     """
-    evidence = FindingEvidence(finding.evidence)
+    evidence = finding.evidence
     offending, before = evidence.offending, evidence.previous
     trace: dict[str, object] = {"code": finding.code, "class": evidence.kind}
     trace["is_transactional"] = None if offending is None else offending.is_transactional

@@ -5,7 +5,6 @@ from typing import Any
 
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.checks.registry import CHECKS
-from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.result import BrokerVersions
 from kaudit.simulate.scenario.model import Scenario
@@ -120,7 +119,7 @@ def _is_idempotent(finding: Finding) -> bool:
 
 
 def _is_transactional(finding: Finding) -> bool:
-    evidence = FindingEvidence(finding.evidence)
+    evidence = finding.evidence
     is_transactional = evidence.offending is not None and evidence.offending.is_transactional
     by_coordinator = evidence.kind in ("restart", "timeout-abort")
     return bool(is_transactional) or by_coordinator or CHECKS[finding.code].transactional

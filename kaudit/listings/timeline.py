@@ -15,7 +15,6 @@ from kaudit.listings.merged_runs import MergedRun, merged_runs
 from kaudit.listings.missing_entries import MissingEntries
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns, joined
-from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.log_rows import EndTxnMarker
 from kaudit.model.result import TimelineResult
@@ -252,7 +251,7 @@ def _offset_of(entry: Entry) -> tuple[int, int, int]:
 
 
 def _transactional_id(findings: Sequence[Finding]) -> str | None:
-    names = (FindingEvidence(finding.evidence).transactional_id for finding in findings)
+    names = (finding.evidence.transactional_id for finding in findings)
     return next((name for name in names if name is not None), None)
 
 

@@ -1,197 +1,292 @@
-"""Evidence of findings by name and type, for code that decides by it: incidents, known bugs, causes from logs, histories.
+"""Evidence of findings: a struct for each shape, whose fields are the keys of the JSON form.
 
-A finding's evidence is JSON: checks make it, reports show all of it, saved scans hold it. Code that decides by a value of it
-reads the value here. A saved scan may have been edited or written by another release: a value of another type is None.
+A check makes the shape that it needs; the shape stands beside the check, and is a subclass of `FindingEvidence`. Code that
+decides by evidence of any finding - incidents, known bugs, causes from logs, histories, reports - reads the attributes that
+`EvidenceAttributes` names. Only what writes JSON, Parquet or rows of Spark calls `to_dict`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Generic, TypeVar, cast
+import functools
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from types import NoneType
+from typing import Any, Self, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
-_T = TypeVar("_T")
-_S = TypeVar("_S", bound=Struct)
+from kaudit.model.evidence_parts import (
+    AbortedEvidence,
+    BatchEvidence,
+    BlockEvidence,
+    BlockRange,
+    EpochEvidence,
+    EventEvidence,
+    FoldedNotes,
+    RangeEvidence,
+    ShownEvents,
+    SnapshotState,
+    StateEvidence,
+    StepEvidence,
+    without_places,
+)
+from kaudit.model.json_record import JsonRecord, json_value
 
 
-class BatchEvidence(Struct, frozen=True, gc=False):
-    """A batch or an end marker; a time is in ms since the epoch, -1 where the batch has none."""
+class EvidenceAttributes:
+    """What evidence of any finding can be asked for; None or empty where a finding has none of it.
 
+    A shape that has one of them declares it as a field. Times are in ms since 1970.
+    """
+
+    __slots__ = ()
+
+    rule: str | None = None
+    broker: str | None = None
+    reason: str | None = None
+    stored: SnapshotState | None = None
     timestamp: int | None = None
-    producer_id: int | None = None
-    producer_epoch: int | None = None
-    base_sequence: int | None = None
-    last_sequence: int | None = None
-    is_transactional: bool | None = None
+    first_timestamp: int | None = None
+    last_timestamp: int | None = None
+    now_timestamp: int | None = None
+    transactional_id: str | None = None
+    coordinator: str | None = None
+    coordinator_state: str | None = None
+    coordinator_says: str | None = None
+    decided_at_offset: int | None = None
+    agreeing: Sequence[str] = ()
+    previous_marker_offset: int | None = None
+    previous_marker_timestamp: int | None = None
     leader_epoch: int | None = None
-
-
-class StateEvidence(Struct, frozen=True, gc=False):
-    """The state of a producer before a batch, or the entry of a producer snapshot."""
-
-    last_offset: int | None = None
-    current_txn_start_offset: int | None = None
-
-
-class BlockEvidence(Struct, frozen=True, gc=False):
-    """A block of producer ids."""
-
-    start: int | None = None
-
-
-class RangeEvidence(Struct, frozen=True, gc=False):
-    """Batches that repeat others, or are repeated: the leader epochs at both ends."""
-
-    first_leader_epoch: int | None = None
-    last_leader_epoch: int | None = None
-
-
-class StepEvidence(Struct, frozen=True, gc=False):
-    """By how much a client advanced its sequence after a batch, and how many records the batch had."""
-
-    step: int | None = None
+    expected_leader_epoch: int | None = None
+    expected_offset: int | None = None
+    first_missing_offset: int | None = None
+    last_missing_offset: int | None = None
+    resynchronised_at: int | None = None
+    end_offsets: Mapping[str, int] | None = None
+    leader_epochs: Mapping[str, Sequence[EpochEvidence]] = {}
+    """The history of leader epochs of each replica."""
+    copies: Mapping[str, BatchEvidence] | None = None
+    """The batch that each replica has at an offset; one without values where it is not a batch."""
+    size: int | None = None
+    missing: Sequence[AbortedEvidence] = ()
+    block_below: BlockEvidence | None = None
+    next_block: BlockRange | None = None
+    seen: int | None = None
+    seen_ids: Sequence[int] | None = None
+    """The producer ids of a block that are in the logs."""
+    copied: RangeEvidence | None = None
+    again: RangeEvidence | None = None
+    same_timestamps: bool | None = None
+    times_go_back: bool | None = None
     records: int | None = None
-
-
-class AbortedEvidence(Struct, frozen=True, gc=False):
-    """A row that an index of aborted transactions lacks."""
-
-    last_offset: int | None = None
-
-
-class EpochEvidence(Struct, frozen=True, gc=False):
-    """A leader epoch and the offset at which it begins."""
-
-    epoch: int | None = None
-    start_offset: int | None = None
-
-
-class EventEvidence(Struct, frozen=True, gc=False):
-    """An event of a log; `event` is a value of LogEventKind."""
-
-    event: str | None = None
-
-
-class _Part(Generic[_T]):
-    """A value of one type under one key; the key is the attribute's name unless given."""
-
-    def __init__(self, kind: type[_T], key: str = "") -> None:
-        self._kind = kind
-        self._key = key
-
-    def __set_name__(self, _: type, name: str) -> None:
-        self._key = self._key or name
-
-    def __get__(self, evidence: "FindingEvidence", _: type) -> _T | None:
-        return _read(evidence.fields.get(self._key), self._kind)
-
-
-class _Parts(Generic[_S]):
-    """A list of records under one key, which is the attribute's name unless given; what is not a record is left out."""
-
-    def __init__(self, kind: type[_S], key: str = "") -> None:
-        self._kind = kind
-        self._key = key
-
-    def __set_name__(self, _: type, name: str) -> None:
-        self._key = self._key or name
-
-    def __get__(self, evidence: "FindingEvidence", _: type) -> Sequence[_S]:
-        return list(_records(evidence.fields.get(self._key), self._kind))
-
-
-class FindingEvidence:
-    """The evidence of one finding. An attribute is None where a finding has none of it."""
-
-    __slots__ = ("fields",)
-
-    def __init__(self, fields: Mapping[str, object]) -> None:
-        self.fields = fields
-
-    kind = _Part(str, "class")
-    reason = _Part(str)
-    previous = _Part(BatchEvidence)
-    offending = _Part(BatchEvidence)
-    next = _Part(BatchEvidence)
-    remembered = _Part(StateEvidence)
-    stored = _Part(StateEvidence)
-    first_timestamp = _Part(int)
-    last_timestamp = _Part(int)
-    now_timestamp = _Part(int)
-    transactional_id = _Part(str)
-    coordinator = _Part(str)
-    coordinator_state = _Part(str)
-    coordinator_says = _Part(str)
-    decided_at_offset = _Part(int)
-    agreeing = _Part(list[object])
-    previous_marker_offset = _Part(int)
-    previous_marker_timestamp = _Part(int)
-    leader_epoch = _Part(int)
-    expected_leader_epoch = _Part(int)
-    expected_offset = _Part(int)
-    first_missing_offset = _Part(int)
-    last_missing_offset = _Part(int)
-    resynchronised_at = _Part(int)
-    end_offsets = _Part(dict[str, int])
-    size = _Part(int)
-    missing = _Parts(AbortedEvidence)
-    block_below = _Part(BlockEvidence)
-    next_block = _Part(BlockEvidence)
-    seen = _Part(int)
-    copied = _Part(RangeEvidence)
-    again = _Part(RangeEvidence)
-    same_timestamps = _Part(bool)
-    times_go_back = _Part(bool)
-    records = _Part(int)
-    batches = _Part(int)
-    count = _Part(int)
-    steps = _Parts(StepEvidence, "joints")
-    log_events = _Parts(EventEvidence)
+    batches: int | None = None
+    steps: Sequence[StepEvidence] = ()
+    """`joints` in JSON."""
 
     @property
-    def copies(self) -> Mapping[str, BatchEvidence] | None:
-        """The batch that each replica has at an offset; one without values where it is not a batch."""
-        copies = self.fields.get("copies")
-        if not isinstance(copies, Mapping):
-            return None
-        return {name: _read(batch, BatchEvidence) or BatchEvidence() for name, batch in copies.items()}
+    def kind(self) -> str | None:
+        """What sort of the check's findings it is; `class` in JSON."""
+        return None
 
     @property
-    def seen_ids(self) -> Sequence[int] | None:
-        """The producer ids of a block that are in the logs."""
-        ids = self.fields.get("seen_ids")
-        return [number for number in ids if type(number) is int] if isinstance(ids, list | tuple) else None
+    def remembered(self) -> StateEvidence | None:
+        """The state of the producer before the offending batch."""
+        return None
 
     @property
-    def leader_epochs(self) -> Mapping[str, Sequence[EpochEvidence]]:
-        """The history of leader epochs of each replica."""
-        histories = self.fields.get("leader_epochs")
-        if not isinstance(histories, Mapping):
-            return {}
-        return {name: list(_records(history, EpochEvidence)) for name, history in histories.items()}
+    def previous(self) -> BatchEvidence | None:
+        """The batch before the offending one, or the one that it repeats."""
+        return None
+
+    @property
+    def offending(self) -> BatchEvidence | None:
+        """The batch or marker in question."""
+        return None
+
+    @property
+    def next(self) -> BatchEvidence | None:
+        """The producer's batch after the offending one."""
+        return None
+
+    @property
+    def count(self) -> int | None:
+        """How many of a kind the finding stands for."""
+        return None
+
+    @property
+    def log_events(self) -> Sequence[EventEvidence]:
+        """Events of logs that show a cause, the first few."""
+        return ()
+
+    @property
+    def log_events_count(self) -> int | None:
+        """The number of all events of logs that show a cause."""
+        return None
 
 
-def _records(values: object, kind: type[_S]) -> Iterator[_S]:
-    for value in values if isinstance(values, list | tuple) else ():
-        record = _read(value, kind)
-        if record is not None:
-            yield record
+class FindingEvidence(
+    EvidenceAttributes, JsonRecord, frozen=True, kw_only=True, gc=False, rename={"kind": "class", "steps": "joints"}
+):
+    """The evidence of one finding: what its check saw, in the fields of a subclass.
+
+    A field without a default is null in JSON where it is None; one with the default None is left out.
+    The fields here are added to what the check saw: `folded` for notes that say the same, `events` of logs, and
+    `placeless` where brokers sent the batches: they lie in no file.
+    """
+
+    folded: FoldedNotes | None = None
+    events: ShownEvents | None = None
+    placeless: bool = False
+
+    @property
+    def count(self) -> int | None:
+        """How many notes it stands for."""
+        return None if self.folded is None else self.folded.count
+
+    @property
+    def log_events(self) -> Sequence[EventEvidence]:
+        """Events of logs that show a cause, the first few."""
+        return () if self.events is None else self.events.events
+
+    @property
+    def log_events_count(self) -> int | None:
+        """The number of all events of logs that show a cause."""
+        return None if self.events is None else self.events.count
+
+    def without_places(self) -> Self:
+        """Return the evidence without files and positions."""
+        batches = {
+            name: msgspec.structs.replace(value, position=None)
+            for name in self.__struct_fields__
+            if isinstance(value := getattr(self, name), BatchEvidence)
+        }
+        return msgspec.structs.replace(self, placeless=True, **batches)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        fields = self.own_fields()
+        if self.folded is not None:
+            fields = self.folded.to_dict() | fields
+        if self.placeless:
+            fields = without_places(fields)
+        return fields if self.events is None else fields | self.events.to_dict()
+
+    def own_fields(self) -> dict[str, object]:
+        """Return the JSON form of what the check saw."""
+        return {
+            key: json_value(value)
+            for name, key, optional in _own_fields(type(self))
+            if (value := getattr(self, name)) is not None or not optional
+        }
+
+    # evidence is a mapping of its JSON form too, for programs that use the library
+
+    def __getitem__(self, name: str) -> object:
+        return self.to_dict()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.to_dict())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.to_dict()
+
+    def __len__(self) -> int:
+        return len(self.to_dict())
+
+    def keys(self) -> KeysView[str]:
+        """Return the keys of the JSON form."""
+        return self.to_dict().keys()
+
+    def values(self) -> ValuesView[object]:
+        """Return the values of the JSON form."""
+        return self.to_dict().values()
+
+    def items(self) -> ItemsView[str, object]:
+        """Return the keys and values of the JSON form."""
+        return self.to_dict().items()
+
+    def get(self, name: str, default: object = None) -> object:
+        """Return a value of the JSON form, `default` where there is none."""
+        return self.to_dict().get(name, default)
 
 
-def _read(value: object, kind: type[_T]) -> _T | None:
-    if value is None or type(value) is kind:
-        return value
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        if not isinstance(value, Mapping) or not issubclass(kind, Struct):
-            return None
-    fields = msgspec.structs.fields(kind)
-    known = {field.name: _valid(value.get(field.name), field.type) for field in fields}
-    return cast("_T", kind(**known))
+_ADDED = frozenset(FindingEvidence.__struct_fields__)
 
 
-def _valid(value: object, kind: object) -> object:
+@functools.cache
+def _own_fields(shape: type[FindingEvidence]) -> Sequence[tuple[str, str, bool]]:
+    """Return the name of each field of the shape, its key in JSON, and whether it is left out where it is None."""
+    optional = {field.name for field in msgspec.structs.fields(shape) if field.default is None}
+    names = zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True)
+    return [(name, key, name in optional) for name, key in names if name not in _ADDED]
+
+
+class StoredEvidence(FindingEvidence, frozen=True, gc=False):
+    """Evidence as JSON: a saved scan's, which may have been edited or written by another release.
+
+    An attribute is None, or empty, where the value is of another type.
+    """
+
+    fields: Mapping[str, object]
+
+    def own_fields(self) -> dict[str, object]:
+        """Return the JSON form as it was read."""
+        return dict(self.fields)
+
+
+NO_EVIDENCE = FindingEvidence()
+
+
+def _hints() -> Iterator[tuple[str, object]]:
+    yield from get_type_hints(EvidenceAttributes).items()
+    for name, value in vars(EvidenceAttributes).items():
+        if isinstance(value, property):
+            yield name, get_type_hints(value.fget)["return"]
+
+
+def _reader(name: str, hint: object) -> property:
+    key = {"kind": "class", "steps": "joints"}.get(name, name)
+
+    def read(evidence: StoredEvidence) -> object:
+        added = getattr(super(StoredEvidence, evidence), name)
+        return added or _valid(evidence.fields.get(key), hint)
+
+    return property(read)
+
+
+for _name, _hint in _hints():
+    setattr(StoredEvidence, _name, _reader(_name, _hint))
+
+
+def _valid(value: object, hint: Any) -> Any:  # noqa: ANN401 - a value of the type that `hint` is
+    """Return the value as the type says, without what is of another type: None or empty where that is all of it."""
+    optional, kind = NoneType in get_args(hint), hint
+    if optional:
+        kind = next(each for each in get_args(hint) if each is not NoneType)
+    holder = get_origin(kind)
+    if holder is Sequence:
+        if isinstance(value, list | tuple):
+            return [item for each in value if (item := _valid(each, get_args(kind)[0])) is not None]
+        return None if optional else []
+    if holder is Mapping:
+        if isinstance(value, Mapping):
+            valid = {name: _valid_or_empty(each, get_args(kind)[1]) for name, each in value.items()}
+            return {name: each for name, each in valid.items() if each is not None}
+        return None if optional else {}
+    return _valid_struct(value, kind) if issubclass(kind, Struct) else _valid_leaf(value, kind)
+
+
+def _valid_or_empty(value: object, kind: Any) -> Any:  # noqa: ANN401 - as above
+    known = _valid(value, kind)
+    return kind() if known is None and issubclass(kind, Struct) else known
+
+
+def _valid_struct(value: object, kind: type[Struct]) -> Struct | None:
+    if not isinstance(value, Mapping):
+        return None
+    return kind(**{field.name: _valid(value.get(field.name), field.type) for field in msgspec.structs.fields(kind)})
+
+
+def _valid_leaf(value: object, kind: type) -> object:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from kaudit.model.evidence import NO_EVIDENCE, FindingEvidence
 from kaudit.model.impact import Impact
 from kaudit.model.json_record import JsonRecord, json_value
 from kaudit.model.known_bug import KnownBug
@@ -91,7 +92,7 @@ class Finding(Struct, frozen=True):
     producer_id: int | None = None
     producer_epoch: int | None = None
     anchor: str | None = None
-    evidence: Annotated[Mapping[str, object], Meta(description="JSON")] = field(default_factory=dict)
+    evidence: Annotated[FindingEvidence, Meta(description="JSON")] = NO_EVIDENCE
     explanations: Annotated[Sequence[Explanation], Meta(description="JSON: causes, most likely first")] = ()
     impact: Annotated[Impact, Meta(description="JSON: what it cost")] = Impact()
     incident: Annotated[str | None, Meta(description="id that findings of one cause share")] = None

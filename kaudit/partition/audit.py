@@ -32,8 +32,7 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.chunk_rows import Counts
 from kaudit.reading.rows import LEADER_EPOCH_START, Rows
 from kaudit.reading.unread_segments import UnreadSegments
-from kaudit.source.layout import PartitionDirectory, Unreadable
-from kaudit.source.snapshots import count_older_snapshots
+from kaudit.source.layout import PartitionDirectory, Unreadable, count_older_snapshots
 
 
 class PartitionAudit(Struct):

@@ -9,8 +9,7 @@ from kaudit.reading.chunk_plan import ChunkSpec, cut, with_saved
 from kaudit.reading.chunk_reader import CHUNK_BYTES
 from kaudit.reading.saved_partition import SavedPartition
 from kaudit.reading.small_segments import join_small
-from kaudit.source.layout import PartitionDirectory
-from kaudit.source.snapshots import list_snapshots
+from kaudit.source.layout import PartitionDirectory, list_snapshots
 
 LONGEST_TEXT_BYTES = 64 << 20
 """Longest text of a segment that is read as one range: its batches take up to a third of that in memory."""

@@ -29,9 +29,8 @@ from kaudit.reading.state_files import (
     ranges_of,
     read_packed,
 )
-from kaudit.source.layout import PartitionDirectory
+from kaudit.source.layout import PartitionDirectory, list_snapshots
 from kaudit.source.schemes import filesystem, writable_filesystem
-from kaudit.source.snapshots import list_snapshots
 from kaudit.source.uri import Uri
 
 MOST_FILES = 16

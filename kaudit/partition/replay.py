@@ -26,8 +26,7 @@ from kaudit.reading.producer_grouping import Merged, merge, with_records
 from kaudit.reading.rows import Rows
 from kaudit.reading.run_rows import goes_on
 from kaudit.source.kafka.fetched_segment import NO_ABORTS
-from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
-from kaudit.source.snapshots import list_snapshots
+from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory, list_snapshots
 
 COORDINATOR_WRITES = frozenset({"__consumer_offsets"})
 """Topics the coordinator appends to with the producers' ids: sequences mean nothing there."""

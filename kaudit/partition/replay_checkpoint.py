@@ -32,8 +32,7 @@ from kaudit.reading.run_batches import RunFetcher
 from kaudit.reading.saved_partition import DamagedStateError
 from kaudit.reading.struct_codec import Custom, StructCodec
 from kaudit.source.kafka.fetched_segment import Aborted
-from kaudit.source.layout import PartitionDirectory
-from kaudit.source.snapshots import list_snapshots
+from kaudit.source.layout import PartitionDirectory, list_snapshots
 
 
 class _SavedReplay(Struct, array_like=True):

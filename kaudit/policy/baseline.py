@@ -11,7 +11,7 @@ from kaudit import __version__
 from kaudit.errors import UsageError
 from kaudit.model.finding import Finding
 from kaudit.model.result import Expected
-from kaudit.source.documents import read_document
+from kaudit.source.local import read_document
 
 SCHEMA = "kaudit.baseline/1"
 _TEXTS = ("fingerprint", "code", "summary")

@@ -46,7 +46,7 @@ class TopicRule(Struct, frozen=True):
         tolerated = CHECKS[finding.code].tolerated if finding.code in CHECKS else None
         if tolerated is None:
             return None
-        number, most = finding.evidence.get(tolerated.evidence), getattr(self, tolerated.setting)
-        if isinstance(number, int) and most is not None and number <= most:
+        number, most = tolerated.number(finding.evidence), getattr(self, tolerated.setting)
+        if number is not None and most is not None and number <= most:
             return tolerated.reason.format(most)
         return None

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from kaudit.model.finding import Finding
-from kaudit.model.producer_listing import ProducersResult
-from kaudit.model.replicas import DiffResult
-from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.model.result import ScanResult
 from kaudit.report.render_options import Output, RenderOptions
+
+if TYPE_CHECKING:  # --help names the formats: 10 ms less
+    from kaudit.model.finding import Finding
+    from kaudit.model.producer_listing import ProducersResult
+    from kaudit.model.replicas import DiffResult
+    from kaudit.model.result import TimelineResult
 
 _RESULTS = ("scan", "timeline", "producers", "diff")
 
@@ -36,25 +39,25 @@ class Format(Struct, frozen=True):
         """Render a scan."""
         return self._render("scan", result, options)
 
-    def timeline(self, result: TimelineResult, options: RenderOptions) -> Output:
+    def timeline(self, result: "TimelineResult", options: RenderOptions) -> Output:
         """Render timelines."""
         return self._render("timeline", result, options)
 
-    def producers(self, result: ProducersResult, options: RenderOptions) -> Output:
+    def producers(self, result: "ProducersResult", options: RenderOptions) -> Output:
         """Render a list of producer ids."""
         return self._render("producers", result, options)
 
-    def diff(self, result: DiffResult, options: RenderOptions) -> Output:
+    def diff(self, result: "DiffResult", options: RenderOptions) -> Output:
         """Render a comparison of replicas."""
         return self._render("diff", result, options)
 
-    def stream(self, findings: Sequence[Finding], options: RenderOptions) -> str:
+    def stream(self, findings: "Sequence[Finding]", options: RenderOptions) -> str:
         """Render findings that a watch reports; only for a format that `streams`."""
         text: str = self._function(self.renderers["scan"].partition(":")[0], "stream_findings")(findings, options)
         return text
 
     def _render(
-        self, kind: str, result: ScanResult | TimelineResult | ProducersResult | DiffResult, options: RenderOptions
+        self, kind: str, result: "ScanResult | TimelineResult | ProducersResult | DiffResult", options: RenderOptions
     ) -> Output:
         if kind not in self.renderers and not isinstance(result, ScanResult):
             kind, result = "scan", result.scan

@@ -1,7 +1,7 @@
 """Incidents as reports show them: the findings of each, and their total impact."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import neg
 
 from kaudit.checks.incident_groups import rule_of
@@ -52,7 +52,7 @@ def describe(group: Sequence[Finding]) -> Incident:
         partitions=list(_affected(once)),
         replicas=sorted({finding.replica for finding in group if finding.replica is not None}),
         producer_ids=sorted({finding.producer_id for finding in once if finding.producer_id is not None}),
-        transactional_ids=sorted(set(filter(None, map(_transactional_id, once)))),
+        transactional_ids=sorted({name for finding in once if (name := finding.evidence.transactional_id)}),
         first_timestamp=min(times, default=None),
         last_timestamp=max(times, default=None),
         impact=impact_of(group),
@@ -90,19 +90,10 @@ def _affected(findings: Iterable[Finding]) -> Iterator[AffectedPartition]:
         yield AffectedPartition(topic, partition, min(held, default=None), max(held, default=None))
 
 
-def _transactional_id(finding: Finding) -> str | None:
-    known = finding.evidence.get("transactional_id")  # a saved scan may hold anything
-    return known if isinstance(known, str) else None
-
-
 def _timestamps(finding: Finding) -> Iterator[int]:
-    evidence, offending = finding.evidence, finding.evidence.get("offending")
-    found = [
-        offending.get("timestamp") if isinstance(offending, Mapping) else None,
-        evidence.get("first_timestamp"),
-        evidence.get("last_timestamp"),
-    ]
-    return (time for time in found if isinstance(time, int) and time >= 0)
+    evidence, offending = finding.evidence, finding.evidence.offending
+    found = (None if offending is None else offending.timestamp, evidence.first_timestamp, evidence.last_timestamp)
+    return (time for time in found if time is not None and time >= 0)
 
 
 def fingerprints(findings: Sequence[Finding]) -> list[str]:

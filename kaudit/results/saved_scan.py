@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.model.batch_fields import NO_TIMESTAMP
+from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.result import (
     ScanResult,
@@ -29,6 +30,7 @@ class SavedFinding(Finding, frozen=True, kw_only=True, rename={"saved_fingerprin
     """A finding as saved: its fingerprint is what was written, not computed again."""
 
     saved_fingerprint: str
+    evidence: StoredEvidence
 
     @property
     def fingerprint(self) -> str:
@@ -82,8 +84,9 @@ def read_saved(text: str) -> Saved:
         )
     try:
         for finding in document["findings"]:
-            for field in ("evidence", "impact"):
-                finding[field] = _with_milliseconds(finding.get(field, {}))
+            finding["impact"] = _with_milliseconds(finding.get("impact", {}))
+            evidence = _with_milliseconds(finding.get("evidence", {}))
+            finding["evidence"] = {"fields": evidence} if isinstance(evidence, dict) else evidence
         whole = msgspec.convert(document, _Scan)
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # msgspec's own is a ValueError
         raise SavedScanError(f"damaged {SCHEMA} document: {type(error).__name__}: {error}") from None

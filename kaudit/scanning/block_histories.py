@@ -14,13 +14,11 @@ from msgspec import Struct, field
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.block_files import zookeeper_nearby
-from kaudit.source.layout import Layout, PartitionDirectory
-from kaudit.source.snapshots import CLUSTER_METADATA
+from kaudit.source.layout import CLUSTER_METADATA, Layout, PartitionDirectory
+from kaudit.source.zookeeper import ZooKeeperFiles, zookeeper_nearby
 
 if TYPE_CHECKING:  # few logs come with a history
     from kaudit.audits.producer_ids.block_sources import BlockSource, ClusterBlocks
-    from kaudit.source.zookeeper import ZooKeeperFiles
 
 
 class BlockHistories(Struct):
@@ -107,7 +105,7 @@ def _named(options: ScanOptions, read_metadata: ReadMetadata) -> "list[BlockSour
 def _discovered(
     histories: BlockHistories,
     layout: Layout,
-    ensembles: "Sequence[ZooKeeperFiles]",
+    ensembles: Sequence[ZooKeeperFiles],
     metadata_partitions: Sequence[PartitionDirectory],
     read_metadata: ReadMetadata,
 ) -> None:

@@ -1,9 +1,7 @@
 """Findings of one topic partition. All that is needed from other partitions is passed in, so any process can compute them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import Enum
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,9 +18,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.log_evidence import EventsOfLogs
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
-from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding
-from kaudit.model.json_record import rfc3339
 from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer
@@ -31,21 +27,10 @@ from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.options import ScanOptions, deciding_options
 from kaudit.scanning.other_copies import other_copies
-from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
-from kaudit.source.option import options_of
 from kaudit.source.uri import Uri
-
-_DECLARED = options_of(ScanOptions, ClusterOptions)
-_DECIDING = (
-    *("broker-version", "log-start-offset", "now", "zookeeper", "blocks", "metadata", "layout", "command-config"),
-    *("from-offset", "to-offset", "from-time", "to-time", "depth"),
-)
-"""The options that decide what is found, in the order in which commands show them."""
-_DEFAULTS = ScanOptions(paths=())
-
 
 EvidenceFromOthers = (
     IllegalTransition | MismatchedMarker | ProducerIdStatistics | UnallocatedId | CheckpointBeyondLogEnd
@@ -140,7 +125,7 @@ def _wanted(finding: Finding, options: ScanOptions) -> bool:
         return False
     if options.since_ms is None and options.until_ms is None:
         return True
-    evidence = FindingEvidence(finding.evidence)
+    evidence = finding.evidence
     at = evidence.last_timestamp if evidence.offending is None else evidence.offending.timestamp
     if at is None:
         return True
@@ -244,7 +229,7 @@ def asked_for(options: ScanOptions, layout: Layout) -> CommandLine:
     return CommandLine(
         inputs=options.paths,
         paths=[str(Uri.parse(path)) for path in options.paths],
-        options=list(_deciding(options)),
+        options=[text for pair in deciding_options(options) for text in pair],
         evidence=[entry.directory for entry in layout.everything if entry.topic in INTERNAL_TOPICS],
     )
 
@@ -254,19 +239,3 @@ def asked_of(partition: PartitionDirectory, asked: CommandLine, options: ScanOpt
     inputs = asked.inputs if partition.named else [segment.path for segment in partition.segments]
     compacted = ["--compacted"] if options.says_compacted(partition.topic) else []
     return CommandLine(inputs, asked.paths if partition.named else inputs, [*asked.options, *compacted], asked.evidence)
-
-
-def _deciding(options: ScanOptions) -> Iterator[str]:
-    for name in _DECIDING:
-        field, _ = _DECLARED[name]
-        holder = options if field in ScanOptions.__struct_fields__ else options.cluster
-        value = getattr(holder, field)
-        if value != getattr(_DEFAULTS if holder is options else _DEFAULTS.cluster, field):
-            yield from (f"--{name}", _typed(field, value))
-
-
-def _typed(field: str, value: Any) -> str:  # noqa: ANN401 - a field's value
-    """Return what somebody types to give a field this value."""
-    if isinstance(value, Enum):
-        return str(value.value)
-    return rfc3339(value) or str(value) if field.endswith("_ms") else str(value)

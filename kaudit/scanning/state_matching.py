@@ -30,9 +30,8 @@ from kaudit.reading.state_files import (
     SavedSegment,
     read_index,
 )
-from kaudit.source.layout import PartitionDirectory, SegmentFile
+from kaudit.source.layout import PartitionDirectory, SegmentFile, list_snapshots
 from kaudit.source.schemes import filesystem
-from kaudit.source.snapshots import list_snapshots
 from kaudit.source.uri import Uri
 
 _PIECE_BYTES = 32 << 20

@@ -19,8 +19,7 @@ from kaudit.reading.batch_content import data_batches
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.segment import ByteRange
-from kaudit.source.layout import Layout, PartitionDirectory
-from kaudit.source.snapshots import CLUSTER_METADATA, metadata_snapshots
+from kaudit.source.layout import CLUSTER_METADATA, Layout, PartitionDirectory, metadata_snapshots
 from kaudit.source.text import SegmentText
 
 AUTO = "auto"

@@ -1,5 +1,6 @@
-"""What lies where: log directories, partitions, segments, and what was left out."""
+"""What lies where: log directories, partitions, segments, snapshots, and what was left out."""
 
+import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
@@ -7,10 +8,16 @@ from itertools import count
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.model.limits import SNAPSHOTS
 from kaudit.source.uri import Uri
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__cluster_metadata", "__share_group_state"})
+CLUSTER_METADATA = "__cluster_metadata"
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", CLUSTER_METADATA, "__share_group_state"})
 ALWAYS_COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+_PRODUCER_SNAPSHOT = re.compile(r"(\d{20})\.snapshot")
+_METADATA_SNAPSHOT = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
+"""End offset and epoch: Snapshots.SNAPSHOT_FILE (KIP-630)."""
 
 
 class TextRange(Struct, frozen=True):
@@ -250,3 +257,43 @@ def with_replicas(partitions: Sequence[PartitionDirectory]) -> Iterator[Partitio
             break
     for entry in partitions:
         yield entry if entry.replica else replace(entry, replica=names[entry.log_dir])
+
+
+class SnapshotFile(Struct, frozen=True):
+    """One `%020d.snapshot`: `offset` is the exclusive end of the state it holds, `modified_ms` its mtime."""
+
+    path: str
+    name: str
+    offset: int
+    modified_ms: int
+
+
+def list_snapshots(directory: PartitionDirectory) -> tuple[SnapshotFile, ...]:
+    """Return a partition's newest snapshots, by offset; none where only single files were given."""
+    return tuple(_all(directory)[-SNAPSHOTS:])
+
+
+def count_older_snapshots(directory: PartitionDirectory) -> int:
+    """Return how many snapshots of a partition there are before those that `list_snapshots` returns."""
+    return max(len(_all(directory)) - SNAPSHOTS, 0)
+
+
+def _all(directory: PartitionDirectory) -> list[SnapshotFile]:
+    if directory.topic == CLUSTER_METADATA:
+        return []
+    found = [
+        SnapshotFile(file.path, file.name, int(named[1]), file.modified_ms)
+        for file in directory.side_files
+        if (named := _PRODUCER_SNAPSHOT.fullmatch(file.name)) is not None
+    ]
+    return sorted(found, key=lambda file: file.offset)
+
+
+def metadata_snapshots(directory: PartitionDirectory) -> list[SegmentFile]:
+    """Return the snapshots beside a metadata log (`<end offset>-<epoch>.checkpoint`), `base_offset` the end offset."""
+    found = [
+        replace(file, base_offset=int(named[1]))
+        for file in directory.side_files
+        if (named := _METADATA_SNAPSHOT.fullmatch(file.name)) is not None
+    ]
+    return sorted(found, key=lambda file: file.base_offset)

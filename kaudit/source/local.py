@@ -1,4 +1,4 @@
-"""Files of the operating system: local disks and NFS."""
+"""Files of the operating system (local disks and NFS), and JSON documents that people hand over whole: saved reports, baselines."""
 
 # ruff: noqa: PTH103, PTH105, PTH108, PTH116, PTH123 - places are texts
 
@@ -6,11 +6,12 @@ import errno
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Hashable, Sequence
 from itertools import islice
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
-from kaudit.model.limits import DIRECTORY_ENTRIES
+from kaudit.model.limits import DIRECTORY_ENTRIES, DOCUMENT_BYTES
 from kaudit.source.bytes import LocalFile
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
 from kaudit.source.uri import Uri
@@ -100,3 +101,27 @@ def _is_directory(entry: "os.DirEntry[str]") -> bool:
         return entry.is_dir()
     except OSError:
         return False  # a link that leads nowhere: opening it reports that
+
+
+STDIN = "-"
+
+
+def read_document(file: str) -> str:
+    """Return a document's text; `-` is stdin.
+
+    Raises:
+        OSError: it cannot be read, or is longer than DOCUMENT_BYTES.
+        UnicodeDecodeError: it is not UTF-8.
+
+    """
+    if file == STDIN:
+        return _whole(sys.stdin, file)
+    with open(file, encoding="utf-8") as document:
+        return _whole(document, file)
+
+
+def _whole(document: IO[str], file: str) -> str:
+    text = document.read(DOCUMENT_BYTES + 1)
+    if len(text) > DOCUMENT_BYTES:
+        raise OSError(errno.EFBIG, f"more than {DOCUMENT_BYTES >> 20} MiB", file)
+    return text

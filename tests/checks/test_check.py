@@ -8,6 +8,7 @@ from kaudit.checks.log.missing_offsets import offset_gap
 from kaudit.checks.registry import CHECKS, matching, nearest, run_checks
 from kaudit.checks.sequences.sequence_gap import sequence_gap
 from kaudit.model.damage import MissingCause, MissingOffsets
+from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Confidence, Severity
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.sequence import SequenceRange
@@ -99,13 +100,13 @@ def test_a_finding_has_its_checks_severity_and_its_contexts_place():
 def test_batches_that_brokers_sent_lie_in_no_file():
     fetched = FetchedRange("h:9092", "orders", 0, 0, 0, 100)
     here = replace(CONTEXT, fetched=fetched)
-    evidence = {
+    evidence = StoredEvidence({
         "position": 1, "segment": 2, "file": 3, "end_position": 4, "offset": 5, "previous": {"position": 6, "offset": 7},
         "several": [{"file": 8, "offset": 9}, (10, {"segment": 11})],
-    }  # fmt: skip
+    })  # fmt: skip
     found = made.finding(here, "x", segment=1, position=70, evidence=evidence, absent={"offset": "none", "file": "x"})
     assert (found.file, found.segment, found.position) == (None, None, None)
-    assert found.evidence == {"offset": 5, "previous": {"offset": 7}, "several": [{"offset": 9}, [10, {}]]}
+    assert found.evidence.to_dict() == {"offset": 5, "previous": {"offset": 7}, "several": [{"offset": 9}, [10, {}]]}
     assert set(found.absent) == {"offset", "file", "segment", "position"}
     assert found.absent["offset"] == "none"
     assert "no positions" in found.absent["file"]

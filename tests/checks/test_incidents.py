@@ -15,6 +15,7 @@ from kaudit.checks.incident_rules import REPLICAS, REQUEST_TIMEOUT_MS, RULES, TR
 from kaudit.checks.registry import CHECKS
 from kaudit.engines import replicas
 from kaudit.engines.progress import SilentProgress
+from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.scanning.options import ScanOptions
 
@@ -23,9 +24,8 @@ AT = 1_700_000_000_000
 
 
 def finding(code, **fields):
-    return Finding(
-        code, code.lower(), Severity.ERROR, Confidence.CERTAIN, "", **{"topic": "t", "partition": 0, **fields}
-    )
+    known = {"topic": "t", "partition": 0, **fields, "evidence": StoredEvidence(fields.get("evidence", {}))}
+    return Finding(code, code.lower(), Severity.ERROR, Confidence.CERTAIN, "", **known)
 
 
 def groups(*findings):
@@ -222,7 +222,7 @@ ANY = st.builds(
             "copies": st.dictionaries(st.sampled_from(["b1", "b2"]), batches),
             "seen_ids": st.lists(few, max_size=2),
         },
-    ),
+    ).map(StoredEvidence),
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -15,6 +15,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UsageError
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.model.application_logs import LogEventKind
+from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.timeline import RunEntry
 from kaudit.scanning.options import ScanOptions
@@ -36,7 +37,7 @@ def finding(code="KA104", **fields):
             "partition": 0,
             "producer_id": 7,
             "producer_epoch": 0,
-            "evidence": {"previous": {"timestamp": NOON}, "offending": {"timestamp": NOON + 5000}},
+            "evidence": StoredEvidence({"previous": {"timestamp": NOON}, "offending": {"timestamp": NOON + 5000}}),
             "explanations": (Explanation("as before"),),
             **fields,
         },
@@ -90,7 +91,7 @@ def test_a_transaction_is_found_by_its_id():
     timeout = event(
         LogEventKind.TRANSACTION_TIMEOUT, transactional_id="billing", timestamp_ms=NOON, path="b1/server.log"
     )
-    hanging = finding("KA301", producer_id=9, evidence={"transactional_id": "billing"})
+    hanging = finding("KA301", producer_id=9, evidence=StoredEvidence({"transactional_id": "billing"}))
     assert explained(hanging, timeout).explanations[0].cause.startswith("the coordinator aborted")
     assert explained(finding("KA301", producer_id=9), timeout) == finding("KA301", producer_id=9)
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from kaudit.cli.interruption import ends_on_signals
+from kaudit.cli.progress import ends_on_signals
 
 
 class Held(threading.Event):

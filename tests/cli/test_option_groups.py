@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from kaudit.cli.command_tree import command_tree
 from kaudit.cli.option_groups import OptionGroup, with_option_groups
-from kaudit.cli.settings.configure import configurable_options
+from kaudit.cli.settings import configurable_options
 
 
 class Inner(OptionGroup, frozen=True, kw_only=True):

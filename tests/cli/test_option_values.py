@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from kaudit.cli.command_help import commands_of
-from kaudit.cli.command_tree import command_tree
+from kaudit.cli.command_tree import command_tree, commands_of
 from kaudit.cli.exits import MEANINGS, ExitCode, FailOn, exit_code
-from kaudit.cli.parsing import is_fingerprint, parse_duration, parse_names, parse_window
+from kaudit.cli.parsing import is_fingerprint, parse_duration, parse_names
 from kaudit.errors import UsageError
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import NotAudited
+from kaudit.scanning.options import scan_options
 from kaudit.source.option import check_int64, parse_int64, parse_time
 from tests.scan_results import old_duplicate, scan_result
 
@@ -90,13 +90,18 @@ def test_what_is_no_time(text):
         parse_time(text, "--x")
 
 
+def window(**typed):
+    options = scan_options(typed)
+    return options.since_ms, options.until_ms
+
+
 def test_windows():
-    assert parse_window(None, None) == (None, None)
-    assert parse_window("1970-01-01", None) == (0, None)
-    assert parse_window(None, "1970-01-01") == (None, 0)
-    assert parse_window("1970-01-02", "1970-01-02") == (86_400_000, 86_400_000)
+    assert window() == (None, None)
+    assert window(since="1970-01-01") == (0, None)
+    assert window(until="1970-01-01") == (None, 0)
+    assert window(since="1970-01-02", until="1970-01-02") == (86_400_000, 86_400_000)
     with pytest.raises(UsageError, match="later than"):
-        parse_window("1970-01-03", "1970-01-02")
+        window(since="1970-01-03", until="1970-01-02")
 
 
 def test_names_of_replicas():

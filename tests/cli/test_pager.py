@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.cli import audit
+from kaudit.cli import request
 from kaudit.cli.app import run
 from kaudit.cli.pager import paged
 from tests.cli.conftest import Terminal
@@ -241,6 +241,6 @@ def test_only_what_goes_to_stdout_is_paged(monkeypatch, tmp_path, capsys, option
         asked.append(wanted)
         yield
 
-    monkeypatch.setattr(audit, "paged", paged)
+    monkeypatch.setattr(request, "paged", paged)
     assert run(["scan", "samples/duplicates", "--isolated", *(option.format(tmp_path) for option in options)]) == 1
     assert asked == wanted

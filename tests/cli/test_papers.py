@@ -7,8 +7,7 @@ import pytest
 
 from kaudit.cli.command_tree import command_tree
 from kaudit.cli.exits import MEANINGS, ExitCode
-from kaudit.cli.reference import reference
-from kaudit.cli.shared_data import dates_of, shared_data
+from kaudit.cli.reference import dates_of, reference, shared_data
 from kaudit.report.formats import FORMATS
 
 ROOT = Path(__file__).parents[2]

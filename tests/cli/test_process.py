@@ -47,6 +47,13 @@ def test_light_commands_import_nothing_heavy(arguments, also):
     assert not {*HEAVY, *also} & set(json.loads(done.stderr))
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["scan", "--help"], ["config", "show", "--isolated"]])
+def test_help_and_settings_need_neither_checks_nor_file_formats(arguments):
+    done = subprocess.run([sys.executable, "-c", MODULES, *arguments], capture_output=True, text=True, check=True)
+    unneeded = ("kaudit.checks.", "kaudit.formats.", "kaudit.bugs.registry", "kaudit.broker.", "kaudit.reading.")
+    assert [name for name in json.loads(done.stderr) if name.startswith(unneeded)] == []
+
+
 def test_a_scan_imports_neither_what_converts_options_nor_what_decompresses():
     arguments = ["scan", "--select", "KA1", "--topic", "orders", "--fail-on", "warning", str(SAMPLES / "duplicates")]
     done = subprocess.run([sys.executable, "-c", MODULES, *arguments], capture_output=True, text=True, check=False)

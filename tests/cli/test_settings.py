@@ -237,6 +237,17 @@ def test_flags_in_the_environment(engine, kaudit, here, monkeypatch, text, exits
     assert kaudit("scan", "/data").code == (0 if exits_with_zero else 1)
 
 
+@pytest.mark.parametrize("key", ["zookeeper", "blocks", "metadata", "state", "command-config"])
+def test_paths_in_a_file_are_relative_to_that_file(engine, kaudit, here, key):
+    name = key.replace("-", "_")
+    for value, read in (("own", str(here.parent / "own")), ("/own", "/own"), ("s3://own", "s3://own")):
+        (here.parent / "kaudit.toml").write_text(f"{key} = '{value}'\n")
+        assert kaudit("scan", "/data").code == 1
+        assert getattr(engine.options.cluster if key == "command-config" else engine.options, name) == read
+    assert kaudit("scan", f"--{key}", "typed", "/data").code == 1
+    assert getattr(engine.options.cluster if key == "command-config" else engine.options, name) == "typed"
+
+
 def test_a_baseline_in_a_file_is_beside_that_file(engine, kaudit, here):
     (here.parent / "kaudit.toml").write_text("baseline = 'known.json'\n")
     outcome = kaudit("scan", "/data")

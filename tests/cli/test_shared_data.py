@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from kaudit.cli.shared_data import dates_of, shared_data, write_shared_data
+from kaudit.cli.reference import dates_of, shared_data, write_shared_data
 
 SCAN, DIFF, OVERVIEW = "man/man1/kaudit-scan.1", "man/man1/kaudit-diff.1", "man/man1/kaudit.1"
 LONG_AGO, TODAY = "2001-02-03", "2026-11-24"

@@ -4,8 +4,8 @@ import pytest
 
 from kaudit.bugs.registry import BUGS
 from kaudit.checks.registry import CHECKS
-from kaudit.cli.commands.explain import _complete_codes_and_bugs as complete_codes_and_bugs
-from kaudit.cli.parsing import complete_codes, complete_formats
+from kaudit.cli.commands.explain import complete_codes_and_bugs
+from kaudit.cli.options import complete_codes, complete_formats
 from kaudit.report.formats import FORMATS
 
 NAMED = CHECKS["KA101"]

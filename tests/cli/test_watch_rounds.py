@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kaudit.cli.watch import watching
-from kaudit.cli.watch.watching import _Times, _times
+from kaudit.cli import watching
+from kaudit.cli.watching import _Times, _times
 from kaudit.errors import UsageError
 from kaudit.model.finding import Confidence, Finding, Severity, Status
 from kaudit.watch.watcher import Round

@@ -6,8 +6,8 @@ from typing import Any
 
 import rich.live
 
-from kaudit.cli.watch import outputs
-from kaudit.cli.watch.outputs import Outputs
+from kaudit.cli import watch_outputs as outputs
+from kaudit.cli.watch_outputs import Outputs
 from kaudit.report.formats import FORMATS
 
 

@@ -25,10 +25,9 @@ from kaudit.formats.application_log.patterns import PROGRAMS
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.dump_text.columns import DumpBatchColumns
-from kaudit.formats.dump_text.lines import DumpLines
 from kaudit.formats.dump_text.record_content import parse_printed_metadata, parse_printed_transaction
 from kaudit.formats.dump_text.rows import DumpRecord, DumpRow
-from kaudit.formats.dump_text.text import looks_like_dump, read_dump, read_dump_batches
+from kaudit.formats.dump_text.text import DumpLines, looks_like_dump, read_dump, read_dump_batches
 from kaudit.formats.errors import Damage, WireError
 from kaudit.formats.internal_topics.consumer_offsets import parse_group_record
 from kaudit.formats.internal_topics.metadata_records import parse_metadata_record
@@ -47,7 +46,7 @@ from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_inde
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 from kaudit.formats.zookeeper.pid_block import parse_cluster_id, parse_pid_block, parse_pid_block_lines
 from kaudit.formats.zookeeper.snapshot import scan_snapshot
-from kaudit.formats.zookeeper.znode import scan_log
+from kaudit.formats.zookeeper.transaction_log import scan_log
 from kaudit.inspect.rows import BytesFormatter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.policy.baseline import parse_baseline

@@ -12,6 +12,7 @@ from kaudit.cli.app import run
 from kaudit.histories import explain
 from kaudit.histories.causes import CAUSES
 from kaudit.histories.explain import EXPLAINED, trace_of
+from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.simulate.scenario.shipped import shipped
 from tests.logs import Log, data
@@ -196,7 +197,9 @@ def test_the_trace_of_two_batches(before, offending, changed):
         "offending": {**both, "base_sequence": 7, "is_transactional": False, **offending},
         **found,
     }
-    finding = Finding("KA104", "sequence-gap", Severity.ERROR, Confidence.CERTAIN, "", evidence=evidence)
+    finding = Finding(
+        "KA104", "sequence-gap", Severity.ERROR, Confidence.CERTAIN, "", evidence=StoredEvidence(evidence)
+    )
     alone = {
         "code": "KA104",
         "class": "lost",
@@ -210,14 +213,17 @@ def test_the_trace_of_two_batches(before, offending, changed):
     for missing in ("previous", "offending"):
         kept = {name: value for name, value in evidence.items() if name != missing}
         transactional = None if missing == "offending" else False
-        assert trace_of(msgspec.structs.replace(finding, evidence=kept)) == {**alone, "is_transactional": transactional}
+        assert trace_of(msgspec.structs.replace(finding, evidence=StoredEvidence(kept))) == {
+            **alone,
+            "is_transactional": transactional,
+        }
 
 
 def finding_with(epoch_before, last_sequence, epoch, first_sequence):
     previous = {"producer_id": 1, "producer_epoch": epoch_before, "last_sequence": last_sequence, "leader_epoch": 0}
     offending = {"producer_id": 1, "producer_epoch": epoch, "base_sequence": first_sequence, "leader_epoch": 0}
     evidence = {"previous": previous, "offending": offending}
-    return Finding("KA104", "sequence-gap", Severity.ERROR, Confidence.CERTAIN, "", evidence=evidence)
+    return Finding("KA104", "sequence-gap", Severity.ERROR, Confidence.CERTAIN, "", evidence=StoredEvidence(evidence))
 
 
 def fewest(monkeypatch, faults, needed):

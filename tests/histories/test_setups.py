@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.histories.setups import _MOST_RECORDS, _has_such_a_producer, _producers
+from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Confidence, Finding, Severity
 
 FINDING = Finding("KA104", "", Severity.ERROR, Confidence.CERTAIN, "", topic="t", partition=0)
@@ -43,9 +44,9 @@ def test_a_producer_without_an_id_waits_for_one_or_all_and_sends_one_or_five(pro
     [
         replace(FINDING, code="KA301"),
         replace(FINDING, code="KA308"),
-        replace(FINDING, producer_id=7, evidence={"offending": {"is_transactional": True}}),
-        replace(FINDING, evidence={"class": "restart"}),
-        replace(FINDING, evidence={"class": "timeout-abort"}),
+        replace(FINDING, producer_id=7, evidence=StoredEvidence({"offending": {"is_transactional": True}})),
+        replace(FINDING, evidence=StoredEvidence({"class": "restart"})),
+        replace(FINDING, evidence=StoredEvidence({"class": "timeout-abort"})),
     ],
 )
 def test_a_transactional_producer_pauses_beyond_its_timeout_or_not(finding):
@@ -62,7 +63,7 @@ def test_a_transactional_producer_pauses_beyond_its_timeout_or_not(finding):
     "evidence", [{}, {"offending": {"is_transactional": False}}, {"offending": 7}, {"class": "bump"}]
 )
 def test_other_findings_are_of_no_transaction(evidence):
-    producers = list(_producers(replace(FINDING, producer_id=7, evidence=evidence)))
+    producers = list(_producers(replace(FINDING, producer_id=7, evidence=StoredEvidence(evidence))))
     assert len(producers) == 4
     assert not any("transaction" in each for each in producers)
 

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import UnlistedFindings
 from kaudit.policy.baseline import Baseline, Entry
@@ -18,7 +19,9 @@ LATE = Accepted(["KA1"], "what no rule before it accepted")
 
 
 def flood(number):
-    return replace(results.fencing(), code="KA405", name="producer-id-flood", evidence={"count": number})
+    return replace(
+        results.fencing(), code="KA405", name="producer-id-flood", evidence=StoredEvidence({"count": number})
+    )
 
 
 def test_a_severity_changes_what_is_counted_and_not_who_it_is():

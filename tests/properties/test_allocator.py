@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kaudit.broker.producer_ids.allocation_rules import Coverage, StepKind, is_complete, replay
 from kaudit.broker.producer_ids.allocators import Controller, ControllerBroker, Znode
 from kaudit.broker.producer_ids.block_history import from_records, from_znode
-from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
+from kaudit.formats.zookeeper.transaction_log import ZnodeChange, ZnodeEvent
 from tests.broker.producer_ids.race_schedule import Race, race, seeded_choices
 
 CHOICES = st.lists(st.integers(0, 17), max_size=120)

@@ -18,8 +18,8 @@ from kaudit.reading.chunk_summary import compress
 from kaudit.reading.range_joining import MOST_ROW_BYTES, join, join_ranges
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
+from kaudit.source.layout import list_snapshots
 from kaudit.source.schemes import open_segment
-from kaudit.source.snapshots import list_snapshots
 from tests.crafted_sample import snapshot
 from tests.engines.faulty_logs import FAULTS
 from tests.logs import Batch, Log, data

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from kaudit.model.application_logs import ApplicationLogFile, LogClock, LogEventSummary, RefusedBatches
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.damage import MissingCause
+from kaudit.model.evidence_parts import EventEvidence
 from kaudit.model.incident import AffectedPartition, Incident
 from kaudit.model.known_bug import KnownBug
 from kaudit.model.producer_listing import ProducerState
@@ -125,7 +126,7 @@ def test_a_whole_entry():
     ({"timestamp": 0}, "server.log:7 1970-01-01 00:00:00.000: said"), ({"timestamp": None}, "server.log:7: said"), ({}, "server.log:7: said"),
 ])  # fmt: skip
 def test_a_line_of_a_log(more, text):
-    assert event_text({"path": "/var/log/server.log", "line": 7, "text": "said", **more}) == text
+    assert event_text(EventEvidence(path="/var/log/server.log", line=7, text="said", **more)) == text
 
 
 def test_long_lines_are_cut():

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.model.application_logs import LogClock
+from kaudit.model.evidence import StoredEvidence
 from kaudit.report.console import Console, wanted_width
 from kaudit.report.json_documents import pretty
 from kaudit.report.machine.locations import base_directory, in_repository, path_of, uri_of
@@ -77,13 +78,13 @@ def test_dates(milliseconds, date, clock):
 @pytest.mark.parametrize(("evidence", "timestamp"), [
     ({}, None),
     ({"offending": {"timestamp": 5}, "timestamp": 7}, 5),
-    ({"offending": {"timestamp": -1, "last_timestamp": 6}, "timestamp": 7}, 6),
+    ({"offending": {"timestamp": -1}, "timestamp": 7}, 7),
     ({"offending": None, "first_timestamp": 0}, 0),
     ({"first_timestamp": 3, "last_timestamp": 4}, 3),
     ({"timestamp": "5"}, None),
 ])  # fmt: skip
 def test_when_a_finding_was(evidence, timestamp):
-    assert timestamp_of(cast("Any", SimpleNamespace(evidence=evidence))) == timestamp
+    assert timestamp_of(cast("Any", SimpleNamespace(evidence=StoredEvidence(evidence)))) == timestamp
 
 
 @pytest.mark.parametrize(("likely_ms", "zone_minutes", "text"), [

@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.model.limits import DIRECTORY_DEPTH
-from kaudit.source.block_files import zookeeper_nearby
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.file_kinds import (
     PartitionName,
@@ -18,12 +17,22 @@ from kaudit.source.file_kinds import (
     parse_partition_name,
     segment_base_offset,
 )
-from kaudit.source.layout import Evidence, FetchedRange, LeftoverFile, LogDirectoryIdentity, Unreadable
+from kaudit.source.layout import (
+    Evidence,
+    FetchedRange,
+    LeftoverFile,
+    LogDirectoryIdentity,
+    SnapshotFile,
+    Unreadable,
+    count_older_snapshots,
+    list_snapshots,
+    metadata_snapshots,
+)
 from kaudit.source.local import LocalFileSystem
 from kaudit.source.pattern import LayoutPattern, PatternError
 from kaudit.source.schemes import SegmentRemovedError, filesystem, open_segment, read_side_file, writable_filesystem
-from kaudit.source.snapshots import SnapshotFile, count_older_snapshots, list_snapshots, metadata_snapshots
 from kaudit.source.uri import Uri, UrlError
+from kaudit.source.zookeeper import zookeeper_nearby
 from tests.formats.encoders import message
 from tests.logs import Log, data
 
@@ -389,7 +398,7 @@ def test_what_an_empty_log_directory_and_a_capture_say_of_the_cluster_is_evidenc
 
 @pytest.mark.parametrize(("topic", "listed", "older"), [("orders", [8, 9], 2), ("__cluster_metadata", [], 0)])
 def test_the_newest_snapshots_are_listed(tmp_path, monkeypatch, topic, listed, older):
-    monkeypatch.setattr("kaudit.source.snapshots.SNAPSHOTS", 2)
+    monkeypatch.setattr("kaudit.source.layout.SNAPSHOTS", 2)
     directory = partition(tmp_path / f"{topic}-0")
     for offset in (9, 3, 8, 1):
         (directory / f"{offset:020d}.snapshot").write_bytes(b"x")
@@ -399,7 +408,7 @@ def test_the_newest_snapshots_are_listed(tmp_path, monkeypatch, topic, listed, o
         for file in list_snapshots(one):
             path = directory / f"{file.offset:020d}.snapshot"
             assert file == SnapshotFile(str(path), path.name, file.offset, path.stat().st_mtime_ns // 1_000_000)
-    monkeypatch.setattr("kaudit.source.snapshots.SNAPSHOTS", 9)
+    monkeypatch.setattr("kaudit.source.layout.SNAPSHOTS", 9)
     assert count_older_snapshots(found(directory).partitions[0]) == 0
 
 

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from kaudit.source.documents import read_document
+from kaudit.source.local import read_document
 
 
 @pytest.mark.parametrize("given", ["file", "stdin"])
 def test_a_document_is_text_of_at_most_so_many_characters(tmp_path, monkeypatch, given):
-    monkeypatch.setattr("kaudit.source.documents.DOCUMENT_BYTES", 2 << 20)
+    monkeypatch.setattr("kaudit.source.local.DOCUMENT_BYTES", 2 << 20)
 
     def read(text):
         (tmp_path / "saved.json").write_text(text, encoding="utf-8")

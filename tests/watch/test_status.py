@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from kaudit.cli.watch.status import StatusTracker
 from kaudit.watch import findings
 from kaudit.watch.findings import Due
+from kaudit.watch.status import StatusTracker
 from kaudit.watch.watcher import Round
 from tests.logs import Log, data, marker
 from tests.watch.growing import GrowingLog, Watching

@@ -19,8 +19,7 @@ from kaudit.model.limits import METADATA_GRANTS, METADATA_PROBLEMS
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.source.discover import PathNotFoundError, discover
-from kaudit.source.layout import PartitionDirectory
-from kaudit.source.snapshots import CLUSTER_METADATA
+from kaudit.source.layout import CLUSTER_METADATA, PartitionDirectory
 from kaudit.source.zookeeper import (
     SeveralDataDirectoriesError,
     ZnodeEvidence,

@@ -17,8 +17,7 @@ from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.dump_text_content import MissingContentError, dump_text_records, is_data
 from kaudit.reading.segment import ByteRange
-from kaudit.source.layout import PartitionDirectory, SegmentFile
-from kaudit.source.snapshots import metadata_snapshots
+from kaudit.source.layout import PartitionDirectory, SegmentFile, metadata_snapshots
 from kaudit.source.text import SegmentText
 
 _MAX_BATCH = 64 << 20

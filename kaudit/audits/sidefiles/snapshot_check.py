@@ -22,8 +22,7 @@ from kaudit.model.side_files import LogBeforeSnapshot, SnapshotComparison, Snaps
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.small_segments import batches_in_order
 from kaudit.source.bytes import ByteSource
-from kaudit.source.layout import PartitionDirectory, SegmentFile
-from kaudit.source.snapshots import SnapshotFile
+from kaudit.source.layout import PartitionDirectory, SegmentFile, SnapshotFile
 
 _MAGIC_2 = 2
 

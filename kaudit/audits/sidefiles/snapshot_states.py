@@ -22,8 +22,8 @@ from kaudit.model.observation import ObservationKind
 from kaudit.model.side_files import SnapshotEntry
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.rows import Rows, pick
+from kaudit.source.layout import SnapshotFile
 from kaudit.source.schemes import read_side_file
-from kaudit.source.snapshots import SnapshotFile
 
 MAX_SUSPECTS = 1000
 """Producers of a snapshot that are looked at one by one: a file that is wrong throughout needs no longer list."""

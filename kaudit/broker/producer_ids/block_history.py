@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kaudit.formats.errors import WireError
 from kaudit.formats.zookeeper.pid_block import AnswerLine, BadLine, PidBlockLine, parse_pid_block
-from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
+from kaudit.formats.zookeeper.transaction_log import ZnodeChange, ZnodeEvent
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 
 BLOCK_SIZE = 1000

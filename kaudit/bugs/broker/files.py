@@ -2,7 +2,6 @@
 
 from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira, logged
 from kaudit.model.application_logs import LogEventKind
-from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence
 
 _SHORTEST = 10
@@ -34,7 +33,7 @@ def _missing(case: Case) -> bool:
 
 
 def _offset_index_is_there(case: Case) -> bool:
-    return not any(FindingEvidence(other.evidence).kind == "missing" for other in case.others("KA503", "replica"))
+    return not any(other.evidence.kind == "missing" for other in case.others("KA503", "replica"))
 
 
 KAFKA_5752 = Bug(
@@ -66,7 +65,7 @@ def _assigned_again(case: Case) -> bool:
 
 def _not_in_index(case: Case) -> bool:
     others = case.others("KA305", "segment")
-    rows = [row for other in others for row in FindingEvidence(other.evidence).missing]
+    rows = [row for other in others for row in other.evidence.missing]
     return any(row.last_offset == case.finding.offset for row in rows)
 
 

@@ -2,7 +2,6 @@
 
 from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged
 from kaudit.model.application_logs import LogEventKind
-from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence
 
 
@@ -31,9 +30,8 @@ _AGAIN_AND_AGAIN = 5
 
 def _raised_often(case: Case) -> bool:
     """Whether the log itself shows the producer raise its epoch several times."""
-    folded = [other.evidence for other in case.others("KA203", "producer_id")]
-    counts = [FindingEvidence(evidence).count if "count" in evidence else 1 for evidence in folded]
-    return sum(count or 0 for count in counts) >= _AGAIN_AND_AGAIN
+    counts = [other.evidence.count for other in case.others("KA203", "producer_id")]
+    return sum(1 if count is None else count for count in counts) >= _AGAIN_AND_AGAIN
 
 
 NEARLY_SPENT = Trait(

@@ -1,6 +1,6 @@
 """Producers that brokers forget: by their timestamps, or with their deleted records."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from kaudit.checks.check import NOT_SEARCHED, Evidence, check, none_because, observers
 from kaudit.checks.context import Context
@@ -8,9 +8,10 @@ from kaudit.checks.epochs.epoch_bumps import epoch_bump_nonzero
 from kaudit.checks.epochs.stale_epochs import stale_epoch
 from kaudit.checks.incident_rules import PRODUCER_STATE
 from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED
-from kaudit.checks.observations import observation_evidence, observation_finding
+from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
 from kaudit.checks.sequences.first_sequences import sequence_restart, unknown_start
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import EvictedProducer, IdleProducer
@@ -26,6 +27,12 @@ _EFFECTS = observers(
 )
 """What only a broker without the producer's state lets happen."""
 _DAY_MS = 86_400_000
+
+
+class _SilenceEvidence(ObservationEvidence, frozen=True, kw_only=True, gc=False):
+    kind: str
+    silence_ms: int
+    limit_ms: int
 
 
 @check(
@@ -96,9 +103,18 @@ def _continued(context: Context, observation: Observation, limit: int) -> Findin
     )
 
 
-def _evidence(observation: Observation, kind: str, limit: int) -> Mapping[str, object]:
-    more = {"class": kind, "silence_ms": _silence_ms(observation), "limit_ms": limit}
-    return observation_evidence(observation, _rule(limit), more)
+def _evidence(observation: Observation, kind: str, limit: int) -> _SilenceEvidence:
+    return _SilenceEvidence(
+        rule=_rule(limit), observation=observation, kind=kind, silence_ms=_silence_ms(observation), limit_ms=limit
+    )
+
+
+class _IdleEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    kind: str
+    last_timestamp: int
+    now_timestamp: int
+    limit_ms: int
 
 
 def _idle(context: Context, producer: IdleProducer, limit: int) -> Finding:
@@ -113,13 +129,13 @@ def _idle(context: Context, producer: IdleProducer, limit: int) -> Finding:
         last_offset=producer.last_offset,
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
-        evidence={
-            "rule": _rule(limit),
-            "class": "idle",
-            "last_timestamp": producer.last_timestamp,
-            "now_timestamp": context.now_ms,
-            "limit_ms": limit,
-        },
+        evidence=_IdleEvidence(
+            rule=_rule(limit),
+            kind="idle",
+            last_timestamp=producer.last_timestamp,
+            now_timestamp=context.now_ms,
+            limit_ms=limit,
+        ),
         explanations=(
             Explanation("the producer is done", innocent=True),
             Explanation("its records carry old timestamps: then it is forgotten while it is at work"),
@@ -146,6 +162,13 @@ _EVICTION_RULE = (
     "brokers before 2.4 drop every producer whose last record lies below a new log start "
     "(ProducerStateManager.truncateHead; KAFKA-7190)"
 )
+
+
+class _EvictedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    kind: str
+    last_sequence: int
+    next_offset: int | None
 
 
 @check(
@@ -175,12 +198,12 @@ def state_evicted(context: Context, evidence: Evidence) -> Iterator[Finding]:
             last_offset=producer.last_offset,
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
-            evidence={
-                "rule": _EVICTION_RULE,
-                "class": kind,
-                "last_sequence": producer.last_sequence,
-                "next_offset": producer.again,
-            },
+            evidence=_EvictedEvidence(
+                rule=_EVICTION_RULE,
+                kind=kind,
+                last_sequence=producer.last_sequence,
+                next_offset=producer.again,
+            ),
             explanations=(
                 Explanation(
                     "retention or DeleteRecords moved the log start past its last record",

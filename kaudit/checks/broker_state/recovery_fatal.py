@@ -9,8 +9,9 @@ from kaudit.checks.check import Check, Evidence, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.epochs.stale_epochs import coordinator_epoch_regression, stale_epoch
 from kaudit.checks.incident_rules import PRODUCER_STATE
-from kaudit.checks.observations import observation_evidence, observation_finding
+from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.transactions.nontransactional_in_transaction import nontransactional_in_transaction
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.observation import Observation
 from kaudit.model.transactions import EmptyMarker
@@ -19,6 +20,11 @@ _STOPS = (
     "does not start if it has to read this: loading the log throws (LogManager.loadLogs); a follower stops replicating "
     "the partition"
 )
+
+
+class _FatalEvidence(ObservationEvidence, frozen=True, kw_only=True, gc=False):
+    broker: str
+    kind: str
 
 
 class _Fatal(Struct, frozen=True):
@@ -84,12 +90,19 @@ def _observed(context: Context, observation: Observation, fatal: _Fatal, severit
         observation,
         f"{fatal.who}: the {what} of producer {observation.producer_id} at offset {observation.offset} stops them ({code})",
         severity=severity,
-        evidence=observation_evidence(observation, fatal.rule, {"broker": _STOPS, "class": code}),
+        evidence=_FatalEvidence(rule=fatal.rule, observation=observation, broker=_STOPS, kind=code),
         explanations=(
             Explanation("a broker with a snapshot of a later offset does not read it, until that snapshot is lost"),
         ),
         following=(f"kaudit explain {code}",),
     )
+
+
+class _EmptiedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    kind: str
+    markers: int
 
 
 def _emptied(context: Context, marker: EmptyMarker, severity: Severity) -> Finding:
@@ -104,12 +117,12 @@ def _emptied(context: Context, marker: EmptyMarker, severity: Severity) -> Findi
         last_offset=marker.offset,
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
-        evidence={
-            "rule": "a control batch without its record throws where its record is asked for (KAFKA-7467: fixed in 2.0.1, 2.1.0)",
-            "broker": _STOPS,
-            "class": "empty-marker",
-            "markers": marker.count,
-        },
+        evidence=_EmptiedEvidence(
+            rule="a control batch without its record throws where its record is asked for (KAFKA-7467: fixed in 2.0.1, 2.1.0)",
+            broker=_STOPS,
+            kind="empty-marker",
+            markers=marker.count,
+        ),
         explanations=(Explanation("the cleaner kept the batch for its producer's sake", innocent=True),),
         following=(context.timeline_command(marker.producer_id),),
     )

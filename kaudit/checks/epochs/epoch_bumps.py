@@ -9,7 +9,7 @@ from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import EPOCH_BUMP, EPOCHS_USED_UP, LEADER_CHANGE, PRODUCER_STATE
 from kaudit.checks.log_causes import BUMPED, ELECTED, FENCED, REFUSED, TIMED_OUT
-from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.checks.observations import ClassifiedEvidence, LackingEvidence, observation_finding
 from kaudit.checks.texts import counted
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
@@ -58,6 +58,16 @@ def bump_at_leader_change(context: Context, evidence: Evidence) -> Iterator[Find
             yield _bump(context, evidence, change, bump, others=len(bumps) - 1)
 
 
+class _LeaderChangeEvidence(ClassifiedEvidence, frozen=True, kw_only=True, gc=False):
+    broker: str
+    leader_epoch: int
+    leader_epoch_start_offset: int
+    previous_leader_epoch: int
+    others_that_bumped: int
+    others_in_sequence: int
+    held_by: Sequence[HeldRecords]
+
+
 def _bump(context: Context, evidence: Evidence, change: LeaderChange, bump: Observation, *, others: int) -> Finding:
     assert bump.remembered is not None
     last, first = bump.remembered.last, bump.batch
@@ -73,9 +83,9 @@ def _bump(context: Context, evidence: Evidence, change: LeaderChange, bump: Obse
         f"again at sequence 0, in epoch {bump.producer_epoch}, at offset {bump.offset}: records that only the old leader had "
         "may be lost, acknowledged ones too",
         confidence=Confidence.LIKELY if held else Confidence.POSSIBLE,
-        evidence=classified_evidence(
-            bump,
-            _LEADER_CHANGE_RULE,
+        evidence=_LeaderChangeEvidence(
+            rule=_LEADER_CHANGE_RULE,
+            observation=bump,
             broker=f"truncates the old leader's copy to offset {change.start_offset} when that one comes back; until "
             "then kaudit diff shows what only that copy has",
             leader_epoch=change.leader_epoch,
@@ -83,7 +93,7 @@ def _bump(context: Context, evidence: Evidence, change: LeaderChange, bump: Obse
             previous_leader_epoch=last.leader_epoch,
             others_that_bumped=others,
             others_in_sequence=change.continued,
-            held_by=[records.to_dict() for records in held],
+            held_by=held,
         ),
         explanations=_explanations(change, last, others, held),
         impact=Impact(
@@ -177,7 +187,9 @@ def _raised(context: Context, observation: Observation) -> Finding:
         context,
         observation,
         message,
-        evidence=classified_evidence(observation, "a higher epoch fences every writer of the lower one"),
+        evidence=ClassifiedEvidence(
+            rule="a higher epoch fences every writer of the lower one", observation=observation
+        ),
         following=context.compare_records_command() if observation.kind is ObservationKind.CLIENT_BUMP else (),
     )
     return replace(found, file=None, segment=None, position=None, absent=_NOT_KEPT) if by_abort else found
@@ -203,9 +215,9 @@ def epoch_bump_nonzero(context: Context, evidence: Evidence) -> Iterator[Finding
             observation,
             f"epoch {observation.producer_epoch} of producer {observation.producer_id} starts at sequence "
             f"{observation.batch.first_sequence} instead of 0",
-            evidence=classified_evidence(
-                observation,
-                "a new epoch starts at sequence 0 (ProducerAppendInfo.checkSequence)",
+            evidence=LackingEvidence(
+                observation=observation,
+                rule="a new epoch starts at sequence 0 (ProducerAppendInfo.checkSequence)",
                 missing_sequences=observation.missing_sequences,
                 missing_offsets=observation.missing_offsets,
             ),
@@ -252,6 +264,6 @@ def epoch_nearly_exhausted(context: Context, evidence: Evidence) -> Iterator[Fin
             observation,
             f"producer {observation.producer_id} is at epoch {observation.producer_epoch}, {left} below the maximum",
             severity=Severity.NOTE if observation.is_transactional else Severity.WARNING,
-            evidence=classified_evidence(observation, _MAX_EPOCH_RULE),
+            evidence=ClassifiedEvidence(rule=_MAX_EPOCH_RULE, observation=observation),
             explanations=(_OFTEN_INITIALISED if observation.is_transactional else _RAISED_BY_CLIENT,),
         )

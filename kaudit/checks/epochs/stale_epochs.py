@@ -6,7 +6,7 @@ from kaudit.checks.check import NOT_SEARCHED, Evidence, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import PRODUCER_STATE, ZOMBIE
 from kaudit.checks.log_causes import COORDINATED, FENCED, FORGOTTEN
-from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.checks.observations import ClassifiedEvidence, observation_finding
 from kaudit.model.batch_fields import NO_SEQUENCE
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import ObservationKind
@@ -41,7 +41,7 @@ def stale_epoch(context: Context, evidence: Evidence) -> Iterator[Finding]:
             observation,
             f"the {what} at offset {observation.offset} has epoch {observation.producer_epoch}, but producer "
             f"{observation.producer_id} had already moved on to epoch {state.epoch}",
-            evidence=classified_evidence(observation, _PRODUCER_RULE),
+            evidence=ClassifiedEvidence(rule=_PRODUCER_RULE, observation=observation),
             explanations=(
                 Explanation("a zombie: a fenced instance of the producer wrote after its successor had begun"),
                 Explanation(
@@ -81,7 +81,7 @@ def coordinator_epoch_regression(context: Context, evidence: Evidence) -> Iterat
             observation,
             f"the marker at offset {marker.offset} has coordinator epoch {marker.coordinator_epoch}, after one with "
             f"{state.coordinator_epoch}",
-            evidence=classified_evidence(observation, _COORDINATOR_RULE),
+            evidence=ClassifiedEvidence(rule=_COORDINATOR_RULE, observation=observation),
             explanations=(
                 Explanation("an old coordinator wrote after the partition of __transaction_state had moved"),
                 Explanation(

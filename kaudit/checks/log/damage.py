@@ -9,9 +9,10 @@ from kaudit.broker.partition.log_loading import loading_verdict, truncates
 from kaudit.checks.check import BYTES_NOT_DAMAGED, Check, Evidence, Reading, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
-from kaudit.checks.log.missing_offsets import consequences, lacking_producers, lost_records
+from kaudit.checks.log.missing_offsets import Consequences, consequences, lacking_producers, lost_records
 from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.damage import DamageKind, PlacedDamage
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.observation import Observation
@@ -100,6 +101,26 @@ def _continues(before: PlacedDamage, placed: PlacedDamage) -> bool:
     )
 
 
+class _DamageEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    detail: str
+    bytes: int | None = None
+    end_position: int | None = None
+    resynchronised_at: int | None
+    expected_offset: int | None
+    first_missing_offset: int | None
+    last_missing_offset: int | None
+    count: int | None = None
+    consequences: Consequences | None = None
+
+    def own_fields(self) -> dict[str, object]:
+        own = super().own_fields()
+        if self.bytes is None:  # brokers sent the batches
+            del own["resynchronised_at"]
+        return own
+
+
 def damage_finding(  # noqa: PLR0913 - how a check reports a range, by keyword
     check: Check,
     context: Context,
@@ -134,19 +155,21 @@ def damage_finding(  # noqa: PLR0913 - how a check reports a range, by keyword
         offset=offset,
         last_offset=last_offset if offset is not None else None,
         anchor=anchor,
-        evidence={
-            "rule": rule,
-            "broker": loading_verdict(damage, later_segments, was_batch=found.was_batch)
+        evidence=_DamageEvidence(
+            rule=rule,
+            broker=loading_verdict(damage, later_segments, was_batch=found.was_batch)
             if context.fetched is None
             else _SERVED,
-            "detail": damage.detail,
-            **({} if context.fetched is not None else _extent(found)),
-            "expected_offset": placed.expected_offset,
-            "first_missing_offset": missing[0],
-            "last_missing_offset": missing[1],
-            **({"count": len(found.parts)} if len(found.parts) > 1 else {}),
-            **consequences(lacking),
-        },
+            detail=damage.detail,
+            bytes=None if context.fetched is not None else found.size,
+            end_position=None if context.fetched is not None else last.end,
+            resynchronised_at=last.end if last.resynchronised else None,
+            expected_offset=placed.expected_offset,
+            first_missing_offset=missing[0],
+            last_missing_offset=missing[1],
+            count=len(found.parts) if len(found.parts) > 1 else None,
+            consequences=consequences(lacking),
+        ),
         explanations=explanations,
         impact=NO_IMPACT if severity is Severity.NOTE else _impact(context, evidence, found, lacking),
         following=(
@@ -155,12 +178,6 @@ def damage_finding(  # noqa: PLR0913 - how a check reports a range, by keyword
         ),
         absent=_ABSENT,
     )
-
-
-def _extent(found: DamagedRange) -> dict[str, object]:
-    last = found.parts[-1].damage
-    resumed = last.end if last.resynchronised else None
-    return {"bytes": found.size, "end_position": last.end, "resynchronised_at": resumed}
 
 
 def _impact(context: Context, evidence: Evidence, found: DamagedRange, lacking: Sequence[Observation]) -> Impact:

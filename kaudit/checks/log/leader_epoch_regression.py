@@ -9,12 +9,20 @@ from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.missing_offsets import NO_PRODUCER
 from kaudit.checks.log_causes import ELECTED
 from kaudit.model.damage import LeaderEpochRegression
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 
 _CAUSES = (
     Explanation("a bit of the field flipped on disk or in memory: the CRC does not cover it"),
     Explanation("the log was written by two leaders that did not know of each other"),
 )
+
+
+class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    leader_epoch: int
+    expected_leader_epoch: int
 
 
 @check(
@@ -37,12 +45,12 @@ def leader_epoch_regression(context: Context, evidence: Evidence) -> Iterator[Fi
             position=found.position,
             offset=found.base_offset,
             last_offset=found.last_offset,
-            evidence={
-                "rule": "leader epochs never fall along a log (LeaderEpochFileCache); the CRC does not cover the field",
-                "broker": gap_verdict(),
-                "leader_epoch": found.leader_epoch,
-                "expected_leader_epoch": found.expected_epoch,
-            },
+            evidence=_Evidence(
+                rule="leader epochs never fall along a log (LeaderEpochFileCache); the CRC does not cover the field",
+                broker=gap_verdict(),
+                leader_epoch=found.leader_epoch,
+                expected_leader_epoch=found.expected_epoch,
+            ),
             explanations=_CAUSES,
             following=("compare the leader epochs with those of the other replicas and leader-epoch-checkpoint",),
             absent=NO_PRODUCER,

@@ -9,8 +9,17 @@ from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.damage import MalformedBatch
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
+
+
+class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    detail: str
+    bytes: int
+    limit: int | None
 
 
 def _finding(
@@ -23,13 +32,13 @@ def _finding(
         "last_offset": batch.last_offset,
         "producer_id": batch.producer_id if has_producer else None,
         "producer_epoch": batch.producer_epoch if has_producer else None,
-        "evidence": {
-            "rule": rule,
-            "broker": "appends, replicates and serves it as it is: only consumers and compaction unpack it",
-            "detail": batch.detail,
-            "bytes": batch.size,
-            "limit": batch.limit,
-        },
+        "evidence": _Evidence(
+            rule=rule,
+            broker="appends, replicates and serves it as it is: only consumers and compaction unpack it",
+            detail=batch.detail,
+            bytes=batch.size,
+            limit=batch.limit,
+        ),
         "absent": dict.fromkeys(("producer_id", "producer_epoch"), "the batch names no producer"),
         **fields,
     }

@@ -1,7 +1,8 @@
 """Missing offsets inside a segment or between two, the producers that lack sequences there, and what it cost."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypedDict
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
 
 from kaudit.broker.partition.log_loading import gap_verdict
 from kaudit.checks.check import BYTES_NOT_DAMAGED, Evidence, check, none_because
@@ -9,8 +10,10 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.model.damage import MissingCause, MissingOffsets
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
+from kaudit.model.json_record import JsonRecord
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.source.layout import LeftoverFile
 
@@ -24,21 +27,34 @@ def lacking_producers(evidence: Evidence, first: int | None, last: int | None) -
     return sorted(evidence.explained_across(first, last), key=lambda found: (found.offset, found.producer_id))
 
 
-def consequences(lacking: Sequence[Observation]) -> Mapping[str, object]:
-    """Return `{"consequences": [...]}` for the producers that lack sequences, {} if there are none."""
+class LackingProducer(JsonRecord, frozen=True, gc=False):
+    """A producer that lacks sequences, and the offset of its next batch."""
+
+    producer_id: int
+    producer_epoch: int
+    missing_sequences: int
+    offset: int
+
+
+class MoreProducers(JsonRecord, frozen=True, gc=False):
+    """How many producers are not listed."""
+
+    more: int
+
+
+Consequences = Sequence[LackingProducer | MoreProducers]
+
+
+def consequences(lacking: Sequence[Observation]) -> Consequences | None:
+    """Return the producers that lack sequences, the first of many; None if there are none."""
     if not lacking:
-        return {}
-    found = [
-        {
-            "producer_id": observation.producer_id,
-            "producer_epoch": observation.producer_epoch,
-            "missing_sequences": observation.missing_sequences,
-            "offset": observation.offset,
-        }
-        for observation in lacking[:_MAX_LISTED]
+        return None
+    listed = [
+        LackingProducer(found.producer_id, found.producer_epoch, found.missing_sequences, found.offset)
+        for found in lacking[:_MAX_LISTED]
     ]
     more = len(lacking) - _MAX_LISTED
-    return {"consequences": [*found, {"more": more}] if more > 0 else found}
+    return [*listed, MoreProducers(more)] if more > 0 else listed
 
 
 def lost_records(context: Context, evidence: Evidence, offsets: int, lacking: Sequence[Observation]) -> Impact:
@@ -73,30 +89,23 @@ def offsets_text(gap: MissingOffsets) -> str:
     return f"offsets {gap.first_offset}..{gap.last_offset}"
 
 
-class GapFields(TypedDict):
-    """Fields that findings about missing offsets have in common."""
+class _GapEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    missing_offsets: int
+    consequences: Consequences | None = None
+    next_segment: str | None = None
+    leftovers: Sequence[str] | None = None
 
-    offset: int
-    last_offset: int
-    evidence: Mapping[str, object]
-    impact: Impact
 
-
-def gap_fields(context: Context, evidence: Evidence, gap: MissingOffsets, rule: str, **more: object) -> GapFields:
-    """Return its offsets, the rule, what brokers do, the producers that lack sequences there, `more` evidence, and its cost."""
+def _gap_evidence(evidence: Evidence, gap: MissingOffsets, rule: str) -> _GapEvidence:
     lacking = lacking_producers(evidence, gap.first_offset, gap.last_offset)
-    return {
-        "offset": gap.first_offset,
-        "last_offset": gap.last_offset,
-        "evidence": {
-            "rule": rule,
-            "broker": gap_verdict(),
-            "missing_offsets": gap.count,
-            **consequences(lacking),
-            **more,
-        },
-        "impact": lost_records(context, evidence, gap.count, lacking),
-    }
+    return _GapEvidence(rule=rule, broker=gap_verdict(), missing_offsets=gap.count, consequences=consequences(lacking))
+
+
+def _impact(context: Context, evidence: Evidence, gap: MissingOffsets) -> Impact:
+    lacking = lacking_producers(evidence, gap.first_offset, gap.last_offset)
+    return lost_records(context, evidence, gap.count, lacking)
 
 
 _SEGMENT_RULE = "a segment begins where the one before it ends"
@@ -132,15 +141,20 @@ def missing_segment(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"{what}: {offsets_text(gap)} ({gap.count}) missing between two segments",
             segment=gap.empty_segment if gap.empty_segment is not None else max(gap.segment - 1, 0),
             position=0 if is_empty else None,
+            offset=gap.first_offset,
+            last_offset=gap.last_offset,
+            evidence=replace(
+                _gap_evidence(evidence, gap, _SEGMENT_RULE),
+                next_segment=context.segments[gap.segment],
+                leftovers=beside,
+            ),
+            impact=_impact(context, evidence, gap),
             explanations=[
                 *(Explanation(f"{name} lies beside the segments: it may hold them", (name,)) for name in beside),
                 *_SEGMENT_CAUSES,
             ],
             following=("copy the missing segment from another replica or from the original host",),
             absent={**NO_PRODUCER, "position": "the bytes are not there"},
-            **gap_fields(
-                context, evidence, gap, _SEGMENT_RULE, next_segment=context.segments[gap.segment], leftovers=beside
-            ),
         )
 
 
@@ -175,8 +189,11 @@ def offset_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"{offsets_text(gap)} missing: the next batch{context.at_byte(gap.position)} starts {offsets} too high",
             segment=gap.segment,
             position=gap.position,
+            offset=gap.first_offset,
+            last_offset=gap.last_offset,
+            evidence=_gap_evidence(evidence, gap, _GAP_RULE),
+            impact=_impact(context, evidence, gap),
             explanations=_GAP_CAUSES,
             following=("look for these offsets on the partition's other replicas",),
             absent=NO_PRODUCER,
-            **gap_fields(context, evidence, gap, _GAP_RULE),
         )

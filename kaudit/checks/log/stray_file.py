@@ -1,12 +1,13 @@
 """A file or directory a broker left behind; it is not audited."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from msgspec.structs import replace
 
 from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.source.layout import LeftoverFile
 
@@ -21,6 +22,14 @@ _MEANING = {
 }
 _DIRECTORY_KINDS = ("future", "delete", "stray")
 _MAX_LISTED = 20
+
+
+class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    kind: str
+    count: int
+    files: Sequence[str]
+    first_offset: int | None
+    last_offset: int | None
 
 
 @check(
@@ -45,13 +54,13 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"{first.name}{more} not audited: {_MEANING[first.kind]}",
             file=first.relative,
             anchor=first.name,
-            evidence={
-                "class": first.kind,
-                "count": 1 + len(others),
-                "files": [file.relative for file in (first, *others)][:_MAX_LISTED],
-                "first_offset": min(offsets, default=None),
-                "last_offset": max(offsets, default=None),
-            },
+            evidence=_Evidence(
+                kind=first.kind,
+                count=1 + len(others),
+                files=[file.relative for file in (first, *others)][:_MAX_LISTED],
+                first_offset=min(offsets, default=None),
+                last_offset=max(offsets, default=None),
+            ),
             explanations=(Explanation(_MEANING[first.kind], innocent=first.kind != "odd-name"),),
         )
 

@@ -6,6 +6,7 @@ from kaudit.checks.check import BYTES_NOT_DAMAGED, Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log_causes import UNCLEAN_STOP
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.source.layout import Unreadable
 
@@ -13,6 +14,12 @@ _CAUSES = (
     Explanation("whoever runs kaudit may not read the file", innocent=True),
     Explanation("the disk or the store that holds it fails"),
 )
+
+
+class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    reason: str
 
 
 @check(
@@ -37,11 +44,11 @@ def unreadable_segment(context: Context, evidence: Evidence) -> Iterator[Finding
             f"{name} cannot be read: {entry.reason}",
             segment=number,
             anchor=name,
-            evidence={
-                "rule": "an audit reads every segment it was given",
-                "broker": "takes a log directory offline when one of its files cannot be read",
-                "reason": entry.reason,
-            },
+            evidence=_Evidence(
+                rule="an audit reads every segment it was given",
+                broker="takes a log directory offline when one of its files cannot be read",
+                reason=entry.reason,
+            ),
             explanations=_CAUSES,
             absent={
                 "offset": "nothing of the segment was read",

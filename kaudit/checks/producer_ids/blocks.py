@@ -1,10 +1,12 @@
 """Blocks of producer ids: blocks that are wrong, granted twice or the last ones, and ids that no block holds."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import ALLOCATIONS_NOT_LOGGED, BLOCKS_NOT_SCANNED, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import SHARED_PRODUCER_ID, UNALLOCATED_IDS
+from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence_parts import BlockEvidence, BlockRange
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.producer_ids import (
     BlockEntry,
@@ -29,19 +31,19 @@ def block_text(entry: BlockEntry) -> str:
     return block if entry.broker is None else f"{block} of broker {entry.broker}"
 
 
-def block_evidence(entry: BlockEntry) -> Mapping[str, object]:
-    """One grant."""
-    return {
-        "start": entry.start,
-        "end": entry.end,
-        "broker": entry.broker,
-        "version": entry.version,
-        "zxid": entry.zxid,
-        "offset": entry.offset,
-        "timestamp": entry.at_ms,
-        "source": entry.source,
-        "position": entry.position,
-    }
+def block_evidence(entry: BlockEntry) -> BlockEvidence:
+    """Return a grant as evidence."""
+    return BlockEvidence(
+        entry.start,
+        entry.end,
+        entry.broker,
+        entry.version,
+        entry.zxid,
+        entry.offset,
+        entry.at_ms,
+        entry.source,
+        entry.position,
+    )
 
 
 def entry_anchor(entry: BlockEntry) -> str:
@@ -59,6 +61,18 @@ _WHERE = {
     UnallocatedReason.BEFORE: "it lies before the first block granted",
     UnallocatedReason.BETWEEN: "it lies between two blocks granted",
 }
+
+
+class _UnallocatedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    kind: str
+    first_timestamp: int | None
+    partitions: int
+    next_block: BlockRange | None
+    block_below: BlockEvidence | None
+    history: str
+    history_complete: bool
+    younger_than_history: bool | None
 
 
 @check(
@@ -94,18 +108,18 @@ def _unallocated(context: Context, entry: UnallocatedId) -> Finding:
         last_offset=first.last_offset,
         producer_id=found.producer_id,
         producer_epoch=first.producer_epoch,
-        evidence={
-            "rule": "every producer id comes from a block of 1000 that a broker was granted; the first block is 0..999, "
+        evidence=_UnallocatedEvidence(
+            rule="every producer id comes from a block of 1000 that a broker was granted; the first block is 0..999, "
             "the next begins where the last ended (ProducerIdManager)",
-            "class": found.reason.value,
-            "first_timestamp": first.timestamp,
-            "partitions": entry.partitions,
-            "next_block": {"start": following[0], "end": following[1]} if following is not None else None,
-            "block_below": block_evidence(found.nearest_below) if found.nearest_below is not None else None,
-            "history": entry.history,
-            "history_complete": found.proven,
-            "younger_than_history": found.after_history,
-        },
+            kind=found.reason.value,
+            first_timestamp=first.timestamp,
+            partitions=entry.partitions,
+            next_block=BlockRange(*following) if following is not None else None,
+            block_below=block_evidence(found.nearest_below) if found.nearest_below is not None else None,
+            history=entry.history,
+            history_complete=found.proven,
+            younger_than_history=found.after_history,
+        ),
         explanations=list(_unallocated_explanations(found)),
         following=(context.timeline_command(found.producer_id),) if found.producer_id >= 0 else (),
     )
@@ -135,6 +149,17 @@ _OVERLAP_CAUSES = {
 _UNKNOWN_CAUSE = "the history does not show what set the counter back"
 
 
+class _OverlapEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    kind: str
+    first_id: int
+    last_id: int
+    earlier: BlockEvidence
+    later: BlockEvidence
+    seen: int
+    seen_ids: Sequence[int]
+
+
 @check(
     "KA402",
     severity=Severity.ERROR,
@@ -157,16 +182,16 @@ def block_overlap(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"producer ids {overlap.first}..{overlap.last} were granted twice: as {block_text(overlap.earlier)}, then as "
             f"{block_text(overlap.later)}; {seen}",
             anchor=f"{overlap.first}-{overlap.last}-{entry_anchor(overlap.later)}",
-            evidence={
-                "rule": "a block begins where the last one ended: no id is granted twice",
-                "class": cause.value if cause is not None else "unknown",
-                "first_id": overlap.first,
-                "last_id": overlap.last,
-                "earlier": block_evidence(overlap.earlier),
-                "later": block_evidence(overlap.later),
-                "seen": found.seen_count,
-                "seen_ids": list(found.seen),
-            },
+            evidence=_OverlapEvidence(
+                rule="a block begins where the last one ended: no id is granted twice",
+                kind=cause.value if cause is not None else "unknown",
+                first_id=overlap.first,
+                last_id=overlap.last,
+                earlier=block_evidence(overlap.earlier),
+                later=block_evidence(overlap.later),
+                seen=found.seen_count,
+                seen_ids=list(found.seen),
+            ),
             explanations=(Explanation(_UNKNOWN_CAUSE if cause is None else _OVERLAP_CAUSES[cause]),),
             file=overlap.later.source,
             position=overlap.later.position,
@@ -178,6 +203,12 @@ _MALFORMED_CAUSES = (
     Explanation("the znode was written by hand or by another tool"),
     Explanation("a broker of a version kaudit does not know wrote it", innocent=True),
 )
+
+
+class _MalformedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    defects: Sequence[str]
+    block: BlockEvidence
 
 
 @check(
@@ -197,11 +228,11 @@ def block_malformed(context: Context, evidence: Evidence) -> Iterator[Finding]:
             context,
             f"a block of producer ids is not as brokers write it: {'; '.join(found.defects)}",
             anchor=entry_anchor(found.entry),
-            evidence={
-                "rule": 'brokers write {"version":1,"broker":B,"block_start":"S","block_end":"S+999"}',
-                "defects": list(found.defects),
-                "block": block_evidence(found.entry),
-            },
+            evidence=_MalformedEvidence(
+                rule='brokers write {"version":1,"broker":B,"block_start":"S","block_end":"S+999"}',
+                defects=list(found.defects),
+                block=block_evidence(found.entry),
+            ),
             explanations=_MALFORMED_CAUSES,
             file=found.entry.source,
             position=found.entry.position,
@@ -213,6 +244,14 @@ _NEAR_END_CAUSES = (
     Explanation("the counter was set near its end by hand: no cluster gets there by itself"),
     Explanation("an application opens producers in a loop"),
 )
+
+
+class _NearEndEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    kind: str
+    ids_left: int
+    days_left: float | None
+    block: BlockEvidence
 
 
 @check(
@@ -238,13 +277,13 @@ def block_range_near_end(context: Context, evidence: Evidence) -> Iterator[Findi
             context,
             message,
             anchor=entry_anchor(found.entry),
-            evidence={
-                "rule": "a block that ends beyond 2^63 - 1 - 1000 cannot be followed by another",
-                "class": "exhausted" if found.exhausted else "near",
-                "ids_left": found.ids_left,
-                "days_left": found.days_left,
-                "block": block_evidence(found.entry),
-            },
+            evidence=_NearEndEvidence(
+                rule="a block that ends beyond 2^63 - 1 - 1000 cannot be followed by another",
+                kind="exhausted" if found.exhausted else "near",
+                ids_left=found.ids_left,
+                days_left=found.days_left,
+                block=block_evidence(found.entry),
+            ),
             explanations=_NEAR_END_CAUSES,
             file=found.entry.source,
             position=found.entry.position,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kaudit.checks.check import Evidence, Tolerated, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.producer_ids import ProducerIdStatistics
 
@@ -20,6 +21,16 @@ _CAUSES = (
 )
 
 
+class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    kind: str
+    count: int
+    producers_per_hour: float
+    batches_per_producer: float
+    first_timestamp: int
+    last_timestamp: int
+
+
 @check(
     "KA405",
     severity=Severity.NOTE,
@@ -29,7 +40,9 @@ _CAUSES = (
     incident=none_because("the number of producer ids sums up the whole partition"),
     caused_by=none_because("the number of producer ids sums up the whole partition, no event of a log"),
     simulated=none_because("it takes more producers than a schedule has"),
-    tolerated=Tolerated("count", "expected_producers", "up to {:,} producer ids are expected here"),
+    tolerated=Tolerated(
+        lambda evidence: evidence.count, "expected_producers", "up to {:,} producer ids are expected here"
+    ),
 )
 def producer_id_flood(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a partition once; ids of one without timestamps have no rate."""
@@ -45,15 +58,15 @@ def producer_id_flood(context: Context, evidence: Evidence) -> Iterator[Finding]
             context,
             f"{ids.producers:,} producer ids, {per_hour:,.0f} an hour, with {per_id:.1f} batches each",
             anchor="flood",
-            evidence={
-                "rule": "each producer id costs memory on every replica until it expires: 7 days, from 3.4 on 1 day",
-                "class": "flood",
-                "count": ids.producers,
-                "producers_per_hour": round(per_hour, 1),
-                "batches_per_producer": round(per_id, 2),
-                "first_timestamp": ids.first_timestamp,
-                "last_timestamp": ids.last_timestamp,
-            },
+            evidence=_Evidence(
+                rule="each producer id costs memory on every replica until it expires: 7 days, from 3.4 on 1 day",
+                kind="flood",
+                count=ids.producers,
+                producers_per_hour=round(per_hour, 1),
+                batches_per_producer=round(per_id, 2),
+                first_timestamp=ids.first_timestamp,
+                last_timestamp=ids.last_timestamp,
+            ),
             explanations=_CAUSES,
             following=(context.producers_command("--summary", "-v"),),
         )

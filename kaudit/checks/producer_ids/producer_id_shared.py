@@ -1,7 +1,9 @@
 """Two producers that write with one id, as opposed to one producer with gaps and repeats."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
 
 from kaudit.checks.check import BLOCKS_NOT_SCANNED, Evidence, Withdrawal, check, none_because, observers
 from kaudit.checks.context import Context
@@ -9,10 +11,29 @@ from kaudit.checks.incident_rules import SHARED_PRODUCER_ID
 from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
 from kaudit.checks.sequences.first_sequences import sequence_restart
 from kaudit.checks.sequences.sequence_gap import sequence_gap
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.json_record import JsonRecord
 from kaudit.model.producer_patterns import Chain, SharedProducerId
 
 _REPLACED = observers(duplicate_batch, old_duplicate, overlapping_batch, sequence_gap, sequence_restart)
+
+
+class _ChainEvidence(JsonRecord, frozen=True, gc=False):
+    first_offset: int
+    last_offset: int
+    first_sequence: int
+    last_sequence: int
+    batches: int
+
+
+class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False, rename={"copied_batches": "copies"}):
+    rule: str
+    chains: Sequence[_ChainEvidence]
+    changes: int
+    copied_batches: int
+    rewritten: int
+    replaces: Mapping[str, int]
 
 
 @check(
@@ -47,14 +68,14 @@ def _shared(context: Context, shared: SharedProducerId) -> Finding:
         last_offset=max(first.last_offset, second.last_offset),
         producer_id=producer_id,
         producer_epoch=shared.producer_epoch,
-        evidence={
-            "rule": "one producer makes one chain of sequences: it may break, but does not alternate between two",
-            "chains": [_chain_evidence(first), _chain_evidence(second)],
-            "changes": writers.changes,
-            "copies": writers.copies,
-            "rewritten": writers.rewritten,
-            "replaces": dict(sorted(replaced.items())),
-        },
+        evidence=_Evidence(
+            rule="one producer makes one chain of sequences: it may break, but does not alternate between two",
+            chains=[_chain_evidence(first), _chain_evidence(second)],
+            changes=writers.changes,
+            copied_batches=writers.copies,
+            rewritten=writers.rewritten,
+            replaces=dict(sorted(replaced.items())),
+        ),
         explanations=_explanations(shared.grants),
         following=(context.timeline_command(producer_id),),
     )
@@ -75,11 +96,5 @@ def _chain_text(chain: Chain) -> str:
     return f"sequences {chain.first_sequence}..{chain.last_sequence} from offset {chain.first_offset}"
 
 
-def _chain_evidence(chain: Chain) -> dict[str, object]:
-    return {
-        "first_offset": chain.first_offset,
-        "last_offset": chain.last_offset,
-        "first_sequence": chain.first_sequence,
-        "last_sequence": chain.last_sequence,
-        "batches": chain.batches,
-    }
+def _chain_evidence(chain: Chain) -> _ChainEvidence:
+    return msgspec.convert(chain, _ChainEvidence, from_attributes=True)

@@ -1,12 +1,15 @@
 """Batches without producer ids that were sent again: copies, and batches out of order."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import Evidence, Simulated, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import RETRIES
 from kaudit.checks.log_causes import BUMPED, RETRIED
 from kaudit.checks.texts import counted
+from kaudit.model.batch_fields import NO_PRODUCER_ID
+from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence_parts import NonIdempotent
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.log_rows import NonIdempotentBatch
@@ -16,17 +19,25 @@ _MAX_LISTED = 100
 _NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch"), "the batch carries none")
 
 
-def _batch_evidence(batch: NonIdempotentBatch) -> Mapping[str, object]:
-    """A batch without a producer id, as reports show batches."""
-    return {
-        "offset": batch.base_offset,
-        "last_offset": batch.last_offset,
-        "timestamp": batch.max_timestamp,
-        "producer_id": -1,
-        "record_count": batch.record_count,
-        "crc": batch.crc,
-        "position": batch.position,
-    }
+def _batch_evidence(batch: NonIdempotentBatch) -> NonIdempotent:
+    return NonIdempotent(
+        offset=batch.base_offset,
+        last_offset=batch.last_offset,
+        timestamp=batch.max_timestamp,
+        producer_id=NO_PRODUCER_ID,
+        record_count=batch.record_count,
+        crc=batch.crc,
+        position=batch.position,
+    )
+
+
+class _CopiedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False, rename={"copied_offsets": "copies"}):
+    rule: str
+    previous: NonIdempotent
+    offending: NonIdempotent
+    batches: int
+    records: int
+    copied_offsets: Sequence[Sequence[int]]
 
 
 @check(
@@ -77,14 +88,14 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
         position=again.position,
         offset=again.base_offset,
         last_offset=last.last_offset,
-        evidence={
-            "rule": "without a producer id a broker cannot recognise a batch that is sent again, and appends it again",
-            "previous": _batch_evidence(first),
-            "offending": _batch_evidence(again),
-            "batches": len(burst),
-            "records": records,
-            "copies": [[repeat.first.base_offset, repeat.again.base_offset] for repeat in burst[:_MAX_LISTED]],
-        },
+        evidence=_CopiedEvidence(
+            rule="without a producer id a broker cannot recognise a batch that is sent again, and appends it again",
+            previous=_batch_evidence(first),
+            offending=_batch_evidence(again),
+            batches=len(burst),
+            records=records,
+            copied_offsets=[[repeat.first.base_offset, repeat.again.base_offset] for repeat in burst[:_MAX_LISTED]],
+        ),
         explanations=(
             Explanation(
                 "a producer without idempotence sent the batch again, because the answer to the first request was late or "
@@ -125,6 +136,14 @@ _REORDERED_CAUSES = (
 )
 
 
+class _ReorderedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    previous: NonIdempotent
+    offending: NonIdempotent
+    batches: int
+    kind: str
+
+
 @check(
     "KA703",
     severity=Severity.WARNING,
@@ -153,14 +172,14 @@ def reordered_retry(context: Context, evidence: Evidence) -> Iterator[Finding]:
             position=first.position,
             offset=first.base_offset,
             last_offset=last.last_offset,
-            evidence={
-                "rule": "with several requests in flight and no idempotence, a batch that is retried lands after those that "
+            evidence=_ReorderedEvidence(
+                rule="with several requests in flight and no idempotence, a batch that is retried lands after those that "
                 "were sent after it",
-                "previous": _batch_evidence(found.overtaken_by),
-                "offending": _batch_evidence(first),
-                "batches": number,
-                "class": "reversed" if found.reversed else "older",
-            },
+                previous=_batch_evidence(found.overtaken_by),
+                offending=_batch_evidence(first),
+                batches=number,
+                kind="reversed" if found.reversed else "older",
+            ),
             explanations=_REORDERED_CAUSES,
             following=(context.inspect_around(first.base_offset),),
             absent=_NO_PRODUCER,

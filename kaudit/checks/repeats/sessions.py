@@ -8,10 +8,24 @@ from kaudit.checks.incident_rules import EPOCH_BUMP, LEADER_CHANGE, SESSION
 from kaudit.checks.log_causes import BUMPED, REFUSED, RETRIED
 from kaudit.checks.observations import batch_evidence
 from kaudit.checks.texts import counted
+from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence_parts import ProducerBatch, RangeEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.producer_patterns import RepeatedEpoch, RepeatedSession
+
+
+class _SessionEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    previous: ProducerBatch
+    offending: ProducerBatch
+    records: int
+    same_timestamps: bool
+    copied_producer_id: int
+    copied_producer_epoch: int
+    copied_first_offset: int
+    copied_last_offset: int
 
 
 @check(
@@ -43,17 +57,17 @@ def _across_sessions(context: Context, found: RepeatedSession) -> Finding:
         last_offset=found.last_offset,
         producer_id=found.producer_id,
         producer_epoch=found.producer_epoch,
-        evidence={
-            "rule": "idempotence ends with the producer id and epoch: what a new session sends is new to the broker",
-            "previous": batch_evidence(found.previous, found.previous_id, found.previous_epoch),
-            "offending": batch_evidence(found.batch, found.producer_id, found.producer_epoch),
-            "records": found.records,
-            "same_timestamps": found.same_times,
-            "copied_producer_id": found.previous_id,
-            "copied_producer_epoch": found.previous_epoch,
-            "copied_first_offset": found.copied_first,
-            "copied_last_offset": found.copied_last,
-        },
+        evidence=_SessionEvidence(
+            rule="idempotence ends with the producer id and epoch: what a new session sends is new to the broker",
+            previous=batch_evidence(found.previous, found.previous_id, found.previous_epoch),
+            offending=batch_evidence(found.batch, found.producer_id, found.producer_epoch),
+            records=found.records,
+            same_timestamps=found.same_times,
+            copied_producer_id=found.previous_id,
+            copied_producer_epoch=found.previous_epoch,
+            copied_first_offset=found.copied_first,
+            copied_last_offset=found.copied_last,
+        ),
         explanations=(
             Explanation("an application was restarted and sent again what it did not know to be acknowledged"),
             Explanation("the application means to write these records again", innocent=True),
@@ -70,6 +84,17 @@ _SENT_AGAIN = (
     "the client could not know whether its requests in flight had been appended, raised its epoch and sent them again under "
     "new sequences"
 )
+
+
+class _EpochEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    previous: ProducerBatch
+    offending: ProducerBatch
+    records: int
+    distinct: int
+    same_timestamps: bool
+    copied: RangeEvidence
+    again: RangeEvidence
 
 
 @check(
@@ -110,31 +135,31 @@ def _across_epochs(context: Context, found: RepeatedEpoch) -> Finding:
         last_offset=found.last_offset,
         producer_id=found.producer_id,
         producer_epoch=found.producer_epoch,
-        evidence={
-            "rule": "a higher epoch at sequence 0 is a new producer to the broker: what it sends is never a duplicate",
-            "previous": batch_evidence(found.copied[0], found.producer_id, found.previous_epoch),
-            "offending": batch_evidence(first, found.producer_id, found.producer_epoch),
-            "records": found.records,
-            "distinct": found.distinct,
-            "same_timestamps": found.same_times,
-            "copied": _range(found.copied, found.copied_first, found.copied_last, found.previous_epoch),
-            "again": _range(found.again, found.first_offset, found.last_offset, found.producer_epoch),
-        },
+        evidence=_EpochEvidence(
+            rule="a higher epoch at sequence 0 is a new producer to the broker: what it sends is never a duplicate",
+            previous=batch_evidence(found.copied[0], found.producer_id, found.previous_epoch),
+            offending=batch_evidence(first, found.producer_id, found.producer_epoch),
+            records=found.records,
+            distinct=found.distinct,
+            same_timestamps=found.same_times,
+            copied=_range(found.copied, found.copied_first, found.copied_last, found.previous_epoch),
+            again=_range(found.again, found.first_offset, found.last_offset, found.producer_epoch),
+        ),
         explanations=explanations,
         impact=Impact(records_duplicated=found.records),
         following=(context.inspect_around(found.first_offset), context.timeline_command(found.producer_id)),
     )
 
 
-def _range(batches: Sequence[BoundaryBatch], first_offset: int, last_offset: int, epoch: int) -> dict[str, object]:
+def _range(batches: Sequence[BoundaryBatch], first_offset: int, last_offset: int, epoch: int) -> RangeEvidence:
     """Where the records of one side lie."""
-    return {
-        "first_offset": first_offset,
-        "last_offset": last_offset,
-        "first_sequence": batches[0].first_sequence,
-        "last_sequence": batches[-1].last_sequence,
-        "producer_epoch": epoch,
-        "first_leader_epoch": batches[0].leader_epoch,
-        "last_leader_epoch": batches[-1].leader_epoch,
-        "batches": len(batches),
-    }
+    return RangeEvidence(
+        first_offset=first_offset,
+        last_offset=last_offset,
+        first_sequence=batches[0].first_sequence,
+        last_sequence=batches[-1].last_sequence,
+        producer_epoch=epoch,
+        first_leader_epoch=batches[0].leader_epoch,
+        last_leader_epoch=batches[-1].leader_epoch,
+        batches=len(batches),
+    )

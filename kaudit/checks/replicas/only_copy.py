@@ -1,6 +1,6 @@
 """Records that exist on only one replica."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from kaudit.checks.check import REPLICAS_NOT_COMPARED, Evidence, Withdrawal, check
 from kaudit.checks.context import Context
@@ -8,11 +8,14 @@ from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.replicas.wording import (
     ABSENT,
+    copy_of_batch,
     inspect_replica,
     offsets_text,
     recreated_topic,
 )
 from kaudit.checks.texts import counted, listed
+from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence_parts import CopyOfBatch
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.replicas import (
@@ -29,6 +32,31 @@ _SHORTEST_LAG_MS = 10_000
 _ABOUT_TO_FETCH = Explanation(
     "the copies were made while the brokers ran, and the followers were about to fetch", innocent=True
 )
+
+
+class _TruncatedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    only_on: str
+    later_copy: str
+    broker_id: int
+    copies: Mapping[str, CopyOfBatch]
+    end_offsets: Mapping[str, int]
+    high_watermark: int | None
+    high_watermark_of: str | None
+    missing_on_later_copy: MissingRecords | None
+
+
+class _OnlyCopyEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    only_on: str
+    end_offsets: Mapping[str, int]
+    high_watermark: int | None
+    high_watermark_of: str | None
+    last_acknowledged_offset: int | None
+    ends_in_damage: Sequence[str]
+    without_producer_id: int | None = None
 
 
 @check(
@@ -78,22 +106,24 @@ def _truncated(context: Context, found: ReplicaEvidence, change: CopyChange, off
         confidence=Confidence.CERTAIN if below else Confidence.POSSIBLE,
         offset=offsets.first,
         last_offset=offsets.last,
-        evidence={
-            "rule": "a broker only appends to its log, unless it truncates it to follow another leader (KIP-101) or loses "
+        evidence=_TruncatedEvidence(
+            rule="a broker only appends to its log, unless it truncates it to follow another leader (KIP-101) or loses "
             "the end of it",
-            "broker": f"followed a leader whose log parts at offset {change.common_end_offset}, and dropped its own from "
+            broker=f"followed a leader whose log parts at offset {change.common_end_offset}, and dropped its own from "
             "there on"
             if difference is not None
             else f"has its log end at offset {change.common_end_offset} now",
-            "only_on": change.earlier,
-            "later_copy": change.later,
-            "broker_id": change.broker_id,
-            "copies": {} if difference is None else {name: held.to_dict() for name, held in difference.batches.items()},
-            "end_offsets": {name: found.comparison.end_offsets[name] for name in (change.earlier, change.later)},
-            "high_watermark": mark,
-            "high_watermark_of": None if mark is None else change.earlier,
-            "missing_on_later_copy": None if missing is None else missing.to_dict(),
-        },
+            only_on=change.earlier,
+            later_copy=change.later,
+            broker_id=change.broker_id,
+            copies={}
+            if difference is None
+            else {name: copy_of_batch(held) for name, held in difference.batches.items()},
+            end_offsets={name: found.comparison.end_offsets[name] for name in (change.earlier, change.later)},
+            high_watermark=mark,
+            high_watermark_of=None if mark is None else change.earlier,
+            missing_on_later_copy=missing,
+        ),
         explanations=[*recreated, *_causes_of_truncation(change, missing)],
         impact=Impact(records_lost_at_least=0)
         if missing is None
@@ -153,20 +183,20 @@ def _only_copy(context: Context, found: ReplicaEvidence, name: str, offsets: Off
         confidence=Confidence.CERTAIN if below else Confidence.LIKELY if unacknowledged else Confidence.POSSIBLE,
         offset=offsets.first,
         last_offset=offsets.last,
-        evidence={
-            "rule": "records survive the loss of a broker only once another replica has them; below the high "
+        evidence=_OnlyCopyEvidence(
+            rule="records survive the loss of a broker only once another replica has them; below the high "
             "watermark every in-sync replica has them",
-            "broker": "acknowledges records to producers with acks=all once every in-sync replica has them"
+            broker="acknowledges records to producers with acks=all once every in-sync replica has them"
             if unacknowledged
             else f"the records are lost if {' or '.join(others)} is elected without {name}",
-            "only_on": name,
-            "end_offsets": dict(end_offsets),
-            "high_watermark": mark,
-            "high_watermark_of": holder,
-            "last_acknowledged_offset": last_acknowledged,
-            "ends_in_damage": list(found.torn),
-            **({} if missing is None else {"without_producer_id": missing.without_producer_id}),
-        },
+            only_on=name,
+            end_offsets=dict(end_offsets),
+            high_watermark=mark,
+            high_watermark_of=holder,
+            last_acknowledged_offset=last_acknowledged,
+            ends_in_damage=list(found.torn),
+            without_producer_id=None if missing is None else missing.without_producer_id,
+        ),
         explanations=[_ABOUT_TO_FETCH] if unacknowledged else _causes(found, name, below=below),
         impact=Impact(
             records_lost_at_least=0, records_lost_at_most=_lost_at_most(missing, bounded=below or waiting is not None)

@@ -1,6 +1,6 @@
 """Replicas that end before the others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kaudit.checks.check import REPLICAS_NOT_COMPARED, Evidence, Withdrawal, check
 from kaudit.checks.context import Context
@@ -8,6 +8,7 @@ from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.replicas.wording import ABSENT
 from kaudit.checks.texts import counted, listed
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.replicas import Relation, ReplicaEvidence
@@ -16,6 +17,16 @@ _CAUSES = (
     Explanation("the replica's broker was stopped, slow, or starting when it was copied", innocent=True),
     Explanation("the copies were made one after the other while the brokers ran", innocent=True),
 )
+
+
+class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    kind: str
+    count: int
+    reference: str
+    lags: Mapping[str, int]
+    end_offsets: Mapping[str, int]
 
 
 @check(
@@ -55,15 +66,15 @@ def replica_behind(context: Context, evidence: Evidence) -> Iterator[Finding]:
             message,
             offset=start,
             last_offset=end - 1,
-            evidence={
-                "rule": "a follower holds a prefix of the leader's log: it lags by what it has not fetched yet",
-                "broker": f"lets it fetch from offset {start} on",
-                "class": "behind",
-                "count": len(lagging),
-                "reference": reference,
-                "lags": lags,
-                "end_offsets": dict(comparison.replica_ends),
-            },
+            evidence=_Evidence(
+                rule="a follower holds a prefix of the leader's log: it lags by what it has not fetched yet",
+                broker=f"lets it fetch from offset {start} on",
+                kind="behind",
+                count=len(lagging),
+                reference=reference,
+                lags=lags,
+                end_offsets=dict(comparison.replica_ends),
+            ),
             explanations=_CAUSES,
             impact=Impact(records_lost_at_most=0),
             absent=ABSENT,

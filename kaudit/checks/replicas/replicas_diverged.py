@@ -1,18 +1,29 @@
 """Replicas that hold different records at one offset, or records that a newer leader began without."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypedDict
 
 from kaudit.broker.partition.log_loading import gap_verdict
 from kaudit.checks.check import REPLICAS_NOT_COMPARED, Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE, LEADER_CHANGE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
-from kaudit.checks.replicas.wording import ABSENT, hold, inspect_replica, offsets_text, recreated_topic
+from kaudit.checks.replicas.wording import ABSENT, copy_of_batch, hold, inspect_replica, offsets_text, recreated_topic
 from kaudit.checks.texts import counted, listed
+from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence_parts import CopyOfBatch, EpochEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
-from kaudit.model.replicas import Difference, MissingRecords, PartitionComparison, Relation, ReplicaEvidence, ReplicaGap
+from kaudit.model.replicas import (
+    Difference,
+    MissingRecords,
+    OffsetRange,
+    PartitionComparison,
+    Relation,
+    ReplicaEvidence,
+    ReplicaGap,
+)
 
 _RULE = (
     "replicas copy the leader's batches byte for byte: at one offset all of them hold the same batch with the same "
@@ -24,6 +35,47 @@ _COMPACTED = Explanation(
     "the topic is compacted, and neither a checkpoint nor a thinned-out batch shows it (then pass --compacted)",
     innocent=True,
 )
+
+
+class _Histories(TypedDict):
+    reference: str | None
+    end_offsets: Mapping[str, int]
+    leader_epochs: Mapping[str, Sequence[EpochEvidence]]
+    truncation_offsets: Mapping[str, int | None]
+    only_on: Mapping[str, OffsetRange]
+    high_watermarks: Mapping[str, int]
+    missing_on_reference: Mapping[str, MissingRecords | None]
+
+
+class _DifferenceEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    kind: str | None = None
+    count: int | None = None
+    rule: str
+    broker: str
+    previous: CopyOfBatch | None
+    copies: Mapping[str, CopyOfBatch] | None
+    reference: str | None
+    end_offsets: Mapping[str, int]
+    leader_epochs: Mapping[str, Sequence[EpochEvidence]]
+    truncation_offsets: Mapping[str, int | None]
+    only_on: Mapping[str, OffsetRange]
+    high_watermarks: Mapping[str, int]
+    missing_on_reference: Mapping[str, MissingRecords | None]
+
+    def own_fields(self) -> dict[str, object]:
+        own = super().own_fields()
+        if self.copies is None:  # there is no difference at one offset
+            del own["previous"], own["copies"]
+        return own
+
+
+class _LackingEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    missing_on: Sequence[str]
+    held_by: Sequence[str]
+    records: int | None
+    end_offsets: Mapping[str, int]
 
 
 @check(
@@ -67,7 +119,6 @@ def _different(context: Context, found: ReplicaEvidence, difference: Difference)
     )
     what = "the same records under another leader epoch than" if difference.in_epoch_alone else "other records than"
     message = f"{hold(like)} {what} {listed(others or [reference])} from offset {difference.offset} on"
-    noted = {"class": "leader-epoch", "count": len(parted)} if alike else {}
     return replicas_diverged.finding(
         context.replicas[name],
         f"{message}: nothing is lost" if alike else message,
@@ -77,15 +128,16 @@ def _different(context: Context, found: ReplicaEvidence, difference: Difference)
         offset=difference.offset,
         last_offset=batch.last_offset,
         anchor=str(difference.offset),
-        evidence={
-            **noted,
-            "rule": _RULE,
-            "broker": _what_follows(comparison, name, difference.offset)
+        evidence=_DifferenceEvidence(
+            kind="leader-epoch" if alike else None,
+            count=len(parted) if alike else None,
+            rule=_RULE,
+            broker=_what_follows(comparison, name, difference.offset)
             + (" and are fetched again" if alike and cut is not None and cut <= difference.offset else ""),
-            "previous": None if previous is None else previous.to_dict(),
-            "copies": {other: held.to_dict() for other, held in difference.batches.items()},
+            previous=None if previous is None else copy_of_batch(previous),
+            copies={other: copy_of_batch(held) for other, held in difference.batches.items()},
             **_histories(found),
-        },
+        ),
         explanations=_causes(found, difference, noticed=cut is not None and cut <= difference.offset),
         impact=_lost_records(found, parted),
         following=[inspect_replica(context, key, difference.offset) for key in dict.fromkeys([name, *others[:1]])],
@@ -107,7 +159,9 @@ def _passed_over(context: Context, found: ReplicaEvidence) -> Finding:
         offset=first,
         last_offset=end - 1,
         anchor=str(first),
-        evidence={"rule": _RULE, "broker": _what_follows(comparison, name, first), **_histories(found)},
+        evidence=_DifferenceEvidence(
+            rule=_RULE, broker=_what_follows(comparison, name, first), previous=None, copies=None, **_histories(found)
+        ),
         explanations=[*recreated_topic(found.topic_ids), _failed_leader(begins)],
         impact=_lost_records(found, names),
         following=(inspect_replica(context, name, first),),
@@ -130,14 +184,14 @@ def _lacking(context: Context, found: ReplicaEvidence, gap: ReplicaGap) -> Findi
         offset=gap.first_offset,
         last_offset=gap.last_offset,
         anchor=str(gap.first_offset),
-        evidence={
-            "rule": _RULE,
-            "broker": f"{gap_verdict()}: consumers read past these offsets where a copy that lacks them leads",
-            "missing_on": list(gap.missing_on),
-            "held_by": list(gap.held_by),
-            "records": gap.records,
-            "end_offsets": dict(found.comparison.replica_ends),
-        },
+        evidence=_LackingEvidence(
+            rule=_RULE,
+            broker=f"{gap_verdict()}: consumers read past these offsets where a copy that lacks them leads",
+            missing_on=list(gap.missing_on),
+            held_by=list(gap.held_by),
+            records=gap.records,
+            end_offsets=dict(found.comparison.replica_ends),
+        ),
         explanations=[
             Explanation("records were cut out of a segment, or a segment was not copied"),
             *([_COMPACTED] if gap.may_be_compaction else []),
@@ -148,21 +202,19 @@ def _lacking(context: Context, found: ReplicaEvidence, gap: ReplicaGap) -> Findi
     )
 
 
-def _histories(found: ReplicaEvidence) -> Mapping[str, object]:
+def _histories(found: ReplicaEvidence) -> _Histories:
     comparison = found.comparison
     return {
         "reference": comparison.reference,
         "end_offsets": dict(comparison.replica_ends),
         "leader_epochs": {
-            key: [row.to_dict() for row in rows[-_LEADER_EPOCHS_LISTED:]]
+            key: [EpochEvidence(row.epoch, row.start_offset) for row in rows[-_LEADER_EPOCHS_LISTED:]]
             for key, rows in comparison.leader_epochs.items()
         },
         "truncation_offsets": dict(comparison.truncation_offsets),
-        "only_on": {key: offsets.to_dict() for key, offsets in comparison.only_on.items()},
+        "only_on": dict(comparison.only_on),
         "high_watermarks": dict(found.high_watermarks),
-        "missing_on_reference": {
-            key: found.missing[key].to_dict() for key in comparison.relations if key in found.missing
-        },
+        "missing_on_reference": {key: found.missing[key] for key in comparison.relations if key in found.missing},
     }
 
 

@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from kaudit.checks.context import Context
 from kaudit.checks.texts import counted, listed
+from kaudit.model.evidence_parts import CopyOfBatch
 from kaudit.model.finding import Explanation
+from kaudit.model.replicas import ReplicaBatch
 
 ABSENT = {
     **dict.fromkeys(("file", "segment", "position"), "the replicas as a whole are compared"),
@@ -15,6 +19,11 @@ ABSENT = {
 def inspect_replica(context: Context, name: str, offset: int) -> str:
     """The command that shows what a replica holds around an offset."""
     return context.replicas[name].inspect_around(offset)
+
+
+def copy_of_batch(batch: ReplicaBatch) -> CopyOfBatch:
+    """Return a batch of a replica as evidence."""
+    return msgspec.convert(batch, CopyOfBatch, from_attributes=True)
 
 
 def hold(names: Sequence[str]) -> str:

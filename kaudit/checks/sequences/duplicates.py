@@ -6,7 +6,7 @@ from kaudit.checks.check import CLIENTS_FOLLOW_PROTOCOL, Evidence, Simulated, ch
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import PRODUCER_STATE
 from kaudit.checks.log_causes import FORGOTTEN, HEAD_REMOVED, REFUSED, RETRIED, SNAPSHOT
-from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.checks.observations import ClassifiedEvidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import (
     BYPASSED_CHECKS,
     TWO_WRITERS,
@@ -31,6 +31,11 @@ _SEQUENCES_REUSED = Explanation(
     "the first batch was written but answered with an error, and the client gave its sequences to other records: nothing is "
     "repeated then"
 )
+
+
+class _DuplicateEvidence(ClassifiedEvidence, frozen=True, kw_only=True, gc=False):
+    original_offset: int
+    original_crc: int
 
 
 @check(
@@ -59,8 +64,11 @@ def duplicate_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"{'same bytes' if exact else 'same sequences, different bytes'}",
             severity=Severity.ERROR if exact else Severity.WARNING,
             confidence=Confidence.CERTAIN if exact else Confidence.LIKELY,
-            evidence=classified_evidence(
-                observation, _DUPLICATE_RULE, original_offset=original.base_offset, original_crc=original.crc
+            evidence=_DuplicateEvidence(
+                rule=_DUPLICATE_RULE,
+                observation=observation,
+                original_offset=original.base_offset,
+                original_crc=original.crc,
             ),
             impact=repeated_records(evidence, observation) if exact else Impact(),
             explanations=(*lost_state, BYPASSED_CHECKS)
@@ -73,6 +81,10 @@ _OLD_DUPLICATE_RULE = (
     "only the last five batches of a producer are known as duplicates; what ends before them is answered with "
     "OUT_OF_ORDER_SEQUENCE_NUMBER (ProducerAppendInfo.checkSequence)"
 )
+
+
+class _OldDuplicateEvidence(ClassifiedEvidence, frozen=True, kw_only=True, gc=False):
+    window_first_sequence: int | None
 
 
 @check(
@@ -96,7 +108,9 @@ def old_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:
             context,
             observation,
             f"{batch_text(observation)} ends before the duplicate window, which starts at sequence {start}",
-            evidence=classified_evidence(observation, _OLD_DUPLICATE_RULE, window_first_sequence=start),
+            evidence=_OldDuplicateEvidence(
+                rule=_OLD_DUPLICATE_RULE, observation=observation, window_first_sequence=start
+            ),
             impact=repeated_records(evidence, observation),
             explanations=(*lost_state_explanations(observation), BYPASSED_CHECKS),
         )
@@ -131,7 +145,7 @@ def overlapping_batch(context: Context, evidence: Evidence) -> Iterator[Finding]
             observation,
             f"{batch_text(observation)} overlaps earlier batches: sequences up to {state.last_sequence} had already been "
             "written",
-            evidence=classified_evidence(observation, _OVERLAP_RULE),
+            evidence=ClassifiedEvidence(rule=_OVERLAP_RULE, observation=observation),
             impact=repeated_records(evidence, observation),
             explanations=(
                 _REGROUPED,

@@ -6,7 +6,7 @@ from kaudit.checks.check import NOT_SEARCHED, Evidence, Simulated, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import PRODUCER_STATE
 from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED, OVERTAKEN
-from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.checks.observations import ClassifiedEvidence, LackingEvidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import TWO_WRITERS, batch_of, batch_text, sequence_observations
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind
@@ -50,9 +50,9 @@ def unknown_start(context: Context, evidence: Evidence) -> Iterator[Finding]:
             observation,
             f"{batch_text(observation)} is the first of this producer{since}: sequences before {first} are not in the log",
             severity=Severity.NOTE if _accepted(context, observation) else Severity.WARNING,
-            evidence=classified_evidence(
-                observation,
-                _FIRST_RULE,
+            evidence=LackingEvidence(
+                rule=_FIRST_RULE,
+                observation=observation,
                 missing_sequences=observation.missing_sequences,
                 missing_offsets=observation.missing_offsets,
             ),
@@ -79,6 +79,10 @@ _OLD_BROKER = Explanation(
 _RESTART_RULE = "sequence 0 in an epoch that has data is out of order unless the broker has forgotten the producer"
 
 
+class _RestartEvidence(ClassifiedEvidence, frozen=True, kw_only=True, gc=False):
+    times_go_back: bool
+
+
 @check(
     "KA105",
     severity=Severity.WARNING,
@@ -103,7 +107,9 @@ def sequence_restart(context: Context, evidence: Evidence) -> Iterator[Finding]:
             observation,
             f"{batch_text(observation)} {_what(state)}",
             severity=Severity.NOTE if old else Severity.WARNING,
-            evidence={**classified_evidence(observation, _RESTART_RULE), "times_go_back": observation.times_go_back},
+            evidence=_RestartEvidence(
+                rule=_RESTART_RULE, observation=observation, times_go_back=observation.times_go_back
+            ),
             explanations=(
                 *([_OLD_BROKER] if old else ()),
                 Explanation("the broker had forgotten the producer: expiry, or a restart without its snapshot"),

@@ -7,7 +7,7 @@ from kaudit.checks.check import Evidence, Simulated, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import LACKING_BY_DAMAGE, LEADER_CHANGE, PRODUCER_STATE
 from kaudit.checks.log_causes import ELECTED, FORGOTTEN, REFUSED, UNCLEAN_STOP
-from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.checks.observations import LackingEvidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import batch_of, sequence_observations, sequences_text
 from kaudit.checks.texts import counted
 from kaudit.model import sequence
@@ -72,9 +72,9 @@ def _gap(
         confidence=Confidence.POSSIBLE if moved else Confidence.CERTAIN,
         offset=between[0].first_offset if between else observation.offset,
         last_offset=between[-1].last_offset if between else observation.last_offset,
-        evidence=classified_evidence(
-            observation,
-            _RULE,
+        evidence=LackingEvidence(
+            rule=_RULE,
+            observation=observation,
             expected_sequence=expected,
             missing_sequences=observation.missing_sequences,
             missing_offsets=observation.missing_offsets,

@@ -6,13 +6,21 @@ from kaudit.checks.check import CLIENTS_FOLLOW_PROTOCOL, Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import CLIENT_SEQUENCES
 from kaudit.checks.log_causes import REFUSED
-from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.checks.observations import ClassifiedEvidence, observation_finding
+from kaudit.model.evidence_parts import StepEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.producer_patterns import StepMismatch, sequence_step
 
 _RULE = "the next base sequence is the last one plus the number of records (DefaultRecordBatch.incrementSequence)"
 _LISTED = 10
 """Steps listed in the evidence."""
+
+
+class _StepsEvidence(ClassifiedEvidence, frozen=True, kw_only=True, gc=False):
+    count: int
+    steps: Sequence[StepEvidence]
+    first_offset: int
+    last_offset: int
 
 
 @check(
@@ -35,12 +43,12 @@ def sequence_step_mismatch(context: Context, evidence: Evidence) -> Iterator[Fin
             context,
             first,
             f"producer {first.producer_id} advances its sequence {_pattern(steps)}, {len(chain)} times in a row",
-            evidence=classified_evidence(
-                first,
-                _RULE,
+            evidence=_StepsEvidence(
+                rule=_RULE,
+                observation=first,
                 count=len(chain),
-                joints=[
-                    {"offset": observation.offset, "step": step, "records": records}
+                steps=[
+                    StepEvidence(observation.offset, step, records)
                     for observation, (step, records) in zip(chain[:_LISTED], steps, strict=False)
                 ],
                 first_offset=chain[0].offset,

@@ -4,6 +4,7 @@ from typing import Unpack
 
 from kaudit.checks.check import Check, FindingFields
 from kaudit.checks.context import Context
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Finding
 
 _PARTITION_FILE = "the file belongs to the partition, not to a producer"
@@ -17,6 +18,25 @@ WHOLE_FILE = {
     "segment": "the file does not belong to one segment",
 }
 """Why a finding about a file has no such place."""
+
+
+class FaultEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    """Evidence of a file that is not as brokers write it."""
+
+    rule: str
+    broker: str
+    detail: str
+
+
+class UnparsableEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    """Evidence of a file that cannot be parsed; `size` in bytes."""
+
+    rule: str
+    broker: str
+    reason: str
+    detail: str
+    size: int
+    older_snapshot: str | None = None
 
 
 def file_finding(

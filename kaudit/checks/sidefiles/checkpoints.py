@@ -8,7 +8,8 @@ from kaudit.broker.partition.log_loading import unparsable_checkpoint_verdict
 from kaudit.checks.check import SIDE_FILES_NOT_DAMAGED, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
-from kaudit.checks.sidefiles.about_file import WHOLE_FILE, file_finding
+from kaudit.checks.sidefiles.about_file import WHOLE_FILE, FaultEvidence, UnparsableEvidence, file_finding
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint, UnparsableSideFile, WrongLeaderEpochs
 
@@ -33,6 +34,13 @@ _OF_A_LOG_DIR = dict.fromkeys(
     ("topic", "partition", "replica", "segment", "offset", "last_offset", "producer_id", "producer_epoch"),
     "the file belongs to a log directory",
 )
+
+
+class _BeyondEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    checkpoint_offset: int
+    log_end_offset: int
 
 
 @check(
@@ -60,11 +68,11 @@ def _unparsable_offsets(context: Context, found: UnparsableCheckpoint) -> Findin
         file=found.file,
         position=found.position,
         anchor=found.file,
-        evidence={
-            "rule": "version 0, a count, and one line of topic, partition and offset each (OffsetCheckpointFile)",
-            "broker": unparsable_checkpoint_verdict(found.file),
-            "detail": found.detail,
-        },
+        evidence=FaultEvidence(
+            rule="version 0, a count, and one line of topic, partition and offset each (OffsetCheckpointFile)",
+            broker=unparsable_checkpoint_verdict(found.file),
+            detail=found.detail,
+        ),
         explanations=_UNPARSABLE_OFFSETS_CAUSES,
         absent=_OF_A_LOG_DIR,
     )
@@ -76,12 +84,12 @@ def _beyond(context: Context, found: CheckpointBeyondLogEnd) -> Finding:
         f"{found.file} says {found.offset}, but the log ends at {found.log_end_offset}",
         offset=found.log_end_offset,
         last_offset=found.offset - 1,
-        evidence={
-            "rule": _MEANING[found.file],
-            "broker": _BROKER_BEYOND[found.file],
-            "checkpoint_offset": found.offset,
-            "log_end_offset": found.log_end_offset,
-        },
+        evidence=_BeyondEvidence(
+            rule=_MEANING[found.file],
+            broker=_BROKER_BEYOND[found.file],
+            checkpoint_offset=found.offset,
+            log_end_offset=found.log_end_offset,
+        ),
         explanations=_BEYOND_CAUSES,
         file=context.log_dir_file(found.file),
         anchor=found.file,
@@ -133,14 +141,14 @@ def _unparsable_epochs(context: Context, found: UnparsableSideFile) -> Finding:
         found.file,
         f"{found.file} cannot be parsed: {found.detail}",
         position=found.position,
-        evidence={
-            "rule": _EPOCHS_RULE,
-            "broker": "fails the whole log directory at start (KafkaStorageException); with no other directory the broker "
+        evidence=UnparsableEvidence(
+            rule=_EPOCHS_RULE,
+            broker="fails the whole log directory at start (KafkaStorageException); with no other directory the broker "
             "stops",
-            "reason": found.reason,
-            "detail": found.detail,
-            "size": found.size,
-        },
+            reason=found.reason,
+            detail=found.detail,
+            size=found.size,
+        ),
         explanations=_UNPARSABLE_EPOCHS_CAUSES,
     )
 
@@ -159,6 +167,6 @@ def _wrong_epochs(context: Context, found: WrongLeaderEpochs) -> Finding:
         segment=found.segment,
         offset=found.offset,
         last_offset=found.offset,
-        evidence={"rule": _EPOCHS_RULE, "broker": drops if found.segment is None else uses, "detail": found.detail},
+        evidence=FaultEvidence(rule=_EPOCHS_RULE, broker=drops if found.segment is None else uses, detail=found.detail),
         explanations=_WRONG_EPOCHS_CAUSES,
     )

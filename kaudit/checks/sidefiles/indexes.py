@@ -1,11 +1,12 @@
 """The offset index and the time index of a segment: rows that are wrong, and files that are missing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import SIDE_FILES_NOT_DAMAGED, Check, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import INDEX_OF_DAMAGE
-from kaudit.checks.sidefiles.about_file import file_finding
+from kaudit.checks.sidefiles.about_file import FaultEvidence, file_finding
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import IndexFault, IndexKind, MissingIndexes
 
@@ -26,6 +27,18 @@ _MISSING_CAUSES = (
     Explanation("it was removed to have the broker build it anew", innocent=True),
 )
 _MAX_LISTED = 20
+
+
+class _RowEvidence(FaultEvidence, frozen=True, kw_only=True, gc=False):
+    row: int | None = None
+
+
+class _MissingEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    kind: str
+    count: int
+    files: Sequence[str]
 
 
 def _findings(check: Check, context: Context, evidence: Evidence, kind: IndexKind) -> Iterator[Finding]:
@@ -51,13 +64,13 @@ def _fault(check: Check, context: Context, fault: IndexFault) -> Finding:
         severity=Severity.WARNING,
         segment=fault.segment,
         position=fault.position,
-        evidence={
-            "rule": "an index consists of whole rows (AbstractIndex.sanityCheck)" if torn else rule,
-            "broker": "rebuilds it from the segment when the sanity check at start fails (always after an unclean stop above "
+        evidence=_RowEvidence(
+            rule="an index consists of whole rows (AbstractIndex.sanityCheck)" if torn else rule,
+            broker="rebuilds it from the segment when the sanity check at start fails (always after an unclean stop above "
             f"the recovery point); else {consequence}",
-            "detail": fault.detail,
-            **({} if torn else {"row": fault.row}),
-        },
+            detail=fault.detail,
+            row=fault.row,
+        ),
         explanations=_CAUSES,
     )
 
@@ -72,13 +85,13 @@ def _missing(check: Check, context: Context, missing: MissingIndexes) -> Finding
         f"there is no {first}{more}",
         severity=Severity.NOTE,
         segment=segment,
-        evidence={
-            "rule": "every segment has an offset and a time index",
-            "broker": "logs an error at start, recovers the segment and builds its indexes anew",
-            "class": "missing",
-            "count": count,
-            "files": [name for name, _ in missing.files[:_MAX_LISTED]],
-        },
+        evidence=_MissingEvidence(
+            rule="every segment has an offset and a time index",
+            broker="logs an error at start, recovers the segment and builds its indexes anew",
+            kind="missing",
+            count=count,
+            files=[name for name, _ in missing.files[:_MAX_LISTED]],
+        ),
         explanations=_MISSING_CAUSES,
     )
 

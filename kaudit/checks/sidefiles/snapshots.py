@@ -7,8 +7,19 @@ from kaudit.checks.context import Context
 from kaudit.checks.log_causes import SNAPSHOT
 from kaudit.checks.sidefiles.about_file import file_finding
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET
+from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence_parts import SnapshotState
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.side_files import CorruptSnapshot, LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
+
+
+class _CorruptEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    reason: str
+    detail: str
+    size: int
+    older_snapshot: str | None
 
 
 @check(
@@ -34,16 +45,16 @@ def snapshot_corrupt(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"the producer snapshot is corrupt: {found.detail}",
             segment=found.segment,
             position=found.position,
-            evidence={
-                "rule": "a snapshot has version 1, a CRC-32C over count and entries, and 46 bytes an entry "
+            evidence=_CorruptEvidence(
+                rule="a snapshot has version 1, a CRC-32C over count and entries, and 46 bytes an entry "
                 "(ProducerStateManager.readSnapshot)",
-                "broker": f"warns, deletes the file {then}: more of the past is remembered than without damage, nothing is "
+                broker=f"warns, deletes the file {then}: more of the past is remembered than without damage, nothing is "
                 "lost",
-                "reason": found.reason,
-                "detail": found.detail,
-                "size": found.size,
-                "older_snapshot": found.older_snapshot,
-            },
+                reason=found.reason,
+                detail=found.detail,
+                size=found.size,
+                older_snapshot=found.older_snapshot,
+            ),
             explanations=(
                 Explanation(
                     "the broker or its host stopped before the file reached the disk (before 2.8 it was never synced; from "
@@ -158,6 +169,12 @@ def _derived_from_what_is_gone(name: str, stored: SnapshotEntry, newest: Snapsho
     return name == "coordinator_epoch" and newest.coordinator_epoch == NO_COORDINATOR_EPOCH
 
 
+class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    stored: SnapshotState | None
+    replayed: SnapshotState | None
+
+
 def _finding(context: Context, comparison: SnapshotComparison, contradiction: _Contradiction) -> Finding:
     words, confidence = contradiction
     stored = comparison.stored
@@ -176,12 +193,12 @@ def _finding(context: Context, comparison: SnapshotComparison, contradiction: _C
         producer_id=entry.producer_id,
         producer_epoch=entry.producer_epoch,
         anchor=comparison.file,
-        evidence={
-            "rule": "a snapshot holds of every producer what the log before its offset says, newest batch only "
+        evidence=_Evidence(
+            rule="a snapshot holds of every producer what the log before its offset says, newest batch only "
             "(ProducerStateManager.takeSnapshot); the broker loads it in place of reading the log",
-            "stored": None if stored is None else stored._asdict(),
-            "replayed": None if expected is None else expected._asdict(),
-        },
+            stored=None if stored is None else SnapshotState(*stored),
+            replayed=None if expected is None else SnapshotState(*expected),
+        ),
         explanations=_CAUSES[-1:] if own_defect else _CAUSES,
         following=(context.timeline_command(entry.producer_id),),
         absent={"position": "an entry, not a byte, is wrong", "last_offset": "a snapshot stands for one offset"},

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kaudit.checks.check import NOT_SEARCHED, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.transactions import IllegalTransition
 
@@ -12,6 +13,17 @@ _RULE = (
     "a transactional id goes from Empty over Ongoing and Prepare to Complete, its epoch never falls "
     "(TransactionMetadata.validPreviousStates)"
 )
+
+
+class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    transactional_id: str
+    before_offset: int
+    before_status: str
+    after_status: str
+    before_update_timestamp: int
+    after_update_timestamp: int
 
 
 @check(
@@ -36,16 +48,16 @@ def illegal_state_transition(context: Context, evidence: Evidence) -> Iterator[F
             last_offset=found.offset,
             producer_id=found.after.producer_id,
             producer_epoch=found.after.producer_epoch,
-            evidence={
-                "rule": _RULE,
-                "broker": "believes the newest record when it loads the partition",
-                "transactional_id": found.transactional_id,
-                "before_offset": found.before_offset,
-                "before_status": found.before.status_name,
-                "after_status": found.after.status_name,
-                "before_update_timestamp": found.before.last_update_timestamp,
-                "after_update_timestamp": found.after.last_update_timestamp,
-            },
+            evidence=_Evidence(
+                rule=_RULE,
+                broker="believes the newest record when it loads the partition",
+                transactional_id=found.transactional_id,
+                before_offset=found.before_offset,
+                before_status=found.before.status_name,
+                after_status=found.after.status_name,
+                before_update_timestamp=found.before.last_update_timestamp,
+                after_update_timestamp=found.after.last_update_timestamp,
+            ),
             explanations=(
                 Explanation("two coordinators wrote to the partition: an unclean leader election, or a stale leader"),
                 Explanation("records between the two were cut out of the log"),

@@ -1,11 +1,12 @@
 """Markers that are not what their coordinator decided."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import NOT_SEARCHED, Check, Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DECISION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.transactions import MismatchedMarker
 
@@ -13,6 +14,16 @@ _EXPLANATIONS = (
     Explanation("an administrator aborted the transaction in this partition (kafka-transactions.sh abort)"),
     Explanation("the partition or __transaction_state was restored from another point in time"),
 )
+
+
+class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    transactional_id: str
+    decided: str
+    written: str
+    decided_at_offset: int
+    agreeing: Sequence[str]
 
 
 def marker_finding(check: Check, context: Context, marker: MismatchedMarker) -> Finding:
@@ -34,15 +45,15 @@ def marker_finding(check: Check, context: Context, marker: MismatchedMarker) -> 
         last_offset=marker.offset,
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
-        evidence={
-            "rule": "all partitions of a transaction get the marker its coordinator decided on",
-            "broker": "serves each partition by its own markers",
-            "transactional_id": marker.transactional_id,
-            "decided": decided,
-            "written": written,
-            "decided_at_offset": marker.decided_at,
-            "agreeing": list(marker.agreeing[:20]),
-        },
+        evidence=_Evidence(
+            rule="all partitions of a transaction get the marker its coordinator decided on",
+            broker="serves each partition by its own markers",
+            transactional_id=marker.transactional_id,
+            decided=decided,
+            written=written,
+            decided_at_offset=marker.decided_at,
+            agreeing=list(marker.agreeing[:20]),
+        ),
         explanations=_EXPLANATIONS,
         following=(context.timeline_everywhere(marker.producer_id),),
     )

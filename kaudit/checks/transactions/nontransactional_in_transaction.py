@@ -6,7 +6,7 @@ from kaudit.checks.check import CLIENTS_FOLLOW_PROTOCOL, Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import PRODUCER_STATE, TRANSACTION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
-from kaudit.checks.observations import observation_evidence, observation_finding
+from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.transactions.open_transactions import held_back_from, oldest_transaction
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.observation import ObservationKind
@@ -40,7 +40,7 @@ def nontransactional_in_transaction(context: Context, evidence: Evidence) -> Ite
             observation,
             f"the batch at offset {observation.offset} of producer {observation.producer_id} is not transactional, but its "
             f"transaction that starts at offset {state.txn_first_offset} is still open",
-            evidence=observation_evidence(observation, _RULE),
+            evidence=ObservationEvidence(rule=_RULE, observation=observation),
             impact=held_back_from(context, state.txn_first_offset, oldest),
             explanations=(
                 Explanation("the end marker between them is missing from this log"),

@@ -1,6 +1,6 @@
 """Transactions without an end marker: which of them hang, and findings about each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Unpack
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from kaudit.checks.incident_rules import TRANSACTION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT, VERIFIED
 from kaudit.checks.texts import counted
 from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS, CoordinatorAnswer, TransactionStanding
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.transactions import OpenTransaction
@@ -83,6 +84,24 @@ def held_back_from(context: Context, first_offset: int, oldest: OpenTransaction 
     )
 
 
+class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str | None = None
+    first_timestamp: int | None
+    last_timestamp: int
+    now_timestamp: int
+    records: int
+    offsets_held_back: int | None
+    coordinator: str
+    coordinator_says: str
+    coordinator_state: str | None
+    transactional_id: str | None
+    coordinator_epoch: int | None
+    previous_marker_offset: int | None
+    previous_marker_timestamp: int | None
+    snapshot: str | None = None
+
+
 def _transaction_finding(
     check: Check, context: Context, unfinished: Unfinished, message: str, rule: str, **fields: Unpack[FindingFields]
 ) -> Finding:
@@ -109,26 +128,26 @@ def _transaction_finding(
     return check.finding(context, message, segment=segment, following=following, **placed)
 
 
-def _evidence(context: Context, unfinished: Unfinished, rule: str) -> Mapping[str, object]:
+def _evidence(context: Context, unfinished: Unfinished, rule: str) -> _Evidence:
     transaction, verdict = unfinished.transaction, unfinished.verdict
     broker, entry, end = _broker(unfinished), verdict.entry, context.log_end_offset
-    return {
-        "rule": rule,
-        **({} if broker is None else {"broker": broker}),
-        "first_timestamp": _known(transaction.first_timestamp),
-        "last_timestamp": transaction.last_timestamp,
-        "now_timestamp": context.now_ms,
-        "records": transaction.records,
-        "offsets_held_back": None if end is None else end - transaction.stable_offset,
-        "coordinator": verdict.standing.value,
-        "coordinator_says": verdict.reason,
-        "coordinator_state": None if entry is None else entry.value.status.label,
-        "transactional_id": context.coordinator.transactional_id(transaction.producer_id),
-        "coordinator_epoch": _known(transaction.coordinator_epoch),
-        "previous_marker_offset": _known(transaction.marker_offset),
-        "previous_marker_timestamp": transaction.marker_timestamp,
-        **({"snapshot": transaction.snapshot} if transaction.snapshot else {}),
-    }
+    return _Evidence(
+        rule=rule,
+        broker=broker,
+        first_timestamp=_known(transaction.first_timestamp),
+        last_timestamp=transaction.last_timestamp,
+        now_timestamp=context.now_ms,
+        records=transaction.records,
+        offsets_held_back=None if end is None else end - transaction.stable_offset,
+        coordinator=verdict.standing.value,
+        coordinator_says=verdict.reason,
+        coordinator_state=None if entry is None else entry.value.status.label,
+        transactional_id=context.coordinator.transactional_id(transaction.producer_id),
+        coordinator_epoch=_known(transaction.coordinator_epoch),
+        previous_marker_offset=_known(transaction.marker_offset),
+        previous_marker_timestamp=transaction.marker_timestamp,
+        snapshot=transaction.snapshot or None,
+    )
 
 
 def _broker(unfinished: Unfinished) -> str | None:

@@ -1,18 +1,30 @@
 """A transaction index that does not list the aborted transactions of its segment."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import SIDE_FILES_NOT_DAMAGED, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.sidefiles.about_file import file_finding
+from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence_parts import AbortedEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.side_files import TransactionIndexMismatch
+from kaudit.model.side_files import TransactionIndexMismatch, WrongAbortedTxn
 
 _MAX_LISTED = 20
 _CAUSES = (
     Explanation("the index was lost or cut: the file system was full, or a copy left it out"),
     Explanation("the index is of another state of the segment: one was restored without the other"),
 )
+
+
+class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    missing: Sequence[AbortedEvidence]
+    wrong: Sequence[WrongAbortedTxn]
+    missing_rows: int
+    wrong_rows: int
+    torn: str | None
 
 
 @check(
@@ -44,17 +56,20 @@ def txnindex_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]
             offset=None if first is None else first.first_offset,
             last_offset=None if first is None else first.last_offset,
             producer_id=None if first is None else first.producer_id,
-            evidence={
-                "rule": "every aborted transaction has a row of producer id, first offset, marker offset and the last stable "
+            evidence=_Evidence(
+                rule="every aborted transaction has a row of producer id, first offset, marker offset and the last stable "
                 "offset after it, in the index of the segment its marker lies in (TransactionIndex.append)",
-                "broker": "rebuilds it only when it recovers the segment (unclean stop above the recovery point); a torn row "
+                broker="rebuilds it only when it recovers the segment (unclean stop above the recovery point); a torn row "
                 "is passed over. Without its row read_committed consumers are given the records of the aborted transaction",
-                "missing": [row.to_dict() for row in found.missing[:_MAX_LISTED]],
-                "wrong": [row.to_dict() for row in found.wrong[:_MAX_LISTED]],
-                "missing_rows": len(found.missing),
-                "wrong_rows": len(found.wrong),
-                "torn": None if found.torn is None else found.torn[1],
-            },
+                missing=[
+                    AbortedEvidence(row.producer_id, row.first_offset, row.last_offset)
+                    for row in found.missing[:_MAX_LISTED]
+                ],
+                wrong=found.wrong[:_MAX_LISTED],
+                missing_rows=len(found.missing),
+                wrong_rows=len(found.wrong),
+                torn=None if found.torn is None else found.torn[1],
+            ),
             explanations=_CAUSES,
         )
 

@@ -1,9 +1,8 @@
 """One module per command: its `app`, with the signature typer reads and a thin body.
 
-A command's module, and what it runs, is imported when the command is run: help, completion and configuration need no numpy.
+A command's module is imported when the command, or its help, is asked for; what it runs is imported by `kaudit.cli.loading`.
 """
 
-from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 
@@ -33,9 +32,3 @@ COMMANDS = {
 def module_of(name: str) -> ModuleType:
     """Return the module of a command."""
     return import_module(f"{__name__}.{name.replace('-', '_')}")
-
-
-def on_demand(module: str, function: str) -> Callable[..., int]:
-    """Return a function of a module of kaudit.cli that takes long to import, or needs an extra: it runs a command."""
-    found: Callable[..., int] = getattr(import_module(f"kaudit.cli.{module}"), function)
-    return found

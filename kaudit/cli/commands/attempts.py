@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from kaudit.cli import options
-from kaudit.cli.audit_options import ApplicationLogOptions, ConnectionOptions, PartitionFilter
-from kaudit.cli.commands import on_demand
-from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.loading import on_demand
+from kaudit.cli.option_groups import Takes, with_option_groups
+from kaudit.cli.options import CONNECTION, PARTITIONS, PROGRAM_LOGS, Paths, VersionOption
+from kaudit.scanning.options import ScanOptions
 
 _EXAMPLES = """\b
 Examples:
@@ -21,20 +21,17 @@ app = typer.Typer()
 
 @app.command(epilog=_EXAMPLES)
 @with_option_groups
-def attempts(  # noqa: PLR0913 - typer reads the options off the signature
-    paths: options.Paths,
+def attempts(
+    paths: Paths,
     *,
-    broker_version: str = "auto",
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Where the attempts go; - is stdout.")
     ] = None,
-    logs: ApplicationLogOptions,
-    chosen: PartitionFilter,
-    cluster: ConnectionOptions,
-    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
+    audit: Annotated[ScanOptions, Takes((*PARTITIONS, "broker-version", *PROGRAM_LOGS, *CONNECTION))],
+    version: VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """Write what producers tried as attempts that kaudit replay answers.
 
     The batches of the segments are the accepted ones; server logs report refusals, restarts and elections between them.
     """
-    return on_demand("reconstruction", "run_attempts")(paths, broker_version, output, logs, chosen, cluster)
+    return on_demand("reconstruction", "run_attempts")(paths, audit, output)

@@ -4,13 +4,10 @@ from typing import Annotated
 
 import typer
 
-from kaudit.bugs.bug import Program, parse_release
-from kaudit.bugs.registry import of_version
-from kaudit.cli import options
+from kaudit.bugs.bug import Program
+from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.streams import stdout_console, write_stdout
-from kaudit.errors import UsageError
-from kaudit.report.text.explain_pages import bug_list, bug_list_document
+from kaudit.cli.options import TerminalOptions, TextFormat, TextOrJson, VersionOption
 
 app = typer.Typer()
 
@@ -26,20 +23,9 @@ def bugs(
     client: Annotated[
         Program | None, typer.Option(metavar="PROGRAM", help="Only bugs of java, librdkafka, franz-go, kafkajs, ...")
     ] = None,
-    output_format: options.TextOrJson = options.TextFormat.TEXT,
-    terminal: options.TerminalOptions,
-    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
-) -> None:
+    output_format: TextOrJson = TextFormat.TEXT,
+    terminal: TerminalOptions,
+    version: VersionOption,  # noqa: ARG001 - its callback has answered
+) -> int:
     """List the known bugs: ticket, title, affected and fixed versions."""
-    release = None
-    if affects is not None:
-        try:
-            release = parse_release(affects)
-        except ValueError as error:
-            raise UsageError(f"--affects {affects}: {error}; write 2.8.1") from None
-    program = Program.BROKER if release is not None and client is None else client
-    found = of_version(release, program)
-    if output_format is options.TextFormat.JSON:
-        write_stdout(bug_list_document(found))
-    else:
-        write_stdout(bug_list(found, stdout_console(terminal.color_choice)))
+    return on_demand("explaining", "run_bugs")(affects, client, output_format, terminal)

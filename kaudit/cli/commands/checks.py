@@ -2,11 +2,9 @@
 
 import typer
 
-from kaudit.checks.registry import CHECKS
-from kaudit.cli import options
+from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.streams import stdout_console, write_stdout
-from kaudit.report.text.explain_pages import check_list, check_list_document
+from kaudit.cli.options import TerminalOptions, TextFormat, TextOrJson, VersionOption
 
 app = typer.Typer()
 
@@ -15,12 +13,9 @@ app = typer.Typer()
 @with_option_groups
 def checks(
     *,
-    output_format: options.TextOrJson = options.TextFormat.TEXT,
-    terminal: options.TerminalOptions,
-    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
-) -> None:
+    output_format: TextOrJson = TextFormat.TEXT,
+    terminal: TerminalOptions,
+    version: VersionOption,  # noqa: ARG001 - its callback has answered
+) -> int:
     """List the checks: code, name, highest severity, what it finds."""
-    if output_format is options.TextFormat.JSON:
-        write_stdout(check_list_document(CHECKS.values()))
-    else:
-        write_stdout(check_list(CHECKS.values(), stdout_console(terminal.color_choice)))
+    return on_demand("explaining", "run_checks")(output_format, terminal)

@@ -1,19 +1,21 @@
 """`kaudit config show`: every setting, its value, and where the value comes from."""
 
 import enum
+import json
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import typer
 from typer.core import TyperOption
 
-from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.settings.configure import all_options, settings_of
-from kaudit.cli.settings.settings import Settings
+from kaudit.cli.options import ConfigurationOptions, TerminalOptions, TextFormat, TextOrJson
+from kaudit.cli.settings import Settings, all_options, settings_of
 from kaudit.cli.streams import stdout_console, write_stdout
-from kaudit.policy.topics import TopicRule
 from kaudit.report.console import Console, Style, visible
-from kaudit.report.json_documents import pretty
+
+if TYPE_CHECKING:  # every check comes with it
+    from kaudit.policy.topics import TopicRule
 
 _DEFAULT = "default"
 _SCHEMA = "kaudit.config/1"
@@ -31,13 +33,13 @@ def _group() -> None:
 def show(
     context: typer.Context,
     *,
-    output_format: options.TextOrJson = options.TextFormat.TEXT,
-    terminal: options.TerminalOptions,
-    configuration: options.ConfigurationOptions,  # noqa: ARG001 - its callbacks have read it
+    output_format: TextOrJson = TextFormat.TEXT,
+    terminal: TerminalOptions,
+    configuration: ConfigurationOptions,  # noqa: ARG001 - its callbacks have read it
 ) -> None:
     """Show every setting, its value, and where it comes from: a file, the environment, or the default."""
     known, settings = all_options(context), settings_of(context)
-    if output_format is options.TextFormat.JSON:
+    if output_format is TextFormat.JSON:
         write_stdout(_document(known, settings))
     else:
         write_stdout(_text(known, settings, stdout_console(terminal.color_choice)))
@@ -62,9 +64,8 @@ def _document(options: Mapping[str, TyperOption], settings: Settings) -> str:
     """Return the same as JSON."""
     values = {key: {"value": value, "origin": origin} for key, value, origin in _rows(options, settings)}
     topics = {rule.pattern: {**_facts(rule), "origin": settings.topics_origin} for rule in settings.topics}
-    return pretty(
-        {"schema": _SCHEMA, "settings": values, "topics": topics, "ignored_variables": list(settings.unknown)}
-    )
+    document = {"schema": _SCHEMA, "settings": values, "topics": topics, "ignored_variables": list(settings.unknown)}
+    return json.dumps(document, sort_keys=True, indent=2) + "\n"
 
 
 def _rows(options: Mapping[str, TyperOption], settings: Settings) -> list[tuple[str, object, str]]:
@@ -91,7 +92,7 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-def _topic(rule: TopicRule, origin: str, console: Console) -> list[str]:
+def _topic(rule: "TopicRule", origin: str, console: Console) -> list[str]:
     lines = [f"topics.{visible(rule.pattern)}  {console.paint(f'# {visible(origin)}', Style.FAINT)}"]
     if rule.compacted:
         lines.append("  compacted = true")
@@ -101,6 +102,6 @@ def _topic(rule: TopicRule, origin: str, console: Console) -> list[str]:
     return lines
 
 
-def _facts(rule: TopicRule) -> dict[str, object]:
+def _facts(rule: "TopicRule") -> dict[str, object]:
     ignore = [{"codes": list(item.codes), "reason": item.reason} for item in rule.accepted]
     return {"compacted": rule.compacted, "expected-producers": rule.expected_producers, "ignore": ignore}

@@ -4,12 +4,12 @@ import enum
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
-from kaudit.cli import options
-from kaudit.cli.audit_options import DedupOptions, DisplayOptions, RowOutput
-from kaudit.cli.commands import on_demand
+from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.settings.configure import settings_of
+from kaudit.cli.options import Compared, DisplayOptions, Paths, RowOutput
+from kaudit.cli.settings import settings_of
 
 _EXAMPLES = """\b
 Examples:
@@ -42,11 +42,11 @@ app = typer.Typer()
 @with_option_groups
 def dedup(  # noqa: PLR0913 - its groups of options
     context: typer.Context,
-    paths: options.Paths,
+    paths: Paths,
     *,
     isolation_level: _Isolation = IsolationLevel.READ_UNCOMMITTED,
     output: RowOutput,
-    compared: DedupOptions,
+    compared: Compared,
     display: DisplayOptions,
 ) -> int:
     """List what a consumer of these logs is given twice, and whether keys, or producer id, epoch and sequence, show it.
@@ -55,5 +55,5 @@ def dedup(  # noqa: PLR0913 - its groups of options
     the partition before it. Repeats that a scan reports (KA701, KA702, KA704) are listed from further back, too.
     Keys are shown as SHA-256, other content never.
     """
-    scan = compared.scan(settings_of(context), paths)
+    scan = replace(compared, paths=paths, compacted_topics=settings_of(context).compacted_topics)
     return on_demand("deduplication", "run_dedup")(scan, output, isolation_level.value, display)

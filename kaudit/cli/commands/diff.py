@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from kaudit.cli.audit_options import DiffOptions, DisplayOptions
-from kaudit.cli.commands import on_demand
+from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.settings.configure import settings_of
+from kaudit.cli.options import AuditOptions, Compared, TableOutput
+from kaudit.cli.settings import settings_of
 
 _EXAMPLES = """\b
 Examples:
@@ -21,28 +21,28 @@ Examples:
   kaudit diff report.json /data/kafka
 """
 
-_Replicas = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="DIR",
-        help="One directory a replica: a broker's log directory, or a partition's; two or more. Or a fingerprint (.json, or - for stdin) and a directory, or two fingerprints; or a report of 'kaudit scan --digests' and directories.",
-    ),
-]
-_Names = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--name",
-        metavar="NAME=DIR",
-        help="What to call a replica; default: the shortest path suffix that is unique. Repeatable.",
-    ),
-]
-_Fingerprint = Annotated[
-    bool,
-    typer.Option(
-        "--fingerprint",
-        help="Write digests of what one DIR holds, as JSON, for another site to compare with its own; with a fingerprint beside DIR, narrower ones where the two differ.",
-    ),
-]
+
+class DiffOptions(AuditOptions, frozen=True, kw_only=True):
+    """What `diff` compares, and how."""
+
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name",
+            metavar="NAME=DIR",
+            help="What to call a replica; default: the shortest path suffix that is unique. Repeatable.",
+        ),
+    ] = None
+    fingerprint: Annotated[
+        bool,
+        typer.Option(
+            "--fingerprint",
+            help="Write digests of the batches in one DIR, as JSON, for another site to compare with its own; with a "
+            "fingerprint besides DIR, narrower ones where the two differ.",
+        ),
+    ] = False
+    audit: Compared
+    output: TableOutput
 
 
 app = typer.Typer()
@@ -50,14 +50,19 @@ app = typer.Typer()
 
 @app.command(epilog=_EXAMPLES)
 @with_option_groups
-def diff(  # noqa: PLR0913 - its groups of options
+def diff(
     context: typer.Context,
-    paths: _Replicas,
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DIR",
+            help="One directory a replica: a broker's log directory, or a partition's; two or more. Or a fingerprint "
+            "(.json, or - for stdin) and a directory, or two fingerprints; or a report of 'kaudit scan --digests' and "
+            "directories.",
+        ),
+    ],
     *,
-    name: _Names = None,
-    fingerprint: _Fingerprint = False,
-    comparison: DiffOptions,
-    display: DisplayOptions,
+    options: DiffOptions,
 ) -> int:
     """Compare replicas of the same partitions batch by batch: which agree, which are behind, where they part.
 
@@ -65,7 +70,4 @@ def diff(  # noqa: PLR0913 - its groups of options
     different times (by meta.properties) are not replicas: shown is what it appended or truncated in between. Nothing is
     ever written into DIR.
     """
-    settings = settings_of(context)
-    return on_demand("comparison", "run_diff")(
-        comparison, settings, paths, name or (), display, fingerprint=fingerprint
-    )
+    return on_demand("comparison", "run_diff")(settings_of(context), paths, options)

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from kaudit.cli import options
-from kaudit.cli.audit_options import ConnectionOptions, Filter, LogFacts, RowOutput
-from kaudit.cli.commands import on_demand
-from kaudit.cli.option_groups import OptionGroup, with_option_groups
+from kaudit.cli.loading import on_demand
+from kaudit.cli.option_groups import OptionGroup, Takes, with_option_groups
+from kaudit.cli.options import CONNECTION, PRODUCERS, RowOutput, TerminalOptions, VersionOption
+from kaudit.scanning.options import ScanOptions
 
 _EXAMPLES = """\b
 Examples:
@@ -16,6 +16,14 @@ Examples:
   kaudit inspect --at 16297 orders-3/00000000000000001000.log
   kaudit inspect --producer-id 42 --output-format jsonl /var/lib/kafka/data
 """
+
+
+_SHOWN = {
+    "producer-id": "Only batches of this producer id. Repeatable.",
+    "since": "Only batches from this time on (RFC 3339, UTC).",
+    "until": "Only batches up to this time.",
+}
+"""These options choose batches here, and findings in an audit."""
 
 
 class ContentOptions(OptionGroup, frozen=True, kw_only=True):
@@ -39,8 +47,10 @@ class ContentOptions(OptionGroup, frozen=True, kw_only=True):
     ] = None
 
 
-class RowSelection(Filter, frozen=True, kw_only=True):
+class RowSelection(OptionGroup, frozen=True, kw_only=True):
     """Which rows are shown."""
+
+    heading = "Filters"
 
     around: Annotated[
         int | None, typer.Option(metavar="OFFSET", min=0, help="The batch of this offset and its neighbours.")
@@ -49,7 +59,6 @@ class RowSelection(Filter, frozen=True, kw_only=True):
         int | None, typer.Option(metavar="POSITION", min=0, help="The header at this byte, field by field.")
     ] = None
     offset: Annotated[str | None, typer.Option(metavar="A[..B]", help="Only this offset, or these (inclusive).")] = None
-    producer_id: list[int] | None = None
     producer_epoch: Annotated[
         list[int] | None,
         typer.Option("--producer-epoch", metavar="N", min=0, help="Only this producer epoch. Repeatable."),
@@ -57,14 +66,13 @@ class RowSelection(Filter, frozen=True, kw_only=True):
     leader_epoch: Annotated[
         list[int] | None, typer.Option("--leader-epoch", metavar="N", min=0, help="Only this leader epoch. Repeatable.")
     ] = None
-    since: str | None = None
-    until: str | None = None
+    audit: Annotated[ScanOptions, Takes((*PRODUCERS, *CONNECTION), _SHOWN)]
 
 
 class InspectedLog(OptionGroup, frozen=True, kw_only=True):
     """What a file does not say of itself."""
 
-    heading = LogFacts.heading
+    heading = "About the log"
 
     topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Topic of batches that name none.")] = None
     partition: Annotated[int | None, typer.Option(metavar="N", min=0, help="Partition of batches that name none.")] = (
@@ -75,28 +83,33 @@ class InspectedLog(OptionGroup, frozen=True, kw_only=True):
     ] = "auto"
 
 
+class InspectOptions(OptionGroup, frozen=True, kw_only=True):
+    """What is decoded, and how it is shown."""
+
+    content: ContentOptions
+    rows: RowSelection
+    output: RowOutput
+    log: InspectedLog
+    terminal: TerminalOptions
+    version: VersionOption
+
+
 app = typer.Typer()
 
 
 @app.command(epilog=_EXAMPLES)
 @with_option_groups
-def inspect(  # noqa: PLR0913 - its groups of options
+def inspect(
     paths: Annotated[
         list[str],
         typer.Argument(
             metavar="FILE_OR_DIR",
-            help="A file of a log directory, a dump's text, or a directory; hdfs://, s3:// too; "
+            help="A file of a log directory, output of kafka-dump-log, or a directory; also hdfs://, s3://, "
             "kafka://HOST:PORT/TOPIC[/PARTITION].",
         ),
     ],
     *,
-    content: ContentOptions,
-    rows: RowSelection,
-    output: RowOutput,
-    log: InspectedLog,
-    cluster: ConnectionOptions,
-    terminal: options.TerminalOptions,
-    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
+    options: InspectOptions,
 ) -> int:
     """Decode batches, records and side files into rows. Damage is shown, never a stop."""
-    return on_demand("inspection", "run_inspect")(paths, content, rows, output, log, cluster, terminal)
+    return on_demand("inspection", "run_inspect")(paths, options)

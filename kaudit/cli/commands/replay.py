@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from kaudit.cli import options
-from kaudit.cli.audit_options import OutputOptions
-from kaudit.cli.commands import on_demand
+from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import OptionGroup, with_option_groups
+from kaudit.cli.options import OutputOptions, VersionOption
 
 _EXAMPLES = """\b
 Examples:
@@ -98,7 +97,7 @@ def replay(
     asked: ReplayOptions,
     output: ReplayOutput,
     begin: FirstState,
-    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
+    version: VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """Say what a broker would have answered to each attempt, and why."""
     return on_demand("replaying", "run_replay")(attempts, asked, output, begin)

@@ -1,24 +1,27 @@
 """`kaudit report`: a saved scan in another format."""
 
-import sys
 from typing import Annotated
 
 import typer
 
-from kaudit.cli.audit import AuditRequest, show
-from kaudit.cli.audit_options import DisplayOptions, ReportOptions
-from kaudit.cli.exits import ExitCode, exit_code
-from kaudit.cli.inputs import read_scan
-from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.settings.configure import settings_of
-from kaudit.policy.comparison import Scope
-from kaudit.report.text.formatting import closing_line
+from kaudit.cli.loading import on_demand
+from kaudit.cli.option_groups import OptionGroup, with_option_groups
+from kaudit.cli.options import DisplayOptions, FindingOptions, TableOutput
+from kaudit.cli.settings import settings_of
 
 _EXAMPLES = """\b
 Examples:
   kaudit report scan.json
   kaudit report --output-format sarif --baseline known.json scan.json
 """
+
+
+class ReportOptions(OptionGroup, frozen=True, kw_only=True):
+    """How a saved scan is rendered."""
+
+    output: TableOutput
+    findings: FindingOptions
+    display: DisplayOptions
 
 
 app = typer.Typer()
@@ -30,23 +33,7 @@ def report(
     context: typer.Context,
     saved: Annotated[str, typer.Argument(metavar="SAVED.json", help="What scan wrote with json; - reads stdin.")],
     *,
-    rendering: ReportOptions,
-    display: DisplayOptions,
+    options: ReportOptions,
 ) -> int:
     """Render a saved scan in another format; the exit code is the one the scan would have given."""
-    return _render(rendering.request(settings_of(context), saved, display), saved)
-
-
-def _render(request: AuditRequest, file: str) -> int:
-    """Render the saved scan; return the code the scan would have returned."""
-    saved = read_scan(file)
-    scan = request.policy.apply(request.selection.of_scan(saved.result), Scope(request.selection.includes))
-    code = exit_code(scan, request.fail_on, exit_zero=request.exit_zero)
-    if not scan.partitions and scan.incomplete and code is ExitCode.OK:
-        code = ExitCode.NOTHING_TO_AUDIT
-    listed = request.policy.limit(scan)
-    run = None if request.reproducible else saved.run
-    show(request, run, code, lambda form, view: form.scan(listed, view), machines_only=False)
-    if not request.quiet:
-        sys.stderr.write(closing_line(scan, notes_hidden=not request.show_notes, seconds=None) + "\n")
-    return code
+    return on_demand("request", "run_report")(settings_of(context), saved, options)

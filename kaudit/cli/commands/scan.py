@@ -1,15 +1,14 @@
 """`kaudit scan`: audit logs."""
 
-import typer
-from msgspec.structs import replace
+from typing import Annotated
 
-from kaudit.cli import options
-from kaudit.cli.audit import run_scan
-from kaudit.cli.audit_options import AuditOptions, DisplayOptions, EngineOptions, TableOptions
-from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.settings.configure import settings_of
-from kaudit.errors import UsageError
-from kaudit.scanning.options import Depth
+import typer
+
+from kaudit.cli.loading import on_demand
+from kaudit.cli.option_groups import Takes, with_option_groups
+from kaudit.cli.options import AUDITED, AuditOptions, Paths, TableOutput
+from kaudit.cli.settings import settings_of
+from kaudit.scanning.options import ScanOptions
 
 _EXAMPLES = """\b
 Examples:
@@ -20,11 +19,19 @@ Examples:
 """
 
 
-class _ScanOutput(TableOptions, frozen=True, kw_only=True):
-    """What tables show, which rows parquet has, and whether digests name the batches that were checked."""
+class ScanOutput(TableOutput, frozen=True, kw_only=True):
+    """Which formats, where they go, what tables show, and which rows parquet has."""
 
-    batches: options.BatchesTable = False
-    digests: bool = False
+    batches: Annotated[
+        bool, typer.Option("--batches", help="With --output-format parquet: a row for every batch too.")
+    ] = False
+
+
+class ScanCommand(AuditOptions, frozen=True, kw_only=True):
+    """What `scan` audits, and how."""
+
+    audit: Annotated[ScanOptions, Takes((*AUDITED, "digests"))]
+    output: ScanOutput
 
 
 app = typer.Typer()
@@ -32,28 +39,9 @@ app = typer.Typer()
 
 @app.command(epilog=_EXAMPLES)
 @with_option_groups
-def scan(  # noqa: PLR0913 - its groups of options
-    context: typer.Context,
-    paths: options.Paths,
-    *,
-    audit: AuditOptions,
-    output: _ScanOutput,
-    engine: EngineOptions,
-    display: DisplayOptions,
-) -> int:
+def scan(context: typer.Context, paths: Paths, *, options: ScanCommand) -> int:
     """Audit broker logs: what went missing, appears twice, or came from a fenced producer - where, and why.
 
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
-    request = audit.request(settings_of(context), paths, display)
-    if output.digests and request.options.depth is Depth.HEADERS:
-        raise UsageError("--digests needs CRCs that were checked: --depth crc or records")
-    request = replace(
-        request,
-        options=replace(request.options, digests=output.digests),
-        statistics=output.statistics,
-        batches=output.batches,
-    )
-    if output.batches and not any(target.form.directory for target in request.targets):
-        raise UsageError("--batches needs --output-format parquet")
-    return run_scan(request, engine.choose())
+    return on_demand("audit", "run_scan")(settings_of(context), paths, options)

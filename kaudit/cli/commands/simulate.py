@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from kaudit.cli import options
-from kaudit.cli.commands import on_demand
+from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import OptionGroup, with_option_groups
+from kaudit.cli.options import Quiet, TerminalOptions, VersionOption
 
 _EXAMPLES = """\b
 Examples:
@@ -100,9 +100,9 @@ def simulate(  # noqa: PLR0913 - typer reads the options off the signature
     *,
     run: RunOptions,
     search: SearchOptions,
-    terminal: options.TerminalOptions,
-    quiet: options.Quiet = False,
-    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
+    terminal: TerminalOptions,
+    quiet: Quiet = False,
+    version: VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> int | None:
     """Play a scenario: producers, brokers and replicas in simulated time. The same seed gives the same run."""
     return on_demand("simulation", "run_simulate")(scenario, run, search, terminal.color_choice, quiet=quiet)

@@ -10,7 +10,6 @@ import typer
 from kaudit.cli.streams import refused, write_stdout
 from kaudit.cli.targets import output_file
 from kaudit.errors import UsageError
-from kaudit.spark.bundle import ENTRY, write_bundle
 
 app = typer.Typer()
 
@@ -25,6 +24,8 @@ def spark_bundle(
 
     Workers need a Python of the same minor version, nothing else. stdout is that command, ready to be completed.
     """
+    from kaudit.spark.bundle import ENTRY, write_bundle  # archives take 20 ms of every list of options
+
     output_file(str(output), ())
     if output.exists() and not output.is_file():
         raise UsageError(f"--output {output}: is no file")  # a device would be replaced by one

@@ -2,11 +2,10 @@
 
 import typer
 
-from kaudit.cli import options
-from kaudit.cli.audit import run_timeline
-from kaudit.cli.audit_options import AuditOptions, DisplayOptions, EngineOptions
+from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.settings.configure import settings_of
+from kaudit.cli.options import AuditOptions, Paths
+from kaudit.cli.settings import settings_of
 
 _EXAMPLES = """\b
 Examples:
@@ -20,14 +19,6 @@ app = typer.Typer()
 
 @app.command(epilog=_EXAMPLES)
 @with_option_groups
-def timeline(
-    context: typer.Context,
-    paths: options.Paths,
-    *,
-    audit: AuditOptions,
-    engine: EngineOptions,
-    display: DisplayOptions,
-) -> int:
+def timeline(context: typer.Context, paths: Paths, *, options: AuditOptions) -> int:
     """Show what producer ids did, in offset order: runs of batches, markers, missing offsets and findings."""
-    request = audit.request(settings_of(context), paths, display)
-    return run_timeline(request, engine.choose())
+    return on_demand("audit", "run_timeline")(settings_of(context), paths, options)

@@ -28,7 +28,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.zookeeper.znode import MAX_KEPT_VALUE
+from kaudit.formats.zookeeper.transaction_log import MAX_KEPT_VALUE
 
 PRODUCER_ID_BLOCK_ZNODE = "/latest_producer_id_block"
 VALUE_VERSION = 1

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kaudit.formats.byte_reader import NULL_LENGTH, Reader
 from kaudit.formats.errors import Reason, WireError
 
 FORMAT_VERSION: Final = 2
@@ -33,84 +34,39 @@ def read_file_header(data: memoryview, expected: bytes, what: str) -> int:
     return int(database_id)
 
 
-_INT32 = struct.Struct(">i")
-_INT64 = struct.Struct(">q")
-_NULL_LENGTH = -1
+class JuteReader(Reader):
+    """Reads Jute's variable-length values. A vector is its `count` and its elements."""
 
-
-class JuteReader(Struct):
-    """A cursor over `data`. Lengths are checked against what is left before anything is copied.
-
-    `position` is the next byte in `data`, `end` the byte after the last one that may be read; every read raises
-    WireError when it would pass `end`. Positions in errors are those of `data`.
-    """
-
-    data: memoryview
-    position: int
-    end: int
-
-    def remaining(self) -> int:
-        """Bytes between the cursor and `end`, >= 0."""
-        return self.end - self.position
-
-    def _advance(self, size: int, what: str) -> int:
-        start = self.position
-        if size > self.end - start:
-            raise WireError(start, Reason.TRUNCATED, f"{what} of {size} bytes where {self.end - start} are left")
-        self.position = start + size
-        return start
-
-    def int32(self) -> int:
-        """Read a signed 32-bit integer."""
-        return int(_INT32.unpack_from(self.data, self._advance(4, "int"))[0])
-
-    def int64(self) -> int:
-        """Read a signed 64-bit integer."""
-        return int(_INT64.unpack_from(self.data, self._advance(8, "long"))[0])
-
-    def boolean(self) -> bool:
-        """Read a boolean, one byte."""
-        return self.data[self._advance(1, "boolean")] != 0
+    __slots__ = ()
 
     def buffer(self) -> bytes | None:
         """Read a byte array, or None for null."""
         length = self._length("buffer")
-        if length is None:
-            return None
-        start = self._advance(length, "buffer")
-        return bytes(self.data[start : self.position])
+        return None if length is None else self.raw(length, "buffer")
 
-    def skip_buffer(self) -> None:
-        """Pass a buffer or string without copying it."""
-        self._advance(self._length("buffer") or 0, "buffer")
+    def skip_buffer(self) -> int:
+        """Pass a buffer or string without copying it; return where its bytes begin."""
+        return self.skip(self._length("buffer") or 0, "buffer")
 
-    def skip(self, size: int, what: str) -> None:
-        """Pass `size` (>= 0) bytes of fixed layout; `what` names them in the error."""
-        self._advance(size, what)
+    def part(self, start: int) -> "JuteReader":
+        """Return a reader of the bytes from `start` to here."""
+        return JuteReader(self._data, start, self.position)
 
-    def string(self) -> str | None:
+    def text(self) -> str | None:
         """Read a UTF-8 string, or None for null."""
         start = self.position
         raw = self.buffer()
-        if raw is None:
-            return None
-        try:
-            return raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise WireError(start, Reason.TEXT, "string is not UTF-8") from error
+        return None if raw is None else self._text(raw, start, "string")
 
-    def count(self, smallest: int) -> int:
+    def count(self, what: str, smallest: int) -> int:
         """Read a vector's element count, 0 for null, whose elements take `smallest` (> 0) bytes or more each."""
         start = self.position
-        length = self._length("vector") or 0
-        if length > self.remaining() // smallest:
-            raise WireError(start, Reason.COUNT, f"vector of {length} elements where {self.remaining()} bytes are left")
-        return length
+        return self._bounded(self._length(what) or 0, smallest, start, what)
 
     def _length(self, what: str) -> int | None:
         start = self.position
-        length = self.int32()
-        if length == _NULL_LENGTH:
+        length = self.int32(f"length of a {what}")
+        if length == NULL_LENGTH:
             return None
         if length < 0:
             raise WireError(start, Reason.LENGTH, f"{what} of negative length {length}")
@@ -194,17 +150,14 @@ def _multi(reader: JuteReader, depth: int) -> Multi:
     if depth == _MAX_MULTI_DEPTH:
         raise WireError(reader.position, Reason.LIMIT, f"multi transactions nested more than {_MAX_MULTI_DEPTH} deep")
     members: list[Record] = []
-    for _ in range(reader.count(_SMALLEST_MULTI_MEMBER)):
-        type_ = reader.int32()
-        start = reader.position + 4
-        reader.skip_buffer()
-        # A null buffer advances by its length field alone, so the member is empty.
-        members.append(_decode(type_, JuteReader(reader.data, start, reader.position), depth + 1))
+    for _ in range(reader.count("multi transaction", _SMALLEST_MULTI_MEMBER)):
+        type_, start = reader.int32("type"), reader.skip_buffer()
+        members.append(_decode(type_, reader.part(start), depth + 1))
     return Multi(tuple(members))
 
 
 def _path(reader: JuteReader) -> str:
-    return reader.string() or ""
+    return reader.text() or ""
 
 
 def _create(reader: JuteReader) -> Create:
@@ -216,12 +169,12 @@ def _delete(reader: JuteReader) -> Delete:
 
 
 def _set_data(reader: JuteReader) -> SetData:
-    return SetData(_path(reader), reader.buffer(), reader.int32())
+    return SetData(_path(reader), reader.buffer(), reader.int32("version"))
 
 
 _DECODERS: dict[int, Callable[[JuteReader], Record]] = {
     **dict.fromkeys((OP_CREATE, OP_CREATE2, OP_CREATE_CONTAINER, OP_CREATE_TTL), _create),
     **dict.fromkeys((OP_DELETE, OP_DELETE_CONTAINER), _delete),
     **dict.fromkeys((OP_SET_DATA, OP_RECONFIG), _set_data),
-    OP_ERROR: lambda reader: Failed(reader.int32()),
+    OP_ERROR: lambda reader: Failed(reader.int32("error")),
 }

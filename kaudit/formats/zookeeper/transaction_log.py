@@ -1,4 +1,4 @@
-"""ZooKeeper's transaction log, `version-2/log.<zxid of the first transaction, hex>`.
+"""ZooKeeper's transaction log, `version-2/log.<zxid of the first transaction, hex>`, and what it says about single znodes.
 
     file   magic "ZKLG" i32 · version i32 (2) · dbid i64 · entries · zeros (the file grows 64 MiB at a time)
     entry  Adler-32 of the transaction i64 · length i32 · transaction · "B"
@@ -10,11 +10,23 @@ Source: FileTxnLog, Util.readTxnBytes, SerializeUtils.deserializeTxn; checked ag
 import struct
 import zlib
 from collections.abc import Iterator
+from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kaudit.formats.errors import Damage, Reason, WireError
-from kaudit.formats.zookeeper.records import FILE_HEADER_SIZE, JuteReader, Record, decode_record, read_file_header
+from kaudit.formats.zookeeper.records import (
+    FILE_HEADER_SIZE,
+    Create,
+    Delete,
+    Failed,
+    JuteReader,
+    Multi,
+    Record,
+    SetData,
+    decode_record,
+    read_file_header,
+)
 
 MAGIC = b"ZKLG"
 
@@ -39,7 +51,7 @@ class Transaction(Struct, frozen=True):
 
 
 def read_transactions(data: memoryview) -> Iterator[Transaction | Damage]:
-    """Read the transactions of one log in file order, and what is damaged between them.
+    """Yield the transactions of one log in file order, and what is damaged between them.
 
     Raises WireError when `data` is not a transaction log at all; anything else comes as Damage, after which reading goes
     on at the next transaction whose checksum holds. Nothing is copied: bodies are views of `data`.
@@ -132,8 +144,111 @@ def _first_nonzero(data: memoryview, position: int) -> int | None:
 def decoded(transaction: Transaction) -> Record | Damage:
     """Decode a transaction's record, or say why it cannot be although its checksum holds."""
     try:
-        return decode_record(transaction.type, JuteReader(transaction.body, 0, len(transaction.body)))
+        return decode_record(transaction.type, JuteReader(transaction.body))
     except WireError as error:
         detail = f"transaction {transaction.zxid:#x} of type {transaction.type}: {error}"
         end = transaction.position + _ENTRY_HEADER.size + _TXN_HEADER.size + len(transaction.body) + 1
         return Damage(transaction.position, end, error.reason, detail)
+
+
+MAX_KEPT_VALUE = 4096
+"""Bytes kept of a znode's value; what is longer is cut to one byte more, so that a reader notices."""
+
+
+class ZnodeEvent(StrEnum):
+    """How a znode's value became known."""
+
+    CREATED = "created"
+    SET = "set"
+    DELETED = "deleted"
+    SNAPSHOT = "snapshot"
+
+
+class ZnodeChange(Struct, frozen=True):
+    """The value the znode `path` got by transaction `zxid` at `time_ms` (the leader's clock, ms since 1970).
+
+    `data` is None for no value and for a deleted znode; `version` counts the changes since its creation (0), None
+    when deleted. `position` is the byte in the file it was read from.
+    """
+
+    path: str
+    event: ZnodeEvent
+    zxid: int
+    time_ms: int
+    version: int | None
+    data: bytes | None
+    position: int
+
+
+class ZnodeScan(Struct):
+    """What one file says about the znodes searched for.
+
+    First and last zxid and the last time are those of any transaction of a log: the part of the history that it covers; None
+    without transactions, and for a snapshot.
+    """
+
+    changes: list[ZnodeChange] = field(default_factory=list)
+    damages: list[Damage] = field(default_factory=list)
+    first_zxid: int | None = None
+    last_zxid: int | None = None
+    last_time_ms: int | None = None
+
+
+def scan_log(data: memoryview, suffix: str) -> ZnodeScan:
+    """Collect what a transaction log says about znodes whose path ends in `suffix`: `/latest_producer_id_block`.
+
+    Memory grows with that znode's changes only. Raises WireError when `data` is no transaction log.
+    """
+    scan = ZnodeScan()
+    wanted = suffix.encode()
+    for item in read_transactions(data):
+        if isinstance(item, Damage):
+            scan.damages.append(item)
+            continue
+        scan.first_zxid = item.zxid if scan.first_zxid is None else scan.first_zxid
+        scan.last_zxid, scan.last_time_ms = item.zxid, item.time
+        # Most transactions name other znodes: a search in their bytes is far cheaper than decoding them.
+        if wanted in bytes(item.body):
+            _collect(item, suffix, scan)
+    return scan
+
+
+def _collect(transaction: Transaction, suffix: str, scan: ZnodeScan) -> None:
+    record = decoded(transaction)
+    if isinstance(record, Damage):
+        scan.damages.append(record)
+        return
+    for member in _applied(record):
+        change = _change(transaction, member, suffix)
+        if change is not None:
+            scan.changes.append(change)
+
+
+def _applied(record: Record) -> Iterator[Record]:
+    """List the records that took effect: a multi with one refused member changes nothing."""
+    if not isinstance(record, Multi):
+        yield record
+        return
+    if not any(isinstance(member, Failed) for member in record.members):
+        for member in record.members:
+            yield from _applied(member)
+
+
+def _change(transaction: Transaction, record: Record, suffix: str) -> ZnodeChange | None:
+    version: int | None
+    match record:
+        case Create(path=path, data=data) if path.endswith(suffix):
+            event, version, value = ZnodeEvent.CREATED, 0, data
+        case SetData(path=path, data=data, version=new) if path.endswith(suffix):
+            event, version, value = ZnodeEvent.SET, new, data
+        case Delete(path=path) if path.endswith(suffix):
+            event, version, value = ZnodeEvent.DELETED, None, None
+        case _:
+            return None
+    kept = kept_value(value)
+    return ZnodeChange(path, event, transaction.zxid, transaction.time, version, kept, transaction.position)
+
+
+def kept_value(value: bytes | None) -> bytes | None:
+    """Cut a znode's value to what is kept of it, see MAX_KEPT_VALUE."""
+    return value if value is None else value[: MAX_KEPT_VALUE + 1]

@@ -13,6 +13,8 @@ from kaudit.broker.producer_state.producer_state_manager import ProducerStateMan
 from kaudit.broker.releases.profile import Profile, UnknownVersionError, profile_for
 from kaudit.broker.releases.version import RELEASES
 from kaudit.checks.registry import CHECKS
+from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence_parts import BatchEvidence, WindowBatch
 from kaudit.model.finding import Explanation, Finding
 from kaudit.model.json_record import json_value, rfc3339
 from kaudit.report.html.page_model import ExplanationRow, FindingRow, Int64, Table
@@ -57,13 +59,13 @@ def finding_row(
         timestamp=int64(timestamp_of(finding)),
         message=finding.message,
         impact=impact_text(finding.impact),
-        rule=_text(finding.evidence.get("rule")),
-        broker=_text(finding.evidence.get("broker")),
+        rule=finding.evidence.rule,
+        broker=finding.evidence.broker,
         evidence=_evidence(finding),
         facts=[
             *(("known bug", known_bug_text(known)) for known in finding.known_bugs),
             *_facts({name: json_value(getattr(finding, name)) for name in PAGE_FACTS}),
-            *_facts(finding.evidence),
+            *_facts(finding.evidence.to_dict()),
         ],
         state_before=before,
         state_after=after,
@@ -84,10 +86,6 @@ def profile_of(version: str | None) -> Profile:
         return profile_for(version or RELEASES[-1])
     except UnknownVersionError:  # saved by a later release
         return profile_for(RELEASES[-1])
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _evidence(finding: Finding) -> Table | None:
@@ -126,7 +124,7 @@ def _states(finding: Finding, profile: Profile) -> tuple[Sequence[Fact], Sequenc
 
     Source: ProducerStateManager.loadProducersFromRecords: what is on disk is taken over, whatever it is.
     """
-    before, batch = _remembered(finding.evidence), _batch(finding.evidence.get("offending"))
+    before, batch = _remembered(finding.evidence), _batch(finding.evidence.offending)
     if batch is None:
         return ([] if before is None else _state(before)), []
     producers = ProducerStateManager(profile)
@@ -153,54 +151,52 @@ def _state(state: ProducerStateEntry) -> list[Fact]:
     return [*facts, ("remembered batches (sequences @ offset)", ", ".join(batches) or "none")]
 
 
-def _remembered(evidence: Mapping[str, object]) -> ProducerStateEntry | None:
-    held, previous = evidence.get("remembered"), evidence.get("previous")
-    if not isinstance(held, Mapping):
+def _remembered(evidence: FindingEvidence) -> ProducerStateEntry | None:
+    held = evidence.remembered
+    if held is None:
         return None
-    window = held.get("window")
-    batches = [entry for entry in map(_metadata, window if isinstance(window, list | tuple) else ()) if entry]
-    last = _metadata(previous)
-    if not batches and last is not None and held.get("last_sequence") == last.last_sequence:
+    batches = [entry for known in held.window if (entry := _metadata(known, None)) is not None]
+    previous = evidence.previous
+    last = None if previous is None else _metadata(previous, previous.last_offset)
+    if not batches and last is not None and held.last_sequence == last.last_sequence:
         batches = [last]
     return ProducerStateEntry(
-        epoch=_number(held, "producer_epoch"),
-        coordinator_epoch=_number(held, "coordinator_epoch"),
+        epoch=_number(held.producer_epoch),
+        coordinator_epoch=_number(held.coordinator_epoch),
         batches=tuple(batches),
-        current_txn_first_offset=_number(held, "current_txn_start_offset"),
+        current_txn_first_offset=_number(held.current_txn_start_offset),
     )
 
 
-def _metadata(batch: object) -> BatchMetadata | None:
-    if not isinstance(batch, Mapping) or _number(batch, "offset") < 0:
+def _metadata(batch: WindowBatch | BatchEvidence, last_offset: int | None) -> BatchMetadata | None:
+    if _number(batch.offset) < 0:
         return None
-    first, last, offset = (_number(batch, name) for name in ("base_sequence", "last_sequence", "offset"))
-    length = max(_number(batch, "last_offset") - offset, 0) if "last_offset" in batch else max(last - first, 0)
+    first, last, offset = map(_number, (batch.base_sequence, batch.last_sequence, batch.offset))
+    length = max(last - first, 0) if last_offset is None else max(last_offset - offset, 0)
     return BatchMetadata(last, offset + length, length, -1)
 
 
-def _batch(offending: object) -> DataBatch | MarkerBatch | None:
-    if not isinstance(offending, Mapping) or _number(offending, "producer_id") < 0:
+def _batch(offending: BatchEvidence | None) -> DataBatch | MarkerBatch | None:
+    if offending is None or _number(offending.producer_id) < 0:
         return None
-    number, epoch = _number(offending, "producer_id"), _number(offending, "producer_epoch")
-    offset, at = _number(offending, "offset"), _number(offending, "timestamp")
-    if "type" in offending:
-        return MarkerBatch(
-            number, epoch, _number(offending, "coordinator_epoch"), offset, at, commit=offending["type"] == "COMMIT"
-        )
-    if "base_sequence" not in offending:
+    number, epoch = _number(offending.producer_id), _number(offending.producer_epoch)
+    offset, at = _number(offending.offset), _number(offending.timestamp)
+    if offending.type is not None:
+        coordinator_epoch = _number(offending.coordinator_epoch)
+        return MarkerBatch(number, epoch, coordinator_epoch, offset, at, commit=offending.type == "COMMIT")
+    if offending.base_sequence is None:
         return None
     return DataBatch(
         number,
         epoch,
-        _number(offending, "base_sequence"),
-        _number(offending, "last_sequence"),
+        offending.base_sequence,
+        _number(offending.last_sequence),
         offset,
-        max(_number(offending, "last_offset"), offset),
+        max(_number(offending.last_offset), offset),
         at,
-        is_transactional=offending.get("is_transactional") is True,
+        is_transactional=offending.is_transactional is True,
     )
 
 
-def _number(fields: Mapping[object, object], name: str) -> int:
-    value = fields.get(name)
-    return value if isinstance(value, int) else -1
+def _number(value: int | None) -> int:
+    return -1 if value is None else value

@@ -162,7 +162,7 @@ class PageWriter(Struct, frozen=True):
 
     def _name(self, lanes: dict[str, Column], findings: Sequence[Finding], room: int) -> list[str]:
         """Fill in the lanes' names; return the names, as many as fit into `room` bytes."""
-        known = {found.producer_id: found.evidence.get("transactional_id") for found in findings} | dict(self.names)
+        known = {found.producer_id: found.evidence.transactional_id for found in findings} | dict(self.names)
         names: dict[str, int] = {}
         for row, producer_id in enumerate(lanes["producer_id"].tolist() if known else ()):
             name = known.get(producer_id)

@@ -10,6 +10,7 @@ from kaudit import __version__
 from kaudit.checks.check import HEADINGS, Check
 from kaudit.checks.registry import CHECKS
 from kaudit.installation import information_uri
+from kaudit.model.evidence_parts import BatchEvidence
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.limits import SARIF_RESULTS
 from kaudit.model.result import NotAudited, ScanResult
@@ -17,6 +18,7 @@ from kaudit.report.console import visible
 from kaudit.report.json_documents import pretty_pieces
 from kaudit.report.machine.locations import base_directory, in_repository, location_text, path_of, uri_of
 from kaudit.report.render_options import Output, RenderOptions
+from kaudit.report.text.evidence import evidence_batches
 from kaudit.report.text.finding_block import with_known_bugs
 from kaudit.report.text.formatting import omitted_text, plural, producer_of, span
 from kaudit.report.text.impact import with_impact
@@ -201,36 +203,29 @@ def _logical(finding: Finding) -> list[_Object]:
 def _steps(finding: Finding, frame: _Frame) -> list[_Object]:
     """Return the batches of the evidence in log order: those before, at, and after the finding."""
     steps: list[_Object] = []
-    for name in ("previous", "offending", "next"):
-        batch = finding.evidence.get(name)
-        if isinstance(batch, Mapping):
-            importance = "essential" if name == "offending" else "important"
-            step: _Object = {"location": _batch_location(finding, name, batch, frame), "importance": importance}
-            steps.append({**step, "executionOrder": len(steps) + 1})
+    for name, batch in evidence_batches(finding.evidence):
+        importance = "essential" if name == "offending" else "important"
+        step: _Object = {"location": _batch_location(finding, name, batch, frame), "importance": importance}
+        steps.append({**step, "executionOrder": len(steps) + 1})
     return steps
 
 
-def _batch_location(finding: Finding, name: str, batch: Mapping[str, object], frame: _Frame) -> _Object:
-    words = [f"{name}: offset {span(batch.get('offset'), batch.get('last_offset'))}"]
-    if batch.get("base_sequence") not in (None, -1):
-        words.append(f"sequence {span(batch.get('base_sequence'), batch.get('last_sequence'))}")
-    if batch.get("producer_epoch") is not None:
-        words.append(f"epoch {batch['producer_epoch']}")
-    location = _location(finding, batch.get("position"), frame)
+def _batch_location(finding: Finding, name: str, batch: BatchEvidence, frame: _Frame) -> _Object:
+    words = [f"{name}: offset {span(batch.offset, batch.last_offset)}"]
+    if batch.base_sequence not in (None, -1):
+        words.append(f"sequence {span(batch.base_sequence, batch.last_sequence)}")
+    if batch.producer_epoch is not None:
+        words.append(f"epoch {batch.producer_epoch}")
+    location = _location(finding, batch.position, frame)
     if not _in_file(finding, batch):
         location.pop("physicalLocation", None)
     return {**location, "message": {"text": _text(visible(", ".join(words)))}}
 
 
-def _in_file(finding: Finding, batch: Mapping[str, object]) -> bool:
+def _in_file(finding: Finding, batch: BatchEvidence) -> bool:
     """Whether a batch lies in the finding's own segment: evidence has positions, and offsets order segments."""
-    offset, position = batch.get("offset"), batch.get("position")
-    if (
-        not isinstance(offset, int)
-        or not isinstance(position, int)
-        or finding.offset is None
-        or finding.position is None
-    ):
+    offset, position = batch.offset, batch.position
+    if offset is None or position is None or finding.offset is None or finding.position is None:
         return False
     first = segment_base_offset((finding.file or "").rpartition("/")[2])
     return (first is None or offset >= first) and (offset > finding.offset) is (position > finding.position)
@@ -239,19 +234,16 @@ def _in_file(finding: Finding, batch: Mapping[str, object]) -> bool:
 def _related(finding: Finding, frame: _Frame) -> list[_Object]:
     """Return the other places a finding is about: the batch before, the segment of a side file, the copies on other replicas."""
     places: list[_Object] = []
-    previous, copies = finding.evidence.get("previous"), finding.evidence.get("copies")
-    if isinstance(previous, Mapping):
+    previous, copies = finding.evidence.previous, finding.evidence.copies
+    if previous is not None:
         places.append(_batch_location(finding, "previous", previous, frame))
     if finding.file is not None and finding.segment is not None and not finding.file.endswith(finding.segment):
         beside = f"{finding.file.rpartition('/')[0]}/{finding.segment.rpartition('/')[2]}".lstrip("/")
         location = _location(replace(finding, file=beside), None, frame)
         places.append({**location, "message": {"text": "the segment the file belongs to"}})
-    if isinstance(copies, Mapping):
-        others = {
-            name: batch for name, batch in copies.items() if name != finding.replica and isinstance(batch, Mapping)
-        }
-        for name, batch in others.items():
-            text = f"the copy of {name}: offset {span(batch.get('offset'), batch.get('last_offset'))}"
+    for name, batch in ({} if copies is None else copies).items():
+        if name != finding.replica:
+            text = f"the copy of {name}: offset {span(batch.offset, batch.last_offset)}"
             places.append({"logicalLocations": _logical(finding), "message": {"text": _text(visible(text))}})
     return places
 

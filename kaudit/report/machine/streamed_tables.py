@@ -134,9 +134,7 @@ def producer_table_rows(
 ) -> Iterator[Row]:
     """Yield the rows of `producers` of one partition replica, with the transactional ids that its `findings` name."""
     names = {
-        finding.producer_id: name
-        for finding in findings
-        if isinstance(name := finding.evidence.get("transactional_id"), str)
+        finding.producer_id: name for finding in findings if (name := finding.evidence.transactional_id) is not None
     }
     producers = history.producers(remembers_markers=newest.marker_sets_timestamp)
     return (

@@ -1,15 +1,16 @@
 """The small table under a finding: the batch before, the offending one, the one after."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from kaudit.checks.registry import CHECKS
+from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence_parts import BatchEvidence
 from kaudit.model.finding import Finding
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.formatting import date_and_clock, span
 
-_ROWS = ("previous", "offending", "next")
 _GAP = "  "
 
 
@@ -47,19 +48,25 @@ class EvidenceTable(Struct, frozen=True):
     faulty: str
 
 
+def evidence_batches(evidence: FindingEvidence) -> list[tuple[str, BatchEvidence]]:
+    """Return the batches before, at and after a finding, in log order, by name."""
+    around = {"previous": evidence.previous, "offending": evidence.offending, "next": evidence.next}
+    return [(name, batch) for name, batch in around.items() if batch is not None]
+
+
 def evidence_table(finding: Finding) -> EvidenceTable | None:
     """Return the table of a finding; None without such evidence."""
-    batches = [(name, batch) for name in _ROWS if isinstance(batch := finding.evidence.get(name), Mapping)]
+    batches = evidence_batches(finding.evidence)
     marked = [name == "offending" for name, _ in batches]
-    copies = finding.evidence.get("copies")
-    if isinstance(copies, Mapping):  # one offset as several replicas hold it
-        held = [(visible(f"on {name}"), batch) for name, batch in copies.items() if isinstance(batch, Mapping)]
+    copies = finding.evidence.copies
+    if copies is not None:  # one offset as several replicas hold it
+        held = [(visible(f"on {name}"), batch) for name, batch in copies.items()]
         batches, marked = batches + held, marked + [True] * len(held)
     if not batches:
         return None
     columns = _columns([batch for _, batch in batches])
-    if isinstance(copies, Mapping):
-        columns.insert(-2, EvidenceColumn("leader epoch", [_text(batch, "leader_epoch") for _, batch in batches]))
+    if copies is not None:
+        columns.insert(-2, EvidenceColumn("leader epoch", [_text(batch.leader_epoch) for _, batch in batches]))
     return EvidenceTable([name for name, _ in batches], marked, columns, _broken_field(finding))
 
 
@@ -76,18 +83,18 @@ def evidence_lines(finding: Finding, console: Console) -> list[str]:
     return _list(names, table.columns, console)
 
 
-def _columns(batches: Sequence[Mapping[str, object]]) -> list[EvidenceColumn]:
-    times = _times([date_and_clock(batch.get("timestamp")) for batch in batches])
-    producer = EvidenceColumn("producer", [_text(batch, "producer_id") for batch in batches])
+def _columns(batches: Sequence[BatchEvidence]) -> list[EvidenceColumn]:
+    times = _times([date_and_clock(batch.timestamp) for batch in batches])
+    producer = EvidenceColumn("producer", [_text(batch.producer_id) for batch in batches])
     columns = [
-        EvidenceColumn("offset", [span(batch.get("offset"), batch.get("last_offset")) for batch in batches]),
+        EvidenceColumn("offset", [span(batch.offset, batch.last_offset) for batch in batches]),
         times,
         producer,
-        EvidenceColumn("epoch", [_text(batch, "producer_epoch") for batch in batches]),
+        EvidenceColumn("epoch", [_text(batch.producer_epoch) for batch in batches]),
         EvidenceColumn("sequence", [_sequences(batch) for batch in batches]),
         EvidenceColumn("kind", [_kind(batch) for batch in batches]),
         EvidenceColumn("crc", [_crc(batch) for batch in batches]),
-        EvidenceColumn("byte", [_text(batch, "position") for batch in batches]),
+        EvidenceColumn("byte", [_text(batch.position) for batch in batches]),
     ]
     # The producer is in the location line already: it needs a column only where it changes.
     return [column for column in columns if not column.empty and not (column is producer and column.uniform)]
@@ -105,27 +112,25 @@ def _times(times: Sequence[tuple[str, str]]) -> EvidenceColumn:
     return EvidenceColumn("time (UTC)", [f"{date} {clock}".strip() for date, clock in times])
 
 
-def _text(batch: Mapping[str, object], name: str) -> str:
-    value = batch.get(name)
+def _text(value: object) -> str:
     return "-" if value is None else visible(str(value))
 
 
-def _sequences(batch: Mapping[str, object]) -> str:
-    first = batch.get("base_sequence")
-    return "-" if first == -1 else span(first, batch.get("last_sequence"))
+def _sequences(batch: BatchEvidence) -> str:
+    first = batch.base_sequence
+    return "-" if first == -1 else span(first, batch.last_sequence)
 
 
-def _kind(batch: Mapping[str, object]) -> str:
-    marker = batch.get("type")
+def _kind(batch: BatchEvidence) -> str:
+    marker = batch.type
     if marker is not None:
         return visible(f"{marker} marker")
-    transactional = batch.get("is_transactional")
+    transactional = batch.is_transactional
     return "-" if transactional is None else "txn" if transactional else "plain"
 
 
-def _crc(batch: Mapping[str, object]) -> str:
-    value = batch.get("crc")
-    return f"{value:08x}" if isinstance(value, int) else _text(batch, "crc")
+def _crc(batch: BatchEvidence) -> str:
+    return "-" if batch.crc is None else f"{batch.crc:08x}"
 
 
 def _table(columns: Sequence[EvidenceColumn], broken: str, console: Console) -> list[str]:

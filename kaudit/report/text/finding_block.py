@@ -1,6 +1,6 @@
 """One finding as people read it: headline, place, evidence, argument, what to do."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
@@ -37,26 +37,19 @@ def argument_lines(finding: Finding, console: Console, *, impact: Impact, bugs: 
 def rule_lines(finding: Finding, console: Console) -> list[str]:
     """Return the rule that was broken, and a broker's reaction."""
     lines: list[str] = []
-    rule = finding.evidence.get("rule")
-    if isinstance(rule, str):
+    rule, broker = finding.evidence.rule, finding.evidence.broker
+    if rule is not None:
         lines += remark_lines("rule", visible(rule), console)
-    broker = finding.evidence.get("broker")
-    if isinstance(broker, str):
+    if broker is not None:
         lines += remark_lines("broker", visible(broker), console)
     return lines
 
 
 def log_lines(finding: Finding, console: Console) -> list[str]:
     """Return the lines of broker and client logs about it: file, line, time by the batches' clock, text."""
-    events = finding.evidence.get("log_events")
-    lines: list[str] = []
-    if not isinstance(events, Sequence):
-        return lines
-    for event in events:
-        if isinstance(event, Mapping):
-            lines += remark_lines("log", event_text(event), console)
-    count = finding.evidence.get("log_events_count")
-    if isinstance(count, int) and count > len(events):
+    events, count = finding.evidence.log_events, finding.evidence.log_events_count
+    lines = [line for event in events for line in remark_lines("log", event_text(event), console)]
+    if count is not None and count > len(events):
         lines += remark_lines("log", f"{count - len(events):,} more lines", console)
     return lines
 

@@ -155,12 +155,10 @@ def date_and_clock(milliseconds: object) -> tuple[str, str]:
 
 def timestamp_of(finding: Finding) -> int | None:
     """Return when the batch in question was written, in ms since the epoch; None where the evidence has no such time."""
-    for holder in (finding.evidence.get("offending"), finding.evidence):
-        for name in ("timestamp", "first_timestamp", "last_timestamp"):
-            value = holder.get(name) if isinstance(holder, Mapping) else None
-            if isinstance(value, int) and value >= 0:
-                return value
-    return None
+    evidence, offending = finding.evidence, finding.evidence.offending
+    times = (evidence.timestamp, evidence.first_timestamp, evidence.last_timestamp)
+    known = times if offending is None else (offending.timestamp, *times)
+    return next((time for time in known if time is not None and time >= 0), None)
 
 
 def timestamp_text(milliseconds: int) -> str:

@@ -1,8 +1,9 @@
 """What logs of brokers and clients say, as text: lines of evidence, and a section at the end of a report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from kaudit.model.application_logs import LogClock, LogEventSummary, RefusedBatches
+from kaudit.model.evidence_parts import EventEvidence
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.formatting import date_and_clock, duration, plural, span
 
@@ -18,12 +19,11 @@ _OUTCOMES = {
 }
 
 
-def event_text(event: Mapping[str, object]) -> str:
+def event_text(event: EventEvidence) -> str:
     """Return an event as one line: `server.log:1234 2026-01-01 12:00:00.000: text`, without the time the text repeats."""
-    time = event.get("timestamp")
-    when = " ".join(filter(None, date_and_clock(time))) if isinstance(time, int) else ""
-    place = f"{str(event.get('path')).rpartition('/')[2]}:{event.get('line')}"
-    return visible(f"{place}{' ' if when else ''}{when}: {shortened(str(event.get('text')))}")
+    when = "" if event.timestamp is None else " ".join(filter(None, date_and_clock(event.timestamp)))
+    place = f"{str(event.path).rpartition('/')[2]}:{event.line}"
+    return visible(f"{place}{' ' if when else ''}{when}: {shortened(str(event.text))}")
 
 
 def shortened(text: str) -> str:

@@ -11,6 +11,7 @@ from kaudit.source.uri import Uri, UrlError
 
 DEFAULT_BYTES_PER_SECOND = 64 << 20
 """Polite: a broker serves several times as much, and consumers need it too."""
+_HEADING = "Live clusters"
 
 
 def _no_limit(number: int, _: str) -> int | None:
@@ -30,6 +31,9 @@ class ClusterOptions(Struct, frozen=True):
             "command-config",
             "For kafka://: a property file as Kafka's own tools take it: security.protocol, sasl.*, ssl.* (PEM).",
             "FILE",
+            _HEADING,
+            is_path=True,
+            decides=True,
         ),
     ] = None
     from_offset: Annotated[
@@ -38,38 +42,53 @@ class ClusterOptions(Struct, frozen=True):
             "from-offset",
             "For kafka://: read from this offset on; default: the log start.",
             "N",
+            _HEADING,
             least=0,
             parse=parse_int64s,
+            decides=True,
         ),
     ] = None
     to_offset: Annotated[
         int | None,
         Option(
             "to-offset",
-            "For kafka://: read to before this offset; default: the high watermark.",
+            "For kafka://: stop before this offset; default: the high watermark.",
             "N",
+            _HEADING,
             least=0,
             parse=parse_int64s,
+            decides=True,
         ),
     ] = None
     from_ms: Annotated[
         int | None,
         Option(
-            "from-time", "For kafka://: read from the first record of this time or later on.", "TIME", parse=parse_time
+            "from-time",
+            "For kafka://: start at the first record with this timestamp or a later one.",
+            "TIME",
+            _HEADING,
+            parse=parse_time,
+            decides=True,
         ),
     ] = None
     to_ms: Annotated[
         int | None,
         Option(
-            "to-time", "For kafka://: read to before the first record of this time or later.", "TIME", parse=parse_time
+            "to-time",
+            "For kafka://: stop before the first record with this timestamp or a later one.",
+            "TIME",
+            _HEADING,
+            parse=parse_time,
+            decides=True,
         ),
     ] = None
     max_bytes_per_second: Annotated[
         int | None,
         Option(
             "max-bytes-per-second",
-            "For kafka://: most bytes to fetch from a cluster a second; 0: no limit.",
+            "For kafka://: fetch at most this many bytes a second from a cluster; 0: no limit.",
             "N",
+            _HEADING,
             least=0,
             parse=_no_limit,
         ),

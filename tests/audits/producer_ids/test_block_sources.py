@@ -7,7 +7,7 @@ import pytest
 from kaudit.audits.producer_ids import block_sources
 from kaudit.audits.producer_ids.block_sources import read_zookeeper
 from kaudit.formats.errors import Damage, Reason
-from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
+from kaudit.formats.zookeeper.transaction_log import ZnodeChange, ZnodeEvent
 from kaudit.source.zookeeper import FileDamage, Sighting, ZnodeEvidence, ZooKeeperFiles
 
 LOG, SNAPSHOT = Path("/zk/log/version-2/log.1"), Path("/zk/snap/version-2/snapshot.5")

@@ -5,7 +5,7 @@ import pytest
 
 from kaudit.audits.sidefiles.snapshot_states import OpenInSnapshot, read_snapshot, unexplained
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
-from kaudit.source.snapshots import SnapshotFile
+from kaudit.source.layout import SnapshotFile
 from tests.crafted_sample import snapshot
 
 LATE = 1_000_000_000

@@ -14,7 +14,7 @@ from kaudit.broker.producer_ids.block_history import (
     from_znode,
 )
 from kaudit.formats.zookeeper.pid_block import AnswerLine, PidBlockLine, ZnodeLine
-from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
+from kaudit.formats.zookeeper.transaction_log import ZnodeChange, ZnodeEvent
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 
 PATH = "/latest_producer_id_block"

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.checks.check import Evidence
-from kaudit.checks.observations import classified_evidence, observation_evidence
+from kaudit.checks.observations import LackingEvidence, ObservationEvidence
 from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
 from kaudit.checks.sequences.first_sequences import sequence_restart, unknown_start
 from kaudit.checks.sequences.sequence_gap import sequence_gap
@@ -206,9 +206,9 @@ def test_ten_steps_are_listed_and_others_stay():
 )
 def test_whether_the_batch_before_was_transactional(transactional, opened, flags, previous):
     before = state(txn_first_offset=opened, flags=flags)
-    evidence: Any = observation_evidence(
-        seen(ObservationKind.GAP, remembered=before, is_transactional=transactional), "r"
-    )
+    evidence: Any = ObservationEvidence(
+        rule="r", observation=seen(ObservationKind.GAP, remembered=before, is_transactional=transactional)
+    ).to_dict()
     assert evidence["previous"]["is_transactional"] is previous
     assert evidence["offending"]["is_transactional"] is transactional
 
@@ -216,8 +216,8 @@ def test_whether_the_batch_before_was_transactional(transactional, opened, flags
 def test_the_state_and_the_batches_around_an_observation():
     following = batch(60, 6, 1, 60)
     one = seen(ObservationKind.GAP, following=following, following_epoch=2, remembered=state(coordinator_epoch=0))
-    evidence: Any = classified_evidence(one, "the rule", count=3)
-    assert (evidence["rule"], evidence["class"], evidence["count"]) == ("the rule", "gap", 3)
+    evidence: Any = LackingEvidence(rule="the rule", observation=one, missing_sequences=3, missing_offsets=0)
+    assert (evidence["rule"], evidence["class"], evidence["missing_sequences"]) == ("the rule", "gap", 3)
     assert evidence["remembered"] == {
         "producer_epoch": 1,
         "last_sequence": 5,
@@ -231,17 +231,19 @@ def test_the_state_and_the_batches_around_an_observation():
     assert (evidence["previous"]["offset"], evidence["previous"]["producer_epoch"]) == (43, 1)
     assert (evidence["next"]["offset"], evidence["next"]["producer_epoch"]) == (60, 2)
     assert "is_transactional" not in evidence["next"]
-    zero: Any = observation_evidence(
-        seen(ObservationKind.GAP, remembered=state(last_sequence=0, txn_first_offset=0)), "r"
-    )
+    zero: Any = ObservationEvidence(
+        rule="r", observation=seen(ObservationKind.GAP, remembered=state(last_sequence=0, txn_first_offset=0))
+    ).to_dict()
     assert (zero["remembered"]["last_sequence"], zero["remembered"]["current_txn_start_offset"]) == (0, 0)
     assert (zero["previous"]["producer_epoch"], "next" in zero) == (1, False)
-    none: Any = observation_evidence(
-        seen(ObservationKind.GAP, remembered=state(last_sequence=-1, last_timestamp=-1)), "r"
-    )
+    none: Any = ObservationEvidence(
+        rule="r", observation=seen(ObservationKind.GAP, remembered=state(last_sequence=-1, last_timestamp=-1))
+    ).to_dict()
     # a marker has raised the epoch since: that of the batch is not kept
     assert (none["previous"]["producer_epoch"], none["remembered"]["last_sequence"]) == (None, None)
     assert none["remembered"]["coordinator_epoch"] is None
     for unknown in (None, state(last=None)):
-        assert "previous" not in observation_evidence(seen(ObservationKind.GAP, remembered=unknown), "r")
-    assert "remembered" not in observation_evidence(seen(ObservationKind.GAP, remembered=None), "r")
+        assert "previous" not in ObservationEvidence(
+            rule="r", observation=seen(ObservationKind.GAP, remembered=unknown)
+        )
+    assert "remembered" not in ObservationEvidence(rule="r", observation=seen(ObservationKind.GAP, remembered=None))

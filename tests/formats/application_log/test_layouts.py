@@ -9,11 +9,9 @@ import pytest
 import zstandard
 
 from kaudit.formats.application_log import pieces
-from kaudit.formats.application_log.entries import described_error, error_name
-from kaudit.formats.application_log.json_lines import parse_json_line
-from kaudit.formats.application_log.layouts import LineReader, entry_time
+from kaudit.formats.application_log.layouts import LineReader, entry_time, parse_json_line
 from kaudit.formats.application_log.pieces import LogCounts
-from kaudit.formats.application_log.reader import read_events
+from kaudit.formats.application_log.reader import described_error, error_name, read_events
 from kaudit.formats.application_log.timestamps import LogTime, parse_time
 from kaudit.model.application_logs import LogEvent, LogEventKind
 

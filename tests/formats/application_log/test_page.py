@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from kaudit.formats.application_log.page import page
+from kaudit.formats.application_log.patterns import page
 
 PAGE = Path(__file__).parents[3] / "docs" / "log-messages.md"
 
 
 def test_the_page_is_as_generated():
     assert PAGE.read_text(encoding="utf-8") == page(), (
-        "run: python -m kaudit.formats.application_log.page docs/log-messages.md"
+        "run: python -m kaudit.formats.application_log.patterns docs/log-messages.md"
     )

@@ -88,7 +88,7 @@ def test_a_marker_ends_the_transaction():
     # values that say impossible things
     ({"offset": 50, "last_offset": 40, "base_sequence": 5, "last_sequence": 9}, "9..9 @ 50"),
     ({"offset": 50, "base_sequence": 12, "last_sequence": 9}, "9..9 @ 50"),
-    ({"offset": 50, "last_offset": "x", "base_sequence": 5, "last_sequence": 9}, "9..9 @ 50"),
+    ({"offset": 50, "last_offset": "x", "base_sequence": 5, "last_sequence": 9}, "5..9 @ 50"),
     # not the batch that is remembered
     ({"offset": 50, "last_offset": 54, "base_sequence": 4, "last_sequence": 8}, "none"),
     ({"offset": -1, "last_offset": 54, "base_sequence": 5, "last_sequence": 9}, "none"),

@@ -4,22 +4,23 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from kaudit.cli.audit import AuditRequest
-from kaudit.cli.audit_options import WatchOutput, WatchRun
+from kaudit.cli.commands.watch import WatchOptions, WatchRun
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.interruption import ends_on_signals
 from kaudit.cli.parsing import parse_duration
+from kaudit.cli.progress import ends_on_signals
+from kaudit.cli.request import AuditRequest, audit_request
+from kaudit.cli.settings import Settings
 from kaudit.cli.targets import output_file
-from kaudit.cli.watch.outputs import Metrics, Outputs, served
-from kaudit.cli.watch.state_file import load_state, save_state
-from kaudit.cli.watch.status import StatusTracker
+from kaudit.cli.watch_outputs import Metrics, Outputs, served
+from kaudit.cli.watch_state import load_state, save_state
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import ScanResult
@@ -29,6 +30,7 @@ from kaudit.source.kafka.options import TopicUrl
 from kaudit.source.uri import KAFKA, Uri, UrlError
 from kaudit.watch.log_directories import LogDirectories
 from kaudit.watch.memory import Memory
+from kaudit.watch.status import StatusTracker
 from kaudit.watch.watcher import Round, Watcher
 
 if TYPE_CHECKING:  # an extra
@@ -47,32 +49,30 @@ class _Times(Struct, frozen=True):
     for_: float | None
 
 
-def run_watch(request: AuditRequest, run: WatchRun, output: WatchOutput) -> int:
+def run_watch(settings: Settings, paths: Sequence[str], options: WatchOptions) -> ExitCode:
     """Watch until it is to end; return the exit code for what was reported."""
-    times = _times(run)
-    state = output_file(run.state, request.options.paths, "--state")
-    metrics_file = output_file(output.metrics_file, request.options.paths, "--metrics-file")
-    memory = (load_state(state, request.options.paths) if state is not None else None) or Memory()
+    request = audit_request(
+        settings, replace(options.audit, paths=paths), options.output, options.findings, options.display
+    )
+    times = _times(options.run)
+    state = output_file(options.run.state, paths, "--state")
+    metrics_file = output_file(options.output.metrics_file, paths, "--metrics-file")
+    memory = (load_state(state, paths) if state is not None else None) or Memory()
     logs = _logs(request.options)
     stop = threading.Event()
     watcher = Watcher(request.options, logs, memory, _decisions(request), stop.is_set)
     with ExitStack() as stack:
         stack.enter_context(ends_on_signals(stop))
-        metrics = Metrics(metrics_file)
-        if output.metrics_port is not None:
-            port = stack.enter_context(served(metrics, output.metrics_address, output.metrics_port))
-            if not request.quiet:
-                sys.stderr.write(f"kaudit: metrics at http://{output.metrics_address}:{port}/metrics\n")
-        measured = output.metrics_port is not None or metrics_file is not None
+        metrics = stack.enter_context(_metrics(options, metrics_file))
         outputs = stack.enter_context(Outputs(request, resumed=bool(memory.findings)))
-        tracker = StatusTracker(request.options.paths, watcher)
+        tracker = StatusTracker(paths, watcher)
         saver = _Saver(state, request, memory)
 
         def publish(found: Round, seconds: float) -> None:
-            status = tracker.after(found, seconds) if measured or outputs.is_live else None
+            status = tracker.after(found, seconds) if metrics is not None or outputs.is_live else None
             outputs.write(found.new, status)
             saver.save(at_once=bool(found.new))
-            if measured and status is not None:
+            if metrics is not None and status is not None:
                 metrics.publish(render_metrics(status))
 
         worst = _rounds(watcher, times, stop, publish)
@@ -81,6 +81,20 @@ def run_watch(request: AuditRequest, run: WatchRun, output: WatchOutput) -> int:
             raise logs.nothing or NothingToAuditError(f"nothing to audit under {', '.join(request.options.paths)}")
         outputs.end(watcher.result, memory, len(watcher.waiting.held))
     return _exit_code(request, watcher.result, worst)
+
+
+@contextmanager
+def _metrics(options: WatchOptions, file: Path | None) -> Iterator[Metrics | None]:
+    """Yield where metrics are published, None for nowhere."""
+    output = options.output
+    if output.metrics_port is None:
+        yield None if file is None else Metrics(file)
+        return
+    metrics = Metrics(file)
+    with served(metrics, output.metrics_address, output.metrics_port) as port:
+        if not options.display.quiet:
+            sys.stderr.write(f"kaudit: metrics at http://{output.metrics_address}:{port}/metrics\n")
+        yield metrics
 
 
 def _logs(options: ScanOptions) -> "LogDirectories | LivePartitions":

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
-from kaudit.cli.audit import AuditRequest, repository_root, run_facts
+from kaudit.cli.request import AuditRequest, repository_root, run_facts
 from kaudit.cli.streams import refused, write_pieces, write_stdout
 from kaudit.cli.targets import Target, console_of
 from kaudit.errors import UsageError

@@ -1,1 +1,0 @@
-"""Configuration: kaudit.toml, [tool.kaudit], KAUDIT_* and flags, each value with its origin."""

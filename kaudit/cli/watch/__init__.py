@@ -1,1 +1,0 @@
-"""`kaudit watch`: rounds, output, metrics, state file, the end."""
