@@ -1,9 +1,10 @@
 """What is sent from task to task: it arrives as it was, and takes little room."""
 
 import random
-from collections import Counter
+from collections import Counter, UserList
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -13,7 +14,6 @@ import zstandard
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.checks.observations import LazyCommands, LazyEvidence
 from kaudit.errors import UsageError
 from kaudit.model.columns import Columns
 from kaudit.partition.assembler import read_planned
@@ -84,8 +84,8 @@ class Everything(Struct):
 def test_a_name_that_is_no_text_arrives_too(name):
     """File names are bytes; Python has surrogates for those that are no UTF-8."""
     square = np.arange(6, dtype=np.int32).reshape(2, 3)
-    evidence = LazyEvidence(7, {"made": lambda subject: subject + 1}, {"given": name})
-    sent = Everything(name, {(name, 1): frozenset({2})}, Counter({5: 2}), evidence, square, LazyCommands((), str, name))
+    evidence = MappingProxyType({"made": 8, "given": name})
+    sent = Everything(name, {(name, 1): frozenset({2})}, Counter({5: 2}), evidence, square, UserList([name]))
     received = unpack(pack(sent), Everything)
     assert (received.name, received.by_name) == (name, {(name, 1): frozenset({2})})
     assert list(received.lines) == [name]
