@@ -110,11 +110,19 @@ def require_readable(spark: "SparkSession", newest: Mapping[str, SegmentFile]) -
     reasons = ask_tasks(spark, what, list(newest.values()), try_to_open, (SegmentFile, str))
     refused = {segment.path: reason for segment, reason in zip(newest.values(), reasons, strict=True) if reason}
     for segment in newest.values():
-        if segment.path in refused and not why_not_opened(segment, open_segment):
+        if segment.path in refused and _opens_here(segment):
             raise UnreadableInputError(
                 f"{segment.path}: {refused[segment.path]} on a Spark worker, though the driver can read it: give a URL "
                 "that every worker reads (hdfs://, s3://), mount the directory on all of them, or use --engine local"
             )
+
+
+def _opens_here(segment: SegmentFile) -> bool:
+    try:
+        open_segment(segment).close()
+    except OSError:
+        return False  # gone for everybody: the audit says so
+    return True
 
 
 @contextmanager
