@@ -52,6 +52,10 @@ class LimitExceededError(WireError):
         return cls(position, limit, f"decompresses to more than the limit of {limit} bytes")
 
 
+class MissingContentError(Exception):
+    """A text of kafka-dump-log lacks records that its segment holds, or what is in them; says which."""
+
+
 class Damage(Struct, frozen=True):
     """A part of a file of rows that gave no row: bytes `position` to `end` (exclusive), kept beside the good rows."""
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 
+from kaudit.formats.dump_text.record_content import parse_printed_metadata, parse_printed_transaction
 from kaudit.formats.dump_text.rows import DumpBatch, DumpNote, DumpRecord, NoteKind
 from kaudit.formats.dump_text.text import read_dump
+from kaudit.formats.errors import MissingContentError
+from kaudit.formats.internal_topics.metadata_records import MetadataRecord
+from kaudit.model.batch_fields import NO_TIMESTAMP
+from kaudit.model.coordinator import TransactionRecord
 from kaudit.source.text import SegmentText
 
 _NULL_SIZE = -1
-
-
-class MissingContentError(Exception):
-    """The text lacks records that its segment holds, or what is in them; says which."""
 
 
 def dump_text_records(source: SegmentText) -> Iterator[DumpRecord]:
@@ -38,6 +39,30 @@ def dump_text_records(source: SegmentText) -> Iterator[DumpRecord]:
         elif isinstance(row, DumpNote) and row.kind in (NoteKind.INVALID_BYTES, NoteKind.OTHER, NoteKind.TOO_LONG):
             raise MissingContentError(f"line {row.line}: {row.text[:200]}")
     _expect_records(batch)
+
+
+def printed_transactions(source: SegmentText) -> Iterator[tuple[int, int, TransactionRecord]]:
+    """Yield the states that a text of __transaction_state prints, with offsets and timestamps (ms, -1 for none).
+
+    Raises:
+        MissingContentError: as `dump_text_records`; WireError: a line is no state.
+
+    """
+    for row in filter(is_data, dump_text_records(source)):
+        timestamp = NO_TIMESTAMP if row.timestamp is None else row.timestamp
+        yield row.offset, timestamp, parse_printed_transaction(row.key, row.payload)
+
+
+def printed_metadata(source: SegmentText) -> Iterator[tuple[int, int, MetadataRecord | None]]:
+    """Yield what a text of __cluster_metadata prints, with offsets and timestamps; None for records without metadata.
+
+    Raises:
+        MissingContentError: as `dump_text_records`; WireError: a line is no metadata record.
+
+    """
+    for row in dump_text_records(source):
+        content = parse_printed_metadata(row.payload) if row.payload is not None and is_data(row) else None
+        yield row.offset, NO_TIMESTAMP if row.timestamp is None else row.timestamp, content
 
 
 def is_data(record: DumpRecord) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from xxhash import xxh3_64_intdigest, xxh3_128_intdigest
 
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import HEADER, HEADER_SIZE
@@ -58,16 +59,12 @@ def mixed(*columns: NDArray[Any]) -> NDArray[np.uint64]:
 
 def records_digest(batch: bytes | memoryview) -> int:
     """Return 128 bits of a batch of magic 2: the bytes of its records and their codec."""
-    from xxhash import xxh3_128_intdigest  # noqa: PLC0415 - a scan of headers needs none of it
-
     (attributes,) = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)
     return xxh3_128_intdigest(batch[HEADER_SIZE:], seed=attributes & CODEC_MASK)
 
 
 def content_of(record: Record | LegacyRecord) -> int:
     """Return 64 bits of key, value and headers; timestamp, offset and sequence are no content."""
-    from xxhash import xxh3_64_intdigest  # noqa: PLC0415 - a scan of headers needs none of it
-
     parts = [record.key, record.value]
     if isinstance(record, Record):
         parts += [part for header in record.headers for part in header]

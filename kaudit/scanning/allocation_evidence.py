@@ -33,7 +33,7 @@ def allocation_evidence(
     """Gather the evidence; partitions are read again where their ids are suspicious."""
     found = AllocationEvidence([[_statistics(part)] for part in parts], [_grants(part, histories) for part in parts])
     if histories.clusters:
-        from kaudit.scanning.block_audit import BlockAudit  # noqa: PLC0415
+        from kaudit.scanning.block_audit import BlockAudit  # noqa: PLC0415 - few logs come with a history
 
         for blocks in histories.clusters:
             own = {number: part for number, part in enumerate(parts) if histories.of(part.directory.log_dir) is blocks}

@@ -207,8 +207,7 @@ def _snapshots(part: PartitionAudit, open_source: OpenSource, versions: VersionR
     # what damage did to the log it also did to this comparison: one damage, one finding
     if part.damages or not part.suspects:
         return []
-    # imported here: the brokers' rules come with it, and few logs have a suspicious snapshot
-    from kaudit.audits.sidefiles.snapshot_check import compare_snapshots  # noqa: PLC0415
+    from kaudit.audits.sidefiles.snapshot_check import compare_snapshots  # noqa: PLC0415 - few snapshots are suspicious
 
     holes = part.compacted or bool(part.missing)
     return compare_snapshots(part.directory, part.suspects, open_source, versions, holes=holes)

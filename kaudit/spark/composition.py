@@ -27,14 +27,14 @@ from kaudit.reading.shuffle_codec import unpack
 from kaudit.report.machine.streamed_tables import producer_table_rows, timeline_table_rows
 from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.audit import Audit, ResultWithoutFindings, ScanFindings
-from kaudit.scanning.block_histories import metadata_of, read_blocks
+from kaudit.scanning.block_histories import read_blocks
 from kaudit.scanning.findings import CrossPartitionEvidence, ScanContext
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import Layout
 from kaudit.source.schemes import open_segment
 from kaudit.spark.schemas import to_batches
-from kaudit.spark.task_findings import FindingsInTasks, TopicPartition
+from kaudit.spark.task_findings import FindingsInTasks, SentFinding, TopicPartition, sent
 from kaudit.spark.tasks import (
     EVIDENCE,
     FINDINGS,
@@ -57,7 +57,7 @@ FINDINGS_AT_ONCE = 500
 class Found(Struct, frozen=True):
     """Findings of a topic partition; those in `left_out`, by their places, are about batches that a filter left out."""
 
-    findings: Sequence[Finding]
+    findings: Sequence[SentFinding]
     left_out: frozenset[int] = frozenset()
     held: Sequence[tuple[str, HeldRecords]] = ()
 
@@ -108,7 +108,7 @@ class Evidence(Struct, frozen=True):
             partitions=[outline.directory for outline in chosen.values()],
             unchosen=[*layout.unchosen, *left_out],
         )
-        audit = Audit(self.options, layout, open_segment, read_blocks(self.options, layout, metadata_of(open_segment)))
+        audit = Audit(self.options, layout, open_segment, read_blocks(self.options, layout, open_segment))
         for outline in chosen.values():
             audit.add_compared(outline)
         cross = audit.cross_partition()
@@ -119,7 +119,7 @@ class Evidence(Struct, frozen=True):
         for shard, others in shards.items():
             yield step(shard, WHOLE, EVIDENCE, ShardEvidence(cross.context, others, newest))
         yield step(SCAN_WIDE, WHOLE, RESULT, audit.without_findings(cross))
-        yield step(SCAN_WIDE, WHOLE, FINDINGS, Found(cross.findings))
+        yield step(SCAN_WIDE, WHOLE, FINDINGS, Found(sent(cross.findings)))
 
 
 def _topic_partitions(shard: Iterator[pa.RecordBatch], kept: Any) -> Iterator[tuple[TopicPartition, Found, Profile]]:  # noqa: ANN401 - a type
@@ -128,7 +128,7 @@ def _topic_partitions(shard: Iterator[pa.RecordBatch], kept: Any) -> Iterator[tu
     evidence = unpack(first.column("data")[0].as_py(), ShardEvidence)
     in_tasks = FindingsInTasks(evidence.context, evidence.others, open_segment, kept)
     for made in in_tasks.topic_partitions(chain([first.slice(1)], shard)):
-        yield made, Found(made.found.findings, made.left_out(), made.found.held), evidence.newest
+        yield made, Found(sent(made.found.findings), made.left_out(), made.found.held), evidence.newest
 
 
 def _by_shard(rows: Batches) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:

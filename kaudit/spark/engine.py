@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader, DecisionHistory, ExpiredIds
-from kaudit.audits.producer_ids.block_sources import BlockSource
+from kaudit.audits.producer_ids.block_sources import BlockSource, read_metadata
 from kaudit.audits.sequences.rescan import Questions, Seen, rescan
 from kaudit.checks.incident_groups import marked_with, partition_incidents
 from kaudit.engines.engine import AuditedInput, Done, Engine, Task
@@ -39,7 +39,7 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.saved_partition import SavedPartition
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.audit import Audit, CrossPartition, ScanFindings, coordinator_of, names_of
-from kaudit.scanning.block_histories import BlockHistories, metadata_of, read_blocks
+from kaudit.scanning.block_histories import BlockHistories, read_blocks
 from kaudit.scanning.findings import PartitionFindings
 from kaudit.scanning.opened_state import OpenedState, open_state
 from kaudit.scanning.options import ScanOptions
@@ -69,6 +69,7 @@ from kaudit.spark.task_findings import (
     AllCounts,
     FindingCounts,
     FindingsInTasks,
+    SentFinding,
     audits_of,
     count_findings,
     count_timelines,
@@ -258,13 +259,8 @@ def _read_levels(directories: Sequence[PartitionDirectory], open_source: OpenSou
 
 def _metadata(spark: "SparkSession", directories: Sequence[PartitionDirectory]) -> list[BlockSource]:
     """Return what replicas of __cluster_metadata say of blocks, each read in a task."""
-    read = partial(_read_metadata, open_source=from_here())
+    read = partial(read_metadata, open_source=from_here())
     return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, read, (PartitionDirectory, BlockSource))
-
-
-def _read_metadata(directory: PartitionDirectory, open_source: OpenSource) -> BlockSource:
-    (source,) = metadata_of(open_source)([directory])
-    return source
 
 
 def _read_names(question: _NamesQuestion, open_source: OpenSource) -> dict[int, str]:
@@ -346,7 +342,7 @@ def _listed(run: _Run, replayed: "DataFrame", make: ArrowMap) -> Iterator[Findin
     with errors_in_one_line(), named_job(run.session, "kaudit: bring the findings that are listed"):
         table = audits_of(replayed).mapInArrow(make, FOUND).toArrow()
     for _, data in sorted(zip(table["job_index"].to_pylist(), table["found"], strict=True), key=lambda row: row[0]):
-        yield from unpack(data.as_py(), list[Finding])
+        yield from unpack(data.as_py(), list[SentFinding])
 
 
 @contextmanager
@@ -365,7 +361,7 @@ def _started(options: ScanOptions, spark: SparkOptions, rows: Rows) -> Iterator[
     layout = find_input(options)
     state = None if options.state is None else open_state(options.state, options, layout)
     with session(spark, options.jobs) as started, ExitStack() as kept:
-        histories = read_blocks(options, layout, partial(_metadata, started))
+        histories = read_blocks(options, layout, open_segment, partial(_metadata, started))
         jobs = plan_jobs(options, layout, audit_needs(options, layout, histories))
         require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan})
         cores = started.sparkContext.defaultParallelism

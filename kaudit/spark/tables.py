@@ -16,7 +16,7 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
 from kaudit.spark.table_target import TableTarget
-from kaudit.spark.task_findings import FindingsInTasks, audits_of, replicas
+from kaudit.spark.task_findings import FindingsInTasks, SentFinding, audits_of, replicas, sent
 from kaudit.spark.tasks import ArrowMap, Batches
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class SparkTables(Struct, frozen=True):
         """Yield what `writer` makes of each partition replica and its own of these findings, in order."""
         own = by_replica(findings)
         keys = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in self.jobs)
-        packed = {number: pack(own[key]) for number, key in enumerate(keys) if key in own}
+        packed = {number: pack(sent(own[key])) for number, key in enumerate(keys) if key in own}
         output_batches = OutputBatches(len(self.jobs))
         write = history_writing(writer, packed, output_batches, newest=self.newest)
         yield from self._in_order(self._kept.mapInArrow(write, PIECES_SCHEMA), output_batches, "histories")
@@ -209,7 +209,7 @@ def history_writing(
 
     def write_histories(rows: Batches) -> Batches:
         for job_index, _, history in replicas(rows, PartitionHistory):
-            own = unpack(findings[job_index], list[Finding]) if job_index in findings else ()
+            own = unpack(findings[job_index], list[SentFinding]) if job_index in findings else ()
             # what a report makes of a history is its own: no rows to count
             for number, piece in enumerate(writer(history, own, newest)):
                 row = _piece_row(output_batches.of(job_index), job_index, number, history.key[0], piece)

@@ -1,12 +1,13 @@
 """Findings and timelines made in Spark's tasks, where a partition's evidence lies; the driver gets numbers, and the first of them."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from kaudit.checks.incident_groups import (
@@ -18,6 +19,7 @@ from kaudit.checks.incident_groups import (
     partition_incidents,
 )
 from kaudit.listings.timeline import by_replica, partition_timelines, producer_ids_of
+from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.limits import FINDINGS_OF_CHECK
@@ -38,6 +40,20 @@ FOUND = "job_index int, found binary"
 
 Counted = tuple[str, Severity]
 """A check's code, and the severity of some of its findings."""
+
+
+class SentFinding(Finding, frozen=True, kw_only=True):
+    """A finding as tasks send it: its evidence is JSON, as reports have it."""
+
+    evidence: StoredEvidence
+
+
+def sent(findings: Iterable[Finding]) -> list[SentFinding]:
+    """Return findings that can be packed as `list[SentFinding]`."""
+    return [
+        SentFinding(**{**asdict(found), "evidence": StoredEvidence(fields=found.evidence.to_dict())})
+        for found in findings
+    ]
 
 
 class FindingCounts(Struct, frozen=True):
@@ -201,7 +217,7 @@ def list_findings(
     for partition in in_tasks.topic_partitions(rows, listed):
         chosen = first_of_each(partition.findings(across), listed[partition.job_index])
         if chosen:
-            yield row(FOUND, partition.job_index, pack(chosen))
+            yield row(FOUND, partition.job_index, pack(sent(chosen)))
 
 
 def first_of_each(findings: Sequence[Finding], listed: Mapping[Counted, int]) -> list[Finding]:

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from kaudit.audits.producer_ids.block_sources import BlockSource
+from kaudit.audits.producer_ids.block_sources import BlockSource, combined_blocks
 from kaudit.broker.producer_ids.block_history import BlockHistory
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 from kaudit.model.result import NotAudited
 from kaudit.scanning.block_histories import BlockHistories, read_blocks
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.schemes import open_segment
 
 
 def grant(number: int, offset: int | None = None, **more: object) -> BlockEntry:
@@ -37,7 +38,7 @@ def histories(tmp_path, clusters: Mapping[str, str], sources: Mapping[str, Block
     def read(directories: Sequence[Any]) -> list[BlockSource]:
         return [sources[directory.log_dir.rpartition("/")[2]] for directory in directories]
 
-    return read_blocks(ScanOptions([str(tmp_path)]), layout, read)
+    return read_blocks(ScanOptions([str(tmp_path)]), layout, open_segment, read)
 
 
 def origins(tmp_path, found: BlockHistories, *names: str) -> list[str | None]:
@@ -108,9 +109,10 @@ def test_without_a_history_nothing_is_known(tmp_path):
 
 def test_what_is_named_goes_with_everything():
     found = BlockHistories()
-    found.apply([source("A")], None)
-    assert (found.number_of("anywhere"), found.of("anywhere")) == (None, None)
-    found.apply([source("A", grant(0))], None)
+    empty, full = combined_blocks([source("A")]), combined_blocks([source("A", grant(0))])
+    assert (empty, found.number_of("anywhere"), found.of("anywhere")) == (None, None, None)
+    assert full is not None
+    found.apply(full, None)
     blocks = found.of("anywhere")
     assert blocks is not None
     assert (found.number_of("elsewhere"), blocks.origin) == (0, "A")

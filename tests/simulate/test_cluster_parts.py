@@ -15,6 +15,7 @@ from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
 from kaudit.broker.releases.profile import profile_for
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.simulate.clock import Clock
+from kaudit.simulate.cluster.brokers import Brokers
 from kaudit.simulate.cluster.partition import PartitionConfig, ProduceCompletion, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import GrantedBlocks, RPCProducerIdManager, ZkProducerIdManager
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
@@ -108,12 +109,11 @@ def test_a_log_is_what_was_appended_and_not_cut_off_since(made, end, segment_byt
 # -- ReplicatedPartition: Partition, DelayedProduce, AbstractFetcherThread ----------------------------------------------
 
 
-class Brokers:
+class FewBrokers(Brokers):
     """Brokers 1 to 3: running, paused or gone, cut off, with slow disks."""
 
-    coordinator = 1
-
     def __init__(self):
+        super().__init__({})
         self.gone: set[int] = set()
         self.paused: set[int] = set()
         self.cut: set[int] = set()
@@ -141,7 +141,7 @@ class Replicated:
     def __init__(self, *, min_insync: int = 2, shared: RunContext | None = None):
         self.context = shared or context()
         self.clock = self.context.clock
-        self.brokers = Brokers()
+        self.brokers = FewBrokers()
         log = LogConfig(PROFILE, 1 << 30, 86_400_000, 600_000)
         config = PartitionConfig(TopicLimits(), log, min_insync, unclean_elections=False, replica_lag_ms=LAG_MS)
         self.partition = ReplicatedPartition(("orders", 0), (1, 2, 3), config, self.brokers, self.context)
@@ -602,10 +602,10 @@ def test_a_broker_that_is_paused_for_longer_than_that_is_taken_for_dead(for_ms, 
     controlled = Controlled()
     controlled.cluster.pause(1, for_ms)
     controlled.cluster.pause(1, 5000)  # it is paused
-    assert (controlled.cluster.is_up(1), controlled.cluster.is_running(1)) == (True, False)
+    assert (controlled.cluster.status.is_up(1), controlled.cluster.status.is_running(1)) == (True, False)
     controlled.run(1000)
     assert controlled.led() == expected
-    assert controlled.cluster.is_running(1)
+    assert controlled.cluster.status.is_running(1)
     assert controlled.faults[-1] == (10 + for_ms, "broker 1", "resumes")
 
 
@@ -614,7 +614,7 @@ def test_a_pause_ends_with_the_process():
     controlled.cluster.pause(1, 500)
     controlled.cluster.kill(1)
     controlled.run(1000)
-    assert not controlled.cluster.is_up(1)
+    assert not controlled.cluster.status.is_up(1)
     assert "resumes" not in [text for _, _, text in controlled.faults]
 
 
@@ -687,7 +687,9 @@ def test_brokers_that_are_cut_off_reach_one_another_and_no_other():
     cluster.disconnect((2,), 50)
 
     def reached():
-        return {(one, other) for one in range(1, 5) for other in range(one + 1, 5) if cluster.reaches(one, other)}
+        return {
+            (one, other) for one in range(1, 5) for other in range(one + 1, 5) if cluster.status.reaches(one, other)
+        }
 
     assert reached() == {(3, 4)}
     controlled.run(61)
@@ -705,13 +707,13 @@ def test_disks_are_slow_for_a_while_and_clocks_as_far_ahead_as_they_jumped():
     cluster.slow_disk(2, 5, 50)
     cluster.jump_clock(2, 3_600_000)
     cluster.jump_clock(2, -600_000)
-    assert [cluster.disk_delay_ms(broker) for broker in (1, 2)] == [0, 45]
-    assert cluster.timestamp(2) - cluster.timestamp(1) == 3_000_000
+    assert [cluster.status.disk_delay_ms(broker) for broker in (1, 2)] == [0, 45]
+    assert cluster.status.timestamp(2) - cluster.status.timestamp(1) == 3_000_000
     controlled.run(60)
-    assert cluster.disk_delay_ms(2) == 40
+    assert cluster.status.disk_delay_ms(2) == 40
     controlled.run(110)
-    assert cluster.disk_delay_ms(2) == 0
-    assert cluster.timestamp(1) == controlled.clock.timestamp == controlled.clock.base + 110
+    assert cluster.status.disk_delay_ms(2) == 0
+    assert cluster.status.timestamp(1) == controlled.clock.timestamp == controlled.clock.base + 110
     assert "its clock jumps by +3,600,000 ms" in [text for _, _, text in controlled.faults]
 
 

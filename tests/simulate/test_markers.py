@@ -37,15 +37,15 @@ class Markers:
         self.replicated = Replicated(shared=context(Losses(losses or {})))
         self.clock, self.brokers = self.replicated.clock, self.replicated.brokers
         self.partition, self.recorder = self.replicated.partition, self.replicated.context.recorder
-        self.brokers.coordinator = self.coordinator = coordinator
         self.manager = TransactionMarkerChannelManager({KEY: self.partition}, self.brokers, self.replicated.context)
+        self.manager.coordinator = lambda: coordinator
         self.complete: list[EndOfTransaction] = []
         self.manager.on_complete = self.complete.append
 
     def end(self, producer_id=7, *, epoch=0, commit=True, partitions: tuple[TopicPartition, ...] = (KEY,)):
         """End a transaction; returns it, and whether it is complete."""
         ended = EndOfTransaction(producer_id, epoch, commit, 0, self.clock.timestamp, partitions)
-        return ended, self.manager.write(ended, 3, self.coordinator)
+        return ended, self.manager.write(ended, 3)
 
     def run(self, until):
         self.replicated.run(until)

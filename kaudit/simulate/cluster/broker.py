@@ -1,7 +1,6 @@
 """One broker: its process, and what it does with requests. Source: KafkaApis, ReplicaManager."""
 
 from collections.abc import Callable
-from enum import Enum
 from functools import partial
 
 from msgspec import Struct
@@ -14,7 +13,8 @@ from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.broker.response import TopicPartition
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
-from kaudit.simulate.cluster.partition import BrokerStatus, ProduceCompletion, ProduceRefusal, ReplicatedPartition
+from kaudit.simulate.cluster.brokers import BrokerProcess, Brokers
+from kaudit.simulate.cluster.partition import ProduceCompletion, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import ProducerIdManager
 from kaudit.simulate.cluster.replica_log import StoredBatch
 from kaudit.simulate.cluster.run_context import RunContext
@@ -46,20 +46,11 @@ class ReplicaManager(Struct, frozen=True):
 
     partitions: dict[TopicPartition, ReplicatedPartition]
     produce_handler: ProduceHandler
-    brokers: BrokerStatus
+    brokers: Brokers
 
 
-class ProcessState(Enum):
-    """What a broker's process does."""
-
-    RUNNING = "running"
-    PAUSED = "paused"
-    STOPPED = "stopped"
-    KILLED = "killed"
-
-
-class BrokerServer:
-    """A broker's process; logs belong to the partitions. `number` is its node id, from 1."""
+class BrokerServer(BrokerProcess):
+    """A broker's process and what it answers; logs belong to the partitions."""
 
     def __init__(
         self,
@@ -69,40 +60,14 @@ class BrokerServer:
         producer_ids: ProducerIdManager,
         context: RunContext,
     ) -> None:
-        self.number = number
-        self.name = f"broker {number}"
-        self.process = ProcessState.RUNNING
-        self.incarnation = 0
-        """Counts its starts: what one process had begun does not go on in the next."""
+        super().__init__(number, context.clock)
         self.producer_ids = producer_ids
-        self.started_at = 0
-        """When its process was started, in ms since the run began."""
-        self.disk_delay_ms = 0
-        """How much longer than usual a write takes."""
-        self.clock_offset_ms = 0
-        """How far its wall clock is ahead."""
         self._partitions = replica_manager.partitions
         self._produce_handler = replica_manager.produce_handler
         self._transactions = transactions
         self._brokers = replica_manager.brokers
-        self._clock = context.clock
         self._recorder = context.recorder
         self._trace = context.trace
-
-    @property
-    def is_up(self) -> bool:
-        """Whether it accepts connections: a paused process does."""
-        return self.process in (ProcessState.RUNNING, ProcessState.PAUSED)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it handles requests."""
-        return self.process is ProcessState.RUNNING
-
-    @property
-    def timestamp(self) -> int:
-        """Its wall clock, ms since 1970."""
-        return self._clock.timestamp + self.clock_offset_ms
 
     def handle(self, request: KafkaRequest, respond: Respond) -> None:
         """Handle a request and respond, now or later: a slow disk holds up the thread that handles it."""
@@ -235,7 +200,7 @@ class BrokerServer:
 
     def _refuse(
         self, request: ProduceRequest, part: PartitionProduceData, partition: ReplicatedPartition
-    ) -> ProduceRefusal | None:
+    ) -> ProduceCompletion | None:
         """Return why a batch is not validated: by the partition, or because no coordinator can verify its transaction.
 
         Source: AddPartitionsToTxnManager; ReplicaManager makes its NETWORK_EXCEPTION and COORDINATOR_NOT_AVAILABLE
@@ -254,7 +219,7 @@ class BrokerServer:
             return None
         whom = "a coordinator" if coordinator is None else f"broker {coordinator}, the coordinator,"
         why = f"{self.name} cannot ask {whom} whether the transaction is open"
-        return ProduceRefusal(KafkaError.NOT_ENOUGH_REPLICAS, why)
+        return ProduceCompletion(KafkaError.NOT_ENOUGH_REPLICAS, _NO_OFFSET, why)
 
     def _attempt(self, request: ProduceRequest, part: PartitionProduceData) -> Produce:
         return self._recorder.attempt(

@@ -15,7 +15,8 @@ from kaudit.broker.coordinator.verification import TransactionVerifier
 from kaudit.broker.producer_ids.allocators import Controller, Znode
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition
-from kaudit.simulate.cluster.broker import BrokerServer, ProcessState, ReplicaManager
+from kaudit.simulate.cluster.broker import BrokerServer, ReplicaManager
+from kaudit.simulate.cluster.brokers import Brokers, ProcessState
 from kaudit.simulate.cluster.partition import Election, PartitionConfig, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import (
     GrantedBlocks,
@@ -65,21 +66,15 @@ class Cluster:
         self._trace = context.trace
         self.partitions: dict[TopicPartition, ReplicatedPartition] = {}
         self.brokers: dict[int, BrokerServer] = {}
-        self._cuts: list[frozenset[int]] = []
-        """Brokers that cannot reach the others, once for each such fault."""
+        self.status = Brokers(self.brokers)
         self.granted_blocks = GrantedBlocks(context.clock)
         config = spec.config
         broker_config = BrokerConfig.of(config, profile)
-        markers = TransactionMarkerChannelManager(self.partitions, self, context)
-        self.transactions = TransactionStateManager(
-            profile,
-            broker_config,
-            markers,
-            self,
-            context,
-        )
+        markers = TransactionMarkerChannelManager(self.partitions, self.status, context)
+        self.transactions = TransactionStateManager(profile, broker_config, markers, self.status, context)
+        self.transactions.with_producer_id = self.with_producer_id
         verifier = TransactionVerifier(profile, self.transactions.coordinator, verifies=broker_config.verifies)
-        replica_manager = ReplicaManager(self.partitions, ProduceHandler(profile, verifier), self)
+        replica_manager = ReplicaManager(self.partitions, ProduceHandler(profile, verifier), self.status)
         znode, controller = Znode(), Controller()
         for number in range(1, spec.brokers + 1):
             producer_ids = self._producer_id_manager(number, znode, controller)
@@ -131,7 +126,7 @@ class Cluster:
         self.transactions.log = self._start(key, replicas, settings)
 
     def _start(self, key: TopicPartition, replicas: tuple[int, ...], settings: PartitionConfig) -> ReplicatedPartition:
-        partition = ReplicatedPartition(key, replicas, settings, self, self._context)
+        partition = ReplicatedPartition(key, replicas, settings, self.status, self._context)
         self.partitions[key] = partition
         partition.elect(replicas[0], list(replicas), unclean=False)
         return partition
@@ -139,36 +134,12 @@ class Cluster:
     def with_producer_id(self, use: OnProducerId) -> None:
         """Call `use` with a new producer id of the coordinator's broker, or with None while there is none."""
         number = self.transactions.broker
-        if number is None or not self.is_running(number):
+        if number is None or not self.brokers[number].is_running:
             use(None)
         else:
             self.brokers[number].producer_ids.generate(use)
 
     # -- cluster metadata --------------------------------------------------------------------------------------------
-    def is_up(self, broker: int) -> bool:
-        """Whether a broker's process exists, paused or not."""
-        return self.brokers[broker].is_up
-
-    def is_running(self, broker: int) -> bool:
-        """Whether a broker handles requests."""
-        return self.brokers[broker].is_running
-
-    def reaches(self, broker: int, other: int) -> bool:
-        """Whether two brokers can reach one another."""
-        return not any((broker in cut) != (other in cut) for cut in self._cuts)
-
-    def disk_delay_ms(self, broker: int) -> int:
-        """Return how much longer than usual a broker takes to write."""
-        return self.brokers[broker].disk_delay_ms
-
-    def timestamp(self, broker: int) -> int:
-        """Return a broker's wall clock, ms since 1970."""
-        return self.brokers[broker].timestamp
-
-    def started_at(self, broker: int) -> int:
-        """Return when a broker's process was started, in ms since the run began."""
-        return self.brokers[broker].started_at
-
     def leaders(self) -> dict[TopicPartition, int | None] | None:
         """Return the leaders of all partitions, None when no broker can be asked."""
         if not any(broker.is_running for broker in self.brokers.values()):
@@ -254,12 +225,12 @@ class Cluster:
         """
         cut = frozenset(brokers)
         names = ", ".join(f"broker {number}" for number in sorted(cut))
-        self._cuts.append(cut)
+        self.status.cuts.append(cut)
         self._trace.fault(self._clock.now, CONTROLLER, f"{names} and the others cannot reach one another")
         self._clock.after(for_ms, partial(self._reconnect, cut, names))
 
     def _reconnect(self, cut: frozenset[int], names: str) -> None:
-        self._cuts.remove(cut)
+        self.status.cuts.remove(cut)
         self._trace.fault(self._clock.now, CONTROLLER, f"{names} and the others reach one another again")
 
     def slow_disk(self, number: int, delay_ms: int, for_ms: int) -> None:
@@ -330,7 +301,7 @@ class Cluster:
                 ),
                 {"outcome": "ok"},
             )
-        log.start(self.timestamp(number), clean=clean, without_snapshots=without_snapshots)
+        log.start(self.brokers[number].timestamp, clean=clean, without_snapshots=without_snapshots)
         if partition.leader is None:
             self._elect(partition)
         if partition.leader not in (None, number):
@@ -432,7 +403,7 @@ class Cluster:
         attempt = self._recorder.attempt(attempts.DeleteRecords, partition.key, before_offset=before)
         self._recorder.record(attempt, {"outcome": "ok", "error": "NONE", "error_code": 0})
         for broker, replica in partition.logs.items():
-            replica.delete_records(min(before, replica.log_end), self.timestamp(broker))
+            replica.delete_records(min(before, replica.log_end), self.brokers[broker].timestamp)
         text = f"{partition.name}: deletes up to {before}"
         self._trace.fault(self._clock.now, f"broker {partition.leader}", text, partition.name)
 
@@ -451,7 +422,7 @@ class Cluster:
             if partition.leader is None or key[0] == TRANSACTION_TOPIC:
                 continue
             memory = partition.leader_log().memory
-            memory.pass_time(self.timestamp(partition.leader))
+            memory.pass_time(self.brokers[partition.leader].timestamp)
             if any(state.coordinator_epoch > 0 for state in memory.producers.states.values()):
                 continue  # attempts cannot express that the coordinator moved
             aborted = memory.producers.aborted_between(memory.log_start, memory.last_stable_offset)

@@ -5,7 +5,7 @@ Source: Partition, ReplicaManager, DelayedProduce, AbstractFetcherThread; leader
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,44 +16,17 @@ from kaudit.broker.partition.truncation import truncation_offset
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch, ProducerStateEntry
 from kaudit.broker.producer_state.verdict import Outcome, Verdict
 from kaudit.broker.response import TopicPartition
+from kaudit.simulate.cluster.brokers import Brokers
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
 from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.encode import record_batch
 from kaudit.simulate.producer_batch import ProducerBatch
 from kaudit.simulate.trace import Copy, EventKind, TraceEvent
 
+_NO_OFFSET = -1
 _FETCH_MAX_BATCHES = 512
 _RETRY_MS = 50
 """How long a follower waits before it asks a leader again that did not answer."""
-
-
-class BrokerStatus(Protocol):
-    """Which brokers are up, and what is wrong with them."""
-
-    @property
-    def coordinator(self) -> int | None:
-        """The broker that coordinates transactions."""
-        ...
-
-    def reaches(self, broker: int, other: int) -> bool:
-        """Return whether two brokers can reach one another."""
-        ...
-
-    def disk_delay_ms(self, broker: int) -> int:
-        """Return how much longer than usual a broker takes to write."""
-        ...
-
-    def timestamp(self, broker: int) -> int:
-        """Return a broker's wall clock, ms since 1970."""
-        ...
-
-    def is_up(self, broker: int) -> bool:
-        """Return whether a broker's process is there, paused or not."""
-        ...
-
-    def is_running(self, broker: int) -> bool:
-        """Return whether a broker handles requests."""
-        ...
 
 
 class PartitionConfig(Struct, frozen=True):
@@ -74,13 +47,6 @@ class ProduceCompletion(NamedTuple):
     why: str = ""
 
 
-class ProduceRefusal(NamedTuple):
-    """Why a broker rejects a produce request before it validates the batch."""
-
-    error: KafkaError
-    why: str
-
-
 class _DelayedProduce(NamedTuple):
     """A produce with acks=all that waits for replicas. Source: DelayedProduce."""
 
@@ -88,14 +54,6 @@ class _DelayedProduce(NamedTuple):
     epoch: int
     base_offset: int
     complete: Callable[[ProduceCompletion], None]
-
-
-class FetchResponse(NamedTuple):
-    """What a leader gives a follower: batches, and its own high watermark and log start offset."""
-
-    batches: list[StoredBatch]
-    high_watermark: int
-    log_start: int
 
 
 class Truncation(Struct, frozen=True):
@@ -148,7 +106,7 @@ class ReplicatedPartition:
         key: TopicPartition,
         replicas: tuple[int, ...],
         config: PartitionConfig,
-        brokers: BrokerStatus,
+        brokers: Brokers,
         context: RunContext,
     ) -> None:
         self.key = key
@@ -219,15 +177,14 @@ class ReplicatedPartition:
             self._advance_high_watermark()
 
     # -- producing ---------------------------------------------------------------------------------------------------
-    def refuse_produce(self, broker: int, acks: int) -> ProduceRefusal | None:
+    def refuse_produce(self, broker: int, acks: int) -> ProduceCompletion | None:
         """Return why a broker rejects a produce request before it validates the batch, None when it does not."""
         if broker != self.leader:
             leader = "no broker" if self.leader is None else f"broker {self.leader}"
-            return ProduceRefusal(
-                KafkaError.NOT_LEADER_OR_FOLLOWER, f"{leader} leads {self.name}, leader epoch {self.leader_epoch}"
-            )
+            why = f"{leader} leads {self.name}, leader epoch {self.leader_epoch}"
+            return ProduceCompletion(KafkaError.NOT_LEADER_OR_FOLLOWER, _NO_OFFSET, why)
         if acks == -1 and len(self.isr) < self.config.min_insync_replicas:
-            return ProduceRefusal(KafkaError.NOT_ENOUGH_REPLICAS, self._too_few)
+            return ProduceCompletion(KafkaError.NOT_ENOUGH_REPLICAS, _NO_OFFSET, self._too_few)
         return None
 
     @property
@@ -309,13 +266,13 @@ class ReplicatedPartition:
         if delayed in self._delayed:
             self._delayed.remove(delayed)
             why = f"not every in-sync replica had it within request.timeout.ms; broker {self.leader} has written it"
-            delayed.complete(ProduceCompletion(KafkaError.REQUEST_TIMED_OUT, -1, why))
+            delayed.complete(ProduceCompletion(KafkaError.REQUEST_TIMED_OUT, _NO_OFFSET, why))
 
     def _fail_delayed(self) -> None:
         waiting, self._delayed = self._delayed, []
         for delayed in waiting:
             why = f"leadership of {self.name} moved before every in-sync replica had it"
-            delayed.complete(ProduceCompletion(KafkaError.NOT_LEADER_OR_FOLLOWER, -1, why))
+            delayed.complete(ProduceCompletion(KafkaError.NOT_LEADER_OR_FOLLOWER, _NO_OFFSET, why))
 
     def _advance_high_watermark(self) -> None:
         """Move the high watermark to what all of the ISR has, and answer who waited for it."""
@@ -339,7 +296,7 @@ class ReplicatedPartition:
                 delayed.complete(ProduceCompletion(KafkaError.NONE, delayed.base_offset))
             else:
                 error = KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-                delayed.complete(ProduceCompletion(error, -1, f"written, but {self._too_few}"))
+                delayed.complete(ProduceCompletion(error, _NO_OFFSET, f"written, but {self._too_few}"))
 
     # -- replication -------------------------------------------------------------------------------------------------
     def _fetch(self, broker: int) -> None:
@@ -379,25 +336,28 @@ class ReplicatedPartition:
         log, mine = self.leader_log(), self.logs[broker]
         first = log.position(mine.log_end)
         batches = log.batches[first : first + _FETCH_MAX_BATCHES]
-        answer = FetchResponse(batches, log.high_watermark, log.log_start)
         wait = self._delay() + self._brokers.disk_delay_ms(broker)
-        self._clock.after(wait, partial(self._receive, broker, follower, answer))
+        self._clock.after(wait, partial(self._receive, broker, follower, batches, log.high_watermark, log.log_start))
 
-    def _receive(self, broker: int, follower: _ReplicaState, answer: FetchResponse) -> None:
+    def _receive(
+        self, broker: int, follower: _ReplicaState, batches: list[StoredBatch], high_watermark: int, log_start: int
+    ) -> None:
+        """Append what the leader sent, and take over its high watermark and log start offset."""
         if self._followers[broker] is not follower:
             return
         if not self._brokers.is_running(broker):
-            self._clock.after(_RETRY_MS, partial(self._receive, broker, follower, answer))
+            again = partial(self._receive, broker, follower, batches, high_watermark, log_start)
+            self._clock.after(_RETRY_MS, again)
             return
         if not self._reaches(broker):
             self._clock.after(_RETRY_MS, partial(self._fetch_arrives, broker, follower))
             return
         mine = self.logs[broker]
-        mine.follow([batch for batch in answer.batches if batch.base_offset >= mine.log_end])
-        mine.high_watermark = max(mine.high_watermark, min(answer.high_watermark, mine.log_end))
+        mine.follow([batch for batch in batches if batch.base_offset >= mine.log_end])
+        mine.high_watermark = max(mine.high_watermark, min(high_watermark, mine.log_end))
         # a follower's log begins where its leader's does (ReplicaFetcherThread.processPartitionData)
-        mine.delete_records(min(answer.log_start, mine.high_watermark), self._brokers.timestamp(broker))
-        if answer.batches:
+        mine.delete_records(min(log_start, mine.high_watermark), self._brokers.timestamp(broker))
+        if batches:
             self._trace_replication(broker, mine.log_end - 1)
         self._fetch(broker)
 

@@ -16,7 +16,8 @@ from kaudit.broker.coordinator.requests import EndOfTransaction
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
 from kaudit.broker.producer_state.verdict import Outcome, Verdict
 from kaudit.broker.response import TopicPartition
-from kaudit.simulate.cluster.partition import BrokerStatus, ReplicatedPartition
+from kaudit.simulate.cluster.brokers import Brokers
+from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.run_context import RunContext
 
 _RETRY_MS = 100
@@ -38,7 +39,7 @@ class TransactionMarkerChannelManager:
     def __init__(
         self,
         partitions: dict[TopicPartition, ReplicatedPartition],
-        brokers: BrokerStatus,
+        brokers: Brokers,
         context: RunContext,
     ) -> None:
         self._partitions = partitions
@@ -55,12 +56,14 @@ class TransactionMarkerChannelManager:
         """By identity of an ended transaction: where its markers are late."""
         self.on_complete: Callable[[EndOfTransaction], None] = lambda _: None
         """Called when the last late marker of a transaction has been written."""
+        self.coordinator: Callable[[], int | None] = lambda: None
+        """Returns the broker that coordinates transactions."""
 
     def waiting(self) -> Iterator[tuple[TopicPartition, int]]:
         """Yield partition and producer id of the markers that no leader has written yet."""
         return ((key, marker.producer_id) for key, markers in self._waiting.items() for marker in markers)
 
-    def write(self, ended: EndOfTransaction, coordinator_epoch: int, coordinator: int | None) -> bool:
+    def write(self, ended: EndOfTransaction, coordinator_epoch: int) -> bool:
         """Write a transaction's markers; return whether it is complete: none was rejected, none is late.
 
         One that waits for a leader counts as written.
@@ -77,7 +80,7 @@ class TransactionMarkerChannelManager:
                 ended.commit,
                 ended.transaction_version,
             )
-            wait = self._send(key, marker, coordinator)
+            wait = self._send(key, marker)
             if wait is None:
                 self._waiting.setdefault(key, []).append(marker)
                 accepted = self.write_waiting(key) and accepted
@@ -88,10 +91,10 @@ class TransactionMarkerChannelManager:
             self._late[id(ended)] = late
         return accepted and not late
 
-    def _send(self, key: TopicPartition, marker: MarkerBatch, coordinator: int | None) -> int | None:
+    def _send(self, key: TopicPartition, marker: MarkerBatch) -> int | None:
         """Send a marker; return after how many ms to send it again, None where it arrives and so does the response."""
         partition = self._partitions[key]
-        leader = partition.leader
+        coordinator, leader = self.coordinator(), partition.leader
         if leader is not None and coordinator is not None and not self._brokers.reaches(coordinator, leader):
             self._recorder.end(f"a marker of {partition.name} could not reach its leader for a while")
             return _RETRY_MS
@@ -115,9 +118,11 @@ class TransactionMarkerChannelManager:
         key, marker, ended = late
         if key not in self._late.get(id(ended), ()):
             return
-        sender, leader = self._brokers.coordinator, self._partitions[key].leader
-        running = all(broker is not None and self._brokers.is_running(broker) for broker in (sender, leader))
-        wait = self._send(key, marker, sender) if running else _RETRY_MS
+        leader = self._partitions[key].leader
+        running = all(
+            broker is not None and self._brokers.is_running(broker) for broker in (self.coordinator(), leader)
+        )
+        wait = self._send(key, marker) if running else _RETRY_MS
         if wait is not None:
             self._clock.after(wait, partial(self._send_again, late))
             return
@@ -167,7 +172,7 @@ class TransactionMarkerChannelManager:
 
     def _now(self) -> int:
         """The wall clock of the coordinator, which markers get their times of."""
-        coordinator = self._brokers.coordinator
+        coordinator = self.coordinator()
         return self._clock.timestamp if coordinator is None else self._brokers.timestamp(coordinator)
 
     def _append(self, key: TopicPartition, marker: MarkerBatch) -> Verdict:

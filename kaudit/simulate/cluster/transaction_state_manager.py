@@ -4,9 +4,9 @@ Decisions are those of kaudit/broker/coordinator. Source: TransactionCoordinator
 on time even while the coordinator moves.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kaudit.broker import attempts
 from kaudit.broker.config import BrokerConfig
@@ -23,7 +23,8 @@ from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.coordinator import TransactionStatus
-from kaudit.simulate.cluster.partition import BrokerStatus, ReplicatedPartition
+from kaudit.simulate.cluster.brokers import Brokers
+from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import OnProducerId
 from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.cluster.transaction_marker_channel_manager import TransactionMarkerChannelManager
@@ -52,18 +53,6 @@ class EndedTransaction(NamedTuple):
     by_timeout: bool
 
 
-class CoordinatorBrokers(BrokerStatus, Protocol):
-    """Which brokers are up, and the producer ids of the coordinator's."""
-
-    def started_at(self, broker: int) -> int:
-        """Return when a broker's process was started, in ms since the run began."""
-        ...
-
-    def with_producer_id(self, use: OnProducerId) -> None:
-        """Call `use` with a new producer id of the coordinator's broker."""
-        ...
-
-
 class TransactionStateManager:
     """Transactions of a cluster and the transaction log, the one partition of __transaction_state."""
 
@@ -72,16 +61,19 @@ class TransactionStateManager:
         profile: Profile,
         config: BrokerConfig,
         markers: TransactionMarkerChannelManager,
-        brokers: CoordinatorBrokers,
+        brokers: Brokers,
         context: RunContext,
     ) -> None:
         self._profile = profile
         self._brokers = brokers
+        self.with_producer_id: Callable[[OnProducerId], None] = lambda use: use(None)
+        """Calls what it is given with a new producer id of the coordinator's broker, with None while there is none."""
         self._clock = context.clock
         self._recorder = context.recorder
         self._trace = context.trace
         self.markers = markers
         markers.on_complete = self._markers_written
+        markers.coordinator = lambda: self.broker
         self.log: ReplicatedPartition | None = None
         self.coordinator = TransactionCoordinator(profile, config, self._write_markers, self._allocate)
         self.ended: list[EndedTransaction] = []
@@ -329,7 +321,7 @@ class TransactionStateManager:
             return
         self._granted_id = granted
         if self._profile.transaction_version2 and transaction.epoch >= EXHAUSTED_EPOCH and granted is None:
-            self._brokers.with_producer_id(partial(self._time_out_with_id, transactional_id, started_at))
+            self.with_producer_id(partial(self._time_out_with_id, transactional_id, started_at))
             return
         self._timing_out = True
         partitions = tuple(transaction.partitions)
@@ -358,7 +350,7 @@ class TransactionStateManager:
         prepared = TransactionStatus.PREPARE_COMMIT if ended.commit else TransactionStatus.PREPARE_ABORT
         if not self._loading:
             self._write_value(owner, prepared, ended.partitions, ended.marker_epoch)
-        if not self.markers.write(ended, self.epoch, self.broker):
+        if not self.markers.write(ended, self.epoch):
             return False
         self._completed(owner, ended)
         return True
