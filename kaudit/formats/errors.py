@@ -1,6 +1,7 @@
-"""The one error every parser of this room raises, and why it did."""
+"""The one error that every parser of this package raises, and the damage that a parser lists beside rows."""
 
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
@@ -63,3 +64,13 @@ class Damage(Struct, frozen=True):
     end: int
     reason: Reason
     detail: str
+
+
+RowT = TypeVar("RowT")
+
+
+class ParsedRows(Struct, Generic[RowT], frozen=True):
+    """A file of rows: those that could be read, in file order, and the parts that gave none."""
+
+    rows: tuple[RowT, ...]
+    damage: tuple[Damage, ...]

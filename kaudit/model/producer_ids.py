@@ -1,4 +1,4 @@
-"""What is found out about producer ids and the blocks they were allocated from."""
+"""Results about producer ids and the blocks they were allocated from."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ BlockRange = tuple[int, int]
 
 
 class EntryKind(StrEnum):
-    """What an entry of the history of blocks says."""
+    """The kind of an entry in the history of blocks."""
 
     GRANTED = "granted"  # a broker got the block
     RESERVED = "reserved"  # the controller moved the counter to `start`; nobody got the block
@@ -92,7 +92,7 @@ class NearEnd(Struct, frozen=True):
 
 
 class UnallocatedReason(StrEnum):
-    """Where an id lies that no known block holds."""
+    """Where an id lies that is in no known block."""
 
     NEGATIVE = "negative"  # no allocator grants it; an exhausted one overflows into it
     BEYOND = "beyond"  # after the last block known

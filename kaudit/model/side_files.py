@@ -1,7 +1,7 @@
-"""What is wrong with the files beside a partition's segments, and the entries of producer snapshots.
+"""Faults of the files beside a partition's segments, and the entries of producer snapshots.
 
-`file` is a file's name, `segment` the index of the segment it belongs to, `position` a byte in the file; `detail` a sentence
-with the values seen.
+`file` is a file's name, `segment` the index of the segment it belongs to, `position` a byte in the file; `detail` a
+sentence with the values seen.
 """
 
 import enum
@@ -34,7 +34,7 @@ class IndexKind(enum.Enum):
 
 
 class IndexFault(Struct, frozen=True, tag=True):
-    """The first thing wrong with an index. `row` counts from 0, None where the file ends inside a row."""
+    """The first fault of an index. `row` counts from 0, None where the file ends inside a row."""
 
     kind: IndexKind
     file: str
@@ -45,7 +45,7 @@ class IndexFault(Struct, frozen=True, tag=True):
 
 
 class MissingIndexes(Struct, frozen=True, tag=True):
-    """Indexes of one kind that are not there: (name, segment) of each, at least one."""
+    """Missing indexes of one kind: (name, segment) of each, at least one."""
 
     kind: IndexKind
     files: Sequence[tuple[str, int]]
@@ -141,10 +141,10 @@ class SnapshotEntry(NamedTuple):
 
 
 class LogBeforeSnapshot(Struct, frozen=True):
-    """What the log before a snapshot's offset still holds.
+    """What the log below a snapshot's offset still holds. `first_offset` is that of its first batch.
 
-    `first_offset`: of its first batch. `whole`: nothing is missing from there on, by compaction, damage or a lost
-    segment. `log_start`: offsets below may be forgotten.
+    `whole`: nothing is missing after it, by compaction, damage or a lost segment. `log_start`: offsets below it may be
+    forgotten.
     """
 
     first_offset: int
@@ -153,7 +153,7 @@ class LogBeforeSnapshot(Struct, frozen=True):
 
     @property
     def known_from(self) -> int:
-        """The first offset the log still says everything about."""
+        """The first offset from which the log still shows everything."""
         return max(self.first_offset, self.log_start)
 
 
