@@ -148,7 +148,9 @@ def none_because(reason: str) -> NoneBecause:
 
 BYTES_NOT_DAMAGED = none_because("schedules damage no bytes on disk")
 SIDE_FILES_NOT_DAMAGED = none_because("side files are written from the simulated state, and schedules damage none")
-NOT_SEARCHED = none_because("no schedule that leaves it has been searched for")
+COORDINATOR_LOSES_NOTHING = none_because(
+    "a simulated coordinator writes its states in order to a log that loses none; 3,500 random schedules left nothing else"
+)
 BLOCKS_NOT_SCANNED = none_because("no history of producer id blocks is scanned with a schedule")
 REPLICAS_NOT_COMPARED = none_because("one leader's log is scanned at a time, no replicas are compared")
 CLIENTS_FOLLOW_PROTOCOL = none_because("it takes a client that breaks the protocol, and simulated clients follow it")

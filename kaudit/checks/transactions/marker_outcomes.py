@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import NOT_SEARCHED, Check, Evidence, Withdrawal, check
+from kaudit.checks.check import COORDINATOR_LOSES_NOTHING, Check, Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DECISION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
@@ -69,7 +69,7 @@ _marker_check = functools.partial(
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(DECISION,),
     caused_by=(COORDINATED, TIMED_OUT, FENCED),
-    simulated=NOT_SEARCHED,
+    simulated=COORDINATOR_LOSES_NOTHING,
 )
 
 
