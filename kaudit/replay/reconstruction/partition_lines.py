@@ -37,7 +37,7 @@ TimedLine = tuple[int, Line]
 """When, ms, for putting the lines of several partitions in one order; and the line."""
 OFFSETS_TOPIC = "__consumer_offsets"
 _SLACK_MS = 60_000
-"""A segment's last write may be a little behind its newest timestamp."""
+"""A segment's last write may be a little older than its newest timestamp."""
 _APPENDED = Outcome.APPENDED
 _OF_FOLLOWERS = "WARN"
 """The level of a stale epoch that is only noted, in what a follower replicates; a leader refuses at other levels."""
@@ -198,7 +198,7 @@ class PartitionLines:
             yield from self._starts(event)
 
     def _starts(self, event: LogEvent) -> Iterator[TimedLine]:
-        """The log starts later; followers log the same behind their leader."""
+        """The log starts later; followers log the same later than their leader."""
         if event.offset is not None and self._start < event.offset <= self._end:
             self._start = event.offset
             yield from self._noted({"op": "delete_records", "before_offset": event.offset}, event)

@@ -195,7 +195,7 @@ class BumpEpoch:
 
 
 class Librdkafka(BumpEpoch):
-    """A gap where nothing was is fatal, one behind a batch that failed raises the epoch when all is answered.
+    """A gap without a failed batch is fatal; after a failed batch the epoch rises as soon as all requests are answered.
 
     Source: rdkafka_request.c, rd_kafka_handle_idempotent_Produce_error.
     """

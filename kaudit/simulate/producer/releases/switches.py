@@ -135,7 +135,7 @@ class ClientSwitches(Struct, frozen=True, kw_only=True):
     # -- draining ----------------------------------------------------------------------------------------------------
     drain_passes_stopped_partition: Annotated[
         bool,
-        "a request that ended at a partition which has to wait is followed by one that begins behind that partition; "
+        "a request that ended at a partition which has to wait is followed by one that begins after that partition; "
         "otherwise the next one begins with it, and ends there again",
         Change("2.1.0", True, "KAFKA-5886, RecordAccumulator.drainBatchesForOneNode"),
     ] = False
