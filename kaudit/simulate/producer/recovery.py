@@ -1,7 +1,7 @@
 """What an idempotent producer does when its sequences break: the decisions of two generations of the Java client, and others'."""
 
 from kaudit.broker.errors import KafkaError
-from kaudit.simulate.producer.releases.switches import (
+from kaudit.simulate.producer.client_switches import (
     BUMP_EPOCH,
     FRANZ_GO,
     LIBRDKAFKA,

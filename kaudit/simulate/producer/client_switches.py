@@ -1,7 +1,7 @@
 """The table of client switches: every behaviour in which simulated producers differ, and what changed it.
 
 One field is one switch. Its annotation holds its meaning and what releases of the Java client changed, oldest first;
-its default is the Java client of 0.11.0.0. What other clients do instead is in profile.py.
+its default is the Java client of 0.11.0.0. What other clients do instead is in client_profile.py.
 """
 
 from typing import Annotated
