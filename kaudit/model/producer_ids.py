@@ -125,7 +125,7 @@ class FirstBatch(Struct, frozen=True):
     segment: int
 
 
-class UnallocatedId(Struct, frozen=True):
+class UnallocatedId(Struct, frozen=True, tag=True):
     """An id that no block holds, in the partition where it appears first; `partitions` is in how many it appears.
 
     `next_block` is the block the next broker will get, `history` names the sources of the blocks.
@@ -138,7 +138,7 @@ class UnallocatedId(Struct, frozen=True):
     history: str
 
 
-class ProducerIdStatistics(Struct, frozen=True):
+class ProducerIdStatistics(Struct, frozen=True, tag=True):
     """The producer ids of one partition replica: how many, their batches, and the time they cover (ms since 1970)."""
 
     producers: int

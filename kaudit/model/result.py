@@ -1,8 +1,7 @@
 """The results of a scan and of timelines, whatever the engine and the output format."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -11,10 +10,6 @@ from kaudit.model.digests import Digests
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.timeline import Timeline
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class CoverageGap(Enum):
@@ -156,7 +151,7 @@ class UnlistedFindings(Struct, frozen=True):
     code: str
     severity: Severity
     topic: str | None
-    fingerprints: "Sequence[int] | NDArray[np.uint64]"
+    fingerprints: Collection[int]
     status: Status = Status.NEW
 
     @property
