@@ -1,4 +1,4 @@
-"""What goes wrong between kaudit and a broker, in one sentence each."""
+"""Errors between kaudit and a broker, each with one sentence for the user."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ class BrokerError(OSError):
 
 
 class RetriableError(BrokerError):
-    """It may work a little later: a leader moves, a broker restarts, a coordinator loads."""
+    """A transient failure: a leader moves, a broker restarts, a coordinator loads."""
 
 
 class UnsupportedRequestError(BrokerError):
@@ -44,7 +44,7 @@ class UnknownTopicError(FileNotFoundError):
 
 
 def broker_error(place: str, error: Exception) -> OSError:
-    """Return what an error of the client library, or of an answer, means to the user.
+    """Return the OSError to raise for an error of the client library or of an answer.
 
     `place` is the host and port, or what was asked for.
     """
@@ -58,7 +58,7 @@ def broker_error(place: str, error: Exception) -> OSError:
 
 
 def error_of_code(place: str, code: int, message: str | None = None) -> OSError:
-    """Return what an error code in an answer means; codes are those of org.apache.kafka.common.protocol.Errors."""
+    """Return the OSError to raise for an error code in an answer; codes are those of org.apache.kafka.common.protocol.Errors."""
     kind = kafka_errors.for_code(code)
     return broker_error(place, kind(message) if message else kind())
 
