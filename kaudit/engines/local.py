@@ -91,7 +91,7 @@ class LocalEngine(Engine):
                 found.append((partition, kept.of(partition.directory, compacted=partition.compacted)))
 
         pieces = _RECORD_PIECE_BYTES if options.depth is Depth.RECORDS else None
-        rows = Rows(partial(SuspectRows, Room()), sink_itself)
+        rows = Rows(partial(SuspectRows, Room()), SuspectRows, sink_itself)
         audit = _audit(replace(options, contents=True), progress, rows, close, pieces)
         return duplicate_listing(audit.result(), found, open_segment)
 

@@ -31,7 +31,7 @@ from kaudit.simulate.search.search import SearchProgress
 from kaudit.simulate.search.shrinking import ddmin
 
 _FEW = 5
-"""Batches a broker remembers of a producer; more than that is another case than fewer."""
+"""Batches that a broker remembers of a producer: repeats of more batches are another case."""
 
 Trace = Mapping[str, object]
 
@@ -90,7 +90,7 @@ EXPLAINED = tuple(code for code, check in CHECKS.items() if isinstance(check.sim
 
 
 class History(Struct):
-    """Schedules in which the same happened: `count` of those that gave the finding; `example` is the first, made smaller."""
+    """Schedules with the same causes: `count` of those that gave the finding; `example` is the first one, reduced."""
 
     causes: Sequence[Cause]
     example: Schedule
@@ -172,7 +172,7 @@ def _partitions(truth: Truth) -> list[ReplicatedPartition]:
 
 
 def _is_noticeable(partition: ReplicatedPartition) -> bool:
-    """Whether the leader's log is more than batches of one producer and epoch in sequence: else there is nothing to scan."""
+    """Whether the leader's log is more than batches of one producer and epoch in sequence, so that a scan makes sense."""
     before: tuple[int, int, int] | None = None
     seen = -1
     is_open = False

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 
 from kaudit.audits.sequences.rescan import Rescan
-from kaudit.model.producer_ids import ProducerIdStatistics
+from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.block_histories import BlockHistories
@@ -21,7 +21,7 @@ class AllocationEvidence(Struct):
     `grants`, one mapping for each partition: of how many grants the blocks of ids with two writers are.
     """
 
-    partitions: list[list[object]]
+    partitions: list[list[ProducerIdStatistics | UnallocatedId]]
     grants: list[Mapping[int, int]]
     histories: list[object] = field(default_factory=list)
     unlisted: list[NotAudited] = field(default_factory=list)

@@ -24,8 +24,7 @@ from kaudit.report.html.page_model import (
     within,
 )
 from kaudit.report.html.partition_columns import Key
-from kaudit.report.text.formatting import extent, headline
-from kaudit.report.text.impact import impact_text
+from kaudit.report.text.formatting import extent, headline, impact_text
 from kaudit.report.text.incident_block import extent_text, verdict_text
 from kaudit.report.text.not_checked import more_digests, named_digests, rules_text
 from kaudit.report.text.table import hidden_lines, nothing_text
@@ -78,9 +77,9 @@ def overview(
         series=None,
         not_audited=not_audited,
         left_out=[
-            *_more("incidents", len(groups) - len(incidents), "kaudit scan -v"),
-            *_more("partition replicas in the map", more_cells, "kaudit scan --output-format json"),
-            *_more(
+            *left_out("incidents", len(groups) - len(incidents), "kaudit scan -v"),
+            *left_out("partition replicas in the map", more_cells, "kaudit scan --output-format json"),
+            *left_out(
                 "paths that were not audited",
                 len(result.not_audited) - len(not_audited),
                 "kaudit scan --output-format json",
@@ -89,14 +88,14 @@ def overview(
     )
 
 
-def with_histories(first: Overview, activity: Sequence[ActivityOverTime], left_out: Sequence[LeftOut]) -> Overview:
+def with_histories(first: Overview, activity: Sequence[ActivityOverTime], more: Sequence[LeftOut]) -> Overview:
     """Return the overview with the activity of all partition replicas, and with more entries of what is left out."""
-    return replace(first, series=_series(activity), left_out=[*left_out, *first.left_out])
+    return replace(first, series=_series(activity), left_out=[*more, *first.left_out])
 
 
-def _more(what: str, count: int, how_to_see: str) -> Iterator[LeftOut]:
-    if count > 0:
-        yield LeftOut(what, count, how_to_see)
+def left_out(what: str, count: int, how_to_see: str) -> list[LeftOut]:
+    """Return the entry for what is left out, in a list; an empty list where it is nothing."""
+    return [LeftOut(what, count, how_to_see)] if count > 0 else []
 
 
 def _incident(group: Sequence[Finding], indexes: Mapping[int, int], by_identity: Mapping[int, int]) -> IncidentRow:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from kaudit.report.html.page_model import LeftOut
 from kaudit.simulate.trace import Client, Int64, Partition, Transaction
 
 SCHEMA = "kaudit.sequence/1"
@@ -100,14 +101,6 @@ class Step(Struct, frozen=True):
     producer_id: Int64 | None
     decisions: Sequence[Decision]
     state: State
-
-
-class LeftOut(Struct, frozen=True):
-    """Something the page does not show."""
-
-    what: str
-    count: int
-    how_to_see: str
 
 
 class SequencePage(Struct, frozen=True):

@@ -7,8 +7,7 @@ from kaudit.model.impact import Impact
 from kaudit.model.known_bug import KnownBug
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.evidence import evidence_lines
-from kaudit.report.text.formatting import SEVERITY_STYLE, headline, partition_of, plural, producer_of, span
-from kaudit.report.text.impact import impact_text
+from kaudit.report.text.formatting import SEVERITY_STYLE, headline, impact_text, partition_of, plural, producer_of, span
 from kaudit.report.text.log_events import event_text
 
 

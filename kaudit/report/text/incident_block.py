@@ -20,8 +20,15 @@ from kaudit.report.text.finding_block import (
     remark_lines,
     rule_lines,
 )
-from kaudit.report.text.formatting import SEVERITY_STYLE, date_and_clock, headline, partition_of, plural, span
-from kaudit.report.text.impact import impact_text
+from kaudit.report.text.formatting import (
+    SEVERITY_STYLE,
+    date_and_clock,
+    headline,
+    impact_text,
+    partition_of,
+    plural,
+    span,
+)
 from kaudit.results.incidents import describe, distinct, members
 
 _BLOCKS = 10

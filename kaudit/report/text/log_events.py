@@ -14,7 +14,7 @@ _SKEW_MS = 1000
 _OUTCOMES = {
     "landed": "landed later",
     "superseded": "were followed by a higher epoch, in which the producer may have sent them again",
-    "fenced": "came from a fenced producer, as is meant",
+    "fenced": "came from a fenced producer, as intended",
     "unknown": "are not shown by the logs",
 }
 

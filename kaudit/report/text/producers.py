@@ -29,8 +29,8 @@ _DISPENSABLE = ("records", "first seen (UTC)", "pattern", "epochs", "partitions"
 _EXPIRED = {
     "rule": "a producer that still has the old producer id is answered INVALID_PRODUCER_ID_MAPPING "
     "(TransactionStateManager.enableTransactionalIdExpiration, KIP-98)",
-    "help": "restart it or create it anew: clients from 4.0 on demand that, older ones that go on may write twice "
-    "(KAFKA-18019); set transactional.id.expiration.ms (7 days) above the longest time that a producer is idle",
+    "help": "restart or recreate it: clients from 4.0 on require that, older clients that continue may write records twice "
+    "(KAFKA-18019); set transactional.id.expiration.ms (7 days) above the longest idle time of a producer",
 }
 
 

@@ -9,8 +9,7 @@ from kaudit.model.total_impact import total_impact
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.finding_block import finding_lines
-from kaudit.report.text.formatting import SEVERITY_STYLE, extent, omitted_text, plural
-from kaudit.report.text.impact import impact_text
+from kaudit.report.text.formatting import SEVERITY_STYLE, extent, impact_text, omitted_text, plural
 from kaudit.report.text.incident_block import incident_sections
 from kaudit.report.text.not_checked import closing_sections, digest_section, text_of
 
