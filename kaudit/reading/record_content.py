@@ -7,6 +7,8 @@ their records and the codec. The columns of batches give a necessary condition (
 
 import struct
 from contextlib import closing
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -56,22 +58,29 @@ def mixed(*columns: NDArray[Any]) -> NDArray[np.uint64]:
     return hashed
 
 
+@cache
+def _xxhash() -> ModuleType:
+    import xxhash  # noqa: PLC0415 - a scan of headers needs none of it
+
+    return xxhash
+
+
 def records_digest(batch: bytes | memoryview) -> int:
     """Return 128 bits of a batch of magic 2: the bytes of its records and their codec."""
-    from xxhash import xxh3_128_intdigest  # noqa: PLC0415 - a scan of headers needs none of it
-
     (attributes,) = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)
-    return xxh3_128_intdigest(batch[HEADER_SIZE:], seed=attributes & CODEC_MASK)
+    digest: int = _xxhash().xxh3_128_intdigest(batch[HEADER_SIZE:], seed=attributes & CODEC_MASK)
+    return digest
 
 
 def content_of(record: Record | LegacyRecord) -> int:
     """Return 64 bits of key, value and headers; timestamp, offset and sequence are no content."""
-    from xxhash import xxh3_64_intdigest  # noqa: PLC0415 - a scan of headers needs none of it
-
     parts = [record.key, record.value]
     if isinstance(record, Record):
         parts += [part for header in record.headers for part in header]
-    return xxh3_64_intdigest(b"".join([_NULL if part is None else _LENGTH.pack(len(part)) + part for part in parts]))
+    content: int = _xxhash().xxh3_64_intdigest(
+        b"".join([_NULL if part is None else _LENGTH.pack(len(part)) + part for part in parts])
+    )
+    return content
 
 
 def differ(one: bytes | None, other: bytes | None) -> bool:

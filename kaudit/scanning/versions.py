@@ -122,14 +122,12 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
 
 
 def _take_dump_text(source: SegmentText, found: dict[str, int]) -> None:
-    # imported here: few logs are texts
-    from kaudit.formats.dump_text.record_content import parse_printed_metadata  # noqa: PLC0415
-    from kaudit.reading.dump_text_content import MissingContentError, dump_text_records, is_data  # noqa: PLC0415
+    from kaudit.reading.dump_text_content import MissingContentError, dump_text_metadata  # noqa: PLC0415 - few logs are texts
 
     try:
-        for row in filter(is_data, dump_text_records(source)):
-            if row.payload is not None:
-                _note(parse_printed_metadata(row.payload).content, found)
+        for _, _, record in dump_text_metadata(source):
+            if record is not None:
+                _note(record.content, found)
     except (MissingContentError, WireError):
         return  # reported where the blocks are read
 

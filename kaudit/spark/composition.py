@@ -32,7 +32,7 @@ from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.report.machine.streamed_tables import producer_table_rows, timeline_table_rows
 from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.audit import Audit, ScanFindings
-from kaudit.scanning.block_histories import metadata_of, read_blocks
+from kaudit.scanning.block_histories import ask_here, read_blocks
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import Layout, PartitionDirectory
@@ -163,7 +163,7 @@ class Evidence(Struct, frozen=True):
     ) -> Batches:
         chosen = [directory for _, directory, _ in outlines]
         layout = replace(layout, partitions=chosen, unchosen=[*layout.unchosen, *left_out])
-        audit = Audit(self.options, layout, open_segment, read_blocks(self.options, layout, metadata_of(open_segment)))
+        audit = Audit(self.options, layout, open_segment, read_blocks(self.options, layout, ask_here(open_segment)))
         for _, directory, outline in outlines:
             outline.directory = directory
             audit.add_compared(outline)

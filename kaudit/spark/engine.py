@@ -5,7 +5,7 @@ partitions together and read again what must be read twice. What only all partit
 outlines; tasks make findings with it. The driver gets counts and as many findings as are listed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.saved_partition import SavedPartition
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.audit import Audit, CrossPartition, ScanFindings, coordinator_of, names_of
-from kaudit.scanning.block_histories import BlockHistories, metadata_of, read_blocks
+from kaudit.scanning.block_histories import BlockHistories, read_blocks
 from kaudit.scanning.findings import PartitionFindings
 from kaudit.scanning.opened_state import OpenedState, open_state
 from kaudit.scanning.options import ScanOptions
@@ -230,15 +230,13 @@ def _read_levels(directories: Sequence[PartitionDirectory], open_source: OpenSou
     return {name: levels[name] for name in (METADATA_VERSION, TRANSACTION_VERSION) if name in levels}
 
 
-def _metadata(spark: "SparkSession", directories: Sequence[PartitionDirectory]) -> "list[BlockSource]":
+def _ask_replicas(
+    spark: "SparkSession",
+    read: "Callable[[PartitionDirectory, OpenSource], BlockSource]",
+    directories: Sequence[PartitionDirectory],
+) -> "list[BlockSource]":
     """Return what replicas of __cluster_metadata say of blocks, each read in a task."""
-    read = partial(_read_metadata, open_source=from_here())
-    return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, read)
-
-
-def _read_metadata(directory: PartitionDirectory, open_source: OpenSource) -> "BlockSource":
-    (source,) = metadata_of(open_source)([directory])
-    return source
+    return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, partial(read, open_source=from_here()))
 
 
 def _read_names(
@@ -339,7 +337,7 @@ def _started(options: ScanOptions, spark: SparkOptions, rows: Rows) -> Iterator[
     layout = find_input(options)
     state = None if options.state is None else open_state(options.state, options, layout)
     with session(spark, options.jobs) as started, ExitStack() as kept:
-        histories = read_blocks(options, layout, partial(_metadata, started))
+        histories = read_blocks(options, layout, partial(_ask_replicas, started))
         jobs = plan_jobs(options, layout, audit_needs(options, layout, histories))
         require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan})
         cores = started.sparkContext.defaultParallelism

@@ -633,24 +633,20 @@ def test_only_a_scan_goes_on_from_what_partitions_came_to(spark, session, logs, 
 def test_each_replica_of_the_metadata_topic_is_read_in_a_task(session, monkeypatch):
     asked: list[object] = []
 
-    def metadata_of(open_source):
-        def read(directories):
-            asked.append((directories, open_source))
-            return [f"blocks of {directories[0]}"]
-
-        return read
+    def read(directory, open_source):
+        asked.append((directory, open_source))
+        return f"blocks of {directory}"
 
     def ask_tasks(spark, what, questions, answer):
         assert (spark, what) == (session, "kaudit: read __cluster_metadata")
         return [answer(question) for question in questions]
 
-    monkeypatch.setattr(spark_engine, "metadata_of", metadata_of)
     monkeypatch.setattr(spark_engine, "ask_tasks", ask_tasks)
     monkeypatch.setattr(spark_engine, "from_here", lambda: "opened")
     directories: Any = ["b1", "b2"]
-    found: Any = spark_engine._metadata(cast("Any", session), directories)
+    found: Any = spark_engine._ask_replicas(cast("Any", session), cast("Any", read), directories)
     assert found == ["blocks of b1", "blocks of b2"]
-    assert asked == [(["b1"], "opened"), (["b2"], "opened")]
+    assert asked == [("b1", "opened"), ("b2", "opened")]
 
 
 class History(NamedTuple):

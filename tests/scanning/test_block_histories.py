@@ -1,12 +1,12 @@
 """Whose the blocks are: the grants of one cluster's metadata log are for its own log directories only."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kaudit.audits.producer_ids.block_sources import BlockSource
+from kaudit.audits.producer_ids.block_sources import BlockSource, combined_blocks, read_metadata
 from kaudit.broker.producer_ids.block_history import BlockHistory
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 from kaudit.model.result import NotAudited
@@ -34,10 +34,11 @@ def histories(tmp_path, clusters: Mapping[str, str], sources: Mapping[str, Block
     ]
     layout: Any = SimpleNamespace(everything=everything, evidence=SimpleNamespace(meta_properties=properties))
 
-    def read(directories: Sequence[Any]) -> list[BlockSource]:
+    def ask(read: Callable[..., BlockSource], directories: Sequence[Any]) -> list[BlockSource]:
+        assert read is read_metadata
         return [sources[directory.log_dir.rpartition("/")[2]] for directory in directories]
 
-    return read_blocks(ScanOptions([str(tmp_path)]), layout, read)
+    return read_blocks(ScanOptions([str(tmp_path)]), layout, ask)
 
 
 def origins(tmp_path, found: BlockHistories, *names: str) -> list[str | None]:
@@ -108,9 +109,10 @@ def test_without_a_history_nothing_is_known(tmp_path):
 
 def test_what_is_named_goes_with_everything():
     found = BlockHistories()
-    found.apply([source("A")], None)
+    assert combined_blocks([source("A")]) is None
     assert (found.number_of("anywhere"), found.of("anywhere")) == (None, None)
-    found.apply([source("A", grant(0))], None)
-    blocks = found.of("anywhere")
+    blocks = combined_blocks([source("A", grant(0))])
     assert blocks is not None
+    found.apply(blocks, None)
+    assert found.of("anywhere") is blocks
     assert (found.number_of("elsewhere"), blocks.origin) == (0, "A")

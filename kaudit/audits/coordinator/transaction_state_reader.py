@@ -11,7 +11,6 @@ from kaudit.broker.coordinator.transaction_metadata import why_illegal
 from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.transaction_state import coordinator_partition, parse_transaction_record
 from kaudit.formats.log.records import read_records
-from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.coordinator import (
     CoordinatorEntry,
     CoordinatorView,
@@ -116,14 +115,13 @@ class CoordinatorReader:
                     yield from self._decode(data, directory)
 
     def _printed(self, source: SegmentText, segment: SegmentFile) -> Iterator[tuple[int, int, TransactionRecord]]:
-        # imported here: few logs are texts
-        from kaudit.formats.dump_text.record_content import parse_printed_transaction  # noqa: PLC0415
-        from kaudit.reading.dump_text_content import MissingContentError, dump_text_records, is_data  # noqa: PLC0415
+        from kaudit.reading.dump_text_content import (  # noqa: PLC0415 - few logs are texts
+            MissingContentError,
+            dump_text_transactions,
+        )
 
         try:
-            for row in filter(is_data, dump_text_records(source)):
-                timestamp = NO_TIMESTAMP if row.timestamp is None else row.timestamp
-                yield row.offset, timestamp, parse_printed_transaction(row.key, row.payload)
+            yield from dump_text_transactions(source)
         except (MissingContentError, WireError) as error:
             self.unreadable.append(f"{segment.path}: {error}; --transaction-log-decoder prints the states")
 

@@ -3,8 +3,6 @@
 Source: UnifiedLog.analyzeAndValidateRecords (Log before 3.0) and LogValidator.
 """
 
-import zlib
-
 from crc32c import crc32c
 
 from kaudit.broker.config import TopicLimits
@@ -24,8 +22,6 @@ from kaudit.model.batch_fields import (
     NO_TIMESTAMP,
 )
 
-_GZIP_LEVEL, _GZIP_FRAME = 6, 31
-_XERIAL_HEADER_BYTES, _XERIAL_BLOCK_BYTES, _XERIAL_LENGTH_BYTES = 16, 32 << 10, 4
 _LARGEST = 64 << 20
 """Bytes of records that are compressed here to learn how long a broker's would be."""
 
@@ -54,32 +50,10 @@ def written_size(batch: WireBatch, limits: TopicLimits) -> int:
     codec = batch.attributes & CODEC_MASK
     if limits.codec is None or codec == limits.codec or not data:
         return len(data)
+    from kaudit.broker.partition.compression import compressed_size  # noqa: PLC0415 - three codecs: few topics set compression.type
+
     records = decompress(codec, batch.magic, memoryview(data)[HEADER_SIZE:], _LARGEST)
-    return HEADER_SIZE + _compressed_size(Codec(limits.codec), records)
-
-
-def _compressed_size(codec: Codec, records: bytes) -> int:
-    """Return the length of compressed records, with the defaults of Kafka's codecs; libraries differ by a few bytes."""
-    match codec:
-        case Codec.GZIP:
-            compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_FRAME)
-            return len(compressor.compress(records) + compressor.flush())
-        case Codec.SNAPPY:
-            import cramjam  # noqa: PLC0415 - only for who compresses
-
-            blocks = [records[at : at + _XERIAL_BLOCK_BYTES] for at in range(0, len(records), _XERIAL_BLOCK_BYTES)]
-            sizes = (_XERIAL_LENGTH_BYTES + len(cramjam.snappy.compress_raw(block)) for block in blocks)
-            return _XERIAL_HEADER_BYTES + sum(sizes)
-        case Codec.LZ4:
-            import lz4.frame  # noqa: PLC0415 - only for who compresses
-
-            return len(lz4.frame.compress(records, store_size=False))
-        case Codec.ZSTD:
-            import zstandard  # noqa: PLC0415 - only for who compresses
-
-            return len(zstandard.ZstdCompressor(write_content_size=False).compress(records))
-        case Codec.NONE:
-            return len(records)
+    return HEADER_SIZE + compressed_size(limits.codec, records)
 
 
 _VARINT_STOP = 0x80

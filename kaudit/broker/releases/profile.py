@@ -1,5 +1,6 @@
 """The switches of one release, looked up by version, and the releases that share the same rules."""
 
+import difflib
 from collections.abc import Callable
 from functools import cache
 
@@ -89,8 +90,6 @@ def _parse(version: str | Version) -> Version:
     try:
         return version if isinstance(version, Version) else Version.parse(version)
     except ValueError:
-        import difflib  # noqa: PLC0415 - only a typo pays for it
-
         names = difflib.get_close_matches(str(version), [str(known) for known in RELEASES], NEAREST, cutoff=0.0)
         raise UnknownVersionError(str(version), tuple(sorted(map(Version.parse, names)))) from None
 

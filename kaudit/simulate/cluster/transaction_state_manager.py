@@ -12,10 +12,10 @@ from kaudit.broker import attempts
 from kaudit.broker.config import BrokerConfig
 from kaudit.broker.coordinator.requests import CoordinatorResult, EndOfTransaction, RequestContext
 from kaudit.broker.coordinator.transaction_coordinator import (
-    EXHAUSTED_EPOCH,
     FIRST_END_TXN_OF_VERSION_2,
     TransactionCoordinator,
 )
+from kaudit.broker.coordinator.transaction_metadata import EXHAUSTED_EPOCH
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN
