@@ -236,7 +236,16 @@ def _ask_replicas(
     directories: Sequence[PartitionDirectory],
 ) -> "list[BlockSource]":
     """Return what replicas of __cluster_metadata say of blocks, each read in a task."""
-    return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, partial(read, open_source=from_here()))
+    answer = partial(_read_replica, read=read, open_source=from_here())
+    return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, answer)
+
+
+def _read_replica(
+    directory: PartitionDirectory,
+    read: "Callable[[PartitionDirectory, OpenSource], BlockSource]",
+    open_source: OpenSource,
+) -> "BlockSource":
+    return read(directory, open_source)
 
 
 def _read_names(
