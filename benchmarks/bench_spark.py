@@ -148,9 +148,9 @@ def in_pieces(path: Path, task_bytes: int) -> tuple[int, int, int]:
     jobs = plan_jobs(options, find_input(options), all_needs)[:1]
     with mock.patch.object(spark_plan, "task_bytes", return_value=task_bytes):
         plan = spark_plan.share(jobs, 1)
-    read = reading(open_segment, 0, lambda _: None)
     works = (pa.RecordBatch.from_pylist([{"work": pack(work)}]) for work in plan.works)
-    rows = [len(data.as_py()) for row in read(works) if row["ranges"][0].as_py() for data in row["rows"]]
+    read = reading(works, open_segment, 0, lambda _: None)
+    rows = [len(data.as_py()) for row in read if row["ranges"][0].as_py() for data in row["data"]]
     return plan.bytes, sum(rows), len(rows)
 
 

@@ -1,5 +1,6 @@
 """Errors that end a command with a message and an exit code of their own (README, "Exit codes"), and suggestions for misspelt names."""
 
+import difflib
 from collections.abc import Iterable
 
 
@@ -17,7 +18,5 @@ class UsageError(Exception):
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean X?`, or an empty text where no known name is similar."""
-    import difflib  # noqa: PLC0415 - only a typo pays for it
-
     near = difflib.get_close_matches(word, list(known), n=3)
     return f"; did you mean {' or '.join(near)}?" if near else ""

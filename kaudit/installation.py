@@ -7,8 +7,10 @@ library is imported: the hook has nothing else, and `kaudit --version` shall not
 import json
 import shlex
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from kaudit import __version__
 
@@ -52,8 +54,6 @@ def information_uri() -> str:
 
 def install_command(extra: str) -> str:
     """Return the command that installs an extra into this environment, of the same kaudit from the same place."""
-    from importlib.util import find_spec  # noqa: PLC0415 - only for messages
-
     python = shlex.quote(sys.executable or "python3")
     # environments that uv makes have no pip
     installer = f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
@@ -62,7 +62,7 @@ def install_command(extra: str) -> str:
 
 def _requirements(extra: str) -> str:
     """Return what to install, quoted for a shell. Recorded origins are those of PEP 610 (direct_url.json)."""
-    from importlib import metadata  # noqa: PLC0415 - as above
+    from importlib import metadata  # noqa: PLC0415 - 10 ms, and only messages about extras need it
 
     try:
         installed = metadata.distribution("kaudit")
@@ -76,9 +76,7 @@ def _requirements(extra: str) -> str:
         return shlex.quote(f"kaudit[{extra}] @ {origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}")
     if not url.startswith("file://"):
         return shlex.quote(f"kaudit[{extra}] @ {url}")
-    from urllib.request import url2pathname  # noqa: PLC0415 - as above
-
-    path = url2pathname(url.removeprefix("file://"))
+    path = unquote(url.removeprefix("file://"))
     if not Path(path).exists():
         return shlex.join(_packages_of(extra, installed.requires or []))
     editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
@@ -110,8 +108,6 @@ def _git(root: Path, *arguments: str) -> str | None:
 
 def _public(url: str | None) -> str | None:
     """Return an address for browsers without the name and password that a clone may have kept, None where it has none."""
-    from urllib.parse import urlsplit, urlunsplit  # noqa: PLC0415 - only in a checkout
-
     parts = urlsplit(url or "")
     if parts.scheme not in ("http", "https"):
         return None

@@ -52,7 +52,8 @@ def check_example(code: str, command: str) -> str:
 
 def page_of(code: str) -> Path:
     """The page beside the check's module."""
-    return Path(str(CHECKS[code].page_file))
+    check = CHECKS[code]
+    return Path(str(sys.modules[check.package].__file__)).parent / f"{check.name.replace('-', '_')}.md"
 
 
 def pages(names: Sequence[str] = ()) -> Iterator[tuple[Path, str]]:

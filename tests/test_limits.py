@@ -131,7 +131,7 @@ def test_more_findings_of_a_check_than_machines_are_given(tmp_path, monkeypatch,
     for sequence in (0, 5, 7, 13, 20, 22):
         written.append(data(7, 0, sequence))
     directory = written.write(tmp_path / "orders-0")
-    monkeypatch.setattr("kaudit.cli.audit.FINDINGS_OF_CHECK", 2)
+    monkeypatch.setattr("kaudit.cli.request.FINDINGS_OF_CHECK", 2)
 
     def listed(form, *options):
         assert run(["scan", str(directory), "--output-format", form, *options]) == 1

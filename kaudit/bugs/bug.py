@@ -7,18 +7,15 @@ import enum
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaudit.checks.check import parse_documentation, read_page
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import BatchEvidence
 from kaudit.model.finding import Confidence, Finding
 from kaudit.model.known_bug import KnownBug
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 
 HEADINGS = (
     "What happens",
@@ -33,7 +30,7 @@ Release = tuple[int, ...]
 
 
 class Program(enum.Enum):
-    """What has the bug. Brokers and the Java client have the versions of Apache Kafka."""
+    """The program that has the bug. Brokers and the Java client have the versions of Apache Kafka."""
 
     BROKER = "broker"
     JAVA = "java"
@@ -62,10 +59,11 @@ class Affected(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True):
-    """One finding, and what its surroundings say.
+    """One finding, and its surroundings.
 
-    `compacted`: of its partition. `version_known`: the bug is in every broker version that the log may come from.
-    `others` returns the findings of a check about the same partition and, where a field is named, with the same value of it.
+    `compacted`: its partition is. `version_known`: every broker version that the log may come from has the bug.
+    `others` returns the findings of a check about the same partition and, where a field is named, with the same value
+    of it.
     """
 
     finding: Finding
@@ -117,7 +115,8 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
     sources: Sequence[str]
     rather_than: Sequence[str] = ()
     alike: Sequence[str] = ()
-    module: str
+    package: str = ""
+    """The package with its page; the registry fills it in."""
 
     def has_version(self, release: Release) -> bool:
         """Return whether a version of the program has the bug."""
@@ -133,19 +132,9 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
         """`3.5.2 and 3.6.1 by KIP-890`; empty if it is not fixed."""
         return f"{_listed(self.fixed_in)}{f' by {self.fix}' if self.fix else ''}" if self.fixed_in else ""
 
-    @property
-    def page_file(self) -> "Traversable":
-        """The Markdown page beside the bug's module, named by the ticket: `kaudit/bugs/broker/kafka_12671.md`."""
-        import importlib.resources  # noqa: PLC0415 - only `explain` reads pages
-
-        name = self.id.lower().replace("-", "_")
-        return importlib.resources.files(self.module.rpartition(".")[0]).joinpath(f"{name}.md")
-
     def documentation(self) -> Mapping[str, str]:
-        """Return the page's text under each of HEADINGS."""
-        from kaudit.checks.check import parse_documentation  # noqa: PLC0415 - as above
-
-        return parse_documentation(self.page_file.read_text(encoding="utf-8"))
+        """Return the page's text under each of HEADINGS: `kaudit/bugs/broker/kafka_12671.md`, named by the ticket."""
+        return parse_documentation(read_page(self.package, self.id.lower().replace("-", "_")))
 
     def named_by(self, case: Case) -> KnownBug | None:
         """Return the bug as the finding names it, None if a trait that must be there is not."""
@@ -160,7 +149,7 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
 
 @functools.cache
 def _known_bug(bug: Bug, seen: Sequence[str]) -> KnownBug:
-    """Return a bug as findings name it: the same object for all that show the same of it, of which there may be many."""
+    """Return a bug as findings name it: one shared object for all findings that show the same traits."""
     return KnownBug(
         id=bug.id,
         title=bug.title,
@@ -194,7 +183,7 @@ def logged(text: str, *kinds: LogEventKind, must: bool = False) -> Trait:
 
 
 def codes(*names: str) -> frozenset[str]:
-    """Return codes of checks as a bug has them."""
+    """Return a set of codes of checks."""
     return frozenset(names)
 
 
@@ -204,7 +193,7 @@ def jira(*tickets: str) -> Sequence[str]:
 
 
 VERSION_KNOWN = Trait("the brokers' version is known to be affected", lambda case: case.version_known)
-"""For a trace that faults of disks and people leave too: it names the bug only where every version in question has it."""
+"""For traces that disks and people leave too: the bug is named only where every version in question has it."""
 
 
 def _listed(names: Iterable[str]) -> str:

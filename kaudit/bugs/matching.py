@@ -1,4 +1,4 @@
-"""Findings that look like known bugs are given their names."""
+"""Names the known bugs that findings look like."""
 
 import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ class _Candidates:
 
 
 class _Surroundings:
-    """What is around findings, looked up only when a trait asks."""
+    """The other findings around a finding, looked up only when a trait asks."""
 
     def __init__(self, findings: Sequence[Finding], compacted: Collection[tuple[str, int]]) -> None:
         self._findings = findings
@@ -74,7 +74,7 @@ class _Surroundings:
         self._by_field: dict[str, Mapping[tuple[object, ...], Sequence[Finding]]] = {}
 
     def case(self, finding: Finding, *, version_known: bool) -> Case:
-        """Return a finding with what is around it."""
+        """Return a finding with its surroundings."""
         compacted = (finding.topic, finding.partition) in self._compacted
         return Case(finding, compacted, version_known, functools.partial(self._others, finding))
 

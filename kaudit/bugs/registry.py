@@ -3,25 +3,24 @@
 `kaudit explain`, `kaudit bugs` and docs/bugs come from it, and so do the bugs that findings name.
 """
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
 
 import kaudit.bugs
 from kaudit.bugs.bug import Bug, Program, Release
 from kaudit.bugs.tickets import ticket_key
+from kaudit.checks.check import modules_of_families
 from kaudit.errors import suggestion
 
 
 def discover() -> Iterator[Bug]:
     """Import the modules of every package in here; yield the bugs they define."""
-    for package in pkgutil.iter_modules(kaudit.bugs.__path__, f"{kaudit.bugs.__name__}."):
-        if package.ispkg:
-            for found in pkgutil.iter_modules(importlib.import_module(package.name).__path__, f"{package.name}."):
-                for value in vars(importlib.import_module(found.name)).values():
-                    if isinstance(value, Bug):
-                        yield value
+    for module in modules_of_families(kaudit.bugs):
+        for value in vars(module).values():
+            if isinstance(value, Bug):
+                yield replace(value, package=module.__name__.rpartition(".")[0])
 
 
 def _order(bug: Bug) -> tuple[str, int]:
@@ -34,7 +33,7 @@ BUGS: Mapping[str, Bug] = {bug.id: bug for bug in sorted(discover(), key=_order)
 
 def find(ticket: str) -> Bug | None:
     """Return the bug of a ticket in any of the forms people write: kafka-12671, `librdkafka#3575`, confluentinc/librdkafka#3575."""
-    return _by_key().get(ticket_key(ticket))
+    return {ticket_key(known): bug for known, bug in BUGS.items()}.get(ticket_key(ticket))
 
 
 def nearest(ticket: str) -> str:
@@ -53,7 +52,3 @@ def of_version(release: Release | None, program: Program | None) -> Sequence[Bug
         for bug in BUGS.values()
         if (program is None or bug.program is program) and (release is None or bug.has_version(release))
     ]
-
-
-def _by_key() -> Mapping[str, Bug]:
-    return {ticket_key(ticket): bug for ticket, bug in BUGS.items()}

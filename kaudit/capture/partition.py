@@ -124,7 +124,7 @@ class PartitionCapture:
         account.topic_id = account.topic_id or topic.topic_id
         self._current_epoch = metadata.leader_epoch
         self._take_up()
-        self.end_offset = self._client.list_offset(self._partition, LATEST).offset
+        self.end_offset = self._client.list_offset(self._partition, LATEST)
         account.high_watermark, account.log_start_offset = self.end_offset, self._log_start()
         if account.next_offset < 0:
             account.next_offset = account.first_offset = account.log_start_offset
@@ -158,7 +158,7 @@ class PartitionCapture:
         account.next_offset = max(account.next_offset, frame.last_offset + 1)
 
     def _log_start(self) -> int:
-        return self._client.list_offset(self._partition, EARLIEST, node=self._node).offset
+        return self._client.list_offset(self._partition, EARLIEST, node=self._node)
 
     def _refuse_other_log(self) -> None:
         """Raise CaptureError where the log ends before what was captured: an unclean election has truncated it."""
@@ -240,7 +240,7 @@ class PartitionCapture:
         """Go on at the log start, which has passed what was to be fetched next."""
         account, start = self.account, self._log_start()
         if start <= account.next_offset:
-            raise self._truncated(self._client.list_offset(self._partition, LATEST).offset)
+            raise self._truncated(self._client.list_offset(self._partition, LATEST))
         account.miss(account.next_offset, start - 1, RETENTION)
         self._writer.skip_to(start)
         account.next_offset = start

@@ -1,5 +1,6 @@
 """The commands that findings suggest: over the inputs as they were given, with the options that decided what was found."""
 
+import shlex
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -9,11 +10,11 @@ _MAX_INPUTS = 5
 
 
 class CommandLine(Struct, frozen=True):
-    """What an audit was asked for, as it was typed.
+    """What the user asked for, as it was typed.
 
-    `options` are those that decide what is found, as arguments. `paths` are the inputs as kaudit writes them, beside
-    `inputs`, as they were typed; `evidence` the directories of internal topics under them, which say what coordinators
-    decided and which producer ids were allocated.
+    `options` are those that decide what is found, as arguments. `inputs` are the inputs as typed, `paths` the same as
+    kaudit writes them; `evidence` are the directories of internal topics among them, which show the decisions of
+    coordinators and the allocated producer ids.
     """
 
     inputs: Sequence[str] = ()
@@ -54,6 +55,4 @@ def quote(path: str) -> str:
 
 def quote_text(text: str) -> str:
     """Quote a text for a shell where it needs it."""
-    import shlex  # noqa: PLC0415 - only a finding quotes
-
     return shlex.quote(text)

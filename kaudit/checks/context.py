@@ -1,4 +1,4 @@
-"""What a check knows of a partition and of the audit beside the evidence."""
+"""What a check knows about the partition and the audit, apart from the evidence."""
 
 import functools
 from bisect import bisect_left
@@ -87,7 +87,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     @functools.cached_property
     def _timeline(self) -> tuple[str, str]:
-        """Beginning and end of the commands for producers, which are as many as findings."""
+        """Beginning and end of the command for a producer: the many findings of a partition share them."""
         own, places = self._inputs
         begin = self.asked.command("timeline", own, places, self._of_this)
         end = self.asked.quoted_options
@@ -98,7 +98,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return self._over_inputs("timeline", "--producer-id", str(producer_id), of_partition=False)
 
     def compare_records_command(self) -> Sequence[str]:
-        """The command that compares keys and values too, which shows what was sent again; none where it was given."""
+        """The command that compares keys and values too, and so shows repeated records; none where it was given already."""
         command = self._over_inputs("scan", "--depth", "records")
         return () if "--depth" in self.asked.options else (command,)
 

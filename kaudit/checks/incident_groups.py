@@ -1,7 +1,8 @@
-"""Incidents put together in two steps: within each topic partition, then across them.
+"""Builds incidents in two steps: within each topic partition, then across partitions.
 
-The second step needs no finding: numbers of what the groups of findings are about, 24 bytes for each that other partitions may
-share, so that findings of many processes become incidents without being brought to one.
+The second step needs no finding, only numbers that stand for the subjects of groups of findings: 24 bytes for each
+subject that other partitions may share. So the findings of many processes become incidents without being collected in
+one.
 """
 
 import functools
@@ -19,7 +20,10 @@ from kaudit.model.finding import Finding
 
 
 class Reach(NamedTuple):
-    """A subject of a group of findings that groups of other partitions may share, as a number; `at_ms` and `span_ms` are 0 where no time matters."""
+    """A subject of a group that other partitions may share, as a number.
+
+    `at_ms` and `span_ms` are 0 where time does not matter.
+    """
 
     group: int
     subject: int
@@ -28,7 +32,7 @@ class Reach(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Findings of one topic partition that belong together: the place of the first among all of them, its fingerprint, how many."""
+    """Findings of one topic partition with one cause: rank of the first among all findings, its fingerprint, and their number."""
 
     rank: int
     fingerprint: str
@@ -36,7 +40,11 @@ class Group(NamedTuple):
 
 
 class PartitionIncidents(Struct, frozen=True):
-    """The findings of one topic partition, replicas included, in groups: `group_of` each, and what leads from a group to others."""
+    """The findings of one topic partition, replicas included, in groups.
+
+    `group_of` is the group of each finding; `reaches` are the subjects by which groups may belong to groups of other
+    partitions.
+    """
 
     group_of: Sequence[int]
     groups: Sequence[Group]
@@ -73,7 +81,7 @@ def parts_of(rule: Rule) -> Mapping[str, Part]:
 
 
 def subjects_of(rule: Rule, findings: Sequence[Finding]) -> Iterable[tuple[Finding, Hashable]]:
-    """Return the subjects of those of the findings whose checks take part in the rule."""
+    """Return the subjects of the findings whose checks take part in the rule."""
     parts = parts_of(rule)
     return rule.subjects([finding for finding in findings if finding.code in parts or rule is REPLICAS], parts)
 
@@ -101,7 +109,7 @@ def partition_key(finding: Finding) -> tuple[str, int]:
 
 
 def marked_with(findings: Sequence[Finding], incidents: PartitionIncidents, across: Mapping[int, str]) -> list[Finding]:
-    """Return a topic partition's findings with the ids of their incidents; `across`: those of groups that reach others."""
+    """Return a topic partition's findings with the ids of their incidents; `across`: ids of groups that span partitions."""
     ids = [across.get(group, own) for group, own in enumerate(incidents.own_ids())]
     return [
         finding if finding.incident == ids[group] else replace(finding, incident=ids[group])
@@ -158,7 +166,7 @@ def _grouped(
 
 
 def ids_across(groups: Sequence[Mapping[int, Group]], reaches: Sequence[Sequence[Reach]]) -> dict[int, dict[int, str]]:
-    """Return the ids of the incidents of groups that reach others, by the number of the topic partition and of the group.
+    """Return the ids of incidents that span partitions, by the number of the topic partition and of the group.
 
     Both sequences go by topic partition, in the order of findings.
     """
@@ -187,13 +195,13 @@ def ids_across(groups: Sequence[Mapping[int, Group]], reaches: Sequence[Sequence
 
 
 def _order(finding: Finding) -> tuple[object, ...]:
-    """Order by place; the same for the copies that several replicas have of a finding."""
+    """Order by place; equal for the copies of a finding on several replicas."""
     topic, partition, _, *rest = finding.sort_key()
     return (topic, partition, *rest)
 
 
 def _number(rule: int, subject: Hashable) -> int:
-    """Return a number that the same subject has in every process."""
+    """Return a number for the subject, the same in every process."""
     digest = hashlib.blake2b(repr((rule, subject)).encode(errors="surrogateescape"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 

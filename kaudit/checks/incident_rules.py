@@ -1,7 +1,7 @@
-"""The rules by which findings have one cause, and the parts that checks take in them.
+"""The rules by which findings have one cause, and how checks take part in them.
 
-A rule names the subject of a finding: two findings with the same subject are one incident. What is in doubt stays apart.
-A check declares the rules in which it takes part; incident_groups.py puts findings together by them.
+A rule names the subject of a finding: two findings with the same subject are one incident. Doubtful cases stay apart.
+A check declares the rules in which it takes part; incident_groups.py builds the incidents.
 """
 
 import enum
@@ -27,7 +27,7 @@ TRANSACTION_TIMEOUT_MS = 60_000
 
 
 class Part(enum.Enum):
-    """What the findings of a check are in incidents of a rule."""
+    """The role of a check's findings in incidents of a rule."""
 
     MEMBER = "findings that the rule compares by their subjects"
     INDEX = "an index of the segment that is damaged"
@@ -36,7 +36,7 @@ class Part(enum.Enum):
 
 
 _Parts = Mapping[str, Part]
-"""The part of each check in a rule, by code."""
+"""The role of each check in a rule, by code."""
 
 
 class Rule(Struct, frozen=True, eq=False):
@@ -51,19 +51,19 @@ class Rule(Struct, frozen=True, eq=False):
     across: bool = False
 
     def as_part(self, part: Part) -> "Membership":
-        """Return the declaration of a check that takes another part than most."""
+        """Return the declaration of a check that takes a role other than MEMBER."""
         return Membership(self, part)
 
 
 class Membership(Struct, frozen=True, eq=False):
-    """The part that a check takes in incidents of one rule."""
+    """The role of a check in incidents of one rule."""
 
     rule: Rule
     part: Part = Part.MEMBER
 
 
 class Near(Struct, frozen=True):
-    """A time in ms as a subject: of those with one key, all that lie at most `span_ms` after the first are the same."""
+    """A time in ms as a subject: times with one key that lie at most `span_ms` after the first are the same subject."""
 
     key: Hashable
     span_ms: int
@@ -71,7 +71,7 @@ class Near(Struct, frozen=True):
 
 
 def windows(times: Iterable[Near]) -> dict[Near, int]:
-    """Return, for each time, the first of the times that are the same subject."""
+    """Return, for each time, the first time of its window: times in one window are the same subject."""
     starts: dict[Near, int] = {}
     latest: dict[tuple[Hashable, int], int] = {}
     for time in sorted(set(times), key=lambda time: time.at_ms):
@@ -111,7 +111,7 @@ def _producer(finding: Finding) -> _Subject:
 
 
 def _batch(finding: Finding) -> _Subject:
-    """The batch or marker that a producer's state did not allow; None where a finding is about a silence alone."""
+    """The batch or marker that does not fit the producer's state; None where a finding is only about a silence."""
     if finding.producer_id is None or finding.offset is None:
         return None
     if finding.evidence.kind in ("idle", "went-on"):
@@ -124,7 +124,7 @@ def _topic(finding: Finding) -> _Subject:
 
 
 def _hole_in_history(finding: Finding) -> _Subject:
-    """The blocks of the history around an id that is in none."""
+    """The blocks of the history on both sides of an id that is in no block."""
     evidence = finding.evidence
     around = [None if block is None else block.start for block in (evidence.block_below, evidence.next_block)]
     return evidence.kind, *around
@@ -167,7 +167,7 @@ def _decisions(finding: Finding) -> _Subject:
 
 
 def _leader_changes(findings: Sequence[Finding], _: _Parts) -> _Subjects:
-    """A change of leaders: partitions and producers that went on under a new leader epoch at the same time."""
+    """A change of leaders: partitions and producers that continued under a new leader epoch at the same time."""
     moved = [(finding, began) for finding in findings if (began := _new_leader_epoch(finding)) is not None]
     for finding, began in moved:
         if began.at_ms >= 0:
@@ -205,7 +205,7 @@ def _begun(batch: BatchEvidence | None) -> tuple[int, int]:
 
 
 def _damages(findings: Sequence[Finding], parts: _Parts) -> _Subjects:
-    """Damaged or missing bytes: offsets that touch in one log, what the producers lack there, and the segment's indexes."""
+    """Damaged or missing bytes: adjacent offsets in one log, the sequences missing there, and the segment's indexes."""
     for key, held in _sorted_groups(findings, _partition):
         ranges = _ranges([finding for finding in held if parts[finding.code] is Part.MEMBER])
         yield from ((finding, (key, found.replica, found.first)) for found in ranges for finding in found.findings)
@@ -264,7 +264,7 @@ def _offsets(finding: Finding) -> tuple[int, int]:
 
 
 def _divergences(findings: Sequence[Finding], _: _Parts) -> _Subjects:
-    """Where replicas of a partition differ: findings of the checks of replicas about offsets that touch."""
+    """Places where replicas of a partition differ: findings about adjacent offsets."""
     for key, held in _sorted_groups(findings, _partition):
         ranges = _ranges([replace(finding, replica=None) for finding in held])
         for finding in held:
@@ -321,4 +321,4 @@ RULES: Sequence[Rule] = (
     PRODUCER_STATE,
     REPLICAS,
 )
-"""In the order in which they name an incident."""
+"""The order decides which rule names an incident."""

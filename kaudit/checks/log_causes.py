@@ -8,7 +8,10 @@ _Kind = LogEventKind
 
 
 class LogCause(Struct, frozen=True):
-    """The cause of a finding that events of these classes show. `of_producer`: they name its producer id; else its partition or broker."""
+    """A cause of a finding, and the classes of events that show it. `of_producer`: the events name the finding's producer id.
+
+    Otherwise they name its partition or broker.
+    """
 
     kinds: frozenset[LogEventKind]
     text: str

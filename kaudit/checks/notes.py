@@ -1,4 +1,4 @@
-"""At most one note per (code, partition, producer id, class): informational, so once is enough."""
+"""Folds notes: at most one per (code, partition, producer id, class), because a note is only informational."""
 
 from collections.abc import Iterable
 

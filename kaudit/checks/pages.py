@@ -1,7 +1,7 @@
 """Writes docs/checks from the registry: `python -m kaudit.checks.pages docs/checks`."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kaudit.checks.check import HEADINGS, Check
@@ -39,12 +39,16 @@ def _index() -> str:
     parts = [f"{_NOTICE}\n# Checks\n"]
     for package in dict.fromkeys(check.package for check in CHECKS.values()):
         members = [check for check in CHECKS.values() if check.package == package]
-        title = (sys.modules[package].__doc__ or "").strip().rstrip(".")
         rows = [f"| [{check.code}]({check.code}.md) | {check.name} | {_cell(check)} |" for check in members]
-        parts.append(
-            "\n".join([f"## {title}", "", "| code | name | severity | finds |", "|---|---|---|---|", *rows, ""])
-        )
+        parts.append(family_table(package, "| code | name | severity | finds |", rows))
     return "\n".join(parts)
+
+
+def family_table(package: str, headings: str, rows: Sequence[str]) -> str:
+    """Return the table of an index under the first line of the package's docstring."""
+    title = (sys.modules[package].__doc__ or "").strip().rstrip(".")
+    rule = "|" + "---|" * (headings.count("|") - 1)
+    return "\n".join([f"## {title}", "", headings, rule, *rows, ""])
 
 
 def _cell(check: Check) -> str:

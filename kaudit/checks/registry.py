@@ -3,26 +3,21 @@
 `kaudit explain`, `kaudit checks`, docs/checks, SARIF's rules and --select come from it.
 """
 
-import importlib
-import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
 
 import kaudit.checks
-from kaudit.checks.check import Check, Evidence
+from kaudit.checks.check import Check, Evidence, modules_of_families
 from kaudit.checks.context import Context
 from kaudit.errors import suggestion
 from kaudit.model.finding import Finding
 
 
 def discover() -> Iterator[Check]:
-    """Import the modules of every family; yield the checks that each defines."""
-    for family in pkgutil.iter_modules(kaudit.checks.__path__, f"{kaudit.checks.__name__}."):
-        if not family.ispkg:
-            continue
-        for found in pkgutil.iter_modules(importlib.import_module(family.name).__path__, f"{family.name}."):
-            for value in vars(importlib.import_module(found.name)).values():
-                if isinstance(value, Check) and value.run.__module__ == found.name:
-                    yield value
+    """Yield the checks that the modules of every family define."""
+    for module in modules_of_families(kaudit.checks):
+        for value in vars(module).values():
+            if isinstance(value, Check) and value.run.__module__ == module.__name__:
+                yield value
 
 
 CHECKS: Mapping[str, Check] = {found.code: found for found in sorted(discover(), key=lambda check: check.code)}

@@ -1,4 +1,4 @@
-"""All partitions of all replicas: who holds what, compared, and what is wrong with it."""
+"""All partitions of all replicas: which replica has which partition, their comparison, and its findings."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -36,12 +36,12 @@ from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 
 class Task(Struct, frozen=True):
-    """One partition: the directory of each replica that has it, by the replica's name, and who has not."""
+    """One partition: the directory of each replica that has it, by the replica's name, and the replicas that lack it."""
 
     holders: Mapping[str, PartitionDirectory]
     missing_on: Sequence[str]
     copies: Sequence[BrokerReplicas] = ()
-    """Of the holders, those that are one broker's."""
+    """The holders that are copies of one broker."""
 
     @property
     def bytes(self) -> int:
@@ -55,7 +55,7 @@ class Task(Struct, frozen=True):
 
 
 class ComparedPartition(Struct, frozen=True):
-    """One partition compared: the result, its findings and what was read. `comparison` is None where a log was not read whole."""
+    """One partition compared: the result, its findings and what was read; no `comparison` where a log was not read whole."""
 
     comparison: PartitionComparison | None
     findings: Sequence[Finding]
@@ -82,7 +82,7 @@ def replicas_of_brokers(layouts: Mapping[str, Layout], open_source: OpenSource) 
 
 
 def tasks(layouts: Mapping[str, Layout], copies: Sequence[BrokerReplicas] = ()) -> list[Task]:
-    """Bring together what the replicas (by name) hold of each partition, in (topic, partition) order."""
+    """Return a task for each partition that a replica (by name) has, in (topic, partition) order."""
     found: dict[tuple[str, int], dict[str, PartitionDirectory]] = {}
     for name, layout in layouts.items():
         for entry in layout.partitions:
@@ -101,7 +101,7 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
     """Compare one partition's replicas; the function every engine schedules."""
     verify = options.depth is not Depth.HEADERS
     unreadable: list[Unreadable] = []
-    # offsets below any replica's log start are deleted there: nothing is left to compare
+    # offsets below a replica's log start are deleted there: nothing is left to compare
     readers = {
         name: ReplicaReader(
             directory,
@@ -162,7 +162,7 @@ def diff_result(
     compared: Sequence[ComparedPartition],
     copies: Sequence[BrokerReplicas] = (),
 ) -> DiffResult:
-    """Put everything together in contract order."""
+    """Return the result of all partitions, sorted as documented."""
     found = (finding for entry in compared for finding in entry.findings)
     partitions = [entry for one in compared for entry in one.partitions]
     any_version, _ = infer_range(VersionEvidence())
@@ -206,7 +206,7 @@ def _leader_epochs(
 
 
 def _high_watermarks(task: Task, open_source: OpenSource) -> dict[str, int]:
-    """What each replica's broker last wrote down as the partition's high watermark; it may lag behind the truth."""
+    """Return the partition's high watermark as each replica's broker last saved it; the real one may be higher."""
     found: dict[str, int] = {}
     for name, directory in task.holders.items():
         for file in directory.checkpoints:
@@ -227,7 +227,7 @@ def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSo
         for rows in read_serially(plan, open_source):
             continuity.feed(rows)
     except OSError:
-        return []  # gone since the first reading, which reported what there was
+        return []  # removed since the first reading, which reported the damage
     continuity.finish()
     return run_checks(context, Evidence(continuity.damages))
 

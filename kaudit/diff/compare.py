@@ -42,12 +42,12 @@ def batch_at(rows: Columns, index: int) -> ReplicaBatch:
 
 
 def no_rows() -> Columns:
-    """Return columns of no batches."""
+    """Return empty columns."""
     return {name: np.empty(0, dtype=np.int64) for name in COLUMNS}
 
 
 def cleaned(rows: Columns, index: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
-    """Whether the cleaner has been at these batches: records are missing, or their delete horizon is set (KIP-534)."""
+    """Return a mask of the batches that the log cleaner rewrote: records are missing, or the delete horizon is set (KIP-534)."""
     spans = rows["last_offset"][index] - rows["base_offset"][index] + 1
     current = rows["magic"][index] == CURRENT_MAGIC
     horizon = rows["attributes"][index] & DELETE_HORIZON_FLAG != 0
@@ -59,7 +59,7 @@ _NOTHING_READ = int(np.iinfo(np.int64).min)
 
 
 class Conflict(Struct, frozen=True):
-    """Rows of the two windows, or None for a batch of an earlier window, that hold the same offset differently."""
+    """Rows of the two windows that differ at one offset; None for a batch of an earlier window."""
 
     offset: int
     left: int | None
@@ -67,7 +67,10 @@ class Conflict(Struct, frozen=True):
 
 
 class PairCompare(Struct):
-    """Compares windows that cover the same offsets, in ascending order. `compacted`: for batches of magic 0 and 1."""
+    """Compares windows that cover the same offsets, in ascending order.
+
+    `compacted`: the log cleaner may have rewritten batches of magic 0 and 1, which do not show it.
+    """
 
     compacted: bool
     _left_reached: int = _NOTHING_READ
@@ -94,7 +97,7 @@ class PairCompare(Struct):
         return min(found, key=lambda conflict: conflict.offset, default=None)
 
     def _matched(self, left: Columns, right: Columns) -> list[Conflict]:
-        """The first pair of batches with the same base offset that are not the same batch."""
+        """Return the first pair of different batches with the same base offset, as a list of at most one."""
         if not len(left["base_offset"]) or not len(right["base_offset"]):
             return []
         at = np.searchsorted(right["base_offset"], left["base_offset"])
@@ -110,7 +113,7 @@ class PairCompare(Struct):
     def _differs(
         self, left: Columns, right: Columns, mine: NDArray[np.int64], theirs: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """For each pair with one base offset whether they differ; the cleaner rewrites a batch it takes records from."""
+        """Return which pairs with one base offset differ; CRCs count only where the cleaner rewrote neither batch."""
         rewritten = cleaned(left, mine) | cleaned(right, theirs)
         if self.compacted:
             rewritten |= left["magic"][mine] < CURRENT_MAGIC
@@ -127,7 +130,7 @@ def _same(left: Columns, right: Columns) -> bool:
 
 
 def _overlap(rows: Columns, others: Columns, reached: int, *, swapped: bool) -> list[Conflict]:
-    """The first of `rows` that begins inside a batch of `others`: batches are never cut differently by a replica.
+    """Return the first of `rows` that begins inside a batch of `others`: replicas never split batches differently.
 
     `reached` is the last offset of the others' earlier windows.
     """

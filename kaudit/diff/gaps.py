@@ -1,7 +1,7 @@
-"""Offsets that one copy of a partition lacks inside its own range and another one holds.
+"""Offsets that one copy of a partition lacks inside its own range and another copy holds.
 
-In a partition that was never compacted every offset is in a batch. Where a copy has no bytes in place of some, they were
-cut out, or its segment was not copied; where bytes lie there, they are damage, which is reported as such.
+In a partition that was never compacted every offset is in a batch. Where a copy has no bytes for some offsets, they were
+cut out, or a segment was not copied. Where bytes lie there, they are damage, which is reported as such.
 """
 
 from bisect import bisect_left
@@ -15,11 +15,11 @@ from kaudit.model.replicas import OffsetRange, ReplicaGap
 from kaudit.source.layout import SegmentFile
 
 _MOST_GAPS = 10_000
-"""Of one copy: a log with more is full of holes, as a compacted one is."""
+"""Most gaps of one copy; a log with more is taken for a compacted one."""
 
 
 class Gap(NamedTuple):
-    """Offsets `first` to `last` that a copy lacks; `cut`: no bytes lie there. Byte `position` of `segment` is where it goes on."""
+    """Offsets `first` to `last` that a copy lacks; `cut`: no bytes lie there. The log goes on at byte `position` of `segment`."""
 
     first: int
     last: int
@@ -29,7 +29,7 @@ class Gap(NamedTuple):
 
 
 class _Reached(NamedTuple):
-    """Where batches so far end: at byte `end` of `segment`, and which offset follows."""
+    """The end of the batches read so far: byte `end` of `segment`, and the offset that follows."""
 
     segment: int
     end: int
@@ -37,7 +37,10 @@ class _Reached(NamedTuple):
 
 
 class ReplicaGaps:
-    """Follows one copy's valid batches in offset order. `compacted`: it has more gaps than a log gets by accident, or traces."""
+    """Collects the gaps between one copy's valid batches, in offset order.
+
+    `compacted`: the log cleaner rewrote a batch, or there are too many gaps for an accident.
+    """
 
     def __init__(self, segments: Sequence[SegmentFile]) -> None:
         self.gaps: list[Gap] = []
@@ -70,21 +73,21 @@ class ReplicaGaps:
 
 
 class Held(NamedTuple):
-    """What one copy holds: every offset from `start` (None: nothing) to `end`, exclusive, but those of its gaps."""
+    """The offsets of one copy: from `start` (None: it has none) to `end`, exclusive, without those of its gaps."""
 
     start: int | None
     end: int
     gaps: Sequence[Gap]
 
     def range_of(self, first: int, last: int) -> OffsetRange | None:
-        """Return offsets `first` to `last` as far as they lie in its log, None where none does."""
+        """Return the part of offsets `first` to `last` that lies in its log, None for none."""
         if self.start is None:
             return None
         within = OffsetRange(max(first, self.start), min(last, self.end - 1))
         return within if within.first <= within.last else None
 
     def parts(self, within: OffsetRange) -> Iterator[OffsetRange]:
-        """Yield what it holds of a range that lies in its log."""
+        """Yield the parts of a range of its log that are in no gap."""
         at = within.first
         for gap in self.gaps[bisect_left(self.gaps, at, key=lambda gap: gap.last) :]:
             if gap.first > within.last:
@@ -97,9 +100,9 @@ class Held(NamedTuple):
 
 
 def replica_gaps(copies: Mapping[str, Held], agreed: Callable[[str, str], int]) -> list[ReplicaGap]:
-    """Return what copies lack that others hold, below the offset up to which they are `agreed`, in offset order.
+    """Return the gaps of copies that other copies fill, below the offset up to which both are `agreed`, in offset order.
 
-    Nothing where no copy has some offsets: then the partition was compacted, whatever else is missing.
+    Nothing where some offsets are in no copy: then the partition was compacted.
     """
     found: dict[OffsetRange, tuple[list[tuple[str, Gap]], dict[str, None]]] = {}
     for name, copy in copies.items():

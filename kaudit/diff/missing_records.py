@@ -1,4 +1,4 @@
-"""Records at the end of one copy that another copy does not hold, counted by reading both ends again."""
+"""Counts records that one copy holds and another does not, by reading the copies' ends again."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ _LARGEST_UNPACKED = 16 << 20
 def with_records(gap: ReplicaGap, copies: Mapping[str, PartitionDirectory], open_source: OpenSource) -> ReplicaGap:
     """Count the records that the first holder of a gap has there; compaction is ruled out where that is possible.
 
-    It is where a record has no key, which compacted topics do not take (LogValidator.validateKey), and where each broker
-    that lacks the offsets keeps a checkpoint of the logs it has cleaned: none lists this partition.
+    Compaction is ruled out where a record has no key, which compacted topics reject (LogValidator.validateKey), and where each
+    broker that lacks the offsets has a checkpoint of cleaned logs, none of which lists this partition.
     """
     holder = copies[gap.held_by[0]]
     records, unpacked, keyless = 0, 0, False
@@ -44,7 +44,7 @@ def with_records(gap: ReplicaGap, copies: Mapping[str, PartitionDirectory], open
             if len(within) < len(batches):
                 break
     except OSError:
-        return gap  # gone since it was compared
+        return gap  # removed since it was compared
     may_clean = not all(
         any(file.name == CLEANER_CHECKPOINT for file in copies[name].checkpoints) for name in gap.missing_on
     )
@@ -52,7 +52,7 @@ def with_records(gap: ReplicaGap, copies: Mapping[str, PartitionDirectory], open
 
 
 def _has_keyless(batches: Batches, copy: PartitionDirectory, open_source: OpenSource) -> bool:
-    """Return whether any record of these batches has no key; batches that cannot be unpacked are passed over."""
+    """Return whether any record of these batches has no key; batches that cannot be unpacked are skipped."""
     bases = [segment.base_offset for segment in copy.segments]
     data = batches[(batches["attributes"] & CONTROL_FLAG == 0) & (batches["magic"] == CURRENT_MAGIC)]
     columns = (data[name].tolist() for name in ("base_offset", "position", "size"))
@@ -73,7 +73,7 @@ def _has_keyless(batches: Batches, copy: PartitionDirectory, open_source: OpenSo
 
 _NEVER = 2**63 - 1
 MAX_COMPARED = 1 << 20
-"""Batches of the other copy looked through: what is sent again comes soon after a new leader began."""
+"""Most batches of the other copy that are searched: retries come soon after a new leader began."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 """Spreads numbers over 64 bits: 2^64 divided by the golden ratio, as in Knuth's multiplicative hashing."""
 
@@ -86,7 +86,7 @@ def missing_records(
     high_watermark: int | None,
     open_source: OpenSource,
 ) -> MissingRecords:
-    """Count what `copy` holds from `offset` on and `other` does not; all of it where there is no other.
+    """Count the records of `copy` from `offset` on that `other` does not hold; all of them without another copy.
 
     A batch is there again if its records are, with their base timestamp and producer id: a retry that the new leader took,
     at another offset, under another leader epoch and perhaps producer epoch. Clients that stamp records anew at each retry
@@ -120,10 +120,10 @@ def missing_records(
 
 
 class MissingCounts:
-    """Counts the records that one copy of a partition holds and another does not, where the comparison found that they part.
+    """Counts the records that one copy of a partition holds and another does not, from the offset where they diverge.
 
-    `copies` and the high watermarks of their checkpoints by name. Of records that are on one replica alone those count as
-    below the high watermark that lie below the highest of the replicas'. What can no longer be read is left out.
+    `copies` and the high watermarks of their checkpoints are by name. Records that exist on only one replica count as below
+    the high watermark if they lie below the highest one of the replicas. Copies that can no longer be read are left out.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class MissingCounts:
         self._counted: dict[tuple[str, str | None, int], MissingRecords | None] = {}
 
     def of_copy(self, change: CopyChange) -> CopyChange:
-        """Count what the later copy lacks of what was truncated."""
+        """Count the truncated records that the later copy lacks."""
         if change.truncated is None:
             return change
         return replace(
@@ -142,7 +142,7 @@ class MissingCounts:
         )
 
     def of_replicas(self, comparison: PartitionComparison) -> dict[str, MissingRecords]:
-        """Count what diverged replicas hold and the reference does not, and what is on one copy alone, by the copy's name."""
+        """Count, by the copy's name, the records that the reference or all other copies lack."""
         later = {change.earlier: change.later for change in comparison.copy_changes}
         highest = max((mark for name, mark in self._marks.items() if name not in later), default=None)
         found = {
@@ -173,21 +173,21 @@ class MissingCounts:
         return self._counted[key]
 
 
-class _Held(NamedTuple):
-    """Batches by base offset, ascending, and what identifies their records; both of shape (n,)."""
+class _Identities(NamedTuple):
+    """Base offsets of batches, ascending, and numbers that identify their records; both of shape (n,)."""
 
     offsets: NDArray[np.int64]
     identities: NDArray[np.uint64]
 
     def at(self, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return what identifies the batch at each of these base offsets, 0 where there is none."""
+        """Return the identity of the batch at each of these base offsets, 0 where there is no batch."""
         if not len(self.offsets):
             return np.zeros(len(offsets), dtype=np.uint64)
         place = np.minimum(np.searchsorted(self.offsets, offsets), len(self.offsets) - 1)
         return np.where(self.offsets[place] == offsets, self.identities[place], np.uint64(0))
 
 
-def _held(copy: PartitionDirectory | None, offset: int, open_source: OpenSource) -> _Held:
+def _held(copy: PartitionDirectory | None, offset: int, open_source: OpenSource) -> _Identities:
     offsets, identities = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.uint64)]
     count = 0
     for batches in batches_from(copy, open_source, offset) if copy is not None else ():
@@ -198,7 +198,7 @@ def _held(copy: PartitionDirectory | None, offset: int, open_source: OpenSource)
             break
     held = np.concatenate(offsets)
     order = np.argsort(held, kind="stable")
-    return _Held(held[order], np.concatenate(identities)[order])
+    return _Identities(held[order], np.concatenate(identities)[order])
 
 
 def _identities(batches: Batches) -> NDArray[np.uint64]:

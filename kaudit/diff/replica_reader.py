@@ -18,15 +18,15 @@ from kaudit.reading.unread_segments import Failure, UnreadSegments, failure, req
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
 MAX_EPOCHS = 10_000
-"""Leader epochs kept of one replica: each is a change of leader."""
+"""Most leader epochs kept of one replica."""
 _NO_BOUND = 2**63 - 1
 
 
 class ReplicaReader:
     """Reads a replica from front to back.
 
-    `pending` are the rows read and not yet taken. Batches wholly below the log start offset are left out. After the end:
-    `end_offset`, `leader_epochs`, `gaps`, `damaged` (some bytes were no usable batch), `ends_damaged`, and `unreadable`.
+    `pending` are the rows that were read and not yet taken. Batches wholly below the log start offset are left out. Valid
+    after the end: `end_offset`, `leader_epochs`, `gaps`, `damaged` (some bytes are not a valid batch), `ends_damaged`, `unreadable`.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ReplicaReader:
                 self.ended = True
 
     def take(self, until: int) -> Columns:
-        """Return the pending rows that begin at or before offset `until`, and forget them."""
+        """Return the pending rows that begin at or before offset `until`, and remove them."""
         count = int(np.searchsorted(self.pending["base_offset"], until, side="right"))
         taken = {name: column[:count] for name, column in self.pending.items()}
         self.pending = {name: column[count:] for name, column in self.pending.items()}
@@ -72,7 +72,7 @@ class ReplicaReader:
 
     @property
     def unreadable(self) -> list[Unreadable]:
-        """What of the log could not be read."""
+        """The parts of the log that could not be read."""
         return self._unread.unreadable
 
     @property
@@ -82,7 +82,7 @@ class ReplicaReader:
 
     @property
     def end_offset(self) -> int:
-        """Offset after the last valid batch; for a log without one, or whose last segment is empty, where it begins."""
+        """Offset after the last valid batch; without one, or with an empty last segment, where that log or segment begins."""
         return log_end(self.directory, self._next_offset, self._start)
 
     @property
@@ -163,7 +163,7 @@ class ReplicaReader:
 
 
 class _Order:
-    """Lets batches that ascend pass; where they do not, the order is settled as a scan settles it."""
+    """Passes batches in ascending order on; where they do not ascend, it sorts them out as a scan does (OrderFilter)."""
 
     def __init__(self, bounds: tuple[int, int], previous: Batches | None) -> None:
         self.disordered = False
@@ -173,23 +173,23 @@ class _Order:
         self._filter: OrderFilter | None = None
 
     def feed(self, batches: Batches) -> Batches:
-        """Take more batches in file order, return those whose place is settled."""
+        """Take more batches in file order, return those whose place is certain."""
         if not len(batches):
             return batches
         if self._filter is None:
             held = batches if self._held is None else concatenate((self._held, batches))
             if self._ascends(held):
-                # two stay back: what follows shows whether they belong here
+                # the last two wait: the next batches show whether they belong here
                 self._held = held[-2:]
                 return self._passed(held[:-2])
-            self._settle_from_here()
+            self._start_filter()
             batches = held
         assert self._filter is not None
         settled, _ = self._filter.feed(batches)
         return self._passed(settled)
 
     def finish(self) -> Batches:
-        """The segment has ended."""
+        """Return the remaining batches at the end of the segment."""
         if self._filter is None:
             held = self._held if self._held is not None else concatenate(())
             self._held = None
@@ -197,7 +197,7 @@ class _Order:
         settled, _ = self._filter.finish()
         return self._passed(settled)
 
-    def _settle_from_here(self) -> None:
+    def _start_filter(self) -> None:
         self.disordered = True
         self._filter = OrderFilter()
         if self.last is not None:

@@ -1,4 +1,4 @@
-"""All replicas of one partition side by side: what they agree on, where they part, what would become of it."""
+"""All replicas of one partition side by side: where they agree and diverge, and what brokers would truncate."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -32,8 +32,8 @@ Pair = tuple[str, str]
 _T = TypeVar("_T")
 
 
-class Parting(Struct, frozen=True):
-    """Where two replicas first differ: the batch each holds there, None where it was read too long ago."""
+class Divergence(Struct, frozen=True):
+    """Where two replicas first differ, with their batches there; a batch of an earlier window is left out."""
 
     offset: int
     batches: Mapping[str, ReplicaBatch]
@@ -41,25 +41,26 @@ class Parting(Struct, frozen=True):
 
 def read_side_by_side(
     readers: Mapping[str, ReplicaReader], agreeing: AbstractSet[str], *, compacted: bool
-) -> tuple[dict[Pair, Parting], dict[str, ReplicaBatch]]:
-    """Read all replicas to their ends; return where each pair parts, and the last batch that those `agreeing` agreed on.
+) -> tuple[dict[Pair, Divergence], dict[str, ReplicaBatch]]:
+    """Read all replicas to their ends; return where each pair diverges, and each replica's last batch before that.
 
-    Memory is a window a replica: a window ends where the first of the replicas' buffers does.
+    Divergence among the replicas `agreeing` decides on the last batch. Memory is one window per replica: a window ends where the
+    first of the replicas' buffers ends.
     """
     names = list(readers)
     pairs = {pair: PairCompare(compacted) for pair in combinations(names, 2)}
-    parted: dict[Pair, Parting] = {}
+    diverged: dict[Pair, Divergence] = {}
     last: dict[str, ReplicaBatch] = {}
     while True:
         for reader in readers.values():
             reader.fill()
         running = [reader for reader in readers.values() if not reader.ended]
         if not running:
-            return parted, last
+            return diverged, last
         until = min((int(reader.pending["last_offset"][-1]) for reader in running), default=_NO_BOUND)
         windows = {name: reader.take(until) for name, reader in readers.items()}
         for pair, compare in pairs.items():
-            if pair in parted:
+            if pair in diverged:
                 continue
             left, right = windows[pair[0]], windows[pair[1]]
             conflict = compare.feed(left, right)
@@ -69,8 +70,8 @@ def read_side_by_side(
                     for name, rows, index in zip(pair, (left, right), (conflict.left, conflict.right), strict=True)
                     if index is not None
                 }
-                parted[pair] = Parting(conflict.offset, found)
-        first = min((at.offset for pair, at in parted.items() if {*pair} <= agreeing), default=_NO_BOUND)
+                diverged[pair] = Divergence(conflict.offset, found)
+        first = min((at.offset for pair, at in diverged.items() if {*pair} <= agreeing), default=_NO_BOUND)
         _note_last(last, windows, first)
 
 
@@ -99,21 +100,21 @@ def compare_partition(
     compacted = says_compacted or _is_compacted(readers)
     earlier = {name for entry in copies for name in entry.replicas[:-1]}
     replicas = [name for name in readers if name not in earlier]
-    parted, last = read_side_by_side(readers, {*replicas}, compacted=compacted)
+    diverged, last = read_side_by_side(readers, {*replicas}, compacted=compacted)
     ends = {name: reader.end_offset for name, reader in readers.items()}
     epochs = {
         name: merged_epochs(reader.leader_epochs, checkpoints.get(name), ends[name]) for name, reader in readers.items()
     }
-    agreed = {pair: _agreed(pair, parted, ends) for pair in combinations(readers, 2)}
+    agreed = {pair: _agreed(pair, diverged, ends) for pair in combinations(readers, 2)}
     gaps = [] if compacted else _gaps(readers, agreed)
     changes = [
-        copy_change(entry.broker_id, pair, _of_pair(pair, parted), gaps, ends)
+        copy_change(entry.broker_id, pair, _of_pair(pair, diverged), gaps, ends)
         for entry in copies
         for pair in pairwise(entry.replicas)
     ]
     reference = max(replicas, key=lambda name: (_last_epoch(epochs[name]), ends[name], -replicas.index(name)))
-    relations = _relations(replicas, reference, parted, gaps, ends)
-    partings = [parting for pair, parting in parted.items() if earlier.isdisjoint(pair)]
+    relations = _relations(replicas, reference, diverged, gaps, ends)
+    divergences = [divergence for pair, divergence in diverged.items() if earlier.isdisjoint(pair)]
     common = [offset for pair, offset in agreed.items() if earlier.isdisjoint(pair)]
     common += [gap.first_offset for gap in gaps if gap.parts(replicas)]
     return (
@@ -121,14 +122,14 @@ def compare_partition(
             topic=directory.topic,
             partition=directory.partition,
             relation=Relation.DIVERGED
-            if partings or any(gap.parts(replicas) for gap in gaps)
+            if divergences or any(gap.parts(replicas) for gap in gaps)
             else max([*relations.values()] or [change.relation for change in changes], key=_GRAVITY.index, default=None)
             or Relation.MISSING,
             reference=reference if relations else None,
             relations=relations,
             missing_on=list(missing_on),
             common_end_offset=min(common or [change.common_end_offset for change in changes], default=None),
-            first_difference=_difference(partings, replicas),
+            first_difference=_difference(divergences, replicas),
             leader_epochs=epochs,
             truncation_offsets={
                 name: truncation_offset(epochs[name], ends[name], epochs[reference], ends[reference])
@@ -160,15 +161,15 @@ def _gaps(readers: Mapping[str, ReplicaReader], agreed: Mapping[Pair, int]) -> l
 def _relations(
     replicas: Sequence[str],
     reference: str,
-    parted: Mapping[Pair, Parting],
+    diverged: Mapping[Pair, Divergence],
     gaps: Sequence[ReplicaGap],
     ends: Mapping[str, int],
 ) -> dict[str, Relation]:
-    """How each other replica relates to the reference."""
+    """Return the relation of each other replica to the reference."""
     return {
         name: Relation.DIVERGED
-        # longer than the reference: a newer leader began where that one ends, without what is beyond
-        if _of_pair((name, reference), parted)
+        # longer than the reference: a newer leader began at the reference's end, without the rest
+        if _of_pair((name, reference), diverged)
         or ends[name] > ends[reference]
         or any(gap.parts((name, reference)) for gap in gaps)
         else Relation.BEHIND
@@ -180,11 +181,11 @@ def _relations(
 
 
 def copy_change(
-    broker_id: int, pair: Pair, parting: Parting | None, gaps: Sequence[ReplicaGap], ends: Mapping[str, int]
+    broker_id: int, pair: Pair, divergence: Divergence | None, gaps: Sequence[ReplicaGap], ends: Mapping[str, int]
 ) -> CopyChange:
-    """Say what became of the earlier copy's log (the first of `pair`) by the time of the later one."""
+    """Return how the log changed from the earlier copy (the first of `pair`) to the later one."""
     earlier, later = pair
-    agreed = min(ends[earlier], ends[later]) if parting is None else parting.offset
+    agreed = min(ends[earlier], ends[later]) if divergence is None else divergence.offset
     relation = Relation.APPENDED if agreed < ends[later] else Relation.IDENTICAL
     if any(gap.parts(pair) for gap in gaps):
         relation = Relation.DIVERGED
@@ -196,20 +197,20 @@ def copy_change(
         relation=relation if truncated is None else Relation.TRUNCATED,
         common_end_offset=agreed,
         truncated=truncated,
-        first_difference=_difference([parting], pair),
+        first_difference=_difference([divergence], pair),
     )
 
 
-def _difference(partings: Iterable[Parting | None], names: Sequence[str]) -> Difference | None:
-    """The first of these partings, with the batches there in the order of `names`."""
-    known = [parting for parting in partings if parting is not None]
+def _difference(divergences: Iterable[Divergence | None], names: Sequence[str]) -> Difference | None:
+    """Return the first of these divergences, with the batches there in the order of `names`."""
+    known = [divergence for divergence in divergences if divergence is not None]
     if not known:
         return None
-    first = min(parting.offset for parting in known)
+    first = min(divergence.offset for divergence in known)
     batches: dict[str, ReplicaBatch] = {}
-    for parting in known:
-        if parting.offset == first:
-            batches.update(parting.batches)
+    for divergence in known:
+        if divergence.offset == first:
+            batches.update(divergence.batches)
     return Difference(first, {name: batches[name] for name in names if name in batches})
 
 
@@ -218,9 +219,9 @@ def merged_epochs(
 ) -> list[EpochEntry]:
     """Return what a broker's epoch cache holds: the checkpoint's entries, then epochs of batches that came after it.
 
-    The checkpoint of a running broker may be older than its log; without one (or if it breaks off) the batches say. An
-    entry at `end_offset`, the log's end, is a leader that has written nothing yet; one beyond it was copied later than the
-    log, or the log has lost its end: brokers drop it (`LeaderEpochFileCache.truncateFromEnd`).
+    The checkpoint of a running broker may be older than its log; without a checkpoint, or with a damaged one, the epochs of
+    batches are used. An entry at `end_offset`, the log's end, is a leader that has written nothing yet. One beyond it was
+    copied later than the log, or the log has lost its end: brokers drop it (`LeaderEpochFileCache.truncateFromEnd`).
     """
     known: list[EpochEntry] = []
     for row in checkpoint.rows if checkpoint is not None and not checkpoint.damage else ():
@@ -240,10 +241,10 @@ def _of_pair(pair: Pair, values: Mapping[Pair, _T]) -> _T | None:
     return values.get(pair, values.get((pair[1], pair[0])))
 
 
-def _agreed(pair: Pair, parted: Mapping[Pair, Parting], ends: Mapping[str, int]) -> int:
-    """Offset up to which two replicas hold the same."""
-    parting = parted.get(pair)
-    return parting.offset if parting is not None else min(ends[pair[0]], ends[pair[1]])
+def _agreed(pair: Pair, diverged: Mapping[Pair, Divergence], ends: Mapping[str, int]) -> int:
+    """Return the offset up to which two replicas hold the same."""
+    divergence = diverged.get(pair)
+    return divergence.offset if divergence is not None else min(ends[pair[0]], ends[pair[1]])
 
 
 def _only_on(
@@ -252,9 +253,9 @@ def _only_on(
     ends: Mapping[str, int],
     copies: Sequence[BrokerReplicas],
 ) -> dict[str, OffsetRange]:
-    """What each replica holds at its end that no other one holds the same, an earlier copy of a broker that none newer does.
+    """Return the offsets at each replica's end that no other replica holds, for an earlier copy of a broker no newer copy.
 
-    Of earlier copies that hold the same, the one that holds most has it, of equal ones the last.
+    Offsets that several earlier copies hold are listed for the longest of them, of equally long ones for the last.
     """
     later = {name: entry.replicas[at + 1 :] for entry in copies for at, name in enumerate(entry.replicas[:-1])}
     replicas = [name for name in readers if name not in later]

@@ -38,19 +38,19 @@ class HistoryFiles:
 
     def __iter__(self) -> Iterator[PartitionHistory]:
         """Read the histories."""
-        return (unpack(file.read_bytes()) for file in self._files)
+        return (unpack(file.read_bytes(), PartitionHistory) for file in self._files)
 
 
 def _activity() -> HistoryRows:
     return HistoryRows(KeptRows(frozenset()))
 
 
-ACTIVITY = Rows(_activity, PartitionHistory.of, every_id=True, small=True)
+ACTIVITY = Rows(_activity, PartitionHistory, PartitionHistory.of, every_id=True, small=True)
 """For a list of producer ids: what each of them did in each partition."""
-HISTORIES = Rows(HistoryRows, PartitionHistory.of, HistoryFiles)
+HISTORIES = Rows(HistoryRows, PartitionHistory, PartitionHistory.of, HistoryFiles)
 """For tables: runs, markers and activity of all producer ids."""
 
 
 def runs_of(producer_ids: Sequence[int]) -> Rows:
     """Keep runs and markers for timelines of these producer ids, of all if there are none."""
-    return Rows(partial(KeptRows, frozenset(producer_ids) or None), sink_itself)
+    return Rows(partial(KeptRows, frozenset(producer_ids) or None), KeptRows, sink_itself)

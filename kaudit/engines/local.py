@@ -25,7 +25,7 @@ from kaudit.partition.job import Job
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.chunk_size import ChunkSize, RecentSizes, fixed_size
 from kaudit.scanning.audit import Audit
-from kaudit.scanning.block_histories import ask_here, read_blocks
+from kaudit.scanning.block_histories import read_blocks
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.plan import all_needs, audit_needs, find_input, plan_jobs, share_rate
 from kaudit.scanning.versions import newest_profile
@@ -91,7 +91,7 @@ class LocalEngine(Engine):
                 found.append((partition, kept.of(partition.directory, compacted=partition.compacted)))
 
         pieces = _RECORD_PIECE_BYTES if options.depth is Depth.RECORDS else None
-        rows = Rows(partial(SuspectRows, Room()), sink_itself)
+        rows = Rows(partial(SuspectRows, Room()), SuspectRows, sink_itself)
         audit = _audit(replace(options, contents=True), progress, rows, close, pieces)
         return duplicate_listing(audit.result(), found, open_segment)
 
@@ -148,7 +148,7 @@ def _audit(
 ) -> Audit:
     """Read everything, `piece_bytes` at a time if given, else as the rows allow; `close` takes each partition."""
     layout = find_input(options)
-    audit = Audit(options, layout, open_segment, read_blocks(options, layout, ask_here(open_segment)))
+    audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))
     jobs = plan_jobs(options, layout, all_needs if rows.every_id else audit_needs(options, layout, audit.histories))
     state = _state(options, layout)
     if state is not None:

@@ -38,12 +38,13 @@ class InMemory:
 class Rows(Struct, frozen=True):
     """Which rows an engine keeps of each partition, beside those that the audit itself needs.
 
-    `make_sink` is called once for each partition. `seal` makes of a partition and its sink what can leave the process;
+    `make_sink` is called once for each partition. `seal` makes of a partition and its sink what can leave the process, of type `kind`;
     `open_store` makes what keeps the rows on this machine. `every_id`: the producer ids of every partition are
     wanted. `small`: there may be millions of them in memory.
     """
 
     make_sink: Callable[[], RowSink | None]
+    kind: Any
     seal: Callable[[PartitionAudit, Any], object]
     open_store: Callable[[ExitStack], RowStore] = InMemory
     every_id: bool = False
@@ -59,4 +60,4 @@ def sink_itself(_: PartitionAudit, sink: Any) -> object:  # noqa: ANN401 - any s
     return sink
 
 
-NO_ROWS = Rows(_no_sink, sink_itself)
+NO_ROWS = Rows(_no_sink, type(None), sink_itself)

@@ -1,6 +1,7 @@
-"""The one error every parser of this room raises, and why it did."""
+"""The one error that every parser of this package raises, and the damage that a parser lists beside rows."""
 
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
@@ -52,6 +53,10 @@ class LimitExceededError(WireError):
         return cls(position, limit, f"decompresses to more than the limit of {limit} bytes")
 
 
+class MissingContentError(Exception):
+    """A text of kafka-dump-log lacks records that its segment holds, or what is in them; says which."""
+
+
 class Damage(Struct, frozen=True):
     """A part of a file of rows that gave no row: bytes `position` to `end` (exclusive), kept beside the good rows."""
 
@@ -59,3 +64,13 @@ class Damage(Struct, frozen=True):
     end: int
     reason: Reason
     detail: str
+
+
+RowT = TypeVar("RowT")
+
+
+class ParsedRows(Struct, Generic[RowT], frozen=True):
+    """A file of rows: those that could be read, in file order, and the parts that gave none."""
+
+    rows: tuple[RowT, ...]
+    damage: tuple[Damage, ...]

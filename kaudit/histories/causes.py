@@ -1,10 +1,10 @@
-"""What happened in a history, in words, and where an operator would see it: by the kind of a scenario's fault."""
+"""The causes in a history in words, and where an operator would see them: by the kind of a scenario's fault."""
 
 from typing import NamedTuple
 
 
 class Cause(NamedTuple):
-    """What happened, and what would show that it did."""
+    """A cause in words, and where its traces are."""
 
     happened: str
     look: str
@@ -58,7 +58,7 @@ CAUSES = {
     ),
     "error-response": Cause("a broker answered with an error", "the application's log names the error"),
 }
-"""By kind. Others are named by their kind alone."""
+"""By kind. Other kinds are named by their kind alone."""
 
 WITHOUT_SNAPSHOTS = Cause(
     "its producer snapshots were gone when it started again, so it had forgotten the producer",
@@ -77,5 +77,5 @@ LOST = Cause("acknowledged records were lost", "kaudit diff with the other repli
 
 
 def cause_of(kind: str) -> Cause:
-    """Return what is known of a kind of fault."""
+    """Return the cause for a kind of fault."""
     return CAUSES.get(kind, Cause(kind.replace("-", " "), "the logs of the brokers and the application at that time"))

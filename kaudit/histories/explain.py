@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -27,10 +27,11 @@ from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.tables import ScenarioError
 from kaudit.simulate.search.candidates import Candidates
 from kaudit.simulate.search.schedule import Schedule, schedule_of, with_tables
+from kaudit.simulate.search.search import SearchProgress
 from kaudit.simulate.search.shrinking import ddmin
 
 _FEW = 5
-"""Batches a broker remembers of a producer; more than that is another case than fewer."""
+"""Batches that a broker remembers of a producer: repeats of more batches are another case."""
 
 Trace = Mapping[str, object]
 
@@ -89,7 +90,7 @@ EXPLAINED = tuple(code for code, check in CHECKS.items() if isinstance(check.sim
 
 
 class History(Struct):
-    """Schedules in which the same happened: `count` of those that gave the finding; `example` is the first, made smaller."""
+    """Schedules with the same causes: `count` of those that gave the finding; `example` is the first one, reduced."""
 
     causes: Sequence[Cause]
     example: Schedule
@@ -106,21 +107,13 @@ class Explanation(Struct):
     interrupted: bool = False
 
 
-class ExplainProgress(Protocol):
-    """Receives the progress of the search."""
-
-    def tried(self, schedules: int, smallest: Schedule | None) -> None:
-        """Report how many schedules were tried so far."""
-        ...
-
-
 def explain(  # noqa: PLR0913 - what a search is
     finding: Finding,
     versions: BrokerVersions,
     *,
     seed: int,
     tries: int,
-    progress: ExplainProgress,
+    progress: SearchProgress,
     stopped: Callable[[], bool],
 ) -> Explanation:
     """Try schedules of every setup in turn, each equally often, and return those that leave the finding's trace.
@@ -179,7 +172,7 @@ def _partitions(truth: Truth) -> list[ReplicatedPartition]:
 
 
 def _is_noticeable(partition: ReplicatedPartition) -> bool:
-    """Whether the leader's log is more than batches of one producer and epoch in sequence: else there is nothing to scan."""
+    """Whether the leader's log is more than batches of one producer and epoch in sequence, so that a scan makes sense."""
     before: tuple[int, int, int] | None = None
     seen = -1
     is_open = False

@@ -1,4 +1,4 @@
-"""Clusters and producers that a finding may come from: what it does not say is tried both ways."""
+"""Clusters and producers that a finding may come from; whatever the finding does not say is tried both ways."""
 
 from collections.abc import Iterator
 from typing import Any

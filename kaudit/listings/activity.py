@@ -1,4 +1,4 @@
-"""What every producer id of a partition did, as columns, and the state a broker would rebuild from it.
+"""The activity of every producer id of a partition, as columns, and the state a broker would rebuild from it.
 
 Kept beside the audit's own state, which leaves bad batches out: a broker that loads a log or replicates it adopts all of
 it (origin REPLICATION), so this is what its DescribeProducers would answer after a restart.
@@ -25,7 +25,7 @@ _NO_EPOCH = -2
 
 
 class ProducerActivity(NamedTuple):
-    """What a producer id did in a partition. Offsets and timestamps (ms) cover batches and markers."""
+    """A producer id's activity in a partition. Offsets and timestamps (ms) cover batches and markers."""
 
     first_offset: Int64 = NO_OFFSET
     last_offset: Int64 = NO_OFFSET
@@ -36,7 +36,7 @@ class ProducerActivity(NamedTuple):
     first_epoch: Int16 = _NO_EPOCH
     highest_epoch: Int16 = _NO_EPOCH
     epochs: Int32 = 0
-    """How often a new highest epoch came, the first one included."""
+    """How often the highest epoch rose, the first epoch included."""
     is_transactional: Bool = False
     state_epoch: Int16 = _NO_EPOCH
     state_sequence: Int32 = NO_SEQUENCE
@@ -53,11 +53,11 @@ PRODUCER_ACTIVITY = dtype_of(ProducerActivity)
 _UNKNOWN = default_rows(ProducerActivity)
 _SPARE_ROWS = 1 << 13
 _PART_ROWS = 1 << 14
-"""Rows taken at a time: enough for numpy, and the columns made on the way stay small."""
+"""Rows processed at a time: large enough for numpy, small enough for temporary columns."""
 
 
 class ActivityRows:
-    """Rows of PRODUCER_ACTIVITY in the order of a ProducerTable's rows: the ids and how to find them are kept there once.
+    """Rows of PRODUCER_ACTIVITY in the order of a ProducerTable's rows; only the table has the ids.
 
     Takes the rows of chunks in offset order; `clear` begins again.
     """
@@ -72,7 +72,7 @@ class ActivityRows:
         return self._rows[: self._count]
 
     def clear(self) -> None:
-        """Forget everything: the partition is read again."""
+        """Drop all rows: the partition is read again."""
         self._rows = np.empty(0, dtype=PRODUCER_ACTIVITY)
         self._count = 0
 
@@ -95,7 +95,7 @@ class ActivityRows:
 
 
 def _count(merged: Merged, own: Rows) -> None:
-    """Add what these rows say of activity; `own` are the producers' rows before."""
+    """Add the activity of these rows to `own`, the producers' rows so far."""
     runs, markers, starts = merged.runs, merged.markers, merged.starts
     fresh = own["first_offset"] == NO_OFFSET
     first = merged.interleaved(runs["first_offset"], markers["offset"])
@@ -105,7 +105,7 @@ def _count(merged: Merged, own: Rows) -> None:
     _count_times(merged, own)
     own["batches"] += np.add.reduceat(merged.interleaved(runs["batches"], 0), starts)
     own["records"] += np.add.reduceat(merged.interleaved(runs["records"], 0), starts)
-    transactional = merged.interleaved(runs["is_transactional"], 1)  # so is what ends in a marker
+    transactional = merged.interleaved(runs["is_transactional"], 1)  # a producer with markers is transactional
     own["is_transactional"] |= np.logical_or.reduceat(transactional, starts)
     own["first_epoch"] = np.where(fresh, merged.epochs.take(starts), own["first_epoch"])
     own["epochs"] += _rises(merged, own["highest_epoch"].astype(np.int64))
@@ -124,7 +124,7 @@ def _count_times(merged: Merged, own: Rows) -> None:
 
 def _rises(merged: Merged, highest: NDArray[np.int64]) -> NDArray[np.int64]:
     """Count for each producer how often its highest epoch rises."""
-    # one running maximum over all producers: each one's epochs lie above those of the one before
+    # one running maximum over all producers: each producer's epochs are shifted above those of the one before
     counts = merged.ends - merged.starts + 1
     base = np.arange(len(counts)) * (1 << 17)
     value = np.maximum(merged.epochs, np.repeat(highest, counts)) + np.repeat(base, counts)
@@ -134,7 +134,7 @@ def _rises(merged: Merged, highest: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _rebuild(merged: Merged, own: Rows) -> None:
-    """Move each producer's state to the end of these rows the way a broker loading the log does: it adopts all of it."""
+    """Move each producer's state to the end of these rows as a broker does that loads the log: it adopts all of it."""
     runs, markers, epochs, has_run = merged.runs, merged.markers, merged.epochs, merged.has_run
     changes = np.flatnonzero(epochs != merged.before_rows(epochs, own["state_epoch"]))
     last_change = np.append(-1, changes).take(np.searchsorted(changes, merged.ends, side="right"))
@@ -172,7 +172,7 @@ _WIDTHS = (
 )
 """Widths of buckets in ms; each divides the next, so that narrow ones can be added up to wide ones."""
 _LATEST = 253_402_300_799_999
-"""The last ms of the year 9999: what is later is not a time."""
+"""The last ms of the year 9999: later values are not times."""
 
 
 class ActivityOverTime(Struct, frozen=True):
@@ -197,7 +197,7 @@ class ActivityOverTime(Struct, frozen=True):
 
 
 def activity_over_time(runs: Columns) -> ActivityOverTime | None:
-    """Return it for the runs (MERGED_RUN) of a partition; None where none of them has a time."""
+    """Return the activity over time of a partition's runs (MERGED_RUN); None where no run has a time."""
     first, last, size = runs["min_timestamp"], runs["max_timestamp"], runs["bytes"]
     timed = (first >= 0) & (first <= last) & (last <= _LATEST)
     if not timed.any():
@@ -218,7 +218,7 @@ def activity_over_time(runs: Columns) -> ActivityOverTime | None:
 
 
 def added(parts: list[ActivityOverTime]) -> ActivityOverTime | None:
-    """Add up several partitions'; None without any."""
+    """Add up the activity of several partitions; None without any."""
     if not parts:
         return None
     low = min(part.start_ms for part in parts)
@@ -235,7 +235,7 @@ def added(parts: list[ActivityOverTime]) -> ActivityOverTime | None:
 
 
 def _bucket(first: int, last: int) -> int:
-    """Return the least width that cuts the range, both ends inclusive, into at most so many aligned buckets."""
+    """Return the least width that cuts the range, both ends inclusive, into at most _BUCKETS aligned buckets."""
     return next(width for width in _WIDTHS if last // width - first // width < _BUCKETS)
 
 

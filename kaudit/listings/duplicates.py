@@ -1,4 +1,4 @@
-"""The duplicates of all partitions, read again as they are asked for, and what they come to."""
+"""The duplicates of all partitions, read again when they are asked for, and their totals."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -15,7 +15,7 @@ from kaudit.reading.chunk_plan import OpenSource
 
 
 class PartitionTotal(Struct, frozen=True):
-    """What a consumer of one partition is given twice. Counts of records, but `unread` and `undecoded`, which count batches."""
+    """The records that a consumer of one partition reads twice; `unread` and `undecoded` count batches."""
 
     topic: str
     partition: int
@@ -31,7 +31,7 @@ class PartitionTotal(Struct, frozen=True):
 
 
 class DuplicateListing(Struct):
-    """The suspects of an audit. `totals` are of the partitions whose duplicates have been listed."""
+    """The suspected duplicates of an audit. `totals` are those of the partitions that have been listed."""
 
     scan: ScanResult
     partitions: Sequence[PartitionDuplicates]
@@ -39,7 +39,7 @@ class DuplicateListing(Struct):
     totals: list[PartitionTotal] = field(default_factory=list)
 
     def duplicates(self, *, read_committed: bool) -> Iterator[tuple[PartitionDuplicates, Duplicate]]:
-        """Yield the duplicates partition by partition, in offset order; with `read_committed` those that such consumers are given."""
+        """Yield the duplicates partition by partition, in offset order; with `read_committed` those that such consumers read."""
         self.totals = []
         for partition in self.partitions:
             reader = DuplicateReader(partition, self.open_source)

@@ -1,4 +1,4 @@
-"""The producer states that leaders have in memory (DescribeProducers, KIP-664), held against those their logs yield."""
+"""The producer states in leaders' memory (DescribeProducers, KIP-664), compared with those that their logs yield."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from kaudit.source.kafka.client import KafkaClient
 from kaudit.source.kafka.failures import AccessDeniedError
 
 _EXPIRATION_SETTINGS: Final = ("producer.id.expiration.ms", "transactional.id.expiration.ms")
-"""The second one decides before 3.4 (KIP-854)."""
+"""Brokers before 3.4 use the second one (KIP-854)."""
 Described = Mapping[TopicPartition, Mapping[int, DescribedState]]
 
 
@@ -50,7 +50,7 @@ def expiration_of(client: KafkaClient, node: int) -> Expiration | None:
 
 
 def rebuilt_states(producers: Iterable[Producer]) -> dict[TopicPartition, dict[int, DescribedState]]:
-    """Return the states that the logs yield, by partition and producer id; those a broker holds nothing of are left out."""
+    """Return the states that the logs yield, by partition and producer id, without ids of which a broker remembers nothing."""
     states: dict[TopicPartition, dict[int, DescribedState]] = {}
     for producer in producers:
         for place in producer.partitions:
@@ -97,7 +97,7 @@ def compare_states(
 
 
 def _only_in_log(state: DescribedState, expiration: Expiration | None, now: int) -> str | None:
-    """Return why a broker has forgotten a producer: it was silent for too long, and has no transaction open."""
+    """Return why a broker forgot a producer: it was silent for too long and has no open transaction; None if unknown."""
     if expiration is None or state.current_txn_start_offset >= 0:
         return None
     silent = now - state.last_timestamp
@@ -107,7 +107,7 @@ def _only_in_log(state: DescribedState, expiration: Expiration | None, now: int)
 
 
 def _only_on_broker(summary: PartitionSummary, *, moved: bool) -> str | None:
-    """Return why a log has nothing of a producer that the broker remembers."""
+    """Return why a log has no batch of a producer that the broker remembers, None if unknown."""
     if moved:
         return "the producer began while the log was read"
     if summary.log_start_offset:

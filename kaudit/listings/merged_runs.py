@@ -1,4 +1,4 @@
-"""Runs as reports show them: runs that continue one another are merged, since chunks may cut a run anywhere."""
+"""Runs as reports show them: consecutive runs are merged, since chunks may cut a run anywhere."""
 
 from typing import NamedTuple
 
@@ -61,7 +61,7 @@ _SUMS = ("batches", "records", "bytes")
 
 
 def merged_runs(runs: Columns, markers: Columns) -> Columns:
-    """Return the runs of a partition as MERGED_RUN; both are by producer id and then offset, as is what is returned."""
+    """Return the runs of a partition as MERGED_RUN. All three are sorted by producer id and then offset."""
     if not len(runs):
         return Columns(MERGED_RUN, 0, {name: np.empty(0, MERGED_RUN[name]) for name in MERGED_RUN.names or ()})
     before = _markers_before(runs, markers)
@@ -111,7 +111,7 @@ def _next_markers(producer_ids: NDArray[np.generic], before: NDArray[np.int64], 
 
 
 def _transaction_starts(columns: dict[str, NDArray[np.generic]], before: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the first offset of each one's transaction: runs up to the same marker are of one."""
+    """Return the first offset of each run's transaction: runs up to the same marker are one transaction."""
     chosen = np.flatnonzero(columns["is_transactional"])
     first_offsets = np.full(len(before), -1, dtype=np.int64)
     if len(chosen):

@@ -1,4 +1,4 @@
-"""The missing offsets that a producer's timeline lists: their number is bounded by the producer's own rows, not by the partition."""
+"""The missing offsets that a producer's timeline lists; the producer's own rows bound their number."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from kaudit.model.timeline import MissingEntry
 from kaudit.partition.audit import PartitionAudit
 
 LISTED = 10
-"""After one run or marker starts, at most this many ranges of a cause are entries of their own; the rest is one entry."""
+"""After one run or marker starts, at most this many ranges of a cause have their own entries; the rest is one entry."""
 _FIRST_OFFSET = attrgetter("first_offset")
 
 
@@ -28,7 +28,7 @@ class MissingEntries:
         self._by_cause = [_OfCause(cause, gaps) for cause, gaps in by_cause.items()]
 
     def of_producer(self, runs: Columns, markers: Columns) -> Iterator[MissingEntry]:
-        """Yield what is missing within a producer's span, and before the log if its first sequence is not 0.
+        """Yield the missing offsets within a producer's span, and those before the log if its first sequence is not 0.
 
         `runs` and `markers` are the producer's, by offset.
         """

@@ -1,4 +1,4 @@
-"""The producer ids of all partitions, or of a share of them, joined by id: totals as columns, and where to find each id's rows."""
+"""The producer ids of all partitions, or a share of them, joined by id: totals as columns, and access to each id's rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -18,9 +18,9 @@ _NEVER = np.iinfo(np.int64).max
 
 
 class ReplicaPlace(Struct, frozen=True):
-    """A partition replica. `blocks` is the number of its cluster among those whose blocks are known, None without.
+    """A partition replica. `blocks` is the number of its cluster among those with known blocks, None for another.
 
-    `counted`: of several replicas of a partition the longest one counts in totals.
+    `counted`: totals count only the longest of several replicas of a partition.
     """
 
     topic: str
@@ -36,7 +36,7 @@ class ReplicaPlace(Struct, frozen=True):
 
 
 class ReplicaRows(Struct, frozen=True):
-    """Some producer ids of one replica, each once, and their rows of PRODUCER_ACTIVITY. `place` is its number."""
+    """Some producer ids of one replica, each once, and their rows of PRODUCER_ACTIVITY. `place` is the replica's number."""
 
     place: int
     ids: NDArray[np.int64]
@@ -66,11 +66,11 @@ class Joined(Struct, frozen=True):
 
     @property
     def replicas(self) -> NDArray[np.int64]:
-        """In how many partition replicas each id is."""
+        """The number of partition replicas that have each id."""
         return np.diff(self._starts)
 
     def entries(self, number: int) -> Iterator[tuple[ReplicaPlace, Rows]]:
-        """Yield where the `number`-th id is, in the partitions' order, with its row of PRODUCER_ACTIVITY there."""
+        """Yield the replicas that have the `number`-th id, in the partitions' order, with its rows of PRODUCER_ACTIVITY."""
         first, last = int(self._starts[number]), int(self._starts[number + 1])
         for held, row in zip(self._held[first:last].tolist(), self._rows[first:last].tolist(), strict=True):
             part = self._parts[held]
@@ -130,7 +130,7 @@ def join(places: Sequence[ReplicaPlace], parts: Sequence[ReplicaRows]) -> Joined
 
 
 def replica_places(partitions: Sequence[PartitionAudit], histories: BlockHistories) -> list[ReplicaPlace]:
-    """Return the replicas that were read, in order; one of each partition, the one that reaches furthest, counts."""
+    """Return the replicas that were read, in order; of each partition the one with the highest end counts."""
     best: dict[tuple[str, int], int] = {}
     for number, part in enumerate(partitions):
         key = (part.directory.topic, part.directory.partition)
@@ -160,7 +160,7 @@ def _topic_sets(
     number = {topic: index for index, topic in enumerate(distinct)}
     weights = np.random.default_rng(0).integers(1, 2**62, size=len(distinct), dtype=np.int64)
     topic = np.array([number[places[place].topic] for place in numbers], dtype=np.int32)[held]
-    # partitions come ordered by topic, so an id's entries of one topic are neighbours
+    # partitions are sorted by topic, so an id's entries of one topic are neighbours
     fresh = np.ones(len(topic), dtype=bool)
     fresh[1:] = topic[1:] != topic[:-1]
     fresh[starts] = True
@@ -169,7 +169,7 @@ def _topic_sets(
 
 
 class AboutProducer(Struct, frozen=True):
-    """What a list of producer ids shows of a finding about one. `place` is topic, partition and replica."""
+    """The part of a finding that a list of producer ids shows. `place` is topic, partition and replica."""
 
     producer_id: int
     code: str
@@ -184,7 +184,7 @@ def producer_partition(
     topic, partition, replica = place
     timestamp = int(row["state_timestamp"] if remembers_markers else row["state_data_timestamp"])
     if not remembers_markers and row["state_sequence"] == NO_SEQUENCE:
-        timestamp = NO_TIMESTAMP  # forgotten at the next expiry check or restart (KAFKA-9144)
+        timestamp = NO_TIMESTAMP  # the broker forgets it at the next expiry check or restart (KAFKA-9144)
     return ProducerPartition(
         topic=topic,
         partition=partition,
@@ -211,7 +211,7 @@ def producer_partition(
 
 
 def about_producers(findings: Iterable[Finding], query: Query) -> Iterator[AboutProducer]:
-    """Yield what a list of producer ids shows of those findings that are about one and count."""
+    """Yield the findings about producer ids that the query includes."""
     for finding in findings:
         if finding.producer_id is not None and query.includes(finding.code):
             place = finding.topic, finding.partition, finding.replica

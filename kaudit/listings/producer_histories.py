@@ -1,6 +1,6 @@
-"""The history of every producer id of a partition, for tables: kept while reading, written once findings are known.
+"""The history of every producer id of a partition, for tables: kept while reading, written when findings are known.
 
-They are kept and written one partition at a time: no process ever holds more than one partition's.
+Histories are kept and written one partition at a time: no process holds those of two partitions.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ class PartitionHistory(Struct, frozen=True):
 
     @classmethod
     def of(cls, partition: PartitionAudit, kept: HistoryRows) -> "PartitionHistory":
-        """Take what was kept of a partition that has been read."""
+        """Return the history of a partition that has been read."""
         return cls(partition, kept.rows, kept.activity.rows.copy(), kept.producer_ids.copy())
 
     @property
@@ -80,7 +80,7 @@ class PartitionHistory(Struct, frozen=True):
         return partition_timelines(self.partition, self.rows, findings)
 
     def producers(self, *, remembers_markers: bool) -> Iterator[tuple[int, ProducerPartition]]:
-        """Yield each producer id with what it did here and the state a broker would rebuild.
+        """Yield each producer id with its activity here and the state a broker would rebuild.
 
         `remembers_markers`: the brokers in question renew a producer's timestamp with a marker (2.4.1 and later).
         """
@@ -90,7 +90,7 @@ class PartitionHistory(Struct, frozen=True):
 
 
 HistoryWriter = Callable[[PartitionHistory, Sequence[Finding], Profile], Iterator[Piece]]
-"""Makes tables' rows of a partition's history, its findings, and the rules of the newest release its brokers may have."""
+"""Makes rows of tables from a partition's history, its findings, and the rules of the newest release its brokers may have."""
 
 
 class TableWriter(Protocol):
@@ -98,22 +98,22 @@ class TableWriter(Protocol):
 
     @property
     def looks_up_names(self) -> bool:
-        """Whether the rows of all producer ids are to have the transactional ids that __transaction_state names."""
+        """Whether rows of all producer ids get the transactional ids that __transaction_state names."""
 
     def tables(self, *, batches: bool) -> Sequence[str]:
-        """Return the names of all tables that there are pieces of; `batches`: that of batches too."""
+        """Return the names of all tables that have pieces; with `batches` that of batches too."""
 
     def schema(self, table: str) -> Any:  # noqa: ANN401 - pyarrow has no types
         """Return the Arrow schema of a table."""
 
     def decide(self, findings: Sequence[Finding]) -> Sequence[Finding]:
-        """Return the findings that are reported, as the team's policy has them."""
+        """Apply the team's policy to findings."""
 
     def of_findings(self, findings: Sequence[Finding]) -> Iterator[Piece]:
         """Yield the rows of findings."""
 
     def of_scan(self, findings: Sequence[Finding]) -> Iterator[Piece]:
-        """Yield the rows that belong to no partition, these findings among them."""
+        """Yield the rows that belong to no partition, including these findings."""
 
     def of_replica(
         self,
@@ -122,25 +122,25 @@ class TableWriter(Protocol):
         newest: Profile,
         /,
     ) -> Iterator[Piece]:
-        """Yield the rows of a partition replica, its findings' left out."""
+        """Yield the rows of a partition replica, without those of its findings."""
 
     def of_producers(self, producers: Sequence[Producer]) -> Iterator[Piece]:
-        """Yield the rows of `producers` of these, in their order: where an engine lists producer ids."""
+        """Yield the rows of `producers`, in their order, where an engine lists producer ids."""
 
 
 class EngineTables(Protocol):
-    """An engine that makes all tables itself, of all findings: a result may list but some of them."""
+    """An engine that makes all tables itself, from all findings, where a result lists only some."""
 
     def pieces(self, writer: TableWriter, batches: BatchWriter | None) -> Iterator[Piece]:
-        """Yield all tables a piece at a time, each in its order."""
+        """Yield all tables in pieces, the rows of each in order."""
 
     def write_to(
         self, url: str, manifest: Mapping[str, object], writer: TableWriter, batches: BatchWriter | None
     ) -> str:
-        """Write all tables where `url` says, and return the run's id."""
+        """Write all tables to `url`, and return the run's id."""
 
 
-def _no_names(wanted: Collection[int] | None) -> Mapping[int, str]:  # noqa: ARG001 - nothing is known of any
+def _no_names(wanted: Collection[int] | None) -> Mapping[int, str]:  # noqa: ARG001 - no names are known
     return {}
 
 

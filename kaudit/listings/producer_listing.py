@@ -1,7 +1,7 @@
-"""From what every partition's producer ids did to the list of them: joined by id, filtered, sorted, made one by one when they are shown.
+"""The list of producer ids: the partitions' activity joined by id, filtered, sorted, and made objects when it is shown.
 
-A million ids stay columns; the objects for one id are made when it is its turn to be shown. All of it can be done with a
-share of the ids, if that has all rows and findings of each.
+A million ids stay columns; the objects of an id are made when it is shown. A share of the ids can be listed alone, if it has
+all rows and findings of each id.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,14 +43,14 @@ class Ids(Struct, frozen=True):
 
 
 class Chosen(Struct, frozen=True):
-    """The ids to list, in order: their numbers among those joined, and by what they are sorted, ascending; then by id."""
+    """The ids to list, in order: their numbers among those joined, and their sort keys, ascending."""
 
     numbers: NDArray[np.int64]
     keys: NDArray[np.int64]
 
 
 class Listing(Struct, frozen=True):
-    """What makes the list of ids: filters and order, the clock (ms), the clusters' blocks, what brokers remember."""
+    """Makes the list of ids from filters and order, the clock (ms), the clusters' blocks, and what brokers remember."""
 
     query: Query
     producer_ids: Sequence[int]
@@ -154,7 +154,7 @@ class Listing(Struct, frozen=True):
 
 
 class ListedProducers(Struct, frozen=True):
-    """A list of producer ids, and what makes tables of all that were chosen where an engine lists but some of them."""
+    """A list of producer ids, and the engine's tables of all chosen ids where it lists only some."""
 
     result: ProducersResult
     tables: EngineTables | None = None
@@ -180,7 +180,7 @@ def list_producers(audit: Audit, kept: Sequence[ActivityRows], query: Query) -> 
     return producers_result(audit, scan, figures, first_seen, kinds, query, _Listed(listing, ids, listed))
 
 
-def producers_result(  # noqa: PLR0913, PLR0917 - what was found out
+def producers_result(  # noqa: PLR0913, PLR0917 - the parts of the result
     audit: Audit,
     scan: ScanResult,
     figures: IdFigures,
@@ -214,7 +214,7 @@ def producers_result(  # noqa: PLR0913, PLR0917 - what was found out
 
 
 def _expired(audit: Audit) -> list[ExpiredTransactionalId]:
-    """Return the transactional ids that have expired; where producer ids are asked for, those that had one of them."""
+    """Return the expired transactional ids; where producer ids are asked for, those that had one of them."""
     wanted = set(audit.options.producer_ids)
     return [
         entry

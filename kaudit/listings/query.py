@@ -11,7 +11,7 @@ def _all(code: str) -> bool:  # noqa: ARG001 - every code belongs
 
 
 class SortKey(Enum):
-    """What to sort by; those of activity begin with the greatest."""
+    """Sort keys; those of activity begin with the greatest value."""
 
     ID = "id"
     FIRST = "first"
@@ -31,7 +31,7 @@ class SortKey(Enum):
 class Query(Struct, frozen=True):
     """Filters and order. Ages are ms between an id's newest batch and the directory's clock; None means no limit.
 
-    `includes` says of a code whether findings of it count.
+    `includes` returns whether findings of a code count.
     """
 
     sort: SortKey = SortKey.ID

@@ -30,7 +30,7 @@ _MOST_STEPS = 16
 
 
 def counts_between(values: NDArray[np.integer], bounds: Sequence[int]) -> NDArray[np.int64]:
-    """Count `values` from each of the ascending `bounds` on to the next; values below all of them are not counted."""
+    """Count `values` between each two of the ascending `bounds`; values below all of them are not counted."""
     buckets = np.searchsorted(np.array(bounds), values, side="right") - 1
     return np.bincount(buckets[buckets >= 0], minlength=len(bounds))
 
@@ -66,7 +66,7 @@ class TimeSteps(Struct, frozen=True):
         return np.bincount(timestamps // self.step - self.first, minlength=self.count)
 
     def rows(self, counts: NDArray[np.int64]) -> list[Mapping[str, int]]:
-        """Return the counts with the beginnings of their steps; steps nobody began in are counted as 0."""
+        """Return the counts with the beginnings of their steps, empty steps included."""
         return [
             {"start_timestamp": (self.first + at) * self.step, "ids": count} for at, count in enumerate(counts.tolist())
         ]
@@ -105,7 +105,7 @@ class Tally(Struct, frozen=True):
 
 
 class IdFigures(Struct, frozen=True):
-    """The figures of some of the producer ids, which add up: those of all are `together` of those of disjoint shares.
+    """The figures of some of the producer ids. Figures of disjoint shares add up: `together` returns those of all.
 
     `first` and `last` are the oldest and the newest time, ms, `newest` that of the last id to appear, None where no time is
     known. `sums`: ids found and chosen, transactional ids, batches, records, ids with a time, and those alive for each of
@@ -234,7 +234,7 @@ def block_summary(blocks: ClusterBlocks) -> dict[str, object]:
 
 
 BRIEF_MS = 60_000
-"""A producer that lived no longer was opened for one piece of work."""
+"""Longest life of a producer that was opened for one piece of work."""
 _ONCE, _BRIEF, _LASTING = 0, 1, 2
 _LIVES = ("one batch and gone", "gone within a minute", "lasting")
 _TOP = 10
@@ -249,10 +249,9 @@ def pattern_of(joined: Joined, number: int, transactional_id: str | None) -> str
 
 
 class Creator(Struct, frozen=True):
-    """Producer ids that one kind of client opened. `producer_id` is the least of them, whose topics stand for all.
+    """Producer ids that one kind of client opened. `producer_id` is the least of them; its topics are taken for all.
 
-    `key` is what kinds differ in: the pattern of transactional ids, or of others the life span and the number of the set of
-    topics.
+    `key` identifies the kind: the pattern of transactional ids, or the life span and the number of the set of topics.
     """
 
     key: tuple[str, int]
@@ -264,7 +263,7 @@ class Creator(Struct, frozen=True):
     topic_count: int
 
     def with_more(self, other: "Creator") -> "Creator":
-        """Return both together, which are of one kind."""
+        """Return the sum of both, which are of one kind."""
         least = min(self, other, key=lambda creator: creator.producer_id)
         return replace(least, producers=self.producers + other.producers, batches=self.batches + other.batches)
 
@@ -320,7 +319,7 @@ def creators(joined: Joined, chosen: NDArray[np.int64], names: Mapping[int, str]
 
 
 def top_creators(found: Iterable[Creator]) -> list[Creator]:
-    """Return the ten kinds that opened the most ids, those of equal kind taken together."""
+    """Return the ten kinds that opened the most ids; entries of one kind are added up."""
     kinds: dict[tuple[bool, tuple[str, int]], Creator] = {}
     for creator in found:
         key = creator.is_named, creator.key

@@ -50,9 +50,9 @@ _run_fields = attrgetter(*RunEntry.__struct_fields__[:-1])
 _MARKERS = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT", UNREPORTED_CONTROL: None}
 
 _FEW = 64
-"""Up to this many entries take less memory than the objects that would make them."""
+"""Up to this many entries take less memory as objects than the sources that would make them on demand."""
 _AT_A_TIME = 256
-"""Entries made together: each column of the rows is looked up once for all of them."""
+"""Entries made together: each column of the rows is accessed once for all of them."""
 
 
 def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
@@ -67,7 +67,9 @@ def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
             place = partition.directory
             own = findings.get((place.topic, place.partition, place.replica), ())
             events = None if logs is None else logs.of_partition(place.topic, place.partition)
-            bare = replace(partition, observations=(), suspects=(), shared=(), damages=())  # of these are the findings
+            bare = replace(
+                partition, observations=(), suspects=(), shared=(), damages=()
+            )  # findings have been made of these
             parts.append(_Part(bare, rows, own, events))
             transactional.update(*(markers["producer_id"].tolist() for markers in rows.markers))
             transactional.update(*(runs["producer_id"][runs["is_transactional"]].tolist() for runs in rows.runs))
@@ -76,7 +78,7 @@ def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
 
 
 class _Part(NamedTuple):
-    """What the timelines of a partition replica are made of: the arguments of `partition_timelines`."""
+    """The arguments of `partition_timelines` for a partition replica."""
 
     partition: PartitionAudit
     rows: KeptRows
@@ -85,7 +87,7 @@ class _Part(NamedTuple):
 
 
 class _Timelines(Sequence[Timeline]):
-    """The timelines of all partitions, each made whenever its turn comes: together those of many ids are memory."""
+    """The timelines of all partitions, each made whenever it is read: those of many ids would not fit into memory."""
 
     def __init__(self, parts: Sequence[_Part], names: Mapping[int, str]) -> None:
         self._parts = parts
@@ -256,9 +258,9 @@ def _transactional_id(findings: Sequence[Finding]) -> str | None:
 
 
 def _state(runs: Sequence[Sequence[Any]], markers: Sequence[Sequence[Any]], open_since: int | None) -> EndState:
-    """What a broker would hold after this log: the newest batch's fields, the newest marker's coordinator epoch.
+    """Return the state a broker would have after this log, from the producer's newest run and marker.
 
-    The rows are the producer's, the newest are enough; markers that compaction emptied do not count.
+    Markers that compaction emptied do not count.
     """
     run = MergedRun._make(runs[-1]) if runs else None
     marker = next((marker for marker in map(EndTxnMarker._make, reversed(markers)) if marker.record_count > 0), None)
@@ -281,7 +283,7 @@ def _state(runs: Sequence[Sequence[Any]], markers: Sequence[Sequence[Any]], open
 
 
 class _RowTuples:
-    """Rows as tuples of their fields, made some at a time: to look up every column costs as much as some ten rows."""
+    """Rows as tuples of their fields, made in groups: accessing every column costs as much as ten rows."""
 
     def __init__(self, rows: Columns) -> None:
         self._rows = rows
@@ -289,7 +291,7 @@ class _RowTuples:
         self._made: list[tuple[Any, ...]] = []
 
     def tuples(self, wanted: slice) -> list[tuple[Any, ...]]:
-        """Return these rows; what is asked for ascends."""
+        """Return these rows; calls must ask for ascending rows."""
         first, stop = wanted.start, wanted.stop
         if first < stop and stop > self._first + len(self._made):
             self._first = first
@@ -298,9 +300,9 @@ class _RowTuples:
 
 
 class _EntrySource(Struct, frozen=True):
-    """Entries of one kind: what they are made of, and their offsets (shape (n,)), None for those at no offset.
+    """Entries of one kind: the items they are made of, and their offsets (shape (n,)), None for those at no offset.
 
-    `make` takes one of the items, of rows the tuple of their fields. Of entries at one offset those of a lower `rank` come first.
+    `make` takes one item; an item of Columns is the tuple of its fields. Of entries at one offset a lower `rank` comes first.
     """
 
     make: Callable[[Any], Entry]

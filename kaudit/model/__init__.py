@@ -1,1 +1,1 @@
-"""Nouns of the domain. No bytes, no I/O, no presentation."""
+"""The data that packages pass to one another. No bytes, no I/O, no presentation."""

@@ -16,7 +16,7 @@ MAX_TEXT = 1024
 
 
 class LogEventKind(StrEnum):
-    """The class of an event. In a server's log a refusal is the broker's own, in a client's log what it was answered."""
+    """The class of an event. In a server log, a refusal is the broker's own; in a client log, it is the answer the client got."""
 
     # refusals of a produce or transaction request
     OUT_OF_ORDER_SEQUENCE = auto()
@@ -143,15 +143,16 @@ class ApplicationLogs(Struct, frozen=True):
 
     @property
     def not_kept(self) -> int:
-        """How many events are only counted."""
+        """The number of events that are only counted."""
         return sum(self.events.values()) - len(self.kept)
 
 
 class LogClock(JsonRecord, frozen=True):
-    """How the clock of the logs in one directory goes: `lower_ms` to `upper_ms`, most likely `likely_ms`, are added to their times.
+    """The difference between the clock of the logs in one directory and the timestamps of the batches.
 
-    That gives times of the batches. `zone_minutes` is how far east of UTC their local time is, None where they state it or it is
-    not known. `agreeing` of `anchors` lines allow this.
+    `lower_ms` to `upper_ms` may be added to a time of the logs to get a time of the batches; `likely_ms` is the most
+    likely. `zone_minutes` is how far east of UTC the local time of the logs is, None where they state it or it is not
+    known. `agreeing` of `anchors` lines allow this difference.
     """
 
     directory: str
@@ -164,12 +165,13 @@ class LogClock(JsonRecord, frozen=True):
 
 
 class RefusedBatches(JsonRecord, frozen=True):
-    """What a broker's log says it refused of one producer id and epoch in a partition: so many lines, the first of them at `line`.
+    """The batches of one producer id and epoch that a broker refused in a partition, according to its log.
 
-    `first_sequence` and `last_sequence` are the lowest and the highest base sequence refused, where the lines name them.
-    `outcome`: `landed`, if the log holds a later batch of that epoch with at least the highest of them; `superseded`, if the
-    producer went on under a higher epoch, which may have sent the records again; `fenced`, if another producer had taken over,
-    as is meant; `never-landed`; `unknown`, where the log does not show it.
+    `lines` says it, the first of them at `line`. `first_sequence` and `last_sequence` are the lowest and the highest
+    base sequence refused, where the lines name them. `outcome`: `landed`, if the log holds a later batch of that epoch
+    with at least the highest of them; `superseded`, if the producer continued under a higher epoch, which may have
+    sent the records again; `fenced`, if another producer had taken over, as intended; `never-landed`; `unknown`, where
+    the log does not show it.
     """
 
     topic: str
@@ -187,7 +189,7 @@ class RefusedBatches(JsonRecord, frozen=True):
 
 
 class LogEventSummary(JsonRecord, frozen=True):
-    """What the logs came to: files, events by class, clocks, and what was refused."""
+    """Summary of the logs: files, events by class, clocks, and refused batches."""
 
     files: Sequence[ApplicationLogFile]
     events: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""Values the fields of a record batch take: what stands for nothing, bits of the attributes, control types."""
+"""Special values of the fields of a record batch: sentinels, bits of the attributes, control types."""
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
@@ -20,6 +20,6 @@ NO_CONTROL_TYPE = -1
 UNDECODED_CONTROL = -2
 """A control batch whose record could not be decoded."""
 UNREPORTED_CONTROL = -3
-"""A control batch of which only a text is there, and it does not say what the record is."""
+"""A control batch that is known only from a text, which does not say what its record is."""
 MAYBE_COMMITS = (COMMIT_MARKER, UNREPORTED_CONTROL)
-"""What ends a transaction and may raise an epoch without anything having gone wrong."""
+"""Control types that end a transaction and may raise an epoch although nothing went wrong."""

@@ -1,8 +1,8 @@
-"""Rows as a contiguous array for each field: what reads one field of many rows touches only it.
+"""Rows as one contiguous array per field, so that reading one field of many rows touches only its array.
 
-Where every batch is a run of its own there are as many rows as batches, and writing them out whole costs more than all
-that is asked of them. The same array may be a column of several tables, so columns are never written to; one that few ask
-for may be made when it is asked for.
+Where every batch is a run of its own there are as many rows as batches, and writing them out whole costs more than the
+rest of a scan. Several tables may share an array, so columns are never written to. A column that is rarely read may be
+computed when it is first read.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Row = Mapping[str, Any]
 """One row: its fields by name, as Python numbers."""
 Column = NDArray[Any] | Callable[[], NDArray[Any]] | int
-"""A column of shape (n,); or what makes it, which until then holds what it is made of; or the number all rows have."""
+"""A column of shape (n,); or a function that computes it; or the number that all rows have."""
 Indexes = slice | NDArray[Any] | Sequence[int]
 
 

@@ -1,4 +1,4 @@
-"""What the transaction coordinator remembers: records of __transaction_state, and the answers they give.
+"""The state of the transaction coordinator: records of __transaction_state, and the answers they give.
 
 Source: Kafka's TransactionState, TransactionMetadata, TransactionLogValue.json.
 """
@@ -133,7 +133,7 @@ class CoordinatorView(Struct, frozen=True):
     present: bool = False
     complete: bool = False
     unknown: str = "the partition of __transaction_state that has the answer is not among the inputs"
-    """Why the answer is not known where a view that is not complete lacks an entry."""
+    """Why the answer is not known where an incomplete view lacks an entry."""
 
     def transactional_id(self, producer_id: int) -> str | None:
         """The transactional id of a producer id, None if not known."""
@@ -175,12 +175,12 @@ _LEFT_OUT = "#"
 
 
 def name_pattern(transactional_id: str) -> str:
-    """Return the id with what counts up or is random left out: `payments-12-7` and `payments-3-1` are `payments-#-#`."""
+    """Return the id with counters and random parts replaced: `payments-12-7` and `payments-3-1` are `payments-#-#`."""
     return _DIGITS.sub(_LEFT_OUT, _HEXADECIMAL.sub(_LEFT_OUT, transactional_id))
 
 
 def application_of(transactional_id: str) -> str | None:
-    """Return what the producers of an application have in common in their ids; None where the id names one producer.
+    """Return the common part of the ids of an application's producers; None where the id names one producer.
 
     Flink numbers subtasks and checkpoints (`prefix-0-17`), Kafka Streams processes and threads (`application-UUID-1`).
     """

@@ -1,4 +1,4 @@
-"""What is wrong with a log whoever wrote it: ranges without usable batches, batches that contradict themselves, missing offsets."""
+"""Faults of a log itself: ranges without usable batches, batches that contradict themselves, missing offsets."""
 
 import enum
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class DamageKind(enum.Enum):
-    """What the bytes seem to be."""
+    """The kind of damage, as far as the bytes show it."""
 
     CRC_MISMATCH = "crc-mismatch"
     """Framing holds, content does not match its CRC."""
@@ -18,7 +18,7 @@ class DamageKind(enum.Enum):
     OUT_OF_ORDER = "out-of-order"
     """A valid batch whose offsets do not follow its neighbours'."""
     LEFT_OUT = "left-out"
-    """No damage of the log: a text of it does not show these bytes."""
+    """Not damage of the log: a text of the log does not show these bytes."""
 
 
 class LogDamage(Struct, frozen=True):
@@ -67,7 +67,7 @@ class MissingCause(enum.Enum):
 
 
 class MissingOffsets(Struct, frozen=True):
-    """Offsets no valid batch covers, inclusive; `position` is the byte in `segment` where the log goes on."""
+    """Offsets that no valid batch covers, inclusive; `position` is the byte in `segment` where the next batch begins."""
 
     first_offset: int
     last_offset: int
@@ -78,7 +78,7 @@ class MissingOffsets(Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many, at least 1."""
+        """The number of missing offsets, at least 1."""
         return self.last_offset - self.first_offset + 1
 
 

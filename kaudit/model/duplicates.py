@@ -1,15 +1,15 @@
-"""What a consumer is given twice."""
+"""Records that a consumer gets twice."""
 
 import enum
 
 from msgspec import Struct, field
 
 RECURRING_COPY = 4
-"""From this copy on records recur for their own reasons, rather than because a client sent them again."""
+"""From this copy on, records are taken to recur for their own reasons, not because a client sent them again."""
 
 
 class Relation(enum.Enum):
-    """How the producer of a batch, or record, stands to that of an earlier one."""
+    """The relation of the producer of a batch, or record, to that of an earlier one."""
 
     SAME_SEQUENCE = "same-sequence"
     """The same producer id, epoch and sequence: what a broker should have refused."""
@@ -58,7 +58,7 @@ class Duplicate(Struct, frozen=True):
 
 
 class DuplicateCounts(Struct):
-    """Records of duplicates. What is `dropped` is recognised by that consumer; `lost`: dropped though it is new."""
+    """Counts of duplicate records. `dropped`: the consumer recognises them; `lost`: it drops them although they are new."""
 
     repeated: int = 0
     recurring: int = 0

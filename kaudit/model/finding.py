@@ -148,7 +148,7 @@ _JSON_FIELDS = tuple(name for name in Finding.__struct_fields__ if name not in {
 
 @functools.total_ordering
 class _ByFingerprint(Struct, frozen=True, eq=False, gc=False):
-    """Where all else is the same: few of a hundred thousand findings are hashed for their order."""
+    """Order by fingerprint, computed only where the rest of the key is equal: few of many findings are hashed."""
 
     finding: Finding
 

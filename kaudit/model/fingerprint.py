@@ -129,11 +129,12 @@ class VerificationOutcome(Enum):
 
 
 class PartitionVerification(JsonRecord, frozen=True):
-    """What a log holds now of offsets `start_offset` to `end_offset` (exclusive) of a partition, which an earlier report covers.
+    """What a log holds now of the offsets `start_offset` to `end_offset` (exclusive) that an earlier report covers.
 
-    `unchanged`, `differing`, `cleaned` and `not_compared` are ranges of these offsets: differing somewhere in the range; not
-    compared where the digest covers removed records too. `removed`: what the log no longer begins with, `lost`: what it no longer
-    ends with. `log_start_offset` and `log_end_offset` are the log's own now, None where it is not there.
+    `unchanged`, `differing`, `cleaned` and `not_compared` are ranges of these offsets: `differing` somewhere in the
+    range; `not_compared` where the digest covers removed records too. `removed` are offsets now missing at the start
+    of the log, `lost` those missing at its end. `log_start_offset` and `log_end_offset` are the log's own now, None
+    where the partition is not there.
     """
 
     topic: str
@@ -155,7 +156,7 @@ class PartitionVerification(JsonRecord, frozen=True):
 
     @property
     def grown(self) -> OffsetRange | None:
-        """Offsets that the log has beyond those of the report."""
+        """The offsets of the log after those of the report."""
         end = self.log_end_offset
         return OffsetRange(self.end_offset, end - 1) if end is not None and end > self.end_offset else None
 

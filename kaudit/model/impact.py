@@ -19,7 +19,7 @@ class Impact(JsonRecord, frozen=True):
     bytes_truncated: int | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Return the JSON form: those that apply."""
+        """Return the JSON form, without the kinds of cost that do not apply."""
         return {name: value for name, value in super().to_dict().items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""An incident: findings of one cause, and how far it goes."""
+"""An incident: findings with one cause, and its extent."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,10 +17,11 @@ class AffectedPartition(JsonRecord, frozen=True):
 
 
 class Incident(JsonRecord, frozen=True):
-    """What findings of one cause amount to. Severity and confidence are those of the most severe.
+    """Summary of the findings of one cause. Severity and confidence are those of the most severe.
 
     `cause` and `title` are None for a finding that stands alone; `findings` counts each once, whatever the number of
-    replicas that have it; `checks` counts them by code; `transactional_ids` are those that are known. Times are of the batches in question, ms since the epoch.
+    replicas that have it; `checks` counts them by code; `transactional_ids` are those that are known. Times are of the
+    batches in question, ms since the epoch.
     """
 
     id: str | None

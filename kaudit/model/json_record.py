@@ -31,7 +31,7 @@ class JsonRecord(Struct, frozen=True):
 
 
 def json_value(value: object) -> object:
-    """Return what JSON has for a field's value: enums by their values, sequences as lists, records by their own JSON form."""
+    """Return the JSON form of a field's value: enums by their values, sequences as lists, records by `to_dict`."""
     kind = type(value)
     if kind in _LEAVES:
         return value

@@ -1,6 +1,6 @@
-"""How much of one thing is held at once, whoever wrote it. What is beyond is a finding, an entry of what was not audited, or one line.
+"""Limits of what is held in memory at once, whoever wrote it.
 
-docs/guide.md lists them.
+What exceeds a limit is a finding, an entry of what was not audited, or one line. docs/guide.md lists the limits.
 """
 
 from typing import Final

@@ -1,7 +1,8 @@
-"""Rows a log is compressed to: runs of data batches, the batches at their ends, markers, gaps. One definition each.
+"""The rows that a log is compressed to: runs of data batches, the batches at their ends, markers, gaps.
 
-Timestamps are in ms since 1970, positions and sizes in bytes of the segment file; `segment` is the index of the segment
-among the partition's. `present_before` counts the partition's offsets that earlier batches cover.
+Each is defined once. Timestamps are in ms since 1970, positions and sizes in bytes of the segment file; `segment` is
+the index of the segment among the partition's. `present_before` counts the partition's offsets that earlier batches
+cover.
 """
 
 from typing import NamedTuple
@@ -78,7 +79,7 @@ class Run(NamedTuple):
 
 
 class OffsetGap(NamedTuple):
-    """Offsets missing in front of the batch at `position`, inclusive."""
+    """Offsets that are missing before the batch at `position`, inclusive."""
 
     first_missing: Int64
     last_missing: Int64
@@ -113,7 +114,7 @@ class NonIdempotentBatch(NamedTuple):
     last_offset: Int64
     crc: UInt32
     records_crc: UInt32
-    """Of its records alone: the same when the client sends them again under another timestamp."""
+    """CRC of its records alone: equal when the client sends them again under another timestamp."""
     size: Int32
     record_count: Int32
     base_timestamp: Int64
@@ -128,13 +129,13 @@ class Content(NamedTuple):
     """A batch of data, or one of its records, reduced to numbers of 64 bits: equal ones are equal by all likelihood."""
 
     offset: Int64
-    """Of its first record."""
+    """Offset of the first record."""
     content: Int64
-    """What its records say: of a batch as they lie there, compressed or not, of a record key, value and headers."""
+    """Digest of the content: the bytes of a batch's records as stored, or key, value and headers of a record."""
     identity: Int64
     """Producer id, epoch and first sequence; 0 without them."""
     key: Int64
-    """Of one record; 0 of a batch, and where it is null."""
+    """Digest of a record's key; 0 for a batch, and where the key is null."""
     transaction_of: Int64
     """The producer id of a transactional batch, -1 of others."""
     records: Int32

@@ -1,4 +1,4 @@
-"""What auditing a producer's batches and markers yields: observations, and the state each was made against."""
+"""Observations: what an audit of a producer's batches and markers yields, and the state each was compared with."""
 
 from enum import Enum
 from typing import NamedTuple

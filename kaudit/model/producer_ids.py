@@ -1,4 +1,4 @@
-"""What is found out about producer ids and the blocks they were allocated from."""
+"""Results about producer ids and the blocks they were allocated from."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ BlockRange = tuple[int, int]
 
 
 class EntryKind(StrEnum):
-    """What an entry of the history of blocks says."""
+    """The kind of an entry in the history of blocks."""
 
     GRANTED = "granted"  # a broker got the block
     RESERVED = "reserved"  # the controller moved the counter to `start`; nobody got the block
@@ -92,7 +92,7 @@ class NearEnd(Struct, frozen=True):
 
 
 class UnallocatedReason(StrEnum):
-    """Where an id lies that no known block holds."""
+    """Where an id lies that is in no known block."""
 
     NEGATIVE = "negative"  # no allocator grants it; an exhausted one overflows into it
     BEYOND = "beyond"  # after the last block known
@@ -125,7 +125,7 @@ class FirstBatch(Struct, frozen=True):
     segment: int
 
 
-class UnallocatedId(Struct, frozen=True):
+class UnallocatedId(Struct, frozen=True, tag=True):
     """An id that no block holds, in the partition where it appears first; `partitions` is in how many it appears.
 
     `next_block` is the block the next broker will get, `history` names the sources of the blocks.
@@ -138,7 +138,7 @@ class UnallocatedId(Struct, frozen=True):
     history: str
 
 
-class ProducerIdStatistics(Struct, frozen=True):
+class ProducerIdStatistics(Struct, frozen=True, tag=True):
     """The producer ids of one partition replica: how many, their batches, and the time they cover (ms since 1970)."""
 
     producers: int

@@ -1,4 +1,4 @@
-"""What several batches of a partition show together: interleaved writers, repeats, and producers that a broker has dropped."""
+"""Patterns that several batches of a partition show together: interleaved writers, repeats, dropped producers."""
 
 from collections.abc import Sequence
 
@@ -29,11 +29,11 @@ class Chain(Struct, frozen=True):
 
 
 class InterleavedWriters(Struct, frozen=True):
-    """Two chains, the one that starts first in the log first, and how often the log changes between them.
+    """Two chains, the earlier one first, and how often the log changes between them.
 
-    `copies` are batches that repeat an earlier one, sequences and CRC alike; they belong to neither chain.
-    `rewritten` are batches of the chains whose sequences an earlier batch of another CRC has exactly: a copy whose CRC
-    the broker changed (LogAppendTime, recompression) looks the same, so that many of them make two writers less likely.
+    `copies` are batches that repeat an earlier one, sequences and CRC alike; they belong to neither chain. `rewritten`
+    are batches of the chains whose sequences equal those of an earlier batch with another CRC: a copy whose CRC the
+    broker changed (LogAppendTime, recompression) looks the same, so many of them make two writers less likely.
     """
 
     first: Chain
@@ -78,7 +78,7 @@ class RepeatedBatch(Struct, frozen=True):
 
     @property
     def same_times(self) -> bool:
-        """Whether their records' timestamps are equal too, as the client gave them."""
+        """Whether the timestamps of their records are equal too, as the client gave them."""
         return self.first.base_timestamp == self.again.base_timestamp
 
 
@@ -92,7 +92,7 @@ class ReorderedBatches(Struct, frozen=True):
 
 
 class Repeats(Struct, frozen=True):
-    """What a partition's batches without producer ids show."""
+    """The repeats among a partition's batches without producer ids."""
 
     repeated: Sequence[RepeatedBatch] = ()
     reordered: Sequence[ReorderedBatches] = ()

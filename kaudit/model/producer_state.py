@@ -1,4 +1,4 @@
-"""What the audit remembers of a producer id in a partition. This is its only definition.
+"""What the audit remembers of a producer id in a partition. This is the only definition.
 
 A new field is added here, with its type and default, and used in the rule that needs it; the columns of
 audits/sequences/producer_table.py follow.
@@ -26,17 +26,17 @@ NO_SEGMENT = -1
 TV2 = 1
 """A commit marker carried the data's epoch + 1: transaction version 2 (KIP-890). Stays set."""
 EXHAUSTION_REPORTED = 2
-"""That the epoch is nearly exhausted was reported. Stays set."""
+"""It was reported that the epoch is nearly exhausted. Stays set."""
 OUTSIDE_REPORTED = 4
 """The open transaction's non-transactional write was reported."""
 ABORT_BUMPED = 8
-"""The last marker was an abort that raised the epoch, and no data of that epoch came yet."""
+"""The last marker was an abort that raised the epoch, and no data of that epoch has come yet."""
 AFTER_MARKER = 16
 """The open transaction began after a marker of its own epoch."""
 MARKED_EPOCH = 32
 """The last marker ended data of its own epoch, and that is still the epoch."""
 SILENCE_REPORTED = 64
-"""That the producer went on after brokers may have forgotten it was reported. Stays set."""
+"""It was reported that the producer continued after brokers may have forgotten it. Stays set."""
 
 
 class RetainedBatch(NamedTuple):
@@ -53,7 +53,7 @@ class RetainedBatch(NamedTuple):
 
 
 class ProducerAuditState(NamedTuple):
-    """What Kafka's ProducerStateEntry holds, and what is needed to say where a bad batch came from."""
+    """The fields of Kafka's ProducerStateEntry, and what explains where a bad batch came from."""
 
     epoch: Int16 = NO_PRODUCER_EPOCH
     last_sequence: Int32 = NO_SEQUENCE
@@ -86,7 +86,7 @@ class ProducerAuditState(NamedTuple):
 
 
 class OpenRun(NamedTuple):
-    """The run going on where a chunk of the log ends: with it the next chunk's first run may be one. Columns only."""
+    """The run that is unfinished at the end of a chunk: the next chunk's first run may continue it. Columns only."""
 
     run_open: Bool
     run_transactional: Bool

@@ -1,4 +1,4 @@
-"""What `diff` returns: replicas of the same partitions compared with one another."""
+"""The result of `diff`: replicas of the same partitions compared with one another."""
 
 import enum
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from kaudit.model.result import ScanResult
 
 
 class Relation(enum.Enum):
-    """How the replicas of a partition relate to one another; of several the most severe is the partition's."""
+    """How the replicas of a partition relate to one another; the most severe relation is the partition's."""
 
     IDENTICAL = "identical"
     BEHIND = "behind"
@@ -20,9 +20,9 @@ class Relation(enum.Enum):
     """At one offset at least two hold different records, or the same under different leader epochs; or one lacks what
     another holds there; or one holds records from an offset on at which another began a newer leader epoch without them."""
     APPENDED = "appended"
-    """Of two copies of one broker's log: all of the earlier one is in the later one, which goes on."""
+    """Two copies of one broker's log: the later one holds all of the earlier one and more after it."""
     TRUNCATED = "truncated"
-    """Of two copies of one broker's log: the broker cut its log between them, whatever it wrote there since."""
+    """Two copies of one broker's log: the broker cut its log between them, whatever it has written there since."""
     MISSING = "missing"
     """Only one of the replicas compared has the partition: nothing to compare it with."""
 
@@ -64,7 +64,7 @@ class ReplicaBatch(JsonRecord, frozen=True):
 
     @property
     def identity(self) -> tuple[int, int, int, int]:
-        """What two replicas' batches have in common if they are the same."""
+        """The values that are equal if two replicas hold the same batch."""
         return self.offset, self.last_offset, self.crc, self.leader_epoch
 
     def to_dict(self) -> dict[str, object]:
@@ -180,7 +180,7 @@ class PartitionComparison(JsonRecord, frozen=True, rename=_JSON_NAMES):
     relation: Relation
     reference: str | None
     relations: Mapping[str, Relation]
-    """Each other holder's to the reference."""
+    """The relation of each other holder to the reference."""
     missing_on: Sequence[str]
     common_end_offset: int | None
     first_difference: Difference | None
@@ -191,7 +191,7 @@ class PartitionComparison(JsonRecord, frozen=True, rename=_JSON_NAMES):
     end_offsets: Mapping[str, int]
     copy_changes: Sequence[CopyChange] = ()
     gaps: Sequence[ReplicaGap] = ()
-    """What copies lack inside their own range, earlier copies of a broker among them."""
+    """Offsets that copies lack inside their own range, earlier copies of a broker included."""
 
     @property
     def replica_ends(self) -> Mapping[str, int]:

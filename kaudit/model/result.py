@@ -1,8 +1,7 @@
-"""What a scan and a timeline return, whatever the engine and the output format."""
+"""The results of a scan and of timelines, whatever the engine and the output format."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -12,13 +11,9 @@ from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.timeline import Timeline
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 class CoverageGap(Enum):
-    """Each value is the sentence a report says of it."""
+    """Why something was not covered; each value is the sentence that a report says."""
 
     RECORDS = (
         "text of kafka-dump-log: CRCs are as the tool found them, not computed again; records and side files are not "
@@ -42,12 +37,12 @@ _COUNTS = ("unchanged", "grown", "new", "read_again", "dropped", "damaged")
 
 
 class StateUse(Struct):
-    """What became of segments that are there, and of saved ones: how many of each.
+    """How the saved state was used: the number of segments of each kind.
 
-    `unchanged` and `grown` ones were not read again, but for what is new; `new` are of no earlier audit; those `read_again` are
-    not what was read: truncated, compacted, written anew, or the log start moved into them. `dropped` are not there any more. `damaged`: how often the state
-    was not what had been saved, and the log was read. `not_saved`: why partitions were not saved, and how many. `notice`: why
-    all of the state was of no use.
+    Of `unchanged` and `grown` ones only the new part was read; `new` ones are in no earlier audit; those `read_again`
+    are not what was read before: truncated, compacted, written anew, or the log start moved into them. `dropped` are
+    not there any more. `damaged`: how often the state differed from what had been saved, so that the log was read.
+    `not_saved`: why partitions were not saved, and how many. `notice`: why the whole state could not be used.
     """
 
     unchanged: int = 0
@@ -60,7 +55,7 @@ class StateUse(Struct):
     notice: str | None = None
 
     def add(self, other: "StateUse") -> None:
-        """Add another partition's."""
+        """Add the numbers of another partition."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.not_saved is not None:
@@ -85,7 +80,7 @@ class NotAudited(JsonRecord, frozen=True):
     reason: str
     unreadable: bool = False
     asked_for: bool = False
-    """It was named by whoever asked: an input, a topic, a partition, a producer id."""
+    """The user named it: an input, a topic, a partition, a producer id."""
 
 
 class Suggestion(JsonRecord, frozen=True):
@@ -156,12 +151,12 @@ class UnlistedFindings(Struct, frozen=True):
     code: str
     severity: Severity
     topic: str | None
-    fingerprints: "Sequence[int] | NDArray[np.uint64]"
+    fingerprints: Collection[int]
     status: Status = Status.NEW
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of findings."""
         return len(self.fingerprints)
 
 
@@ -199,13 +194,13 @@ class ScanResult(Struct, frozen=True):
     segments: Sequence[SegmentSummary] = ()
     suggestions: Sequence[Suggestion] = ()
     log_events: LogEventSummary | None = None
-    """What logs of brokers and clients say, where they were given."""
+    """Summary of the logs of brokers and clients, where they were given."""
     unlisted: Sequence[UnlistedFindings] = ()
-    """What the engine counted and did not list: `summary` has it among its findings and `omitted`."""
+    """Findings that the engine counted and did not list; `summary` counts them, among the `omitted` too."""
     digests: Digests | None = None
-    """The batches that were audited, where that was asked for."""
+    """Digests of the batches that were audited, where that was asked for."""
     state: StateUse | None = None
-    """What was taken from a saved state; nothing else of the result depends on it."""
+    """How a saved state was used; nothing else of the result depends on it."""
 
     def worst(self) -> Severity | None:
         """Return the highest severity among new findings, or None."""

@@ -15,6 +15,6 @@ UInt32 = Annotated[int, "uint32"]
 
 
 class AtMost(NamedTuple):
-    """How many rows a field `Annotated[tuple[SomeRow, ...], AtMost(length)]` holds at most."""
+    """The maximum number of rows in a field `Annotated[tuple[SomeRow, ...], AtMost(length)]`."""
 
     length: int

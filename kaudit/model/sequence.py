@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 N = TypeVar("N", int, "NDArray[Any]")
-"""A number, or a numpy column of numbers: int32 columns wrap, and the mask makes of that what the sum is."""
+"""A number, or a numpy column of numbers; int32 columns wrap, and the mask corrects the sum."""
 
 MAX_SEQUENCE = 2**31 - 1
 _MODULUS = 2**31

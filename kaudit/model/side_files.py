@@ -1,7 +1,7 @@
-"""What is wrong with the files beside a partition's segments, and the entries of producer snapshots.
+"""Faults of the files beside a partition's segments, and the entries of producer snapshots.
 
-`file` is a file's name, `segment` the index of the segment it belongs to, `position` a byte in the file; `detail` a sentence
-with the values seen.
+`file` is a file's name, `segment` the index of the segment it belongs to, `position` a byte in the file; `detail` a
+sentence with the values seen.
 """
 
 import enum
@@ -14,7 +14,7 @@ from kaudit.model.json_record import JsonRecord
 from kaudit.model.schema import Int16, Int32, Int64
 
 
-class CorruptSnapshot(Struct, frozen=True):
+class CorruptSnapshot(Struct, frozen=True, tag=True):
     """A producer snapshot of `size` bytes that does not decode; `older_snapshot` is the valid one before it, if any."""
 
     file: str
@@ -33,8 +33,8 @@ class IndexKind(enum.Enum):
     TIME = "timeindex"
 
 
-class IndexFault(Struct, frozen=True):
-    """The first thing wrong with an index. `row` counts from 0, None where the file ends inside a row."""
+class IndexFault(Struct, frozen=True, tag=True):
+    """The first fault of an index. `row` counts from 0, None where the file ends inside a row."""
 
     kind: IndexKind
     file: str
@@ -44,8 +44,8 @@ class IndexFault(Struct, frozen=True):
     row: int | None = None
 
 
-class MissingIndexes(Struct, frozen=True):
-    """Indexes of one kind that are not there: (name, segment) of each, at least one."""
+class MissingIndexes(Struct, frozen=True, tag=True):
+    """Missing indexes of one kind: (name, segment) of each, at least one."""
 
     kind: IndexKind
     files: Sequence[tuple[str, int]]
@@ -70,7 +70,7 @@ class MissingAbortedTxn(JsonRecord, frozen=True):
     last_offset: int
 
 
-class TransactionIndexMismatch(Struct, frozen=True):
+class TransactionIndexMismatch(Struct, frozen=True, tag=True):
     """All that differs between a transaction index and its segment. `torn`: position and detail of a row cut short."""
 
     file: str
@@ -89,7 +89,7 @@ class UnparsableCheckpoint(Struct, frozen=True):
     detail: str
 
 
-class CheckpointBeyondLogEnd(Struct, frozen=True):
+class CheckpointBeyondLogEnd(Struct, frozen=True, tag=True):
     """An offset checkpoint's row for the partition: its offset lies beyond the log's end (exclusive)."""
 
     file: str
@@ -97,7 +97,7 @@ class CheckpointBeyondLogEnd(Struct, frozen=True):
     log_end_offset: int
 
 
-class UnparsableSideFile(Struct, frozen=True):
+class UnparsableSideFile(Struct, frozen=True, tag=True):
     """A file of a partition, of `size` bytes, that does not parse. `kind` is the name of its kind (`source/file_kinds.py`)."""
 
     kind: str
@@ -108,13 +108,19 @@ class UnparsableSideFile(Struct, frozen=True):
     detail: str
 
 
-class WrongLeaderEpochs(Struct, frozen=True):
+class WrongLeaderEpochs(Struct, frozen=True, tag=True):
     """The first contradiction in a leader-epoch-checkpoint, at `offset`: to `segment`, None if it contradicts itself."""
 
     file: str
     offset: int
     segment: int | None
     detail: str
+
+
+SideFileFault = (
+    CorruptSnapshot | IndexFault | MissingIndexes | TransactionIndexMismatch | UnparsableSideFile | WrongLeaderEpochs
+)
+"""What can be wrong with a file beside a partition's segments."""
 
 
 class SnapshotEntry(NamedTuple):
@@ -135,10 +141,10 @@ class SnapshotEntry(NamedTuple):
 
 
 class LogBeforeSnapshot(Struct, frozen=True):
-    """What the log before a snapshot's offset still holds.
+    """What the log below a snapshot's offset still holds. `first_offset` is that of its first batch.
 
-    `first_offset`: of its first batch. `whole`: nothing is missing from there on, by compaction, damage or a lost
-    segment. `log_start`: offsets below may be forgotten.
+    `whole`: nothing is missing after it, by compaction, damage or a lost segment. `log_start`: offsets below it may be
+    forgotten.
     """
 
     first_offset: int
@@ -147,7 +153,7 @@ class LogBeforeSnapshot(Struct, frozen=True):
 
     @property
     def known_from(self) -> int:
-        """The first offset the log still says everything about."""
+        """The first offset from which the log still shows everything."""
         return max(self.first_offset, self.log_start)
 
 

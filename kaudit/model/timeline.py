@@ -25,7 +25,7 @@ _REFUSALS = frozenset(
 
 
 class TimelineEntry(Struct, frozen=True, tag_field="kind"):
-    """What stands in a timeline. Offsets are inclusive; timestamps are ms since the epoch, -1 for none."""
+    """An entry of a timeline. Offsets are inclusive; timestamps are ms since the epoch, -1 for none."""
 
     @property
     def kind(self) -> str:
@@ -135,7 +135,7 @@ class MissingEntry(TimelineEntry, frozen=True, tag="missing"):
 
 
 class FindingEntry(_AtOneOffset, frozen=True, tag="finding"):
-    """A finding about the producer; at no offset it stands before all others."""
+    """A finding about the producer; one without an offset comes before all other entries."""
 
     fingerprint: str
     code: str

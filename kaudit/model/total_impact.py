@@ -1,4 +1,4 @@
-"""What several findings cost together, without counting anything twice."""
+"""The total cost of several findings, without counting anything twice."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -92,7 +92,7 @@ def _lost(cluster: Sequence[Finding]) -> _Lost:
 
 
 def _lost_once(findings: Sequence[Finding]) -> _Lost:
-    """Bound what findings lost that may all be about the same records: those of one producer, or of one range of offsets."""
+    """Bound the loss of findings that may be about the same records: of one producer, or of one range of offsets."""
     least = max(finding.impact.records_lost_at_least or 0 for finding in findings)
     claimed = [finding.impact.records_lost_at_most for finding in findings]
     if len(findings) == 1:

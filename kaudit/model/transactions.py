@@ -54,7 +54,7 @@ class EmptyMarker(Struct, frozen=True):
     count: int
 
 
-class MismatchedMarker(Struct, frozen=True):
+class MismatchedMarker(Struct, frozen=True, tag=True):
     """A marker of the other type than its transaction's decision. Types: 1 commit, 0 abort.
 
     `agreeing` are other partitions of the transaction whose marker is as decided, `decided_at` the decision's offset.
@@ -72,7 +72,7 @@ class MismatchedMarker(Struct, frozen=True):
     agreeing: Sequence[str]
 
 
-class IllegalTransition(Struct, frozen=True):
+class IllegalTransition(Struct, frozen=True, tag=True):
     """Two states of one transactional id that cannot follow one another; `offset` of the second's record."""
 
     transactional_id: str

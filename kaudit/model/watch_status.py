@@ -1,4 +1,4 @@
-"""Where a watch stands: what its table and its metrics show."""
+"""The state of a watch, as its table and its metrics show it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,11 +38,11 @@ class ReportedAt(Struct, frozen=True):
 
 
 class WatchStatus(Struct, frozen=True):
-    """All there is to show after a round.
+    """Everything that is shown after a round.
 
-    `reported` and `present` are numbers of new findings by (code, severity): ever reported, and in the logs now, those that
-    wait included. `unreadable`: files that could not be read. `round_seconds`: how long the round took; `read_bytes`
-    counts over all runs that share a state file; `now_ms` is the wall clock.
+    `reported` and `present` are numbers of new findings by (code, severity): ever reported, and in the logs now,
+    waiting ones included. `unreadable`: files that could not be read. `round_seconds`: how long the round took;
+    `read_bytes` counts over all runs that share a state file; `now_ms` is the wall clock.
     """
 
     inputs: Sequence[str]

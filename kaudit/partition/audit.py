@@ -22,6 +22,7 @@ from kaudit.model.observation import Observation
 from kaudit.model.producer_patterns import IdleProducer, RepeatedEpoch, RepeatedSession, Repeats, SharedProducerId
 from kaudit.model.producer_state import TV2
 from kaudit.model.result import CoverageGap, StateUse
+from kaudit.model.side_files import SideFileFault
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.partition.digests import AuditedLog, partition_digest
 from kaudit.partition.open_at_end import open_transactions
@@ -61,8 +62,8 @@ class PartitionAudit(Struct):
     """Segments that retention removed while the log was read."""
     malformed: Sequence[MalformedBatch] = ()
     producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    side_facts: Sequence[object] = ()
-    """What is wrong with the files beside the segments: the types of model.side_files."""
+    side_facts: Sequence[SideFileFault] = ()
+    """What is wrong with the files beside the segments."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()
     side_files_unread: Sequence[Unreadable] = ()
     repeats: Repeats = field(default_factory=Repeats)
@@ -89,6 +90,14 @@ class PartitionAudit(Struct):
     """Which batches were audited, where that is asked for; none of a text, nor where something could not be read."""
     state: StateUse | None = None
     """What was taken from a saved state, where there is one."""
+
+    def with_own_observations(self) -> "PartitionAudit":
+        """Make the observations of `shared` the same objects as those of `observations`, as checks expect; after decoding."""
+        for number, found in enumerate(self.shared):
+            left = iter(self.observations)
+            own = [next(each for each in left if each == wanted) for wanted in found.observations]
+            self.shared = [*self.shared[:number], replace(found, observations=own), *self.shared[number + 1 :]]
+        return self
 
     def outline(self) -> "PartitionAudit":
         """Return what judging all partitions together needs of this one: no list that grows with what is wrong in it."""

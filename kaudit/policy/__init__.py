@@ -1,1 +1,1 @@
-"""What a team has decided about findings: severities, accepted ones, baselines, limits. Results in, results out."""
+"""The decisions of a team about findings: severities, accepted ones, baselines, limits. Results in, results out."""

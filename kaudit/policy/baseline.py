@@ -1,5 +1,6 @@
 """The baseline file: findings a team knows of, each with a fingerprint, and if wanted a reason and an end date."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, Self
@@ -61,7 +62,7 @@ class Entry(Struct, frozen=True):
 
 
 class Baseline(Struct, frozen=True):
-    """A baseline as read: its entries, and the whole document, of which fields kaudit does not know are kept."""
+    """A baseline as read: its entries, and the whole document, whose unknown fields are kept."""
 
     entries: Sequence[Entry] = ()
     document: Mapping[str, object] = field(default_factory=dict)
@@ -91,8 +92,6 @@ class Baseline(Struct, frozen=True):
         entries = [entry.to_dict() for entry in sorted(self.entries, key=Entry.sort_key)]
         tool = {"name": "kaudit", "version": __version__}
         document = {**self.document, "schema": SCHEMA, "tool": tool, "entries": entries}
-        import json  # noqa: PLC0415 - 2 ms, and few runs have a baseline
-
         return json.dumps(document, sort_keys=True, indent=2) + "\n"
 
 
@@ -117,8 +116,6 @@ def read_baseline(file: str) -> Baseline:
 def parse_baseline(text: str, file: str) -> Baseline:
     """Read a baseline file's text; every mistake names the file and the entry."""
     try:
-        import json  # noqa: PLC0415 - as above
-
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"baseline {file}: not JSON: {error}") from None

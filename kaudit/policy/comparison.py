@@ -23,9 +23,10 @@ _DEPTHS = {
 
 
 class Scope(Struct, frozen=True):
-    """What the scan looked for. `None` options: a saved scan, whose own partitions are all there is to go by.
+    """What the scan looked for. `options` are None for a saved scan, whose own partitions decide then.
 
-    `compares`: it was a comparison of replicas, which reports differences and damage only; nothing else reports differences.
+    `compares`: it was a comparison of replicas, which reports differences and damage only; nothing else reports
+    differences.
     """
 
     asked_for: Callable[[str], bool]
@@ -76,7 +77,7 @@ def compare(result: ScanResult, baseline: Baseline, file: str, scope: Scope, tod
 
 
 def mark_known(findings: Sequence[Finding], baseline: Baseline, today: date) -> list[Finding]:
-    """Return the findings, those that the baseline has marked."""
+    """Return the findings; those in the baseline are marked as known."""
     entries = baseline.by_fingerprint()
     return [_marked(finding, entries.get(finding.fingerprint), today) for finding in findings]
 
@@ -84,7 +85,7 @@ def mark_known(findings: Sequence[Finding], baseline: Baseline, today: date) -> 
 def _split(
     unlisted: Sequence[UnlistedFindings], baseline: Baseline, today: date
 ) -> tuple[list[UnlistedFindings], set[str]]:
-    """Part what is counted only into new and known; return the known fingerprints too, expired entries among them."""
+    """Split findings that are only counted into new and known; return the known fingerprints too, expired entries included."""
     entries = {int(entry.fingerprint, 16): entry for entry in baseline.entries}
     found: list[UnlistedFindings] = []
     seen: set[str] = set()

@@ -66,7 +66,7 @@ class Policy(Struct, frozen=True):
         return decided
 
     def _unlisted(self, unlisted: Sequence[UnlistedFindings]) -> list[UnlistedFindings]:
-        """Apply what goes by a finding's code and topic alone."""
+        """Apply the decisions that depend only on a finding's code and topic."""
         alike = [
             Finding(more.code, "", more.severity, Confidence.CERTAIN, "", topic=more.topic, status=more.status)
             for more in unlisted
@@ -86,7 +86,7 @@ class Policy(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """What a run reports of findings, and as what."""
+    """Decides which findings of a run are reported, and how."""
 
     selection: Selection
     policy: Policy

@@ -5,45 +5,13 @@ from collections.abc import Iterator
 from kaudit.formats.dump_text.record_content import parse_printed_metadata, parse_printed_transaction
 from kaudit.formats.dump_text.rows import DumpBatch, DumpNote, DumpRecord, NoteKind
 from kaudit.formats.dump_text.text import read_dump
+from kaudit.formats.errors import MissingContentError
 from kaudit.formats.internal_topics.metadata_records import MetadataRecord
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.coordinator import TransactionRecord
 from kaudit.source.text import SegmentText
 
 _NULL_SIZE = -1
-
-
-class MissingContentError(Exception):
-    """The text lacks records that its segment holds, or what is in them; says which."""
-
-
-def dump_text_transactions(source: SegmentText) -> Iterator[tuple[int, int, TransactionRecord]]:
-    """Yield the records of __transaction_state with their offsets and times (ms, -1 for none).
-
-    Raises:
-        MissingContentError: as dump_text_records.
-        WireError: a record is not what a coordinator writes.
-
-    """
-    for row in filter(_is_data, dump_text_records(source)):
-        yield row.offset, _time(row), parse_printed_transaction(row.key, row.payload)
-
-
-def dump_text_metadata(source: SegmentText) -> Iterator[tuple[int, int, MetadataRecord | None]]:
-    """Yield the records of __cluster_metadata with their offsets and times (ms, -1 for none); None for control records.
-
-    Raises:
-        MissingContentError: as dump_text_records.
-        WireError: a record is not what a controller writes.
-
-    """
-    for row in dump_text_records(source):
-        printed = row.payload if _is_data(row) else None
-        yield row.offset, _time(row), None if printed is None else parse_printed_metadata(printed)
-
-
-def _time(row: DumpRecord) -> int:
-    return NO_TIMESTAMP if row.timestamp is None else row.timestamp
 
 
 def dump_text_records(source: SegmentText) -> Iterator[DumpRecord]:
@@ -62,7 +30,7 @@ def dump_text_records(source: SegmentText) -> Iterator[DumpRecord]:
             batch = row
         elif isinstance(row, DumpRecord):
             batch = None
-            if not _is_data(row):
+            if not is_data(row):
                 yield row
                 continue
             if row.value_size != _NULL_SIZE and row.payload is None:
@@ -73,7 +41,31 @@ def dump_text_records(source: SegmentText) -> Iterator[DumpRecord]:
     _expect_records(batch)
 
 
-def _is_data(record: DumpRecord) -> bool:
+def printed_transactions(source: SegmentText) -> Iterator[tuple[int, int, TransactionRecord]]:
+    """Yield the states that a text of __transaction_state prints, with offsets and timestamps (ms, -1 for none).
+
+    Raises:
+        MissingContentError: as `dump_text_records`; WireError: a line is no state.
+
+    """
+    for row in filter(is_data, dump_text_records(source)):
+        timestamp = NO_TIMESTAMP if row.timestamp is None else row.timestamp
+        yield row.offset, timestamp, parse_printed_transaction(row.key, row.payload)
+
+
+def printed_metadata(source: SegmentText) -> Iterator[tuple[int, int, MetadataRecord | None]]:
+    """Yield what a text of __cluster_metadata prints, with offsets and timestamps; None for records without metadata.
+
+    Raises:
+        MissingContentError: as `dump_text_records`; WireError: a line is no metadata record.
+
+    """
+    for row in dump_text_records(source):
+        content = parse_printed_metadata(row.payload) if row.payload is not None and is_data(row) else None
+        yield row.offset, NO_TIMESTAMP if row.timestamp is None else row.timestamp, content
+
+
+def is_data(record: DumpRecord) -> bool:
     """Return whether it is neither a marker nor another control record."""
     return record.end_marker is None and record.control is None
 

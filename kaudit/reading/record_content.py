@@ -7,12 +7,11 @@ their records and the codec. The columns of batches give a necessary condition (
 
 import struct
 from contextlib import closing
-from functools import cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from xxhash import xxh3_64_intdigest, xxh3_128_intdigest
 
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import HEADER, HEADER_SIZE
@@ -58,18 +57,10 @@ def mixed(*columns: NDArray[Any]) -> NDArray[np.uint64]:
     return hashed
 
 
-@cache
-def _xxhash() -> ModuleType:
-    import xxhash  # noqa: PLC0415 - a scan of headers needs none of it
-
-    return xxhash
-
-
 def records_digest(batch: bytes | memoryview) -> int:
     """Return 128 bits of a batch of magic 2: the bytes of its records and their codec."""
     (attributes,) = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)
-    digest: int = _xxhash().xxh3_128_intdigest(batch[HEADER_SIZE:], seed=attributes & CODEC_MASK)
-    return digest
+    return xxh3_128_intdigest(batch[HEADER_SIZE:], seed=attributes & CODEC_MASK)
 
 
 def content_of(record: Record | LegacyRecord) -> int:
@@ -77,10 +68,7 @@ def content_of(record: Record | LegacyRecord) -> int:
     parts = [record.key, record.value]
     if isinstance(record, Record):
         parts += [part for header in record.headers for part in header]
-    content: int = _xxhash().xxh3_64_intdigest(
-        b"".join([_NULL if part is None else _LENGTH.pack(len(part)) + part for part in parts])
-    )
-    return content
+    return xxh3_64_intdigest(b"".join([_NULL if part is None else _LENGTH.pack(len(part)) + part for part in parts]))
 
 
 def differ(one: bytes | None, other: bytes | None) -> bool:

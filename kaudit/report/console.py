@@ -16,7 +16,7 @@ _NARROWEST = 40
 
 
 class Style(enum.Enum):
-    """What a piece of text is, as the terminal's own sixteen colours show it."""
+    """What a piece of text means; the values are codes of the terminal's own sixteen colours."""
 
     ERROR = "1;31"
     WARNING = "1;33"
@@ -36,7 +36,7 @@ class ColorChoice(enum.Enum):
 
 
 def visible(text: str) -> str:
-    """Return `text` with everything a terminal would obey or hide spelled out: controls, escapes, bidi marks."""
+    """Return `text` with every character spelled out that a terminal would obey or hide: controls, escapes, bidi marks."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _spelled(char) for char in text)
@@ -82,7 +82,7 @@ def draws_lines(stream: TextIO) -> bool:
 
 
 class Console(Struct, frozen=True):
-    """What the place a text goes to can show. `width` None: never wrap; `draws`: it takes more than ASCII."""
+    """What an output can show: colour, `width` in columns (None: never wrap), and characters beyond ASCII (`draws`)."""
 
     color: bool = False
     width: int | None = None
@@ -97,7 +97,7 @@ class Console(Struct, frozen=True):
         return self.width is None or columns <= self.width
 
     def wrap(self, text: str, lead: str = "", indent: str | None = None, style: Style | None = None) -> list[str]:
-        """Wrap `text` after `lead` (painted with `style`); words longer than the line stay whole."""
+        """Wrap `text` after `lead`, which is painted with `style`; words longer than a line stay whole."""
         rest = " " * len(lead) if indent is None else indent
         if self.width is None:
             lines = [lead + text]

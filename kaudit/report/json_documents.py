@@ -20,15 +20,15 @@ from kaudit.report.render_options import RenderOptions
 from kaudit.results.incidents import incidents_of
 
 _TIMESTAMP = re.compile(r'timestamp": (-?[0-9]+)(?=[,}])')
-"""The end of such a key, and its whole number: in a string the quotation mark would be escaped."""
+"""The end of a key, and its number. Text in a string cannot match: its quotation marks are escaped."""
 _rfc3339 = lru_cache(maxsize=1024)(rfc3339)
-"""A run's times are often those of the state, and the next run's."""
+"""Cached: neighbouring runs, and the state after them, often have the same time."""
 _AT_A_TIME = 32
 """Items of a list that are serialised together."""
 
 
 def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str, object]:
-    """Return the fields at the begin of every document: tool, inputs, versions, and what was not checked."""
+    """Return the fields that every document begins with: tool, inputs, versions, and what was not checked."""
     document: dict[str, object] = {
         "schema": schema,
         "tool": {"name": "kaudit", "version": __version__},
@@ -55,7 +55,7 @@ def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str,
 def scan_document(
     result: ScanResult, options: RenderOptions, schema: str = "kaudit.scan/1", **more: object
 ) -> dict[str, object]:
-    """Return the kaudit.scan/1 document, or one of another schema with `more` than a scan has."""
+    """Return the kaudit.scan/1 document, or a document of another `schema` with the fields `more`."""
     return {
         **header(result, schema, options),
         **more,
@@ -71,12 +71,12 @@ def timeline_document(result: TimelineResult, options: RenderOptions) -> dict[st
 
 
 def omitted_timelines(result: TimelineResult) -> dict[str, int]:
-    """Return the field that counts the timelines an engine did not list, where there are some."""
+    """Return the field that counts the timelines an engine did not list; nothing where it listed all."""
     return {"timelines_omitted": result.omitted} if result.omitted else {}
 
 
 def producers_document(result: ProducersResult, options: RenderOptions) -> dict[str, object]:
-    """Return the kaudit.producers/1 document with an empty list of producers: they come one at a time."""
+    """Return the kaudit.producers/1 document with an empty list of producers, which `pretty_pieces` fills."""
     more = {
         "producers": [],
         "blocks": [_block(block) for block in result.blocks],
@@ -88,7 +88,7 @@ def producers_document(result: ProducersResult, options: RenderOptions) -> dict[
 
 
 def with_scan(result: ProducersResult, scan: ScanResult) -> ProducersResult:
-    """Return a list of producers with another form of its scan, whose findings its own summary counts too."""
+    """Return the listing with another form of its scan, and the scan's count of omitted findings."""
     return replace(result, scan=scan, summary={**result.summary, "omitted": scan.summary.omitted})
 
 
@@ -108,7 +108,7 @@ def _block(block: GrantedBlock) -> dict[str, object]:
 
 
 class Listed(Struct, frozen=True):
-    """An item of a list that has lists itself: the document with empty ones, and their items under their keys."""
+    """An item that has lists of its own: they are empty in `document`, and `lists` has their items by key."""
 
     document: Mapping[str, object]
     lists: Mapping[str, Iterable[Mapping[str, object]]]
@@ -117,17 +117,17 @@ class Listed(Struct, frozen=True):
 def pretty_pieces(
     document: Mapping[str, object], lists: Mapping[str, Iterable[Mapping[str, object] | Listed]], depth: int = 1
 ) -> Iterator[str]:
-    """Yield what `pretty` returns for the document with these items under their keys, which are empty lists in it.
+    """Yield the text that `pretty` would return if the document had these items in its `lists`, which are empty in it.
 
-    The keys are `depth` deep, and no other as deep has one of these names and an empty list.
+    The keys of the lists are `depth` levels deep. No other key at that depth has the same name and an empty list.
     """
     yield from _filled(pretty(document), lists, "  " * depth)
 
 
 def _filled(rest: str, lists: Mapping[str, Iterable[Mapping[str, object] | Listed]], margin: str) -> Iterator[str]:
-    """Yield a text with items in its lists; their keys stand after `margin`."""
+    """Yield a text with its empty lists filled; the keys of the lists are indented by `margin`."""
     for key in sorted(lists):
-        # no string holds a newline, and keys elsewhere stand further right or left
+        # no string holds a newline, and keys at other depths are indented differently
         empty = f'\n{margin}"{key}": []'
         before, _, rest = rest.partition(empty)
         yield before
@@ -145,7 +145,7 @@ def _filled(rest: str, lists: Mapping[str, Iterable[Mapping[str, object] | Liste
 
 
 def _parts(items: Iterable[Mapping[str, object] | Listed]) -> Iterator[list[Mapping[str, object]] | Listed]:
-    """Yield the items in their order, those that have no lists some at a time: a call costs as much as an item."""
+    """Yield the items in order, those without lists in groups: a call to serialise costs as much as an item."""
     held: list[Mapping[str, object]] = []
     for item in items:
         if isinstance(item, Listed):
@@ -163,7 +163,7 @@ def _parts(items: Iterable[Mapping[str, object] | Listed]) -> Iterator[list[Mapp
 
 
 def found(result: ScanResult, listed: ScanResult) -> dict[str, Iterator[dict[str, object]]]:
-    """Return what a scan's document lists: the incidents of all findings, and those of `listed`, each made when its turn comes."""
+    """Return the lists of a scan's document: the incidents of all findings, and the findings of `listed`, made one at a time."""
     return {
         "incidents": (incident.to_dict() for incident in incidents_of(result.findings)),
         "findings": (finding.to_dict() for finding in listed.findings),
@@ -183,7 +183,7 @@ def line(document: Mapping[str, object]) -> str:
 def _compact(value: object) -> str:
     """Serialise with ms under keys ending in `timestamp` as RFC 3339 and -1 (none) as null; all else stays as it is."""
     text = json.dumps(value, sort_keys=True, allow_nan=False, default=operator.index)
-    return _TIMESTAMP.sub(_time, text)  # in the text: to look at every value takes longer than all the rest
+    return _TIMESTAMP.sub(_time, text)  # in the text: visiting every value takes longer than serialising
 
 
 def _time(found: re.Match[str]) -> str:
@@ -195,7 +195,7 @@ def _time(found: re.Match[str]) -> str:
 
 
 def _indented(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> str:
-    """Return what `json.dumps(indent=2)` does, which works in Python and takes three times as long."""
+    """Serialise as `json.dumps(indent=2)` does, in a third of its time."""
     text = _compact(value)
     try:
         return msgspec.json.format(text, indent=2)

@@ -1,6 +1,6 @@
 """The lanes of a partition: one for each producer id and epoch, as entries of a timeline or as numpy columns.
 
-The columns are the tables of a page: millions of runs are not made objects for a picture.
+The columns are the tables of a page, where millions of runs are never made objects.
 """
 
 from collections.abc import Iterable, Iterator
@@ -54,7 +54,7 @@ def lanes_of(runs: Columns, markers: Columns) -> Lanes:
     markers_by_lane = np.lexsort((markers["offset"], marker_lane))
     transactions, ended_by = _transactions(runs, run_lane, markers)
     ends = np.full(len(markers) + 1, -1, dtype=np.int64)
-    ends[ended_by] = np.arange(len(ended_by))  # the row beyond the last takes those that none ends
+    ends[ended_by] = np.arange(len(ended_by))  # one row more than there are markers, for transactions without an end
     tables = {
         "lanes": {"producer_id": ids[firsts], "producer_epoch": epochs[firsts], "name": np.full(len(firsts), -1)},
         "runs": _picked(_runs(runs, run_lane), by_lane),
@@ -86,7 +86,7 @@ def _markers(markers: Columns, lane: Column) -> dict[str, Column]:
 
 
 def _transactions(runs: Columns, lane: Column, markers: Columns) -> tuple[dict[str, Column], NDArray[np.int64]]:
-    """Return the transactions, and for each the marker that ends it (len(markers): none). Its lane is its first run's."""
+    """Return the transactions, and the index of the marker that ends each (len(markers): none). A transaction's lane is its first run's."""
     parts = np.flatnonzero(runs["is_transactional"])
     first, began = runs["first_offset"][parts], runs["transaction_first_offset"][parts]
     begins = np.flatnonzero(first == began)

@@ -44,7 +44,7 @@ class RenderOptions(Struct, frozen=True):
     fail_on: Severity | None = Severity.ERROR
     recorded: "Mapping[str | None, RecordedScan]" = field(default_factory=dict)
     listed: "EngineTables | None" = None
-    """Makes the tables of a list of producer ids, of all that were chosen."""
+    """Makes tables of all chosen producer ids, where the engine lists only some of them."""
     producer_ids: frozenset[int] | None = None
     batches: bool = False
     digests: bool = False
@@ -52,11 +52,11 @@ class RenderOptions(Struct, frozen=True):
     command: str = "kaudit"
     repository: str | None = None
     decide: Decide = as_found
-    """What becomes of findings that the engine itself puts into tables."""
+    """Applied to findings that the engine itself writes into tables."""
     log_start_offset: int | None = None
-    """The user's."""
+    """--log-start-offset."""
     findings_of_check: int | None = FINDINGS_OF_CHECK
-    """Most findings of a check that formats for machines list, None where the user has said how many in all."""
+    """Most findings of a check that formats for machines list; None where --max-findings limits all findings."""
 
     def for_people(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings that people are shown: new ones, and notes only when asked for."""
@@ -79,14 +79,14 @@ Row = Mapping[str, object]
 
 
 class Tables(Struct, frozen=True):
-    """What a directory of tables holds: `rows` at hand, and the tables `streamed` as they come, in `pieces`."""
+    """A directory of tables: `rows` in memory by table, and the tables in `streamed`, whose rows come in `pieces`."""
 
     rows: Mapping[str, Sequence[Row]]
     manifest: Mapping[str, object]
     streamed: Sequence[str] = ()
     pieces: Iterable[tuple[str, bytes]] = ()
     write_to: Callable[[str], str] | None = None
-    """Lets the engine write all of it to a URL, and returns the run's id; None: nothing but this process can."""
+    """Has the engine write all tables to a URL, and returns the run's id; None: only this process can write them."""
 
 
 MANIFEST = "manifest.json"

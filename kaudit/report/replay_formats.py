@@ -23,8 +23,8 @@ def formatted(
 ) -> Iterator[tuple[str, ...]]:
     """Yield the output in each of `formats` (of FORMATS), piece by piece: a tuple with the next text of each format.
 
-    `arguments` are those of `kaudit replay` that decide the answers, the file first. Only text is collected: keeping attempts
-    and answers by the hundred would cost a third of the speed.
+    `arguments` are those of `kaudit replay` that decide the answers, the file first. Only text is collected: keeping
+    hundreds of attempts and answers would cost a third of the speed.
     """
     writers = [_page(session, arguments) if wanted == "html" else _WRITERS[wanted] for wanted in formats]
     if len(writers) == 1:
@@ -64,7 +64,7 @@ def _texts(
 
 
 class _Writer(NamedTuple):
-    """One format: the text at its beginning, between two answers and after the last one; `end` makes the end, `line` a line."""
+    """One format: the text before the first answer, between two and after the last; `end` makes the end, `line` one answer."""
 
     begin: str
     between: str

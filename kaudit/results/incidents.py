@@ -23,13 +23,13 @@ def members(findings: Iterable[Finding]) -> list[list[Finding]]:
     for group in groups.values():
         if len(group) > 1:
             group.sort(key=_most_severe_first)
-    # twice, as sorting is stable: one key of both would be memory for each of many findings that stand alone
+    # two stable sorts: one combined key would take memory for each of many findings without an incident
     by_place = sorted(groups.values(), key=lambda group: group[0].sort_key())
     return sorted(by_place, key=_costliest_first)
 
 
 def distinct(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings without the copies that further replicas have of them."""
+    """Return the findings, each once: other replicas have copies of them."""
     first: dict[str, Finding] = {}
     for finding in findings:
         first.setdefault(finding.fingerprint, finding)
@@ -60,7 +60,7 @@ def describe(group: Sequence[Finding]) -> Incident:
 
 
 def incidents_of(findings: Iterable[Finding]) -> list[Incident]:
-    """Return the incidents of several findings, those first that cost most."""
+    """Return the incidents of findings, the costliest first."""
     return [describe(group) for group in members(found for found in findings if found.incident is not None)]
 
 

@@ -44,13 +44,13 @@ class _Run(TypedDict):
 
 
 class _Scan(ScanResult, frozen=True, kw_only=True):
-    """The document: what it must have, and of which types."""
+    """The required fields of the document and their types."""
 
     findings: Sequence[SavedFinding]
     incomplete: bool
     run: _Run | None = None
     unlisted: tuple[()] = ()
-    """A saved scan counts in its summary what it does not list."""
+    """A saved scan has these only as numbers in its summary."""
 
 
 class Saved(Struct, frozen=True):

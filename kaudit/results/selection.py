@@ -40,18 +40,18 @@ class Selection(Struct, frozen=True):
     ignore: Sequence[str] = ()
 
     def includes(self, code: str) -> bool:
-        """Return whether findings of this code belong into the report."""
+        """Return whether the report has findings of this code."""
         selected = _longest(self.select or ("",), code)
         return selected is not None and selected > (_longest(self.ignore, code) or -1)
 
     def codes(self) -> frozenset[str] | None:
-        """Return the codes that belong, None for all."""
+        """Return the codes that the report has, None for all."""
         if not self.select and not self.ignore:
             return None
         return frozenset(code for code in CHECKS if self.includes(code))
 
     def of_scan(self, result: ScanResult) -> ScanResult:
-        """Return the result with only the findings that belong, and the counts to match."""
+        """Return the result with only the selected findings, and the counts to match."""
         belonging = set(filter(self.includes, {finding.code for finding in result.findings}))
         kept = [finding for finding in result.findings if finding.code in belonging]
         unlisted = [more for more in result.unlisted if self.includes(more.code)]
@@ -62,19 +62,19 @@ class Selection(Struct, frozen=True):
         return replace(result, findings=kept, unlisted=unlisted, summary=summary)
 
     def of_timeline(self, result: TimelineResult) -> TimelineResult:
-        """Return the timelines with only the findings that belong."""
+        """Return the timelines with only the selected findings."""
         timelines = result.timelines
         if not all(map(self.includes, {finding.code for finding in result.scan.findings})):
             timelines = [self._of_one(timeline) for timeline in timelines]
         return replace(result, scan=self.of_scan(result.scan), timelines=timelines)
 
     def of_producers(self, result: ProducersResult) -> ProducersResult:
-        """Return the list with only the findings that belong; the engine has left the others out of the producers."""
+        """Return the list with only the selected findings; the engine has left the others out of the producers."""
         scan = self.of_scan(result.scan)
         return replace(result, scan=scan, summary={**result.summary, "findings": dict(scan.summary.findings)})
 
     def of_diff(self, result: DiffResult) -> DiffResult:
-        """Return the comparison with only the findings that belong."""
+        """Return the comparison with only the selected findings."""
         return replace(result, scan=self.of_scan(result.scan))
 
     def _of_one(self, timeline: Timeline) -> Timeline:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 
 from kaudit.audits.sequences.rescan import Rescan
-from kaudit.model.producer_ids import ProducerIdStatistics
+from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.block_histories import BlockHistories
@@ -21,7 +21,7 @@ class AllocationEvidence(Struct):
     `grants`, one mapping for each partition: of how many grants the blocks of ids with two writers are.
     """
 
-    partitions: list[list[object]]
+    partitions: list[list[ProducerIdStatistics | UnallocatedId]]
     grants: list[Mapping[int, int]]
     histories: list[object] = field(default_factory=list)
     unlisted: list[NotAudited] = field(default_factory=list)
@@ -33,7 +33,7 @@ def allocation_evidence(
     """Gather the evidence; partitions are read again where their ids are suspicious."""
     found = AllocationEvidence([[_statistics(part)] for part in parts], [_grants(part, histories) for part in parts])
     if histories.clusters:
-        from kaudit.scanning.block_audit import BlockAudit  # noqa: PLC0415
+        from kaudit.scanning.block_audit import BlockAudit  # noqa: PLC0415 - few logs come with a history
 
         for blocks in histories.clusters:
             own = {number: part for number, part in enumerate(parts) if histories.of(part.directory.log_dir) is blocks}

@@ -1,4 +1,4 @@
-"""The histories of blocks of producer ids, and whose they are.
+"""The histories of blocks of producer ids that a scan goes by, and the log directories that each applies to.
 
 What the user names goes with everything; what is found goes with the log directories of its cluster only: two clusters
 hand out the same ids, and one's history applied to the other's logs would accuse healthy producers.
@@ -18,7 +18,7 @@ from kaudit.source.zookeeper import zookeeper_nearby
 
 if TYPE_CHECKING:  # few logs come with a history
     from kaudit.audits.producer_ids.block_sources import ClusterBlocks
-    from kaudit.scanning.block_discovery import AskReplicas
+    from kaudit.scanning.found_blocks import ReadMetadata
 
 
 class BlockHistories(Struct):
@@ -49,32 +49,32 @@ class BlockHistories(Struct):
         self.clusters.append(blocks)
 
 
-def ask_here(open_source: OpenSource) -> "AskReplicas":
-    """Return what asks one replica after the other in this process."""
-    return lambda read, directories: [read(directory, open_source) for directory in directories]
-
-
-def read_blocks(options: ScanOptions, layout: Layout, ask: "AskReplicas") -> BlockHistories:
+def read_blocks(
+    options: ScanOptions, layout: Layout, open_source: OpenSource, read_metadata: "ReadMetadata | None" = None
+) -> BlockHistories:
     """Read the histories that the options name, else those found inside and beside the inputs.
+
+    `read_metadata` reads replicas of __cluster_metadata; None: they are read here, with `open_source`.
 
     Raises:
         UsageError: a named source does not exist or holds nothing of the kind.
 
     """
-    histories = BlockHistories()
     named = (options.zookeeper, options.blocks, options.metadata) != (None, None, None)
-    ensembles = () if named else zookeeper_nearby(options.paths)
-    replicas = () if named else [part for part in layout.everything if part.topic == CLUSTER_METADATA]
-    if named or ensembles or replicas:
-        from kaudit.scanning import block_discovery  # noqa: PLC0415 - few logs come with a history: 3 ms less for the others
+    ensembles = [] if named else zookeeper_nearby(options.paths)
+    metadata = [] if named else [part for part in layout.everything if part.topic == CLUSTER_METADATA]
+    histories = BlockHistories()
+    if not (named or ensembles or metadata):
+        return histories
+    from kaudit.scanning import found_blocks  # noqa: PLC0415 - few logs come with a history: 3 ms less for the others
 
-        found = (
-            [block_discovery.named_blocks(options, ask)]
-            if named
-            else block_discovery.found_blocks(layout, ensembles, replicas, ask)
-        )
-        for notes, blocks, log_dirs in found:
-            histories.notes += notes
-            if blocks is not None:
-                histories.apply(blocks, log_dirs)
+    read_metadata = read_metadata or found_blocks.metadata_reader(open_source)
+    found = (
+        found_blocks.named_blocks(options, read_metadata)
+        if named
+        else found_blocks.discovered_blocks(layout, ensembles, metadata, read_metadata)
+    )
+    histories.notes += found.notes
+    for blocks, log_dirs in found.blocks:
+        histories.apply(blocks, log_dirs)
     return histories

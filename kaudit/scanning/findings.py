@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,12 +15,15 @@ from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
 from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
+from kaudit.checks.log_evidence import EventsOfLogs
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
+from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer
-from kaudit.model.side_files import SnapshotComparison
+from kaudit.model.side_files import CheckpointBeyondLogEnd, SnapshotComparison
+from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
@@ -30,8 +32,9 @@ from kaudit.scanning.other_copies import other_copies
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.uri import Uri
 
-if TYPE_CHECKING:
-    from kaudit.checks.log_evidence import EventsOfLogs
+EvidenceFromOthers = (
+    IllegalTransition | MismatchedMarker | ProducerIdStatistics | UnallocatedId | CheckpointBeyondLogEnd
+)
 
 
 class CrossPartitionEvidence(Struct, frozen=True):
@@ -41,7 +44,7 @@ class CrossPartitionEvidence(Struct, frozen=True):
     """
 
     context: int
-    evidence: Sequence[object] = ()
+    evidence: Sequence[EvidenceFromOthers] = ()
     grants: Mapping[int, int] = {}
 
 
@@ -54,7 +57,7 @@ class ScanContext(Struct, frozen=True):
     options: ScanOptions
     scan_wide: Context
     contexts: Sequence[Context]
-    events: "EventsOfLogs | None" = None
+    events: EventsOfLogs | None = None
 
 
 class PartitionFindings(Struct, frozen=True):
@@ -186,9 +189,11 @@ def partition_evidence(
     )
 
 
-def transaction_evidence(parts: Sequence[PartitionAudit], history: DecisionHistory) -> list[list[object]]:
+def transaction_evidence(
+    parts: Sequence[PartitionAudit], history: DecisionHistory
+) -> list[list[IllegalTransition | MismatchedMarker]]:
     """Return, for each partition, what contradicts the coordinator's decisions, and what its own log contradicts."""
-    found: list[list[object]] = [
+    found: list[list[IllegalTransition | MismatchedMarker]] = [
         [transition for path, transition in history.transitions if path == part.directory.directory] for part in parts
     ]
     with_markers = [(own, part.markers) for own, part in zip(found, parts, strict=True) if part.markers is not None]
@@ -202,8 +207,7 @@ def _snapshots(part: PartitionAudit, open_source: OpenSource, versions: VersionR
     # what damage did to the log it also did to this comparison: one damage, one finding
     if part.damages or not part.suspects:
         return []
-    # imported here: the brokers' rules come with it, and few logs have a suspicious snapshot
-    from kaudit.audits.sidefiles.snapshot_check import compare_snapshots  # noqa: PLC0415
+    from kaudit.audits.sidefiles.snapshot_check import compare_snapshots  # noqa: PLC0415 - few snapshots are suspicious
 
     holes = part.compacted or bool(part.missing)
     return compare_snapshots(part.directory, part.suspects, open_source, versions, holes=holes)

@@ -10,7 +10,7 @@ from kaudit.broker.releases.profile import Profile, UnknownVersionError, Version
 from kaudit.broker.releases.version import Version
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.errors import UsageError
-from kaudit.formats.errors import WireError
+from kaudit.formats.errors import MissingContentError, WireError
 from kaudit.formats.internal_topics.metadata_records import FeatureLevel, parse_metadata_record
 from kaudit.formats.log.records import read_records
 from kaudit.model.result import BrokerVersions
@@ -122,10 +122,10 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
 
 
 def _take_dump_text(source: SegmentText, found: dict[str, int]) -> None:
-    from kaudit.reading.dump_text_content import MissingContentError, dump_text_metadata  # noqa: PLC0415 - few logs are texts
+    from kaudit.reading.dump_text_content import printed_metadata  # noqa: PLC0415 - few logs are texts
 
     try:
-        for _, _, record in dump_text_metadata(source):
+        for _, _, record in printed_metadata(source):
             if record is not None:
                 _note(record.content, found)
     except (MissingContentError, WireError):

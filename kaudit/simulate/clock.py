@@ -35,19 +35,12 @@ class Clock:
         """Run `action` in `delay` (>= 0) ms."""
         self.at(self.now + delay, action)
 
-    def run(self, until: int) -> None:
-        """Run every action due up to and including `until`; time then stands at the last one."""
+    def run(self, until: int, after_each: Action | None = None) -> None:
+        """Run every action due up to and including `until`, and `after_each` after each; time then stands at the last one."""
         queue = self._queue
         while queue and queue[0][0] <= until:
             self.now, _, action = heappop(queue)
             self.events += 1
             action()
-
-    def run_observed(self, until: int, after_each: Action) -> None:
-        """Run as `run` does, and `after_each` after every action."""
-        queue = self._queue
-        while queue and queue[0][0] <= until:
-            self.now, _, action = heappop(queue)
-            self.events += 1
-            action()
-            after_each()
+            if after_each is not None:
+                after_each()

@@ -14,6 +14,7 @@ from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.transaction_state_manager import TRANSACTION_TOPIC
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
 from kaudit.simulate.producer_batch import ProducerBatch
+from kaudit.simulate.requests import partition_name
 from kaudit.simulate.trace import (
     Client,
     ClientPartition,
@@ -82,7 +83,7 @@ class Observer:
                     str(transaction.producer_id),
                     transaction.epoch,
                     transaction.state.label,
-                    tuple(map(_name, transaction.partitions)),
+                    tuple(map(partition_name, transaction.partitions)),
                     None if transaction.started_at is None else transaction.started_at - self._base,
                     transaction.timeout_ms,
                 )
@@ -119,7 +120,7 @@ def _client_partition(producer: KafkaProducer, key: TopicPartition) -> ClientPar
     sequences = None if manager is None else manager.partitions.get(key)
     next_sequence = -1 if manager is None else 0
     return ClientPartition(
-        _name(key),
+        partition_name(key),
         tuple(map(_batch, islice(queue, _SHOWN_BATCHES))),
         len(queue),
         tuple(map(_batch, in_flight[:_SHOWN_BATCHES])),
@@ -157,7 +158,3 @@ def _partition(partition: ReplicatedPartition, brokers: Mapping[int, BrokerServe
             for broker, log in partition.logs.items()
         ),
     )
-
-
-def _name(key: TopicPartition) -> str:
-    return f"{key[0]}-{key[1]}"

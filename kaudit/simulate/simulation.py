@@ -74,9 +74,7 @@ class Simulation:
             application.start()
         if self.trace.limit:
             self.trace.observe = Observer(self.applications, self.cluster, self.clock.base).read
-            self.clock.run_observed(self.scenario.duration_ms, self.trace.settle)
-        else:
-            self.clock.run(self.scenario.duration_ms)
+        self.clock.run(self.scenario.duration_ms, self.trace.settle if self.trace.limit else None)
         for application in self.applications.values():
             application.finish()
         self.cluster.describe()

@@ -35,7 +35,7 @@ from kaudit.source.layout import (
 )
 from kaudit.source.listing import Listed, Listing, existing_files, failure, sized
 from kaudit.source.log_directories import LogDirectories, LogDirectory
-from kaudit.source.pattern import LayoutPattern, Placed
+from kaudit.source.pattern import LayoutPattern
 from kaudit.source.schemes import SegmentRemovedError, filesystem, of_brokers, removed_from_head
 from kaudit.source.uri import KAFKA, Uri
 
@@ -199,13 +199,11 @@ def _take_directory(found: _Discovery, root: Uri, listed: Listed, held: Mapping[
     """Take a directory that is a partition's, or is set aside with its segments; return whether it was one of these."""
     directory = listed.directory
     segments = [file for file in held if segment_base_offset(file) is not None]
-    placed = found.pattern.match(str(directory.absolute().path)) if found.pattern is not None else None
     name = parse_partition_name(directory.name)
     if name is not None and name.moved is not None:
         _leftover_directory(found, root, directory, name, name.moved)
         return True
-    if placed is None and name is not None:
-        placed = Placed(name.topic, name.partition, "")
+    placed = (found.pattern and found.pattern.match(str(directory.absolute().path))) or name
     # A log directory may be called kafka-1.
     is_log_directory = META_PROPERTIES in held or not OFFSET_CHECKPOINT_NAMES.isdisjoint(held)
     known = not is_log_directory and any(is_known_file(file) or leftover_kind(file) for file in held)
@@ -239,7 +237,7 @@ def _leftover_directory(found: _Discovery, root: Uri, directory: Uri, name: Part
 
 
 def _take_partition(
-    found: _Discovery, root: Uri, listed: Listed, name: Placed, files: Mapping[str, FileStatus]
+    found: _Discovery, root: Uri, listed: Listed, name: PartitionName, files: Mapping[str, FileStatus]
 ) -> None:
     directory = listed.directory
     segments: list[SegmentFile] = []
@@ -305,16 +303,13 @@ def _take_files(found: _Discovery, parent: Uri, files: Sequence[tuple[Uri, FileS
         return
     name = parse_partition_name(parent.name)
     known = found.log_directories.of(parent.parent) if name else LogDirectory()
-    placed = found.pattern.match(str(parent.path)) if found.pattern is not None else None
-    if placed is None and name is not None:
-        placed = Placed(name.topic, name.partition, "")
-    named = placed is not None
-    placed = placed or Placed(parent.name, 0, "")
-    found.partitions.append(replace(_partition(parent, placed, segments, known), whole_directory=False, named=named))
+    placed = (found.pattern and found.pattern.match(str(parent.path))) or name
+    directory = _partition(parent, placed or PartitionName(parent.name, 0), segments, known)
+    found.partitions.append(replace(directory, whole_directory=False, named=placed is not None))
 
 
 def _partition(
-    directory: Uri, name: Placed, segments: Sequence[SegmentFile], log_directory: LogDirectory
+    directory: Uri, name: PartitionName, segments: Sequence[SegmentFile], log_directory: LogDirectory
 ) -> PartitionDirectory:
     key = (name.topic, name.partition)
     return PartitionDirectory(

@@ -197,11 +197,15 @@ _SEGMENT: Final = re.compile(r"[0-9]{20}\.log")
 
 
 class PartitionName(Struct, frozen=True):
-    """Topic and partition of a directory name; `moved` is `future`, `delete` or `stray` for one a broker put aside."""
+    """Topic and partition that a directory's path names.
+
+    `moved` is `future`, `delete` or `stray` for a directory that a broker put aside; `replica` is empty where no --layout names it.
+    """
 
     topic: str
     partition: int
     moved: str | None = None
+    replica: str = ""
 
 
 def parse_partition_name(name: str) -> PartitionName | None:

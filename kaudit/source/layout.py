@@ -2,7 +2,7 @@
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
 from msgspec import Struct, field
@@ -166,7 +166,7 @@ class PartitionDirectory(Struct, frozen=True):
     whole_directory: bool = True
     named: bool = True
     """False where no name gives topic and partition: those here are made up, and the user may give others."""
-    side_files: Iterable[SegmentFile] = ()
+    side_files: SideFiles | Sequence[SegmentFile] = ()
     """Files of known names that are no segments, by name."""
     checkpoints: Sequence[SegmentFile] = ()
     """The offset checkpoints of its log directory: the same objects for all its partitions."""

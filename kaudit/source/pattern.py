@@ -5,20 +5,14 @@ from typing import Self
 
 from msgspec import Struct
 
+from kaudit.source.file_kinds import PartitionName
+
 _FIELD = re.compile(r"\{([^{}]*)\}|\*|[^{}*]+")
 _FIELDS = {"topic": r"[a-zA-Z0-9._-]{1,249}", "partition": "[0-9]{1,10}", "replica": "[^/]+"}
 
 
 class PatternError(ValueError):
     """A pattern that cannot be read. The text says why."""
-
-
-class Placed(Struct, frozen=True):
-    """What a directory's path says it holds; `replica` is empty where the pattern has none."""
-
-    topic: str
-    partition: int
-    replica: str
 
 
 class LayoutPattern(Struct, frozen=True):
@@ -49,7 +43,9 @@ class LayoutPattern(Struct, frozen=True):
             name = match[1]
             if name is not None:
                 if name not in _FIELDS or name in seen:
-                    fault = "is given twice" if name in seen else "is no field; there are topic, partition and replica"
+                    fault = (
+                        "is given twice" if name in seen else "is not a field; there are topic, partition and replica"
+                    )
                     raise PatternError(f"--layout {text}: {{{name}}} {fault}")
                 seen.append(name)
                 pieces.append(f"(?P<{name}>{_FIELDS[name]})")
@@ -61,10 +57,10 @@ class LayoutPattern(Struct, frozen=True):
             raise PatternError(f"--layout {text}: has no {{{missing[0]}}}")
         return cls(text, re.compile("(?:.*/)?" + "".join(pieces), re.DOTALL))
 
-    def match(self, path: str) -> Placed | None:
+    def match(self, path: str) -> PartitionName | None:
         """Read a directory's path, None if it is not one the pattern describes."""
         found = self.expression.fullmatch(path.strip("/"))
         if found is None:
             return None
         fields = found.groupdict()
-        return Placed(fields["topic"], int(fields["partition"]), fields.get("replica") or "")
+        return PartitionName(fields["topic"], int(fields["partition"]), replica=fields.get("replica") or "")

@@ -5,10 +5,10 @@ partitions together and read again what must be read twice. What only all partit
 outlines; tasks make findings with it. The driver gets counts and as many findings as are listed.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
+from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader, DecisionHistory, ExpiredIds
+from kaudit.audits.producer_ids.block_sources import BlockSource, read_metadata
 from kaudit.audits.sequences.rescan import Questions, Seen, rescan
 from kaudit.checks.incident_groups import marked_with, partition_incidents
 from kaudit.engines.engine import AuditedInput, Done, Engine, Task
@@ -62,25 +63,25 @@ from kaudit.spark.producer_listing import NamesOfJobs, SharedIds, ids_to_share, 
 from kaudit.spark.session import SparkOptions, session
 from kaudit.spark.tables import ListedRows, SparkTables
 from kaudit.spark.task_findings import (
-    COUNTS_SCHEMA,
-    FOUND_SCHEMA,
-    TIMELINES_SCHEMA,
+    FOUND,
+    TIMELINE_COUNTS,
+    TIMELINE_ROWS,
     AllCounts,
     FindingCounts,
     FindingsInTasks,
-    counting,
-    counting_timelines,
+    SentFinding,
+    audits_of,
+    count_findings,
+    count_timelines,
     first_of_each,
     first_timelines,
-    listing,
-    making_timelines,
+    list_findings,
+    make_timelines,
 )
-from kaudit.spark.tasks import AUDIT_SCHEMA, ROWS_SCHEMA, reading, replayer
+from kaudit.spark.tasks import CHUNK_ORDER, CHUNKS, OUTLINE, STEPS, ArrowMap, reading, replay
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from kaudit.audits.producer_ids.block_sources import BlockSource
 
 __all__ = ["SparkFailedError", "listed_producers", "producers", "record", "scan", "timeline"]
 
@@ -114,7 +115,10 @@ class SparkEngine(Engine):
         with session(self._spark, options.jobs) as started:
             require_readable(started, {directory.log_dir: directory.segments[-1] for directory in directories})
             one = partial(job, options=options, open_source=from_here())
-            done = ask_tasks(started, "kaudit: compare partitions", [work[number] for number in by_size], one)
+            kinds = get_type_hints(job)["task"], get_type_hints(job)["return"]
+            done: list[Done] = ask_tasks(
+                started, "kaudit: compare partitions", [work[number] for number in by_size], one, kinds
+            )
         progress.advance(sum(task.bytes for task in work))
         results = dict(zip(by_size, done, strict=True))
         return [results[number] for number in range(len(work))]
@@ -176,6 +180,7 @@ class _Run(Struct, frozen=True):
     plan: SparkPlan
     replayed: "DataFrame"
     metrics: ReadMetrics
+    rows: Rows
     kept: ExitStack
     """What is given up when the run ends."""
     state: StateUse | None = None
@@ -193,66 +198,73 @@ class _Run(Struct, frozen=True):
     def _coordinator(
         self,
         directories: Sequence[PartitionDirectory],
-        wanted: Any,  # noqa: ANN401 - ids
+        wanted: Collection[int],
     ) -> tuple[CoordinatorReader, CoordinatorView]:
         read = partial(_read_coordinator, open_source=from_here())
         what = "kaudit: read __transaction_state"
-        (found,) = ask_tasks(self.session, what, [(directories, frozenset(wanted))], read)
+        kinds = tuple[Sequence[PartitionDirectory], frozenset[int]], _Coordinator
+        (found,) = ask_tasks(self.session, what, [(directories, frozenset(wanted))], read, kinds)
         reader = CoordinatorReader(open_segment)
         reader.has_flexible_value, reader.unreadable, reader.history, reader.expired, view = found
         return reader, view
 
     def _names(self, directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
         read = partial(_read_names, open_source=from_here())
-        questions = [(directory, wanted) for directory in directories]
-        found = ask_tasks(self.session, "kaudit: read the names in __transaction_state", questions, read)
+        questions = [_NamesQuestion(directory, wanted) for directory in directories]
+        what, kinds = "kaudit: read the names in __transaction_state", (_NamesQuestion, dict[int, str])
+        found = ask_tasks(self.session, what, questions, read, kinds)
         return {producer_id: name for names in found for producer_id, name in names.items()}
 
     def _levels(self, directories: Sequence[PartitionDirectory]) -> Mapping[str, int]:
         read = partial(_read_levels, open_source=from_here())
-        (found,) = ask_tasks(self.session, "kaudit: read the feature levels in __cluster_metadata", [directories], read)
-        levels: Mapping[str, int] = found
-        return levels
+        what, kinds = (
+            "kaudit: read the feature levels in __cluster_metadata",
+            (list[PartitionDirectory], dict[str, int]),
+        )
+        (found,) = ask_tasks(self.session, what, [list(directories)], read, kinds)
+        return found
 
     def _rescan(self, asked: Sequence[tuple[PartitionDirectory, Questions]]) -> list[Seen]:
-        return ask_tasks(
-            self.session, "kaudit: find unallocated producer ids", asked, partial(_rescan, open_source=from_here())
-        )
+        read = partial(_rescan, open_source=from_here())
+        kinds = tuple[PartitionDirectory, Questions], Seen
+        return ask_tasks(self.session, "kaudit: find unallocated producer ids", asked, read, kinds)
 
 
-def _read_coordinator(question: tuple[Sequence[PartitionDirectory], frozenset[int]], open_source: OpenSource) -> object:
+class _Coordinator(NamedTuple):
+    """What a CoordinatorReader found, and its view."""
+
+    has_flexible_value: bool
+    unreadable: list[str]
+    history: DecisionHistory
+    expired: ExpiredIds
+    view: CoordinatorView
+
+
+class _NamesQuestion(NamedTuple):
+    directory: PartitionDirectory
+    wanted: NDArray[np.int64] | None
+
+
+def _read_coordinator(
+    question: tuple[Sequence[PartitionDirectory], frozenset[int]], open_source: OpenSource
+) -> _Coordinator:
     reader, view = coordinator_of(open_source)(*question)
-    return reader.has_flexible_value, reader.unreadable, reader.history, reader.expired, view
+    return _Coordinator(reader.has_flexible_value, reader.unreadable, reader.history, reader.expired, view)
 
 
-def _read_levels(directories: Sequence[PartitionDirectory], open_source: OpenSource) -> Mapping[str, int]:
+def _read_levels(directories: Sequence[PartitionDirectory], open_source: OpenSource) -> dict[str, int]:
     levels = feature_levels(directories, open_source)
     return {name: levels[name] for name in (METADATA_VERSION, TRANSACTION_VERSION) if name in levels}
 
 
-def _ask_replicas(
-    spark: "SparkSession",
-    read: "Callable[[PartitionDirectory, OpenSource], BlockSource]",
-    directories: Sequence[PartitionDirectory],
-) -> "list[BlockSource]":
+def _metadata(spark: "SparkSession", directories: Sequence[PartitionDirectory]) -> list[BlockSource]:
     """Return what replicas of __cluster_metadata say of blocks, each read in a task."""
-    answer = partial(_read_replica, read=read, open_source=from_here())
-    return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, answer)
+    read = partial(read_metadata, open_source=from_here())
+    return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, read, (PartitionDirectory, BlockSource))
 
 
-def _read_replica(
-    directory: PartitionDirectory,
-    read: "Callable[[PartitionDirectory, OpenSource], BlockSource]",
-    open_source: OpenSource,
-) -> "BlockSource":
-    return read(directory, open_source)
-
-
-def _read_names(
-    question: tuple[PartitionDirectory, NDArray[np.int64] | None], open_source: OpenSource
-) -> Mapping[int, str]:
-    directory, wanted = question
-    return names_of(open_source)([directory], wanted)
+def _read_names(question: _NamesQuestion, open_source: OpenSource) -> dict[int, str]:
+    return dict(names_of(open_source)([question.directory], question.wanted))
 
 
 def _rescan(question: tuple[PartitionDirectory, Questions], open_source: OpenSource) -> Seen:
@@ -276,12 +288,13 @@ class _AuditedScan(Struct, frozen=True):
 def _audited_scan(run: _Run, replayed: "DataFrame", progress: Progress) -> _AuditedScan:
     audit = run.audit(_outlines(run, replayed, progress))
     cross = audit.cross_partition()
-    in_tasks = FindingsInTasks(cross.context, dict(enumerate(cross.others)), from_here())
+    in_tasks = FindingsInTasks(cross.context, dict(enumerate(cross.others)), from_here(), run.rows.kind)
     counts = _counts(run, replayed, cross, in_tasks)
     across, to_list = counts.incident_ids(), counts.to_list()
     scan_wide = marked_with(cross.findings, partition_incidents(cross.findings), across.get(_SCAN_WIDE, {}))
     jobs = [job_index for job_index in to_list if job_index != _SCAN_WIDE]
-    listed = _listed(run, replayed, listing(in_tasks, to_list, across)) if jobs else ()
+    make = partial(list_findings, in_tasks=in_tasks, listed=to_list, across=across)
+    listed = _listed(run, replayed, make) if jobs else ()
     partitions = counts.partitions.values()
     found = ScanFindings(
         [*first_of_each(scan_wide, to_list.get(_SCAN_WIDE, {})), *listed],
@@ -293,41 +306,43 @@ def _audited_scan(run: _Run, replayed: "DataFrame", progress: Progress) -> _Audi
 
 
 def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[PartitionAudit]:
-    table = _table(run, replayed.select("job_index", "outline").where("outline is not null"), progress)
-    found = dict(zip(table["job_index"].to_pylist(), table["outline"], strict=True))
-    return [unpack(found[job_index].as_py()) for job_index in range(len(run.jobs))]
+    table = _table(run, replayed.where(f"kind = {OUTLINE}").select("job_index", "data"), progress)
+    found = dict(zip(table["job_index"].to_pylist(), table["data"], strict=True))
+    return [unpack(found[job_index].as_py(), PartitionAudit) for job_index in range(len(run.jobs))]
 
 
 def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, in_tasks: FindingsInTasks) -> AllCounts:
     with errors_in_one_line(), named_job(run.session, "kaudit: make the findings"):
-        table = replayed.select("job_index", "audit").mapInArrow(counting(in_tasks), FOUND_SCHEMA).toArrow()
+        table = audits_of(replayed).mapInArrow(partial(count_findings, in_tasks=in_tasks), FOUND).toArrow()
     found = sorted(zip(table["job_index"].to_pylist(), table["found"], strict=True), key=lambda row: row[0])
     wide = PartitionFindings(cross.findings)
     of_scan = FindingCounts.of("", wide, partition_incidents(cross.findings), run.options.producer_ids)
-    return AllCounts({_SCAN_WIDE: of_scan, **{job_index: unpack(data.as_py()) for job_index, data in found}})
+    return AllCounts(
+        {_SCAN_WIDE: of_scan, **{job_index: unpack(data.as_py(), FindingCounts) for job_index, data in found}}
+    )
 
 
 def _timeline_counts(run: _Run, replayed: "DataFrame") -> list[int]:
     with errors_in_one_line(), named_job(run.session, "kaudit: count the timelines"):
-        kept = replayed.select("job_index", "audit", "kept")
-        table = kept.mapInArrow(counting_timelines(), COUNTS_SCHEMA).toArrow()
+        table = audits_of(replayed, "kept").mapInArrow(count_timelines, TIMELINE_COUNTS).toArrow()
     return [count for _, count in sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))]
 
 
 def _timelines(run: _Run, replayed: "DataFrame", scan: _AuditedScan, listed: Mapping[int, int]) -> list[Timeline]:
-    make = making_timelines(scan.in_tasks, scan.across, listed, scan.audit.compared_logs())
+    make = partial(
+        make_timelines, in_tasks=scan.in_tasks, across=scan.across, listed=listed, logs=scan.audit.compared_logs()
+    )
     with errors_in_one_line(), named_job(run.session, "kaudit: bring the timelines that are listed"):
-        kept = replayed.select("job_index", "audit", "kept")
-        table = kept.mapInArrow(make, TIMELINES_SCHEMA).toArrow()
+        table = audits_of(replayed, "kept").mapInArrow(make, TIMELINE_ROWS).toArrow()
     places = zip(table["job_index"].to_pylist(), table["number"].to_pylist(), range(table.num_rows), strict=True)
-    return [unpack(table["timeline"][at].as_py()) for _, _, at in sorted(places)]
+    return [unpack(table["timeline"][at].as_py(), Timeline) for _, _, at in sorted(places)]
 
 
-def _listed(run: _Run, replayed: "DataFrame", list_findings: Any) -> Iterator[Finding]:  # noqa: ANN401 - an ArrowMap
+def _listed(run: _Run, replayed: "DataFrame", make: ArrowMap) -> Iterator[Finding]:
     with errors_in_one_line(), named_job(run.session, "kaudit: bring the findings that are listed"):
-        table = replayed.select("job_index", "audit").mapInArrow(list_findings, FOUND_SCHEMA).toArrow()
+        table = audits_of(replayed).mapInArrow(make, FOUND).toArrow()
     for _, data in sorted(zip(table["job_index"].to_pylist(), table["found"], strict=True), key=lambda row: row[0]):
-        yield from unpack(data.as_py())
+        yield from unpack(data.as_py(), list[SentFinding])
 
 
 @contextmanager
@@ -346,7 +361,7 @@ def _started(options: ScanOptions, spark: SparkOptions, rows: Rows) -> Iterator[
     layout = find_input(options)
     state = None if options.state is None else open_state(options.state, options, layout)
     with session(spark, options.jobs) as started, ExitStack() as kept:
-        histories = read_blocks(options, layout, partial(_ask_replicas, started))
+        histories = read_blocks(options, layout, open_segment, partial(_metadata, started))
         jobs = plan_jobs(options, layout, audit_needs(options, layout, histories))
         require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan})
         cores = started.sparkContext.defaultParallelism
@@ -356,16 +371,17 @@ def _started(options: ScanOptions, spark: SparkOptions, rows: Rows) -> Iterator[
         use = None if state is None else state.use
         metrics = ReadMetrics.of(started.sparkContext)
         replayed = _dataframe(started, plan, metrics, rows)
-        yield _Run(started, options, layout, histories, jobs, plan, replayed, metrics, kept, use)
+        yield _Run(started, options, layout, histories, jobs, plan, replayed, metrics, rows, kept, use)
         if state is not None:
             state.sweep(layout)
 
 
 def _matched(spark: "SparkSession", state: OpenedState, jobs: Sequence[Job], *, resumes: bool) -> list[Job]:
     """Return the jobs with what holds of what is saved, as tasks find it."""
-    questions = [jobs[first : first + _MATCHED_AT_ONCE] for first in range(0, len(jobs), _MATCHED_AT_ONCE)]
+    questions = [list(jobs[first : first + _MATCHED_AT_ONCE]) for first in range(0, len(jobs), _MATCHED_AT_ONCE)]
     match = partial(_match, state=state, open_source=from_here(), resumes=resumes)
-    answers = ask_tasks(spark, "kaudit: what of the saved state holds?", questions, match)
+    kinds = list[Job], list[SavedPartition | None]
+    answers = ask_tasks(spark, "kaudit: what of the saved state holds?", questions, match, kinds)
     found = [saved for answer in answers for saved in answer]
     return [replace(state.planned(job), saved=saved) for job, saved in zip(jobs, found, strict=True)]
 
@@ -395,13 +411,14 @@ def _dataframe(spark: "SparkSession", plan: SparkPlan, metrics: ReadMetrics, row
             "work": pa.array((pack(work) for work in plan.works), pa.binary()),
         }
     )
+    open_source = from_here()
     return (
         spark.createDataFrame(table)
         .repartitionById(len(plan.works), "task")
-        .mapInArrow(reading(from_here(), retries(spark), metrics.add), ROWS_SCHEMA)
+        .mapInArrow(partial(reading, open_source=open_source, retries=retries(spark), count=metrics.add), CHUNKS)
         .repartitionById(plan.shuffle_partitions, "shuffle_partition")
-        .sortWithinPartitions("job_index", "number")
-        .mapInArrow(replayer(rows.make_sink, rows.seal, from_here()), AUDIT_SCHEMA)
+        .sortWithinPartitions("job_index", *CHUNK_ORDER)
+        .mapInArrow(partial(replay, keeps=rows, open_source=open_source, by=("job_index",)), STEPS)
     )
 
 

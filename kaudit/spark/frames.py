@@ -3,32 +3,23 @@
 import json
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from weakref import WeakSet
 
 from msgspec.structs import replace
 
+from kaudit.engines.kept_rows import HISTORIES
+from kaudit.engines.rows import NO_ROWS, Rows
 from kaudit.errors import UsageError
 from kaudit.model.result import ScanResult
-from kaudit.reading.shuffle_codec import unpack
 from kaudit.scanning.options import ScanOptions
-from kaudit.spark.composition import (
-    CHUNK,
-    KEY,
-    PLAN_ORDER,
-    REPLAY,
-    REPLAY_WITH_HISTORIES,
-    STEP_ORDER,
-    STEP_SCHEMA,
-    Evidence,
-    Histories,
-    WithIncidents,
-    make_findings,
-    scan_result,
-)
+from kaudit.source.schemes import open_segment
+from kaudit.spark.composition import STEP_ORDER, Evidence, Histories, WithIncidents, make_findings, scan_result
 from kaudit.spark.options import ReadOptions, Time, absolute, read_options, time_ms
 from kaudit.spark.rows import NEEDED, batches_to_runs
 from kaudit.spark.schemas import errors_of_tasks, spark_schema
+from kaudit.spark.tasks import CHUNK, CHUNK_ORDER, KEY, STEPS, replay
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -178,16 +169,15 @@ def scan(spark: "SparkSession", options: ScanOptions) -> ScanResult:
     )
     with errors_of_tasks():
         found = _findings(_plan(spark, asked.paths, read), asked)
-        (packed,) = found.mapInArrow(scan_result, STEP_SCHEMA).collect()
-    result: ScanResult = unpack(bytes(packed["data"]))
-    return result
+        rows = found.toArrow()
+    return scan_result(rows.to_batches())
 
 
 def _histories(
     source: "DataFrame | SparkSession", paths: Paths | None, options: dict[str, Any], table: str
 ) -> "DataFrame":
     read, asked, allow_incomplete = _asked(source, paths, options)
-    known = _with_evidence(_plan(source, paths, read), asked, REPLAY_WITH_HISTORIES)
+    known = _with_evidence(_plan(source, paths, read), asked, HISTORIES)
     return known.mapInArrow(Histories(table, asked, allow_incomplete), spark_schema(table))
 
 
@@ -197,15 +187,16 @@ def _plan(source: "DataFrame | SparkSession", paths: Paths | None, read: ReadOpt
         return _load(cast("SparkSession", source), "partitions", replace(read, cut=True))
     chunks = cast("DataFrame", source)
     only = chunks.where("chunk is not null").selectExpr(
-        *KEY, f"{CHUNK} as kind", "segment_number", "first_position", "chunk as data"
+        *KEY, f"{CHUNK} as kind", "segment_number", "first_position as place", "chunk as data"
     )
-    return _load(chunks.sparkSession, "partitions", read).unionByName(only)
+    return _load(chunks.sparkSession, "partitions", read).unionByName(only, allowMissingColumns=True)
 
 
-def _with_evidence(plan: "DataFrame", asked: ScanOptions, replay: Any) -> "DataFrame":  # noqa: ANN401 - an ArrowMap
+def _with_evidence(plan: "DataFrame", asked: ScanOptions, keeps: Rows = NO_ROWS) -> "DataFrame":
     """Replay every partition, and find out what all of them together show."""
-    replayed = plan.repartition(*KEY).sortWithinPartitions(*PLAN_ORDER).mapInArrow(replay, STEP_SCHEMA)
-    return _by_shard(_by_shard(replayed).mapInArrow(Evidence(asked), STEP_SCHEMA))
+    by_partition = plan.repartition(*KEY).sortWithinPartitions(*KEY, *CHUNK_ORDER)
+    replayed = by_partition.mapInArrow(partial(replay, keeps=keeps, open_source=open_segment), STEPS)
+    return _by_shard(_by_shard(replayed).mapInArrow(Evidence(asked), STEPS))
 
 
 def _by_shard(rows: "DataFrame") -> "DataFrame":
@@ -214,7 +205,7 @@ def _by_shard(rows: "DataFrame") -> "DataFrame":
 
 def _findings(plan: "DataFrame", asked: ScanOptions) -> "DataFrame":
     """Return the findings of each topic partition, all of them in one task, which joins incidents."""
-    found = _with_evidence(plan, asked, REPLAY).mapInArrow(make_findings, STEP_SCHEMA)
+    found = _with_evidence(plan, asked).mapInArrow(make_findings, STEPS)
     return found.repartition(1).sortWithinPartitions(*STEP_ORDER)
 
 

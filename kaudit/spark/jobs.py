@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
@@ -21,13 +21,14 @@ from kaudit.reading.chunk_rows import ChunkRows, Outcome
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.source.layout import SegmentFile
 from kaudit.source.schemes import open_segment
-from kaudit.spark.tasks import ANSWER_SCHEMA, answering, why_not_opened
+from kaudit.spark.tasks import ANSWERS, answering
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext
     from pyspark.sql import SparkSession
 
 _Question = TypeVar("_Question")
+_Answer = TypeVar("_Answer")
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _SENTENCES = {
     "spark.driver.maxResultSize": "the results of a job are larger than spark.driver.maxResultSize allows: "
@@ -65,9 +66,13 @@ def retries(spark: "SparkSession") -> int:
 
 
 def ask_tasks(
-    spark: "SparkSession", description: str, questions: Sequence[_Question], answer: Callable[[_Question], Any]
-) -> list[Any]:
-    """Return the answers to the questions, in their order, each given in a task."""
+    spark: "SparkSession",
+    description: str,
+    questions: Sequence[_Question],
+    answer: Callable[[_Question], _Answer],
+    kinds: tuple[type[_Question], type[_Answer]],
+) -> list[_Answer]:
+    """Return the answers to the questions, in their order, each given in a task; `kinds` are the types of both."""
     if not questions:
         return []
     table = pa.table(
@@ -79,9 +84,18 @@ def ask_tasks(
     tasks = max(min(len(questions), 2 * spark.sparkContext.defaultParallelism), 1)
     asked = spark.createDataFrame(table).repartition(tasks) if tasks > 1 else spark.createDataFrame(table).coalesce(1)
     with errors_in_one_line(), named_job(spark, description):
-        answers = asked.mapInArrow(answering(answer), ANSWER_SCHEMA).toArrow()
+        answers = asked.mapInArrow(partial(answering, answer=answer, kind=kinds[0]), ANSWERS).toArrow()
     found = dict(zip(answers["number"].to_pylist(), answers["answer"], strict=True))
-    return [unpack(found[number].as_py()) for number in range(len(questions))]
+    return [unpack(found[number].as_py(), kinds[1]) for number in range(len(questions))]
+
+
+def why_not_opened(segment: SegmentFile, open_source: OpenSource) -> str:
+    """Return why a segment cannot be opened here, nothing where it can."""
+    try:
+        open_source(segment).close()
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return ""
 
 
 def require_readable(spark: "SparkSession", newest: Mapping[str, SegmentFile]) -> None:
@@ -92,10 +106,9 @@ def require_readable(spark: "SparkSession", newest: Mapping[str, SegmentFile]) -
 
     """
     try_to_open = partial(why_not_opened, open_source=from_here())
-    reasons = ask_tasks(spark, "kaudit: can the workers read the input?", list(newest.values()), try_to_open)
-    refused = {
-        segment.path: reason for segment, reason in zip(newest.values(), reasons, strict=True) if reason is not None
-    }
+    what = "kaudit: can the workers read the input?"
+    reasons = ask_tasks(spark, what, list(newest.values()), try_to_open, (SegmentFile, str))
+    refused = {segment.path: reason for segment, reason in zip(newest.values(), reasons, strict=True) if reason}
     for segment in newest.values():
         if segment.path in refused and _opens_here(segment):
             raise UnreadableInputError(

@@ -24,9 +24,42 @@ from kaudit.spark.tasks import ByteRangeTask, PartitionHeader, ReadTask
 
 _SAVED_BYTES = 8 << 20
 """Loading what is saved of a segment costs at most about as much as reading so many bytes of a log."""
+_MOST_HEADERS = 1000
+"""Partitions that one task begins, however little there is to read of them."""
 _REPLAYED_BYTES = 16 << 30
 _REPLAYED_PARTITIONS = 64
 """A replaying task takes about so much of the log, or so many partitions: under dynamic allocation cores come later."""
+
+
+class Chosen(Struct, frozen=True):
+    """What filters leave; None: everything. Offsets and times (ms) are inclusive."""
+
+    topics: Collection[str] | None = None
+    partitions: Collection[int] | None = None
+    replicas: Collection[str] | None = None
+    segments: Collection[str] | None = None
+    first_offset: int | None = None
+    last_offset: int | None = None
+    since: int | None = None
+
+    def has(self, directory: PartitionDirectory) -> bool:
+        """Return whether rows of a partition replica are wanted."""
+        pairs = (
+            (self.topics, directory.topic),
+            (self.partitions, directory.partition),
+            (self.replicas, directory.replica),
+        )
+        return all(wanted is None or value in wanted for wanted, value in pairs)
+
+    def has_segment(self, spec: ChunkSpec, following: SegmentFile | None) -> bool:
+        """Return whether a segment can have rows that are wanted; `following` is the next one's file."""
+        if self.segments is not None and spec.file.name not in self.segments:
+            return False
+        if spec.file.fetched is not None or spec.file.text is not None:
+            return True
+        if self.last_offset is not None and spec.file.base_offset > self.last_offset:
+            return False
+        return self.first_offset is None or following is None or following.base_offset > self.first_offset
 
 
 class SparkPlan(Struct, frozen=True):
@@ -47,7 +80,30 @@ def share(jobs: Sequence[Job], cores: int) -> SparkPlan:
     wanted = max(cores * TASKS_PER_CORE, total // _REPLAYED_BYTES, len(groups) // _REPLAYED_PARTITIONS)
     shuffle_partitions = max(min(len(groups), wanted), 1)
     where = _assign(jobs, groups, shuffle_partitions)
-    return SparkPlan(list(_works(jobs, where, size)), shuffle_partitions, total)
+    return SparkPlan(list(_works(jobs, where, size, [job.ranges() for job in jobs])), shuffle_partitions, total)
+
+
+def share_chosen(jobs: Sequence[Job], options: ReadOptions, chosen: Chosen) -> Iterator[ReadTask]:
+    """Share the jobs among tasks for DataFrames: with their chunks, where the options say `cut`, else without."""
+    size = options.partition_bytes or task_bytes(sum(job.bytes for job in jobs), block_bytes(jobs))
+    where = [0] * len(jobs)
+    if options.cut and chosen == Chosen():
+        return _works(jobs, where, size, [job.ranges() for job in jobs])
+    pieces = [
+        [
+            part
+            for spec in job.in_pieces
+            if options.cut and chosen.has_segment(spec, _following(job, spec))
+            for part in cut(spec, job.chunk_bytes)
+        ]
+        for job in jobs
+    ]
+    return _works(jobs, where, size, pieces, whole=False)
+
+
+def _following(job: Job, spec: ChunkSpec) -> SegmentFile | None:
+    """Return the file of the segment after a spec's."""
+    return next(iter(job.directory.segments[spec.segment + 1 : spec.segment + 2]), None)
 
 
 def _assign(jobs: Sequence[Job], groups: Sequence[Sequence[int]], shuffle_partitions: int) -> list[int]:
@@ -66,26 +122,33 @@ def _largest(sized: tuple[int, Sequence[int]]) -> int:
     return -sized[0]
 
 
-def _works(jobs: Sequence[Job], where: Sequence[int], size: int) -> Iterator[ReadTask]:
+def _works(
+    jobs: Sequence[Job], where: Sequence[int], size: int, pieces: Sequence[Sequence[ChunkSpec]], *, whole: bool = True
+) -> Iterator[ReadTask]:
+    """Yield tasks that read the jobs' pieces. `whole`: these are all there is of the partitions."""
     work, filled = ReadTask([], []), 0
-    for job_index, job in enumerate(jobs):
-        ranges = job.ranges()
-        snapshots = [file.offset for file in list_snapshots(job.directory)]
-        work.headers.append((job_index, where[job_index], PartitionHeader(job, len(ranges))))
+    for job_index, (job, ranges) in enumerate(zip(jobs, pieces, strict=True)):
+        place = job.directory
+        key = place.topic, place.partition, place.replica
+        snapshots = [file.offset for file in list_snapshots(place)]
+        work.headers.append((where[job_index], PartitionHeader(job_index, job, len(ranges) if whole else None)))
         for number, (spec, following) in enumerate(zip_longest(ranges, ranges[1:])):
             last = work.byte_ranges[-1] if work.byte_ranges else None
             beside = last is not None and last.job_index == job_index and last.spec.file == spec.file
             if last is not None and beside and last.spec.saved is None and spec.saved is None:
                 work.byte_ranges[-1] = replace(last, spec=replace(last.spec, stop=spec.stop))
             else:
-                inside = _of_segment(snapshots, job.directory, spec.segment)
-                task = ByteRangeTask(job_index, where[job_index], number, spec, job.chunk_bytes, inside)
+                inside = _of_segment(snapshots, place, spec.segment)
+                task = ByteRangeTask(job_index, where[job_index], number, spec, job.chunk_bytes, key, inside)
                 work.byte_ranges.append(task)
             filled += _SAVED_BYTES if spec.saved is not None else spec.bytes_to_read
             segment_ends = following is None or following.file != spec.file
             if filled >= (size * 3 // 4 if segment_ends else size):
                 yield work
                 work, filled = ReadTask([], []), 0
+        if len(work.headers) >= _MOST_HEADERS:
+            yield work
+            work, filled = ReadTask([], []), 0
     if work.byte_ranges or work.headers:
         yield work
 
@@ -145,37 +208,6 @@ def task_bytes(total: int, block: int, cores: int | None = None, partition: int 
 _TIME_INDEX = ".timeindex"
 
 
-class Chosen(Struct, frozen=True):
-    """What filters leave; None: everything. Offsets and times (ms) are inclusive."""
-
-    topics: Collection[str] | None = None
-    partitions: Collection[int] | None = None
-    replicas: Collection[str] | None = None
-    segments: Collection[str] | None = None
-    first_offset: int | None = None
-    last_offset: int | None = None
-    since: int | None = None
-
-    def has(self, directory: PartitionDirectory) -> bool:
-        """Return whether rows of a partition replica are wanted."""
-        pairs = (
-            (self.topics, directory.topic),
-            (self.partitions, directory.partition),
-            (self.replicas, directory.replica),
-        )
-        return all(wanted is None or value in wanted for wanted, value in pairs)
-
-    def has_segment(self, spec: ChunkSpec, following: SegmentFile | None) -> bool:
-        """Return whether a segment can have rows that are wanted; `following` is the next one's file."""
-        if self.segments is not None and spec.file.name not in self.segments:
-            return False
-        if spec.file.fetched is not None or spec.file.text is not None:
-            return True
-        if self.last_offset is not None and spec.file.base_offset > self.last_offset:
-            return False
-        return self.first_offset is None or following is None or following.base_offset > self.first_offset
-
-
 class SegmentRead(Struct, frozen=True):
     """A segment, or a range of one, to be read; `time_index` lies beside segments that are full."""
 
@@ -232,7 +264,7 @@ def _reads(job: Job, number: int, options: ReadOptions, chosen: Chosen) -> Itera
         return
     side_files = {file.name: file for file in directory.side_files}
     for spec in job.plan:
-        following = directory.segments[spec.segment + 1] if spec.segment + 1 < len(directory.segments) else None
+        following = _following(job, spec)
         if not chosen.has_segment(spec, following):
             continue
         index = None

@@ -1,7 +1,7 @@
 """The list of producer ids on Spark, from the driver's side: jobs over shares of the ids, and what little they give it."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -43,12 +43,13 @@ from kaudit.spark.producer_shares import (
 )
 from kaudit.spark.table_target import SORTED_BY
 from kaudit.spark.tables import PIECES_SCHEMA, OutputBatches
-from kaudit.spark.task_findings import FindingsInTasks
+from kaudit.spark.task_findings import FindingsInTasks, audits_of
 from kaudit.spark.tasks import ArrowMap
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_Kind = TypeVar("_Kind")
 _SHARE_IDS = 250_000
 """Producer ids of partitions, each once a partition, that a task joins: some 100 bytes each."""
 _SHARE_BYTES = 64 << 20
@@ -71,7 +72,7 @@ class IdsToShare(Struct, frozen=True):
     def frame(self, spark: "SparkSession", replayed: "DataFrame") -> "DataFrame":
         """Describe the rows: of partitions, findings and __transaction_state, by share, kind and number."""
         query = self.sharing.listing.query
-        kept = replayed.select("job_index", "audit", "kept")
+        kept = audits_of(replayed, "kept")
         rows = kept.mapInArrow(sharing(self.in_tasks, query, self.shares), SHARES_SCHEMA)
         found = list(sharing_findings(self.scan_wide, query, self.shares, -1))
         if found:
@@ -138,7 +139,7 @@ class SharedIds(Struct, frozen=True):
 
     def figures(self) -> IdFigures:
         """Return the figures of all ids."""
-        found = self._bring("count the producer ids", figuring(self.sharing))
+        found = self._bring("count the producer ids", figuring(self.sharing), IdFigures)
         if found:
             return IdFigures.together(found)
         nothing = Ids(join((), ()), {}, {})
@@ -149,14 +150,16 @@ class SharedIds(Struct, frozen=True):
         groups = min(self.shared.shares, _MOST_GROUPS)
         grouped = self.frame.mapInArrow(grouping_creators(self.sharing, groups), SHARES_SCHEMA)
         grouped = grouped.repartitionById(groups, "share")
-        found = self._collect("group the producer ids by client", grouped.mapInArrow(largest_creators, SHARES_SCHEMA))
+        found = self._collect(
+            "group the producer ids by client", grouped.mapInArrow(largest_creators, SHARES_SCHEMA), list[Creator]
+        )
         return top_creators(creator for some in found for creator in some)
 
     def first(self, steps: TimeSteps | None, most: int) -> FirstIds:
         """Return the first `most` ids of the list, and when ids appeared."""
         first = self.frame.mapInArrow(finding_first(self.sharing, steps, most), SHARES_SCHEMA)
         merged = first.repartitionById(1, "share").mapInArrow(merging_first(most), SHARES_SCHEMA)
-        found = self._collect("find the first producer ids", merged)
+        found = self._collect("find the first producer ids", merged, FirstIds)
         none = np.zeros(0, dtype=np.int64)
         return found[0] if found else FirstIds(none, none, none, none)
 
@@ -164,17 +167,19 @@ class SharedIds(Struct, frozen=True):
         """Bring the producers with these ids, in their order."""
         if not len(ids):
             return []
-        made = self._bring("bring the producer ids that are listed", making_producers(self.sharing, np.sort(ids)))
+        made = self._bring(
+            "bring the producer ids that are listed", making_producers(self.sharing, np.sort(ids)), list[Producer]
+        )
         by_id = {producer.producer_id: producer for some in made for producer in some}
         return [by_id[producer_id] for producer_id in ids.tolist()]
 
-    def _bring(self, what: str, make: ArrowMap) -> list[Any]:
-        return self._collect(what, self.frame.mapInArrow(make, SHARES_SCHEMA))
+    def _bring(self, what: str, make: ArrowMap, kind: type[_Kind]) -> list[_Kind]:
+        return self._collect(what, self.frame.mapInArrow(make, SHARES_SCHEMA), kind)
 
-    def _collect(self, what: str, frame: "DataFrame") -> list[Any]:
+    def _collect(self, what: str, frame: "DataFrame", kind: type[_Kind]) -> list[_Kind]:
         with errors_in_one_line(), named_job(self.session, f"kaudit: {what}"):
             table = frame.toArrow()
-        return [unpack(data.as_py()) for data in table["data"]]
+        return [unpack(data.as_py(), kind) for data in table["data"]]
 
 
 class RowsOfList(Struct, frozen=True):

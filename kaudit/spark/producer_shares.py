@@ -14,8 +14,8 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.listings.partition_join import ReplicaPlace, ReplicaRows, about_producers, by_producer, join
-from kaudit.listings.producer_histories import TableWriter
+from kaudit.listings.partition_join import AboutProducer, ReplicaPlace, ReplicaRows, about_producers, by_producer, join
+from kaudit.listings.producer_histories import PartitionHistory, TableWriter
 from kaudit.listings.producer_listing import Chosen, Ids, Listing
 from kaudit.listings.query import Query
 from kaudit.listings.statistics import Creator, TimeSteps, creators, top_creators
@@ -77,7 +77,7 @@ def sharing_ids(shares: int) -> ArrowMap:
     """Return the function that gives each share the producer ids of partitions alone."""
 
     def share_ids(rows: Batches) -> Batches:
-        for number, _, kept in replicas(rows):
+        for number, _, kept in replicas(rows, PartitionHistory):
 
             def some(places: Any, number: int = number, ids: Any = kept.producer_ids) -> Any:  # noqa: ANN401
                 return number, ids[places]
@@ -91,7 +91,7 @@ def naming_jobs(output_batches: OutputBatches) -> ArrowMap:
     """Return the function that gives each job the names of its producer ids, from shares of ids and names."""
 
     def name_jobs(rows: Batches) -> Batches:
-        for _, held in _held(rows):
+        for _, held in _held(rows, tuple[int, NDArray[np.int64]]):
             names = {producer_id: name for some in held[_NAMES] for producer_id, name in some.items()}
             for job_index, ids in held[_ROWS] if names else ():
                 own = {producer_id: names[producer_id] for producer_id in ids.tolist() if producer_id in names}
@@ -114,7 +114,7 @@ def sharing_names(shares: int, open_source: OpenSource) -> ArrowMap:
     def share_names(tasks: Batches) -> Batches:
         for batch in tasks:
             for data in batch.column("work"):
-                task: NamesTask = unpack(data.as_py())
+                task = unpack(data.as_py(), NamesTask)
                 names = names_of(open_source)([task.directory], None)
                 ids, texts = np.fromiter(names, dtype=np.int64, count=len(names)), list(names.values())
 
@@ -126,8 +126,12 @@ def sharing_names(shares: int, open_source: OpenSource) -> ArrowMap:
     return share_names
 
 
-def _held(rows: Batches) -> Iterator[tuple[int, list[list[Any]]]]:
-    """Yield each share's number and what it holds of each kind, from rows sorted by share, kind and number."""
+def _held(rows: Batches, rows_kind: Any) -> Iterator[tuple[int, list[list[Any]]]]:  # noqa: ANN401 - a type
+    """Yield each share's number and what it holds of each kind, from rows sorted by share, kind and number.
+
+    `rows_kind`: the type of what partitions give of their ids.
+    """
+    kinds: Sequence[Any] = (rows_kind, list[AboutProducer], dict[int, str])
     cells = (
         (batch.column("share")[at].as_py(), batch.column("kind")[at].as_py(), batch.column("data")[at].as_py())
         for batch in rows
@@ -136,7 +140,7 @@ def _held(rows: Batches) -> Iterator[tuple[int, list[list[Any]]]]:
     for number, own in groupby(cells, key=lambda cell: cell[0]):
         held: list[list[Any]] = [[], [], []]
         for _, kind, data in own:
-            held[kind].append(unpack(data))
+            held[kind].append(unpack(data, kinds[kind]))
         yield number, held
 
 
@@ -156,7 +160,7 @@ class Sharing(Struct, frozen=True):
 
     def shares(self, rows: Batches) -> Iterator[Share]:
         """Yield the shares of rows sorted by share, kind and number."""
-        for number, held in _held(rows):
+        for number, held in _held(rows, ReplicaRows):
             joined = join(self.places, held[_ROWS])
             transactional = set(joined.ids[joined.is_transactional].tolist())
             names = {
@@ -200,7 +204,7 @@ def largest_creators(rows: Batches) -> Batches:
     found: list[Creator] = []
     for batch in rows:
         for data in batch.column("data"):
-            found += unpack(data.as_py())
+            found += unpack(data.as_py(), list[Creator])
     yield _row(0, 0, 0, top_creators(found))
 
 
@@ -244,7 +248,7 @@ def merging_first(most: int) -> ArrowMap:
         first: FirstIds | None = None
         for batch in rows:
             for data in batch.column("data"):
-                more: FirstIds = unpack(data.as_py())
+                more = unpack(data.as_py(), FirstIds)
                 first = more if first is None else first.with_more(more, most)
         if first is not None:
             yield _row(0, 0, 0, first)

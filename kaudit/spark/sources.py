@@ -30,8 +30,6 @@ from kaudit.listings.producer_histories import PartitionHistory, Piece
 from kaudit.model.batch import Batches, concatenate, first_timestamps, last_offsets
 from kaudit.model.finding import Finding
 from kaudit.reading.batch_stream import stream_batches
-from kaudit.reading.chunk_codec import pack_chunk
-from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.range_reader import read_range
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.shuffle_codec import pack, unpack
@@ -40,24 +38,14 @@ from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.plan import find_input
 from kaudit.source.bytes import ByteSource
 from kaudit.source.schemes import open_segment
-from kaudit.spark.composition import (
-    CHUNK,
-    FINDINGS_AT_ONCE,
-    JOB,
-    KEY,
-    LAYOUT,
-    PLAN_SCHEMA,
-    history_rows,
-    plan_row,
-    require_complete,
-)
+from kaudit.spark.composition import FINDINGS_AT_ONCE, history_rows, require_complete
 from kaudit.spark.options import ReadOptions, read_options, time_ms
-from kaudit.spark.plan import Chosen, SegmentRead, chosen_by, plan_input
+from kaudit.spark.plan import Chosen, SegmentRead, chosen_by, plan_input, share_chosen
 from kaudit.spark.record_rows import record_rows
 from kaudit.spark.rows import batch_rows, run_rows
 from kaudit.spark.schemas import spark_schema, to_batches
+from kaudit.spark.tasks import CHUNKS, LAYOUT, ReadTask, read_task, row
 
-_JOBS_A_TASK = 64
 _SETS: Mapping[str, str] = {"topic": "topics", "partition": "partitions", "replica": "replicas", "segment": "segments"}
 _OFFSETS = ("base_offset", "last_offset", "first_offset", "offset")
 _TIMES = ("max_timestamp", "timestamp")
@@ -148,8 +136,8 @@ class ResultReader(DataSourceReader):
             return
         with local.record(asked, SilentProgress()) as recorded:
             result = require_complete(recorded.result)
-            for _, packed in recorded.write_histories(self._pieces, result.findings):
-                yield unpack(packed)
+            for _, stream in recorded.write_histories(self._pieces, result.findings):
+                yield from pa.ipc.open_stream(stream)
 
     def _pieces(
         self,
@@ -158,7 +146,10 @@ class ResultReader(DataSourceReader):
         newest: Profile,
     ) -> Iterator[Piece]:
         for rows in history_rows(self.table, history, findings, newest=newest):
-            yield self.table, pack(rows)
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, rows.schema) as out:
+                out.write_batch(rows)
+            yield self.table, sink.getvalue().to_pybytes()
 
 
 class SegmentReader(DataSourceReader):
@@ -176,7 +167,7 @@ class SegmentReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the segments of a task."""
         prepare_worker()
-        reads: Sequence[SegmentRead] = () if partition.value is None else unpack(partition.value)
+        reads = [] if partition.value is None else unpack(partition.value, list[SegmentRead])
         for read in reads:
             yield from READERS[self.table](read, self.options)
 
@@ -235,8 +226,8 @@ class PartitionSource(DataSource):
         return "kaudit.partitions"
 
     def schema(self) -> str:
-        """Return the columns of plan rows."""
-        return PLAN_SCHEMA
+        """Return the columns of CHUNKS."""
+        return CHUNKS
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's interface
         """Return what plans and reads."""
@@ -249,31 +240,18 @@ class _PartitionReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         plan = plan_input(self.options, chosen_by(self.options))
-        numbered = list(enumerate(plan.jobs))
-        tasks: list[tuple[int, object]] = [(LAYOUT, replace(plan.layout, partitions=()))]
-        tasks += [(JOB, numbered[first : first + _JOBS_A_TASK]) for first in range(0, len(numbered), _JOBS_A_TASK)]
-        tasks += [(CHUNK, reads) for reads in plan.reads if self.options.cut]
-        return [InputPartition(pack(task)) for task in tasks]
+        tasks = share_chosen(plan.jobs, self.options, chosen_by(self.options))
+        return [InputPartition((pack(plan.layout), True)), *(InputPartition((pack(task), False)) for task in tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:
             return
-        kind, work = unpack(partition.value)
-        if kind == LAYOUT:
-            yield plan_row(LAYOUT, pack(work))
-        elif kind == JOB:
-            for job_index, job in work:
-                yield plan_row(JOB, pack((job_index, job)), _key(job.directory))
+        data, is_layout = partition.value
+        if is_layout:
+            yield row(CHUNKS, 0, -1, "", -1, "", LAYOUT, -1, -1, 0, data)
         else:
             prepare_worker()
-            for read in work:
-                spec, outcome = read.task.spec, read_range(read.task.spec)
-                start = outcome.start if isinstance(outcome, ChunkRows) else spec.start
-                yield plan_row(CHUNK, pack_chunk([outcome]), _key(read.task), spec.segment, start)
-
-
-def _key(place: Any) -> tuple[object, ...]:  # noqa: ANN401 - a directory, or a task
-    return tuple(getattr(place, name) for name in KEY)
+            yield from read_task(unpack(data, ReadTask), open_segment)
 
 
 SOURCES = (BatchSource, RunSource, RecordSource, FindingSource, TimelineSource, ProducerSource, PartitionSource)

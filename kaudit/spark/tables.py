@@ -16,7 +16,7 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
 from kaudit.spark.table_target import TableTarget
-from kaudit.spark.task_findings import FindingsInTasks, replicas
+from kaudit.spark.task_findings import FindingsInTasks, SentFinding, audits_of, replicas, sent
 from kaudit.spark.tasks import ArrowMap, Batches
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class SparkTables(Struct, frozen=True):
         """Yield what `writer` makes of each partition replica and its own of these findings, in order."""
         own = by_replica(findings)
         keys = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in self.jobs)
-        packed = {number: pack(own[key]) for number, key in enumerate(keys) if key in own}
+        packed = {number: pack(sent(own[key])) for number, key in enumerate(keys) if key in own}
         output_batches = OutputBatches(len(self.jobs))
         write = history_writing(writer, packed, output_batches, newest=self.newest)
         yield from self._in_order(self._kept.mapInArrow(write, PIECES_SCHEMA), output_batches, "histories")
@@ -151,7 +151,7 @@ class SparkTables(Struct, frozen=True):
 
     @property
     def _kept(self) -> "DataFrame":
-        return self.replayed.select("job_index", "audit", "kept")
+        return audits_of(self.replayed, "kept")
 
     def _tables(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame":
         write = table_writing(self.in_tasks, self.across, writer, output_batches, newest=self.newest)
@@ -208,8 +208,8 @@ def history_writing(
     """Return the function that turns histories into pieces of tables. `findings` by job index, packed."""
 
     def write_histories(rows: Batches) -> Batches:
-        for job_index, _, history in replicas(rows):
-            own: Sequence[Finding] = unpack(findings[job_index]) if job_index in findings else ()
+        for job_index, _, history in replicas(rows, PartitionHistory):
+            own = unpack(findings[job_index], list[SentFinding]) if job_index in findings else ()
             # what a report makes of a history is its own: no rows to count
             for number, piece in enumerate(writer(history, own, newest)):
                 row = _piece_row(output_batches.of(job_index), job_index, number, history.key[0], piece)
@@ -262,7 +262,7 @@ def naming() -> ArrowMap:
                 if row["job_index"] != job:
                     job, names = row["job_index"], {}
                 if row["table"] == NAMES:
-                    names |= unpack(row["data"])
+                    names |= unpack(row["data"], dict[int, str])
                     continue
                 if names and row["table"] in _NAMED_TABLES:
                     row["data"] = _with_names(row["data"], names)
@@ -291,7 +291,7 @@ def batch_writing(writer: BatchWriter, output_batches: OutputBatches, open_sourc
     def write_batches(segments: Batches) -> Batches:
         for batch in segments:
             for data in batch.column("work"):
-                task: SegmentTask = unpack(data.as_py())
+                task = unpack(data.as_py(), SegmentTask)
                 pieces = write_segment(task, open_source, writer)
                 yield from _in_batch(output_batches.of(task.number), task.number, task.topic, pieces)
 

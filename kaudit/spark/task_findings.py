@@ -1,12 +1,13 @@
 """Findings and timelines made in Spark's tasks, where a partition's evidence lies; the driver gets numbers, and the first of them."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from kaudit.checks.incident_groups import (
@@ -18,24 +19,41 @@ from kaudit.checks.incident_groups import (
     partition_incidents,
 )
 from kaudit.listings.timeline import by_replica, partition_timelines, producer_ids_of
+from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.result import UnlistedFindings
 from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.replay import KeptRows
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.findings import CrossPartitionEvidence, PartitionFindings, ScanContext, partition_findings
-from kaudit.spark.tasks import ArrowMap, Batches
+from kaudit.spark.tasks import AUDIT, Batches, Given, Replayed, row
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from kaudit.scanning.log_comparison import ComparedLogs
 
-FOUND_SCHEMA = "job_index int, found binary"
-_FOUND = pa.schema([("job_index", pa.int32()), ("found", pa.binary())])
+FOUND = "job_index int, found binary"
 
 Counted = tuple[str, Severity]
 """A check's code, and the severity of some of its findings."""
+
+
+class SentFinding(Finding, frozen=True, kw_only=True):
+    """A finding as tasks send it: its evidence is JSON, as reports have it."""
+
+    evidence: StoredEvidence
+
+
+def sent(findings: Iterable[Finding]) -> list[SentFinding]:
+    """Return findings that can be packed as `list[SentFinding]`."""
+    return [
+        SentFinding(**{**asdict(found), "evidence": StoredEvidence(fields=found.evidence.to_dict())})
+        for found in findings
+    ]
 
 
 class FindingCounts(Struct, frozen=True):
@@ -114,14 +132,41 @@ class TopicPartition(Struct, frozen=True):
     """A topic partition with its findings, made in this task: the index of its first job, its replicas, what was kept of each."""
 
     job_index: int
-    replicas: Sequence[PartitionAudit]
+    replayed: Sequence[Replayed]
     kept: Sequence[Any]
     found: PartitionFindings
     incidents: PartitionIncidents
 
+    @property
+    def replicas(self) -> Sequence[PartitionAudit]:
+        """The replicas' audits."""
+        return [each.partition for each in self.replayed]
+
+    def left_out(self) -> frozenset[int]:
+        """Return the places of the findings that are about batches which a filter left out."""
+        filtered: dict[tuple[object, ...], tuple[PartitionAudit, Given]] = {}
+        for part, given in ((each.partition, each.given) for each in self.replayed):
+            if given is not None:
+                filtered[part.directory.topic, part.directory.partition, part.directory.replica] = part, given
+        return frozenset(place for place, finding in enumerate(self.found.findings) if not _is_given(finding, filtered))
+
     def findings(self, across: Mapping[int, Mapping[int, str]]) -> list[Finding]:
         """Return the findings with their incidents; `across`: those that take other partitions too."""
         return marked_with(self.found.findings, self.incidents, across.get(self.job_index, {}))
+
+
+def _is_given(finding: Finding, filtered: Mapping[tuple[object, ...], tuple[PartitionAudit, Given]]) -> bool:
+    """Return whether a finding is at batches that were given; damaged bytes are in no row."""
+    entry = filtered.get((finding.topic, finding.partition, finding.replica))
+    if entry is None or finding.position is None or finding.segment is None:
+        return True
+    partition, given = entry
+    names = [segment.name for segment in partition.directory.segments]
+    number = names.index(finding.segment) if finding.segment in names else -1
+    position = finding.position
+    if any(damage.damage.position == position for damage in partition.damages):
+        return True
+    return any(first <= position < stop for first, stop in given.get(number, ()))
 
 
 class FindingsInTasks(Struct, frozen=True):
@@ -130,50 +175,49 @@ class FindingsInTasks(Struct, frozen=True):
     context: ScanContext
     others: Mapping[int, CrossPartitionEvidence]
     open_source: OpenSource
+    kept: Any = None
+    """The type of what is kept of each replica beside its audit."""
 
     def topic_partitions(self, rows: Batches, chosen: Container[int] | None = None) -> Iterator[TopicPartition]:
         """Yield the topic partitions of rows with audits, which come in the order of jobs, replicas beside one another.
 
         Those with none of the `chosen` jobs are left out; None chooses all.
         """
-        for same in _topic_partitions(rows):
-            if chosen is not None and not any(job_index in chosen for job_index, _, _ in same):
+
+        def key(replica: tuple[int, Replayed, Any]) -> tuple[str, int]:
+            directory = replica[1].partition.directory
+            return directory.topic, directory.partition
+
+        for _, same in groupby(replicas(rows, self.kept), key=key):
+            numbers, replayed, kept = zip(*same, strict=True)
+            if chosen is not None and not any(number in chosen for number in numbers):
                 continue
-            parts = [part for _, part, _ in same]
-            found = partition_findings(
-                parts, [self.others[job_index] for job_index, _, _ in same], self.context, self.open_source
-            )
-            yield TopicPartition(
-                same[0][0], parts, [kept for _, _, kept in same], found, partition_incidents(found.findings)
-            )
+            parts = [each.partition for each in replayed]
+            others = [self.others[number] for number in numbers]
+            found = partition_findings(parts, others, self.context, self.open_source)
+            yield TopicPartition(numbers[0], replayed, kept, found, partition_incidents(found.findings))
 
 
-def counting(in_tasks: FindingsInTasks) -> ArrowMap:
-    """Return the function that gives the driver the numbers of findings."""
-
-    def count(rows: Batches) -> Batches:
-        for partition in in_tasks.topic_partitions(rows):
-            topic = partition.replicas[0].directory.topic
-            counts = FindingCounts.of(
-                topic, partition.found, partition.incidents, in_tasks.context.options.producer_ids
-            )
-            yield _row(partition.job_index, counts)
-
-    return count
+def count_findings(rows: Batches, in_tasks: FindingsInTasks) -> Batches:
+    """Give the driver the numbers of findings."""
+    for partition in in_tasks.topic_partitions(rows):
+        topic, asked = partition.replicas[0].directory.topic, in_tasks.context.options.producer_ids
+        yield row(
+            FOUND, partition.job_index, pack(FindingCounts.of(topic, partition.found, partition.incidents, asked))
+        )
 
 
-def listing(
-    in_tasks: FindingsInTasks, listed: Mapping[int, Mapping[Counted, int]], across: Mapping[int, Mapping[int, str]]
-) -> ArrowMap:
-    """Return the function that gives the first findings of each check, as many as `listed` says."""
-
-    def list_findings(rows: Batches) -> Batches:
-        for partition in in_tasks.topic_partitions(rows, listed):
-            chosen = first_of_each(partition.findings(across), listed[partition.job_index])
-            if chosen:
-                yield _row(partition.job_index, chosen)
-
-    return list_findings
+def list_findings(
+    rows: Batches,
+    in_tasks: FindingsInTasks,
+    listed: Mapping[int, Mapping[Counted, int]],
+    across: Mapping[int, Mapping[int, str]],
+) -> Batches:
+    """Give the driver the first findings of each check, as many as `listed` says."""
+    for partition in in_tasks.topic_partitions(rows, listed):
+        chosen = first_of_each(partition.findings(across), listed[partition.job_index])
+        if chosen:
+            yield row(FOUND, partition.job_index, pack(sent(chosen)))
 
 
 def first_of_each(findings: Sequence[Finding], listed: Mapping[Counted, int]) -> list[Finding]:
@@ -188,23 +232,13 @@ def first_of_each(findings: Sequence[Finding], listed: Mapping[Counted, int]) ->
     return chosen
 
 
-def _row(job_index: int, value: object) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"job_index": job_index, "found": pack(value)}], _FOUND)
+def audits_of(replayed: "DataFrame", *more: str) -> "DataFrame":
+    """Return of rows of STEPS those with audits, and with the columns `more`."""
+    return replayed.where(f"kind = {AUDIT}").select("job_index", "audit", *more)
 
 
-_Replica = tuple[int, PartitionAudit, Any]
-
-
-def _topic_partitions(rows: Batches) -> Iterator[list[_Replica]]:
-    def key(replica: _Replica) -> tuple[str, int]:
-        return replica[1].directory.topic, replica[1].directory.partition
-
-    for _, same in groupby(replicas(rows), key=key):
-        yield list(same)
-
-
-def replicas(rows: Batches) -> Iterator[_Replica]:
-    """Yield job index, audit, and what was kept beside it where the rows have that."""
+def replicas(rows: Batches, kind: Any) -> Iterator[tuple[int, Replayed, Any]]:  # noqa: ANN401 - a type
+    """Yield of rows with audits job index, audit, and what was kept beside it, of type `kind`, where the rows have that."""
     cells = (
         (batch.column("job_index")[at].as_py(), *(_cell(batch, name, at) for name in ("audit", "kept")))
         for batch in rows
@@ -218,28 +252,23 @@ def replicas(rows: Batches) -> Iterator[_Replica]:
             if part is not None:
                 kept.append(part)
         assert audit is not None, f"job {job_index}: its audit did not arrive"
-        yield job_index, unpack(audit), unpack(b"".join(kept)) if kept else None
+        replayed = unpack(audit, Replayed)
+        replayed.partition.with_own_observations()
+        yield job_index, replayed, unpack(b"".join(kept), kind) if kept else None
 
 
 def _cell(batch: pa.RecordBatch, name: str, at: int) -> Any:  # noqa: ANN401 - pyarrow has no types
     return batch.column(name)[at].as_py() if name in batch.schema.names else None
 
 
-COUNTS_SCHEMA = "job_index int, timelines long"
-TIMELINES_SCHEMA = "job_index int, number long, timeline binary"
-_COUNTS = pa.schema([("job_index", pa.int32()), ("timelines", pa.int64())])
-_TIMELINES = pa.schema([("job_index", pa.int32()), ("number", pa.int64()), ("timeline", pa.binary())])
+TIMELINE_COUNTS = "job_index int, timelines long"
+TIMELINE_ROWS = "job_index int, number long, timeline binary"
 
 
-def counting_timelines() -> ArrowMap:
-    """Return the function that counts the timelines of each partition replica."""
-
-    def count(rows: Batches) -> Batches:
-        for job_index, _, kept in replicas(rows):
-            row = {"job_index": job_index, "timelines": len(producer_ids_of(kept))}
-            yield pa.RecordBatch.from_pylist([row], _COUNTS)
-
-    return count
+def count_timelines(rows: Batches) -> Batches:
+    """Count the timelines of each partition replica."""
+    for job_index, _, kept in replicas(rows, KeptRows):
+        yield row(TIMELINE_COUNTS, job_index, len(producer_ids_of(kept)))
 
 
 def first_timelines(counts: Sequence[int], most: int | None) -> dict[int, int]:
@@ -252,26 +281,22 @@ def first_timelines(counts: Sequence[int], most: int | None) -> dict[int, int]:
     return listed
 
 
-def making_timelines(
+def make_timelines(
+    rows: Batches,
     in_tasks: FindingsInTasks,
     across: Mapping[int, Mapping[int, str]],
     listed: Mapping[int, int],
     logs: "ComparedLogs | None",
-) -> ArrowMap:
-    """Return the function that makes the first timelines of each replica, as many as `listed` says."""
-
-    def make(rows: Batches) -> Batches:
-        for partition in in_tasks.topic_partitions(rows, listed):
-            own = by_replica(partition.findings(across))
-            for job_index, (part, kept) in enumerate(
-                zip(partition.replicas, partition.kept, strict=True), partition.job_index
-            ):
-                place = part.directory
-                findings = own.get((place.topic, place.partition, place.replica), ())
-                events = None if logs is None else logs.of_partition(place.topic, place.partition)
-                made = partition_timelines(part, kept, findings, events)
-                for number, timeline in enumerate(islice(made, listed.get(job_index, 0))):
-                    row = {"job_index": job_index, "number": number, "timeline": pack(timeline)}
-                    yield pa.RecordBatch.from_pylist([row], _TIMELINES)
-
-    return make
+) -> Batches:
+    """Make the first timelines of each replica, as many as `listed` says."""
+    for partition in in_tasks.topic_partitions(rows, listed):
+        own = by_replica(partition.findings(across))
+        for job_index, (part, kept) in enumerate(
+            zip(partition.replicas, partition.kept, strict=True), partition.job_index
+        ):
+            place = part.directory
+            findings = own.get((place.topic, place.partition, place.replica), ())
+            events = None if logs is None else logs.of_partition(place.topic, place.partition)
+            made = partition_timelines(part, kept, findings, events)
+            for number, timeline in enumerate(islice(made, listed.get(job_index, 0))):
+                yield row(TIMELINE_ROWS, job_index, number, pack(timeline))

@@ -1,18 +1,23 @@
-"""Reading and replaying in Spark's tasks: Arrow batches in, Arrow batches out. Needs pyarrow, not pyspark.
+"""What Spark's tasks do with a log until its partitions are replayed: Arrow batches in, Arrow batches out. Needs pyarrow, not pyspark.
 
+Rows of CHUNKS say which partitions there are and what reading their ranges gave. They are shuffled by partition replica, sorted, and
+replayed; what comes of that are rows of STEPS. The command line and the functions of kaudit.spark use the same rows and functions.
 Workers import this module by name, so kaudit must be installed where they run (`kaudit spark-bundle`).
 """
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import groupby
-from typing import Any
+from functools import cache, partial
+from itertools import chain, groupby
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from msgspec import Struct
 
 from kaudit import __version__
 from kaudit.engines.memory import prepare_worker
+from kaudit.engines.rows import Rows
 from kaudit.partition.assembler import PartitionAssembler
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
@@ -27,39 +32,76 @@ from kaudit.reading.range_reader import read_planned, read_range
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.reading.unread_segments import Failure
-from kaudit.source.layout import SegmentFile
-from kaudit.source.schemes import open_segment
-
-ROWS_SCHEMA = "shuffle_partition int, job_index int, number long, ranges int, rows binary"
-AUDIT_SCHEMA = "job_index int, outline binary, audit binary, kept binary"
-ANSWER_SCHEMA = "number long, answer binary"
-_ROWS = pa.schema(
-    [
-        ("shuffle_partition", pa.int32()),
-        ("job_index", pa.int32()),
-        ("number", pa.int64()),
-        ("ranges", pa.int32()),
-        ("rows", pa.binary()),
-    ]
-)
-_AUDIT = pa.schema([("job_index", pa.int32()), ("outline", pa.binary()), ("audit", pa.binary()), ("kept", pa.binary())])
-_ANSWER = pa.schema([("number", pa.int64()), ("answer", pa.binary())])
-_HEADER_NUMBER = -1
-"""Number of a partition's header row: it sorts before its ranges."""
-_SLICE_BYTES = 256 << 20
-"""What is kept of a large partition goes in slices: a row of Spark holds 2 GiB at most."""
+from kaudit.source.layout import PartitionDirectory
 
 Batches = Iterator[pa.RecordBatch]
 ArrowMap = Callable[[Batches], Batches]
-Seal = Callable[[PartitionAudit, Any], Any]
-"""Makes of a partition and what took its rows what is kept of them."""
+
+KEY = ("topic", "partition", "replica")
+CHUNKS = (
+    "shuffle_partition int, job_index int, topic string, partition int, replica string, kind int, segment_number int, "
+    "place long, ranges int, data binary"
+)
+"""The layout of the input, the header of each partition replica, and what reading its ranges gave.
+
+`place` ascends within a segment, `ranges` is the number of ranges in a row. Chunks of the DataFrame `runs` know neither
+`shuffle_partition` nor `job_index`.
+"""
+LAYOUT, HEADER, CHUNK = range(3)
+"""Kinds of these rows, in the order of a partition's rows."""
+CHUNK_ORDER = ("kind", "segment_number", "place")
+"""What a partition's rows are sorted by."""
+STEPS = "shard int, job_index int, kind int, data binary, audit binary, kept binary"
+"""What comes of partitions. Shard 0 is what all partitions together show, a topic partition has one of the others."""
+SCAN_WIDE, SHARDS = 0, 256
+WHOLE = -1
+"""The job index of rows about the whole scan, before those of all partitions."""
+OUTLINE, LEFT_OUT, EVIDENCE, AUDIT, RESULT, FINDINGS = range(1, 7)
+"""Kinds of these rows; LAYOUT is one more."""
+_SLICE_BYTES = 256 << 20
+"""What is kept of a large partition goes in slices: a row of Spark holds 2 GiB at most."""
+_ARROW_TYPES = {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
+
+
+@cache
+def arrow_schema(columns: str) -> pa.Schema:
+    """Return what Spark writes as `name type, name type` as an Arrow schema."""
+    return pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in (column.split() for column in columns.split(", "))])
+
+
+def row(columns: str, *values: object) -> pa.RecordBatch:
+    """Return one row of these columns; those that have no value are null."""
+    schema = arrow_schema(columns)
+    return pa.RecordBatch.from_pylist([dict(zip(schema.names, values, strict=False))], schema)
+
+
+def step(shard: int, job_index: int, kind: int, value: object = None) -> pa.RecordBatch:
+    """Return one row of STEPS."""
+    return row(STEPS, shard, job_index, kind, pack(value))
+
+
+def shard_of(directory: PartitionDirectory) -> int:
+    """Return the shard of a topic partition."""
+    return 1 + zlib.crc32(f"{directory.topic}-{directory.partition}".encode()) % SHARDS
+
+
+def answering(questions: Batches, answer: Callable[[Any], object], kind: type[Any]) -> Batches:
+    """Answer each row's question, which is of type `kind`; one row out for one row in."""
+    prepare_worker()
+    for batch in questions:
+        for number, data in zip(batch.column("number"), batch.column("question"), strict=True):
+            yield row(ANSWERS, number.as_py(), pack(answer(unpack(data.as_py(), kind))))
+
+
+ANSWERS = "number long, answer binary"
 
 
 class PartitionHeader(Struct, frozen=True):
-    """A partition replica to be replayed: what it is, and how many ranges will come."""
+    """A partition replica to be replayed, and how many ranges of it will come; None: whatever a filter has left."""
 
+    job_index: int
     job: Job
-    ranges: int
+    ranges: int | None
 
 
 class ByteRangeTask(Struct, frozen=True):
@@ -73,6 +115,7 @@ class ByteRangeTask(Struct, frozen=True):
     number: int
     spec: ChunkSpec
     chunk_bytes: int
+    key: tuple[str, int, str]
     snapshot_offsets: Sequence[int] = ()
 
 
@@ -80,8 +123,8 @@ class ReadTask(Struct):
     """What one reading task does: byte ranges to read, and the partitions that begin with them."""
 
     byte_ranges: list[ByteRangeTask]
-    headers: list[tuple[int, int, PartitionHeader]]
-    """(job_index, shuffle_partition, header)"""
+    headers: list[tuple[int, PartitionHeader]]
+    """Shuffle partition and header."""
     version: str = __version__
 
 
@@ -89,72 +132,57 @@ class VersionMismatchError(RuntimeError):
     """Driver and workers run different kaudits: what one packs the other may misread."""
 
 
-def answering(answer: Callable[[Any], Any]) -> ArrowMap:
-    """Return the function that answers each row's question; one row out for one row in."""
-
-    def answer_all(questions: Batches) -> Batches:
-        prepare_worker()
-        for batch in questions:
-            for number, data in zip(batch.column("number"), batch.column("question"), strict=True):
-                row = {"number": number.as_py(), "answer": pack(answer(unpack(data.as_py())))}
-                yield pa.RecordBatch.from_pylist([row], _ANSWER)
-
-    return answer_all
-
-
-def why_not_opened(segment: SegmentFile, open_source: OpenSource) -> str | None:
-    """Return why a segment cannot be opened here, None where it can."""
-    try:
-        open_source(segment).close()
-    except OSError as error:
-        return error.strerror or type(error).__name__
-    return None
-
-
 class TransientReadError(OSError):
     """A range could not be read: Spark is to try the task again, elsewhere perhaps, before that counts."""
 
 
-def reading(open_source: OpenSource, retries: int, count: Callable[[Sequence[Outcome]], None]) -> ArrowMap:
-    """Return the function that reads, verifies and compresses the ranges of each row's work.
+Count = Callable[[Sequence[Outcome]], None]
 
-    One row out per range, or per series of ranges whose rows could be joined, one more per partition. A task that cannot
-    read a file that is still there fails, `retries` times; then the range counts as unreadable. `count` is called with
-    what each range gave.
+
+def reading(plan: Batches, open_source: OpenSource, retries: int, count: Count) -> Batches:
+    """Read, verify and compress the ranges of each row's work; yield rows of CHUNKS.
+
+    A task that cannot read a file that is still there fails, `retries` times; then the range counts as unreadable. `count` is
+    called with what each range gave.
     """
-
-    def read(plan: Batches) -> Batches:
-        prepare_worker()
-        may_fail = _attempt() < retries
-        for batch in plan:
-            for data in batch.column("work"):
-                work: ReadTask = unpack(data.as_py())
-                if work.version != __version__:
-                    raise VersionMismatchError(f"the driver runs kaudit {work.version}, this worker {__version__}")
-                for job_index, shuffle_partition, header in work.headers:
-                    yield _row(shuffle_partition, job_index, _HEADER_NUMBER, 0, pack(header))
-                for task in work.byte_ranges:
-                    found = (
-                        _outcomes(spec, open_source, count, may_fail=may_fail)
-                        for spec in cut(task.spec, task.chunk_bytes)
-                    )
-                    number = task.number
-                    for joined in join_ranges(found, task.snapshot_offsets):
-                        rows = pack_chunk(joined.outcomes)
-                        yield _row(task.shuffle_partition, task.job_index, number, joined.ranges, rows)
-                        number += joined.ranges
-
-    return read
+    prepare_worker()
+    may_fail = _attempt() < retries
+    for batch in plan:
+        for data in batch.column("work"):
+            yield from read_task(unpack(data.as_py(), ReadTask), open_source, count, may_fail=may_fail)
 
 
-def _outcomes(
-    spec: ChunkSpec, open_source: OpenSource, count: Callable[[Sequence[Outcome]], None], *, may_fail: bool
-) -> Sequence[Outcome]:
+def read_task(
+    work: ReadTask, open_source: OpenSource, count: Count | None = None, *, may_fail: bool = False
+) -> Batches:
+    """Yield the headers of partitions, and a row per range, or per series of ranges whose rows could be joined.
+
+    Raises:
+        VersionMismatchError: another kaudit has planned it.
+        TransientReadError: a file that is still there cannot be read, and the task `may_fail`.
+
+    """
+    if work.version != __version__:
+        raise VersionMismatchError(f"the driver runs kaudit {work.version}, this worker {__version__}")
+    for shuffle_partition, header in work.headers:
+        place = header.job.directory
+        key = place.topic, place.partition, place.replica
+        yield row(CHUNKS, shuffle_partition, header.job_index, *key, HEADER, -1, -1, 0, pack(header))
+    for task in work.byte_ranges:
+        read = partial(_outcomes, open_source=open_source, count=count, may_fail=may_fail)
+        number, mine = task.number, (task.shuffle_partition, task.job_index, *task.key)
+        for joined in join_ranges(map(read, cut(task.spec, task.chunk_bytes)), task.snapshot_offsets):
+            yield row(CHUNKS, *mine, CHUNK, task.spec.segment, number, joined.ranges, pack_chunk(joined.outcomes))
+            number += joined.ranges
+
+
+def _outcomes(spec: ChunkSpec, open_source: OpenSource, count: Count | None, *, may_fail: bool) -> Sequence[Outcome]:
     outcomes = read_planned(spec, open_source=open_source)
     for outcome in outcomes if may_fail else ():
         if isinstance(outcome, Failure) and not outcome.vanished and outcome.log_start is None:
             raise TransientReadError(5, outcome.reason, outcome.path)
-    count(outcomes)
+    if count is not None:
+        count(outcomes)
     return outcomes
 
 
@@ -167,103 +195,102 @@ def _attempt() -> int:
     return 0 if task is None else task.attemptNumber()
 
 
-def _row(shuffle_partition: int, job_index: int, number: int, ranges: int, rows: bytes) -> pa.RecordBatch:
-    values = (shuffle_partition, job_index, number, ranges, rows)
-    return pa.RecordBatch.from_pylist([dict(zip(_ROWS.names, values, strict=True))], _ROWS)
-
-
-def replayer(make_sink: Callable[[], RowSink | None], seal: Seal, open_source: OpenSource) -> ArrowMap:
-    """Return the function that replays partitions from rows sorted by job index and number.
-
-    `make_sink` is asked for each partition what takes its rows beside the audit; what `seal` makes of that comes along.
-    What must be read twice of a partition is read here too.
-    """
-
-    def replay(rows: Batches) -> Batches:
-        prepare_worker()
-        feed, job_index, expected = None, -1, 0
-        for batch in rows:
-            for at in range(batch.num_rows):
-                number, data = batch.column("number")[at].as_py(), batch.column("rows")[at].as_py()
-                if number == _HEADER_NUMBER:
-                    if feed is not None:
-                        yield from _close(feed, job_index, expected, seal, open_source)
-                    header: PartitionHeader = unpack(data)
-                    job_index, expected = batch.column("job_index")[at].as_py(), header.ranges
-                    feed = PartitionAssembler(header.job, make_sink(), open_source)
-                else:
-                    assert feed is not None, f"range {number} came before its partition was opened"
-                    for outcome in unpack_chunk(data):
-                        feed.take(outcome)
-                    expected -= batch.column("ranges")[at].as_py()
-        if feed is not None:
-            yield from _close(feed, job_index, expected, seal, open_source)
-
-    return replay
-
-
-def _close(feed: PartitionAssembler, job_index: int, missing: int, seal: Seal, open_source: OpenSource) -> Batches:
-    assert missing == 0, f"job {job_index}: {missing} ranges did not arrive"
-    audit = feed.close()
-    find_repeats(audit, open_source)
-    for row in audit_rows(job_index, audit, seal(audit, feed.kept)):
-        yield pa.RecordBatch.from_pylist([{**row, "outline": row["audit"] and pack(audit.outline())}], _AUDIT)
-
-
-def audit_rows(job_index: int, audit: PartitionAudit, kept: object) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a replayed partition: the first has its audit, and all of them slices of what is kept of it."""
-    packed = pack(kept)
-    for start in range(0, len(packed), _SLICE_BYTES):
-        yield {
-            "job_index": job_index,
-            "audit": None if start else pack(audit),
-            "kept": packed[start : start + _SLICE_BYTES],
-        }
-
-
 Intervals = Sequence[tuple[int, int]]
 Given = Mapping[int, Intervals]
+"""The bytes of each segment, by its number, that were among the rows where a filter left out others."""
 
 
-class GivenReplay(Struct, frozen=True):
-    """What a partition comes to.
-
-    `given`: the bytes of each segment (by its number) that the rows held, where a filter left out others; None: nothing
-    was left out.
-    """
+class Replayed(Struct, frozen=True):
+    """A partition that was replayed. `given` is None where nothing was left out of it."""
 
     partition: PartitionAudit
-    given: Given | None
+    given: Given | None = None
 
 
-def replay_given(job: Job, chunks: Iterator[tuple[int, bytes]], sink: RowSink | None) -> GivenReplay | None:
+class Chunk(NamedTuple):
+    """A row of CHUNKS, once it is known whose it is."""
+
+    segment: int
+    ranges: int | None
+    data: bytes
+
+
+def replay(rows: Batches, keeps: Rows, open_source: OpenSource, by: Sequence[str] = KEY) -> Batches:
+    """Replay partitions from rows of CHUNKS, sorted by the columns `by`, which say whose they are, and CHUNK_ORDER; yield STEPS.
+
+    Rows of a partition that was not planned are passed over. What must be read twice of a partition is read here too.
+    """
+    prepare_worker()
+    for _, own in groupby(chain.from_iterable(map(partial(_cells, by=by), rows)), key=lambda cells: cells[0]):
+        _, kind, first = next(own)
+        if kind == LAYOUT:
+            yield row(STEPS, SCAN_WIDE, WHOLE, LAYOUT, first.data)
+        elif kind == HEADER:
+            yield from _replayed(
+                unpack(first.data, PartitionHeader), (chunk for _, _, chunk in own), keeps, open_source
+            )
+        else:
+            assert first.ranges is None, "ranges came before their partition was opened"
+
+
+def _cells(batch: pa.RecordBatch, by: Sequence[str]) -> Iterator[tuple[list[object], int, Chunk]]:
+    columns = [batch.column(name) for name in ("kind", "segment_number", "ranges", "data", *by)]
+    for at in range(batch.num_rows):
+        kind, segment, ranges, data, *key = (column[at].as_py() for column in columns)
+        yield key, kind, Chunk(segment, ranges, data)
+
+
+def _replayed(header: PartitionHeader, chunks: Iterator[Chunk], keeps: Rows, open_source: OpenSource) -> Batches:
+    job, job_index, sink = header.job, header.job_index, keeps.make_sink()
+    if header.ranges is None:
+        replayed = replay_given(job, chunks, sink, open_source)
+    else:
+        feed = PartitionAssembler(job, sink, open_source)
+        missing = header.ranges
+        for chunk in chunks:
+            for outcome in unpack_chunk(chunk.data):
+                feed.take(outcome)
+            missing -= chunk.ranges or 0
+        assert missing == 0, f"job {job_index}: {missing} ranges did not arrive"
+        replayed = Replayed(feed.close())
+    if replayed is None:
+        yield step(SCAN_WIDE, job_index, LEFT_OUT)
+        return
+    part = replayed.partition
+    find_repeats(part, open_source)
+    yield step(SCAN_WIDE, job_index, OUTLINE, part.outline())
+    shard, kept = shard_of(job.directory), pack(keeps.seal(part, sink))
+    for start in range(0, len(kept), _SLICE_BYTES):
+        audit = None if start else pack(replayed)
+        yield row(STEPS, shard, job_index, AUDIT, None, audit, kept[start : start + _SLICE_BYTES])
+
+
+def replay_given(job: Job, chunks: Iterator[Chunk], sink: RowSink | None, open_source: OpenSource) -> Replayed | None:
     """Put a partition together; None where it has batches and no row of it was given: a filter left all of it out.
 
     The result is that of reading the whole partition: a segment of which not every byte is covered by chunks is read again.
     """
-    feed = PartitionAssembler(job, sink, open_segment)
+    feed = PartitionAssembler(job, sink, open_source)
     given: dict[int, Intervals] = {}
     left_out = False
-    numbered = groupby(chunks, key=lambda chunk: chunk[0])
+    numbered = groupby(chunks, key=lambda chunk: chunk.segment)
     waiting = next(numbered, None)
-    if waiting is None and job.in_pieces and _has_batches(job.plan):
+    if waiting is None and job.in_pieces and _has_batches(job.plan, open_source):
         return None
     for spec in job.in_pieces:
         outcomes: list[Outcome] = []
         while waiting is not None and waiting[0] <= spec.segment:
             if waiting[0] == spec.segment:  # a lower number: of a segment that is empty now
-                outcomes = _distinct(outcome for _, data in waiting[1] for outcome in unpack_chunk(data))
+                outcomes = _distinct(outcome for chunk in waiting[1] for outcome in unpack_chunk(chunk.data))
             waiting = next(numbered, None)
         given[spec.segment] = [(chunk.start, chunk.read_to) for chunk in outcomes if isinstance(chunk, ChunkRows)]
         if not _covers(spec, outcomes):
             before = _batches(outcomes)
-            outcomes = [read_range(range_, open_source=open_segment) for range_ in cut(spec, job.chunk_bytes)]
+            outcomes = [read_range(part, open_source=open_source) for part in cut(spec, job.chunk_bytes)]
             left_out = left_out or (spec.file.text is None and _batches(outcomes) > before)
         for outcome in outcomes:
             feed.take(outcome)
-    partition = feed.close()
-    find_repeats(partition, open_segment)
-    return GivenReplay(partition, given if left_out else None)
+    return Replayed(feed.close(), given if left_out else None)
 
 
 def _distinct(outcomes: Iterator[Outcome]) -> list[Outcome]:
@@ -296,11 +323,11 @@ def _batches(outcomes: Sequence[Outcome]) -> int:
     return sum(outcome.counts.batches for outcome in outcomes if isinstance(outcome, ChunkRows))
 
 
-def _has_batches(plan: Sequence[ChunkSpec]) -> bool:
+def _has_batches(plan: Sequence[ChunkSpec], open_source: OpenSource) -> bool:
     """Return whether a partition has a valid batch; damage alone cannot have been filtered out."""
     for spec in plan:
         try:
-            with closing(open_segment(spec.file)) as source:
+            with closing(open_source(spec.file)) as source:
                 where = ByteRange(spec.start, spec.stop, spec.end)
                 for piece in stream_batches(source, where, expected_offset=spec.file.base_offset, verify=spec.verify):
                     if len(piece.batches):

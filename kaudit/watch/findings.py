@@ -15,7 +15,7 @@ from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.audit import Audit
-from kaudit.scanning.block_histories import BlockHistories, ask_here, read_blocks
+from kaudit.scanning.block_histories import BlockHistories, read_blocks
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import Layout, PartitionDirectory
 
@@ -99,7 +99,7 @@ class LiveAudit:
         """Read the histories of producer id blocks again, if it is time."""
         if at_once or self._blocks_due.is_now():
             with self._blocks_due:
-                self.histories = read_blocks(self._options, layout, ask_here(self._open))
+                self.histories = read_blocks(self._options, layout, self._open)
 
     def result(self, layout: Layout, parts: Iterable[PartitionAudit], *, idle_ms: int, at_once: bool) -> ScanResult:
         """Return what a scan of the partitions would; `idle_ms`: for so long nothing has been appended.

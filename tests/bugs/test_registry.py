@@ -21,7 +21,7 @@ from kaudit.model.finding import Confidence
 
 BUG = Bug(
     id="Rain-1", title="It rains", summary="it rains", program=Program.KAFKAJS, affected=(Affected("1.0", None),), fixed_in=(),
-    codes=codes("KA101"), traits=(Trait("it rains", bool),), confidence=Confidence.CERTAIN, sources=(), module=__name__,
+    codes=codes("KA101"), traits=(Trait("it rains", bool),), confidence=Confidence.CERTAIN, sources=(),
 )
 '''
 

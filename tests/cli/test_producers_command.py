@@ -124,7 +124,7 @@ class TestExpiredTransactionalIds:
         start = lines.index("Expired transactional ids: 2")
         assert lines[start + 1 : start + 3] == [
             f"  t: producer id 7 epoch 2, last updated {at}; expired {at} UTC (__transaction_state-0@1); then producer id 8",
-            f"  x\\x1b[2J: what it had before is not in the log any more; expired {at} UTC (__transaction_state-0@3); not seen since",
+            f"  x\\x1b[2J: its earlier producer id is no longer in the log; expired {at} UTC (__transaction_state-0@3); not seen since",
         ]
         assert "INVALID_PRODUCER_ID_MAPPING" in lines[start + 3]
         assert "transactional.id.expiration.ms" in done.out

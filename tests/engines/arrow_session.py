@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count, pairwise
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import cloudpickle
 from pyspark.accumulators import INT_ACCUMULATOR_PARAM, Accumulator
 from pyspark.errors import PythonException
@@ -89,10 +90,9 @@ class ArrowFrame:
         return self._each(lambda table: table.select(list(columns)))
 
     def where(self, condition: str) -> "ArrowFrame":
-        """The rows that have a value in a column: `COLUMN is not null`."""
-        column, _, rest = condition.partition(" ")
-        assert rest == "is not null"
-        return self._each(lambda table: table.filter(table[column].is_valid()))
+        """The rows with a number in a column: `COLUMN = NUMBER`."""
+        column, number = condition.split(" = ")
+        return self._each(lambda table: table.filter(pc.equal(table[column], int(number))))
 
     def mapInArrow(self, function: Callable[..., Iterator[pa.RecordBatch]], schema: str | StructType) -> "ArrowFrame":  # noqa: N802
         """What a task makes of each partition's batches."""

@@ -1,13 +1,16 @@
 """Both engines behind one fixture, and one Spark session for whoever needs it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
 
 import pytest
+from msgspec import Struct
 from pyspark.sql import SparkSession
 
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query
+from kaudit.model.evidence import FindingEvidence
 from kaudit.report.json_documents import producers_document, scan_document, timeline_document
 from kaudit.report.render_options import RenderOptions
 from kaudit.scanning.options import ScanOptions
@@ -15,6 +18,17 @@ from tests.engines.arrow_session import ArrowSession
 
 # one group: xdist gives all of its tests to one worker, so that one JVM starts and not one a core
 ON_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def as_reported(value):
+    """Return structs as lists and dicts: what comes from tasks has lists for tuples, and evidence as JSON."""
+    if isinstance(value, FindingEvidence):
+        return as_reported(value.to_dict())
+    if isinstance(value, Struct):
+        return {name: as_reported(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, Mapping):
+        return {key: as_reported(entry) for key, entry in value.items()}
+    return [*map(as_reported, value)] if isinstance(value, list | tuple) else value
 
 
 @dataclass

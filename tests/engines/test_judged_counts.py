@@ -1,10 +1,11 @@
 """What Spark's tasks report of findings as numbers, and which findings the driver then asks for."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec import Struct
 
 from kaudit.checks.incident_groups import partition_incidents
 from kaudit.model.finding import Confidence, Finding, Severity
@@ -107,25 +108,43 @@ def rows(*cells: tuple[int, bytes | None, bytes | None], kept: bool = True) -> p
     return pa.RecordBatch.from_pydict(columns)
 
 
+class Audit(Struct):
+    name: str
+
+    @property
+    def partition(self):
+        return self
+
+    def with_own_observations(self):
+        return self
+
+
+@pytest.fixture
+def audits(monkeypatch):
+    monkeypatch.setattr(spark_judging, "Replayed", Audit)
+    return lambda name: pack(Audit(name))
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
-def test_what_is_kept_comes_in_parts_over_several_rows(size):
+def test_what_is_kept_comes_in_parts_over_several_rows(audits, size):
     """The audit lies in one of a job's rows, whichever; a job may keep nothing."""
-    first, second = pack(list(range(500))), pack("second")
+    first, second = pack(list(range(500))), pack([2])
     cells = [
-        (0, pack("one"), first[:10]), (0, None, first[10:30]), (0, None, first[30:]),
-        (2, None, second), (2, pack("two"), None),
-        (3, pack("three"), None),
+        (0, audits("one"), first[:10]), (0, None, first[10:30]), (0, None, first[30:]),
+        (2, None, second), (2, audits("two"), None),
+        (3, audits("three"), None),
     ]  # fmt: skip
     batches = [rows(*cells[start : start + size]) for start in range(0, len(cells), size)]
-    found: Any = list(replicas(iter(batches)))
-    assert found == [(0, "one", list(range(500))), (2, "two", "second"), (3, "three", None)]
+    found = [(job, part.name, kept) for job, part, kept in cast("Any", replicas(iter(batches), list[int]))]
+    assert found == [(0, "one", list(range(500))), (2, "two", [2]), (3, "three", None)]
 
 
-def test_rows_without_what_is_kept_have_audits_alone():
-    found: Any = list(replicas(iter([rows((0, pack("one"), None), (1, pack("two"), None), kept=False)])))
+def test_rows_without_what_is_kept_have_audits_alone(audits):
+    batches = [rows((0, audits("one"), None), (1, audits("two"), None), kept=False)]
+    found = [(job, part.name, kept) for job, part, kept in cast("Any", replicas(iter(batches), list[int]))]
     assert found == [(0, "one", None), (1, "two", None)]
 
 
 def test_a_job_whose_audit_is_not_there_is_named():
     with pytest.raises(AssertionError, match=r"^job 4: its audit did not arrive"):
-        list(replicas(iter([rows((4, None, b"x"))])))
+        list(replicas(iter([rows((4, None, b"x"))]), list[int]))

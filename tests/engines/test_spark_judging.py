@@ -26,6 +26,7 @@ from kaudit.spark import engine as spark_engine
 from kaudit.spark import task_findings as spark_judging
 from kaudit.spark.plan import share
 from kaudit.spark.task_findings import AllCounts, FindingCounts
+from tests.engines.conftest import as_reported
 from tests.engines.faulty_logs import FAULTS, gap, zombie
 from tests.logs import Log, data
 from tests.report.test_json_schemas import DOCUMENT, validator
@@ -141,8 +142,8 @@ def test_replicas_of_a_partition_are_replayed_in_one_task(tmp_path):
     plan = share(jobs, 1)
     tasks: dict[int, set[int]] = {}
     for work in plan.works:
-        for job_index, task, _ in work.headers:
-            tasks.setdefault(jobs[job_index].directory.partition, set()).add(task)
+        for task, header in work.headers:
+            tasks.setdefault(header.job.directory.partition, set()).add(task)
     assert [len(own) for own in tasks.values()] == [1] * 6
     assert len(set.union(*tasks.values())) == plan.shuffle_partitions == 4
 
@@ -160,7 +161,7 @@ def test_the_driver_opens_no_segment(spark_session, tmp_path, monkeypatch):
         raise AssertionError(f"the driver opens {segment.path}")
 
     monkeypatch.setattr(spark_engine, "open_segment", refuse)
-    assert spark_engine.scan(options, SilentProgress()) == expected
+    assert as_reported(spark_engine.scan(options, SilentProgress())) == as_reported(expected)
 
 
 @pytest.mark.spark
@@ -172,7 +173,7 @@ def test_findings_beyond_the_limit_are_counted_on_spark(spark_session, tmp_path,
     whole = local_engine.scan(options, SilentProgress())
     monkeypatch.setattr(spark_judging, "FINDINGS_OF_CHECK", 10)
     part = spark_engine.scan(options, SilentProgress())
-    assert part.findings == whole.findings[:10]
+    assert as_reported(part.findings) == as_reported(whole.findings[:10])
     assert part.summary == replace(whole.summary, omitted=6)
     assert [int(number) for more in part.unlisted for number in more.fingerprints] == [
         int(finding.fingerprint, 16) for finding in whole.findings[10:]

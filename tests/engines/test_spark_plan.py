@@ -30,10 +30,10 @@ def plan(*paths, cores=1):
 def replaying(jobs, planned):
     """The replaying task of each partition replica, by the paths of their directories."""
     headers = [entry for work in planned.works for entry in work.headers]
-    assert [(index, header.job) for index, _, header in headers] == list(enumerate(jobs))
-    where = {index: number for index, number, _ in headers}
+    assert [(header.job_index, header.job) for _, header in headers] == list(enumerate(jobs))
+    where = {header.job_index: number for number, header in headers}
     assert all(task.shuffle_partition == where[task.job_index] for work in planned.works for task in work.byte_ranges)
-    return {header.job.directory.partition: number for _, number, header in headers}
+    return {header.job.directory.partition: number for number, header in headers}
 
 
 def test_the_largest_partition_goes_first_and_each_to_the_task_with_the_fewest_bytes(tmp_path):
@@ -51,7 +51,7 @@ def test_replicas_of_a_partition_are_replayed_by_one_task(tmp_path):
         sized(tmp_path / broker / "orders-0", 20)
     sized(tmp_path / "a" / "orders-1", 30)
     jobs, planned = plan(tmp_path / "a", tmp_path / "b")
-    headers = [(header.job.directory, number) for work in planned.works for _, number, header in work.headers]
+    headers = [(header.job.directory, number) for work in planned.works for number, header in work.headers]
     assert sorted((each.replica, each.partition, number) for each, number in headers) == [
         ("a", 0, 0),
         ("a", 1, 1),
@@ -118,7 +118,7 @@ def test_ranges_of_a_segment_side_by_side_are_one_and_a_task_ends_when_it_is_ful
         [(1, 4, 0, 128, 200)],  # 72
         [(2, 0, 0, 0, 72)],
     ]
-    assert [[(index, header.ranges) for index, _, header in work.headers] for work in planned.works] == [
+    assert [[(header.job_index, header.ranges) for _, header in work.headers] for work in planned.works] == [
         [(0, 2), (1, 6)],
         [],
         [],

@@ -112,7 +112,7 @@ def test_replicas_are_distinguished_without_a_layout(engine, tmp_path):
     [
         ("{topic}", "has no {partition}"),
         ("{topic}-{partition}-{topic}", "given twice"),
-        ("{topic}/{part}", "is no field"),
+        ("{topic}/{part}", "is not a field"),
         ("{topic/p{partition}", "brace"),
     ],
 )

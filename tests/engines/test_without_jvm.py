@@ -14,12 +14,15 @@ from typing import Any, NamedTuple, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.cli.app import run
 from kaudit.engines import local as local_engine
 from kaudit.engines.progress import SilentProgress
+from kaudit.engines.rows import NO_ROWS
 from kaudit.errors import UnreadableInputError
+from kaudit.listings.producer_histories import PartitionHistory
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.reading.chunk_codec import unpack_chunk
 from kaudit.reading.shuffle_codec import pack
@@ -27,6 +30,7 @@ from kaudit.reading.unread_segments import Failure
 from kaudit.scanning import findings
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
+from kaudit.source.layout import PartitionDirectory
 from kaudit.source.schemes import SegmentRemovedError, open_segment
 from kaudit.spark import bundle as spark_bundle
 from kaudit.spark import engine as spark_engine
@@ -39,10 +43,10 @@ from kaudit.spark.jobs import JobProgress, SparkFailedError, retries
 from kaudit.spark.session import SESSION_SETTINGS
 from kaudit.spark.table_target import TableTarget
 from kaudit.spark.task_findings import first_timelines
-from kaudit.spark.tasks import PartitionHeader, replayer
+from kaudit.spark.tasks import CHUNK, HEADER, PartitionHeader, replay
 from tests.diff.replicas import history
 from tests.engines.arrow_session import ArrowSession
-from tests.engines.conftest import Engine
+from tests.engines.conftest import Engine, as_reported
 from tests.engines.faulty_logs import FAULTS, gap, healthy, zombie
 from tests.engines.test_spark_judging import gaps
 from tests.engines.test_tables import fails
@@ -122,7 +126,7 @@ def test_samples(local, spark, name):
         options["blocks"] = str(ROOT / "samples/producer-ids/blocks.jsonl")
     ours = local.scan(ROOT / "samples" / name, **options)
     assert ours.findings
-    assert spark.scan(ROOT / "samples" / name, **options) == ours
+    assert as_reported(spark.scan(ROOT / "samples" / name, **options)) == as_reported(ours)
 
 
 def test_replicas_and_fingerprints_are_compared_as_by_the_local_engine(session, tmp_path, capsys):
@@ -149,7 +153,13 @@ def test_replicas_and_fingerprints_are_compared_as_by_the_local_engine(session, 
     assert "kaudit: compare partitions" in session.jobs
 
 
-def work_of(task: Any, /, options: object, open_source: object) -> str:
+class Work(Struct):
+    name: str
+    bytes: int
+    directories: list[PartitionDirectory]
+
+
+def work_of(task: Work, /, options: object, open_source: object) -> str:
     return f"did {task.name}"
 
 
@@ -158,10 +168,7 @@ def test_tasks_of_partitions_come_back_in_their_order_and_one_may_have_nothing_t
     healthy(tmp_path / "orders-0")
     (directory,) = find_input(ScanOptions([str(tmp_path)])).partitions
     empty = replace(directory, log_dir=str(tmp_path / "empty"), segments=[])
-    work: Any = [
-        SimpleNamespace(name=name, bytes=size, directories=[directory, empty])
-        for name, size in zip("abcd", (5, 9, 0, 7), strict=True)
-    ]
+    work: Any = [Work(name, size, [directory, empty]) for name, size in zip("abcd", (5, 9, 0, 7), strict=True)]
     read: list[int] = []
     progress: Any = SimpleNamespace(advance=read.append)
     options = ScanOptions([str(tmp_path)])
@@ -333,11 +340,11 @@ def test_a_disk_that_fails_is_tried_again_before_it_counts(tmp_path, monkeypatch
 
     def outcomes(error: OSError, attempt: int, retries: int) -> Any:
         monkeypatch.setattr(spark_tasks, "_attempt", lambda: attempt)
-        task = spark_tasks.ByteRangeTask(0, 0, 0, spec, job.chunk_bytes)
+        task = spark_tasks.ByteRangeTask(0, 0, 0, spec, job.chunk_bytes, ("orders", 0, "b1"))
         work = pa.array([pack(spark_tasks.ReadTask([task], []))], pa.binary())
-        read = spark_tasks.reading(failing(error), retries, counted.append)
-        (row,) = read(iter([pa.RecordBatch.from_arrays([work], ["work"])]))
-        (found,) = unpack_chunk(row.column("rows")[0].as_py())
+        plan = iter([pa.RecordBatch.from_arrays([work], ["work"])])
+        (row,) = spark_tasks.reading(plan, failing(error), retries, counted.append)
+        (found,) = unpack_chunk(row.column("data")[0].as_py())
         assert isinstance(found, Failure)
         return found.path, found.reason, found.vanished
 
@@ -380,7 +387,9 @@ def test_the_lanes_of_a_report_are_the_same(session, logs):
     tables = []
     for engine in (local_engine, spark_engine):
         with engine.record(options, SilentProgress()) as recording:
-            tables.append((recording.result, list(recording.write_histories(lanes, recording.result.findings))))
+            tables.append(
+                (as_reported(recording.result), list(recording.write_histories(lanes, recording.result.findings)))
+            )
     assert tables[0] == tables[1]
     assert {name for name, _ in tables[0][1]} == {"lanes"}
 
@@ -399,7 +408,8 @@ def test_findings_beyond_the_limit_are_counted(local, spark, tmp_path, monkeypat
     monkeypatch.setattr(spark_judging, "FINDINGS_OF_CHECK", 10)
     part = spark.scan(tmp_path)
     listed = [finding for finding in whole.findings if finding.code == "KA104"][10:]
-    assert part.findings == [finding for finding in whole.findings if finding not in listed]
+    kept = [finding for finding in whole.findings if finding not in listed]
+    assert as_reported(part.findings) == as_reported(kept)
     assert part.summary == replace(whole.summary, omitted=6)
     assert [(more.code, more.topic, more.count) for more in part.unlisted] == [("KA104", "orders", 6)]
 
@@ -454,19 +464,21 @@ def test_what_the_workers_cannot_read(spark, tmp_path, monkeypatch, gone):
 
 
 @pytest.mark.parametrize(("rows", "error"), [
-    ([(0, 0, b"range")], "range 0 came before its partition was opened"),
-    ([(0, -1, None)], "job 0: 1 ranges did not arrive"),
+    ([(0, CHUNK, b"range")], "ranges came before their partition was opened"),
+    ([(0, HEADER, None)], "job 0: 1 ranges did not arrive"),
 ])  # fmt: skip
 def test_rows_that_the_shuffle_lost_are_no_clean_log(tmp_path, rows, error):
     options = ScanOptions([str(gap(tmp_path / "orders-0"))])
     (job,) = plan_jobs(options, find_input(options), all_needs)
-    header = pack(PartitionHeader(job, len(job.ranges())))
+    header = pack(PartitionHeader(0, job, len(job.ranges())))
     batch = pa.RecordBatch.from_pylist(
-        [{"job_index": index, "number": number, "rows": data or header} for index, number, data in rows]
+        [
+            {"job_index": index, "kind": kind, "segment_number": 0, "ranges": 1, "data": data or header}
+            for index, kind, data in rows
+        ]
     )
-    replay = replayer(lambda: None, lambda audit, kept: kept, open_segment)
     with pytest.raises(AssertionError, match=re.escape(error)):
-        list(replay(iter([batch])))
+        list(replay(iter([batch]), NO_ROWS, open_segment, by=("job_index",)))
 
 
 def test_what_is_kept_of_a_large_partition_comes_in_slices(local, spark, logs, monkeypatch):
@@ -603,7 +615,7 @@ def test_what_is_saved_is_looked_for_in_tasks_a_few_partitions_each(session, tmp
     monkeypatch.setattr(spark_engine, "_MATCHED_AT_ONCE", at_once)
     asked: list[int] = []
 
-    def ask_tasks(spark, what, questions, answer):
+    def ask_tasks(spark, what, questions, answer, kinds):
         asked.extend(len(question) for question in questions)
         return [answer(question) for question in questions]
 
@@ -633,18 +645,19 @@ def test_only_a_scan_goes_on_from_what_partitions_came_to(spark, session, logs, 
 def test_each_replica_of_the_metadata_topic_is_read_in_a_task(session, monkeypatch):
     asked: list[object] = []
 
-    def read(directory, open_source):
+    def read_metadata(directory, open_source):
         asked.append((directory, open_source))
         return f"blocks of {directory}"
 
-    def ask_tasks(spark, what, questions, answer):
+    def ask_tasks(spark, what, questions, answer, kinds):
         assert (spark, what) == (session, "kaudit: read __cluster_metadata")
         return [answer(question) for question in questions]
 
+    monkeypatch.setattr(spark_engine, "read_metadata", read_metadata)
     monkeypatch.setattr(spark_engine, "ask_tasks", ask_tasks)
     monkeypatch.setattr(spark_engine, "from_here", lambda: "opened")
     directories: Any = ["b1", "b2"]
-    found: Any = spark_engine._ask_replicas(cast("Any", session), cast("Any", read), directories)
+    found: Any = spark_engine._metadata(cast("Any", session), directories)
     assert found == ["blocks of b1", "blocks of b2"]
     assert asked == [("b1", "opened"), ("b2", "opened")]
 
@@ -655,26 +668,23 @@ class History(NamedTuple):
     key: tuple[str, int, str]
 
 
-def test_pieces_of_histories_say_whose_they_are_and_with_which_the_driver_takes_them():
+def test_pieces_of_histories_say_whose_they_are_and_with_which_the_driver_takes_them(monkeypatch):
     """Of four partitions two at a time; findings go to the writer of their own."""
-    kept = [pack(History((topic, 0, "b1"))) for topic in "abcd"]
-    columns = {
-        "job_index": pa.array(range(4), pa.int32()),
-        "audit": pa.array([pack("audit")] * 4),
-        "kept": pa.array(kept),
-    }
+    kept = [(number, None, History((topic, 0, "b1"))) for number, topic in enumerate("abcd")]
+    monkeypatch.setattr(spark_tables, "replicas", lambda rows, kind: kept if kind is PartitionHistory else [])
 
     def writer(history, own, newest):
-        yield "lanes", repr((history.key, own, newest)).encode()
+        yield "lanes", repr((history.key, [found.code for found in own], newest)).encode()
         yield "more", b""
 
     newest: Any = "newest"
+    finding = Finding("KA101", "", Severity.ERROR, Confidence.CERTAIN, "")
     write = spark_tables.history_writing(
-        cast("Any", writer), {2: pack(["found"])}, spark_tables.OutputBatches(4, 2), newest=newest
+        cast("Any", writer), {2: pack([finding])}, spark_tables.OutputBatches(4, 2), newest=newest
     )
-    rows = [row for batch in write(iter([pa.RecordBatch.from_pydict(columns)])) for row in batch.to_pylist()]
+    rows = [row for batch in write(iter(())) for row in batch.to_pylist()]
     expected = []
-    for job, (topic, own) in enumerate([("a", ()), ("b", ()), ("c", ["found"]), ("d", ())]):
+    for job, (topic, own) in enumerate([("a", []), ("b", []), ("c", ["KA101"]), ("d", [])]):
         shared = {"output_batch": job // 2, "job_index": job, "topic": topic, "rows": None}
         lanes_ = repr(((topic, 0, "b1"), own, "newest")).encode()
         expected += [

@@ -1,5 +1,7 @@
 """What the first ranges of a partition came to, saved: it is used where it holds, and changes nothing."""
 
+import pickle
+
 import pytest
 
 from kaudit import __version__
@@ -119,7 +121,7 @@ def test_a_damaged_one_costs_putting_together(saved, resumed, kind, monkeypatch,
     elif kind == "gone":
         checkpoint.unlink()
     else:
-        content = pack(Call()) if kind == "hostile" else pack((__version__, []))
+        content = pickle.dumps(Call()) if kind == "hostile" else pack((__version__, []))
         monkeypatch.setattr("kaudit.partition.range_saver.read_packed", lambda *_: content)
     use = saved.audit()
     assert (use.damaged, use.unchanged) == (1, 4)

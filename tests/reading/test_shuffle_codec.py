@@ -1,12 +1,18 @@
 """What is sent from task to task: it arrives as it was, and takes little room."""
 
 import random
+from collections import Counter, UserList
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 import zstandard
+from msgspec import Struct
+from numpy.typing import NDArray
 
 from kaudit.errors import UsageError
 from kaudit.model.columns import Columns
@@ -57,10 +63,42 @@ def test_any_values_survive(dtype, count):
     for name in dtype.names:
         if dtype[name].kind == "b":
             rows[name] = rows["producer_id"] % 2
-    assert unpack(pack(rows)).tolist() == rows.tolist()
-    columns = unpack(pack(Columns(dtype, count, {name: rows[name] for name in dtype.names})))
+    assert unpack(pack(rows), np.ndarray).tolist() == rows.tolist()
+    columns = unpack(pack(Columns(dtype, count, {name: rows[name] for name in dtype.names})), Columns)
     assert columns.dtype == dtype
     assert columns.tolist() == rows.tolist()
+
+
+class Everything(Struct):
+    """A field of each kind that is stored in a way of its own."""
+
+    name: str
+    by_name: dict[tuple[str, int], frozenset[int]]
+    counts: Counter[int]
+    any_value: Mapping[str, object]
+    square: NDArray[Any]
+    lines: Sequence[str]
+
+
+@pytest.mark.parametrize("name", ["orders", "caf\udce9", "\0", "\0\udc80\0d800", "\ud83d alone"])
+def test_a_name_that_is_no_text_arrives_too(name):
+    """File names are bytes; Python has surrogates for those that are no UTF-8."""
+    square = np.arange(6, dtype=np.int32).reshape(2, 3)
+    evidence = MappingProxyType({"made": 8, "given": name})
+    sent = Everything(name, {(name, 1): frozenset({2})}, Counter({5: 2}), evidence, square, UserList([name]))
+    received = unpack(pack(sent), Everything)
+    assert (received.name, received.by_name) == (name, {(name, 1): frozenset({2})})
+    assert list(received.lines) == [name]
+    assert (received.counts, received.any_value) == (Counter({5: 2}), {"made": 8, "given": name})
+    assert received.square.dtype == square.dtype
+    assert received.square.tolist() == square.tolist()
+
+
+def test_what_is_sent_is_read_as_the_type_it_is_expected_to_be():
+    with pytest.raises(ValueError, match="Expected `int`"):
+        unpack(pack(["x"]), list[int])
+    with pytest.raises(TypeError, match="tasks send no PosixPath"):
+        pack([Path()])
 
 
 def columns_of(**columns):

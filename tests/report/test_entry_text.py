@@ -228,7 +228,7 @@ def test_blocks_and_expiry():
     )
     gone = ExpiredTransactionalId("pay", None, None, None, MORNING, 17, 9)
     assert expired_text(gone) == (
-        "pay: what it had before is not in the log any more; expired 2023-11-14 22:13:20 UTC "
+        "pay: its earlier producer id is no longer in the log; expired 2023-11-14 22:13:20 UTC "
         "(__transaction_state-17@9); not seen since"
     )
 

@@ -1,17 +1,18 @@
 """Whose the blocks are: the grants of one cluster's metadata log are for its own log directories only."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kaudit.audits.producer_ids.block_sources import BlockSource, combined_blocks, read_metadata
+from kaudit.audits.producer_ids.block_sources import BlockSource, combined_blocks
 from kaudit.broker.producer_ids.block_history import BlockHistory
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 from kaudit.model.result import NotAudited
 from kaudit.scanning.block_histories import BlockHistories, read_blocks
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.schemes import open_segment
 
 
 def grant(number: int, offset: int | None = None, **more: object) -> BlockEntry:
@@ -34,11 +35,10 @@ def histories(tmp_path, clusters: Mapping[str, str], sources: Mapping[str, Block
     ]
     layout: Any = SimpleNamespace(everything=everything, evidence=SimpleNamespace(meta_properties=properties))
 
-    def ask(read: Callable[..., BlockSource], directories: Sequence[Any]) -> list[BlockSource]:
-        assert read is read_metadata
+    def read(directories: Sequence[Any]) -> list[BlockSource]:
         return [sources[directory.log_dir.rpartition("/")[2]] for directory in directories]
 
-    return read_blocks(ScanOptions([str(tmp_path)]), layout, ask)
+    return read_blocks(ScanOptions([str(tmp_path)]), layout, open_segment, read)
 
 
 def origins(tmp_path, found: BlockHistories, *names: str) -> list[str | None]:
@@ -109,10 +109,10 @@ def test_without_a_history_nothing_is_known(tmp_path):
 
 def test_what_is_named_goes_with_everything():
     found = BlockHistories()
-    assert combined_blocks([source("A")]) is None
-    assert (found.number_of("anywhere"), found.of("anywhere")) == (None, None)
-    blocks = combined_blocks([source("A", grant(0))])
+    empty, full = combined_blocks([source("A")]), combined_blocks([source("A", grant(0))])
+    assert (empty, found.number_of("anywhere"), found.of("anywhere")) == (None, None, None)
+    assert full is not None
+    found.apply(full, None)
+    blocks = found.of("anywhere")
     assert blocks is not None
-    found.apply(blocks, None)
-    assert found.of("anywhere") is blocks
     assert (found.number_of("elsewhere"), blocks.origin) == (0, "A")

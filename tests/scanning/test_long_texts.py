@@ -65,8 +65,8 @@ def test_pieces_of_a_long_text_are_audited_as_the_whole_is(evidence, capture, mo
     "payload", ["v", "v\nbaseOffset: 9 position: 1 imitated", "v\nbaseOffset: 9 position: 999999999 "]
 )
 def test_reading_again_from_a_batch_reads_little_and_gives_the_same(payload, monkeypatch):
-    monkeypatch.setattr(source_text, "_PROBE_BYTES", 4096)
-    monkeypatch.setattr(source_text, "_PIECE_BYTES", 4096)
+    monkeypatch.setattr(source_text, "PROBE_BYTES", 4096)
+    monkeypatch.setattr(source_text, "PIECE_BYTES", 4096)
     count = 3000
     memory = Memory("".join((BATCH + RECORD).format(n, 120 * n, payload) for n in range(count)).encode())
     source = SegmentText(memory, TextRange(0, len(memory.data)))

@@ -5,9 +5,9 @@ import pytest
 
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
 from kaudit.formats.log.control import parse_marker
-from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
+from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot, producer_snapshot
 from kaudit.model.side_files import SnapshotEntry
-from kaudit.simulate.encode import record_batch, snapshot, transaction_state
+from kaudit.simulate.encode import record_batch, transaction_state
 from tests import logs
 from tests.formats import encoders
 
@@ -57,7 +57,7 @@ def test_markers(commit):
 
 def test_snapshots_are_read_back():
     entries = [SnapshotEntry(1, 2, 3, 4, 5, 6, 7, -1), SnapshotEntry(2**40, 32767, -1, -1, 0, -1, -1, 99)]
-    parsed = parse_producer_snapshot(snapshot.producer_snapshot(entries))
+    parsed = parse_producer_snapshot(producer_snapshot(entries))
     assert list(parsed.entries()) == entries
     assert isinstance(parsed.rows, np.ndarray)
 

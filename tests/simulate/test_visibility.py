@@ -8,10 +8,12 @@ import pytest
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
 from kaudit.model.batch_fields import NO_SEQUENCE
 from kaudit.simulate.application import TransactionEnding
+from kaudit.simulate.cluster.partition import Election
 from kaudit.simulate.cluster.replica_log import StoredBatch
 from kaudit.simulate.output.record_outcomes import Acknowledgement, BatchOutcome, DeliveryOutcome
-from kaudit.simulate.output.visibility import Trouble, cut_by, troubles
+from kaudit.simulate.output.visibility import Trouble, troubles
 from kaudit.simulate.producer_batch import Payload, ProducerBatch
+from tests.simulate.trouble import epoch_of_loss
 
 KEY = ("orders", 0)
 PAYLOAD = Payload("app", 20, "app", 1)
@@ -70,7 +72,7 @@ class Story:
             self.had(write.sent, ACKNOWLEDGED, NOWHERE, elsewhere=elsewhere)
 
     def elected(self, epoch, lost_from):
-        self.partition.elections.append(SimpleNamespace(epoch=epoch, lost_from_offset=lost_from))
+        self.partition.elections.append(Election(0, epoch, None, False, None, lost_from, None, False))
 
     @property
     def troubles(self) -> list[Trouble]:
@@ -101,9 +103,9 @@ def test_a_batch_was_cut_off_by_the_first_later_election_that_lost_some_of_it(ep
     story.elected(epoch, lost_from)
     story.elected(9, None)
     write = stored(4, batch(0, 1, sequence=0))
-    assert cut_by(story.partition, write) == cut
+    assert epoch_of_loss(write, story.partition.elections) == cut
     story.elected(9, 0)
-    assert cut_by(story.partition, write) == (9 if cut == -1 else cut)
+    assert epoch_of_loss(write, story.partition.elections) == (9 if cut == -1 else cut)
 
 
 def test_a_tail_is_lost_together_and_another_election_s_apart():

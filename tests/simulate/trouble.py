@@ -11,7 +11,7 @@ import argparse
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,10 +19,12 @@ import kaudit
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
 from kaudit.model.finding import Finding, Severity
+from kaudit.simulate.cluster.partition import Election, election_that_lost
+from kaudit.simulate.cluster.replica_log import StoredBatch
 from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.record_outcomes import Acknowledgement, BatchOutcome, DeliveryOutcome
 from kaudit.simulate.output.truth import Truth
-from kaudit.simulate.output.visibility import DUPLICATES, Trouble, cut_by
+from kaudit.simulate.output.visibility import DUPLICATES, Trouble
 from kaudit.simulate.simulation import Simulation
 from tests.simulate.schedules import drawn_scenario
 
@@ -113,10 +115,16 @@ class Bumps(NamedTuple):
     refused: set[int]
 
 
+def epoch_of_loss(write: StoredBatch, elections: Iterable[Election]) -> int:
+    """Return the leader epoch of the election after which a batch was gone, -1 if there is none."""
+    election = election_that_lost(write, elections)
+    return -1 if election is None else election.epoch
+
+
 def bumps(simulation: Simulation, truth: Truth) -> Bumps:
     """Return (partition, producer id, leader epoch) of every tail that was cut off, and the ids of the other two kinds."""
     cut = {
-        (key, write.state.producer_id, cut_by(partition, write))
+        (key, write.state.producer_id, epoch_of_loss(write, partition.elections))
         for key, partition in simulation.cluster.partitions.items()
         for writes in partition.writes.values()
         for write in writes

@@ -248,7 +248,7 @@ def test_a_file_that_the_pattern_does_not_place_has_a_name_only_if_its_directory
     ("pattern", "said"),
     [
         ("{topic}/{topic}/{partition}", r"\{topic\} is given twice"),
-        ("{topic}/{part}", r"\{part\} is no field; there are topic, partition and replica"),
+        ("{topic}/{part}", r"\{part\} is not a field; there are topic, partition and replica"),
         ("{topic}", r"has no \{partition\}"),
     ],
 )

@@ -4,25 +4,17 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from kaudit.engines import local
+from kaudit.engines.kept_rows import HISTORIES
 from kaudit.engines.progress import SilentProgress
+from kaudit.engines.rows import NO_ROWS
 from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.options import ScanOptions
-from kaudit.spark.composition import (
-    CHUNK,
-    KEY,
-    PLAN_ORDER,
-    PLAN_ROWS,
-    REPLAY,
-    REPLAY_WITH_HISTORIES,
-    STEP_ORDER,
-    Evidence,
-    Histories,
-    WithIncidents,
-    make_findings,
-)
+from kaudit.source.schemes import open_segment
+from kaudit.spark.composition import STEP_ORDER, Evidence, Histories, WithIncidents, make_findings
 from kaudit.spark.options import read_options
 from kaudit.spark.rows import batches_to_runs
 from kaudit.spark.sources import SOURCES
+from kaudit.spark.tasks import CHUNK, CHUNK_ORDER, CHUNKS, KEY, arrow_schema, replay
 
 
 def load(table, *paths, **options):
@@ -41,12 +33,15 @@ def chunk_rows(runs):
     """Return chunks as rows of the plan."""
     for batch in runs:
         rows = batch.filter(batch.column("chunk").is_valid())
-        columns = {name: rows.column(name) for name in (*KEY, "segment_number", "first_position")}
+        columns = {name: rows.column(name) for name in (*KEY, "segment_number")}
         columns |= {"kind": pa.array([CHUNK] * rows.num_rows, pa.int32()), "data": rows.column("chunk")}
-        yield pa.RecordBatch.from_arrays([columns[field.name] for field in PLAN_ROWS], schema=PLAN_ROWS)
+        columns["place"] = rows.column("first_position")
+        schema = arrow_schema(CHUNKS)
+        arrays = [columns.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def sorted_rows(*parts, order=PLAN_ORDER):
+def sorted_rows(*parts, order=(*KEY, *CHUNK_ORDER)):
     """Return rows as Spark sorts them for a task, few at a time."""
     table = pa.concat_tables(pa.Table.from_batches(part) for part in map(list, parts) if part)
     return iter(table.sort_by([(name, "ascending") for name in order]).to_batches(max_chunksize=7))
@@ -70,7 +65,7 @@ def exchanged(rows):
 
 def joined(plan, options, *, allow_incomplete=True):
     """Return the record batches of `findings`, of sorted rows of the plan."""
-    known = exchanged(Evidence(options)(exchanged(REPLAY(plan))))
+    known = exchanged(Evidence(options)(exchanged(replay(plan, NO_ROWS, open_segment))))
     return list(WithIncidents(allow_incomplete)(exchanged(make_findings(known))))
 
 
@@ -82,7 +77,7 @@ def findings(runs, *paths, **options):
 def histories(table, runs, *paths):
     """Return the rows of `timelines` or `producers`, of runs."""
     options = asked(paths)
-    known = exchanged(Evidence(options)(exchanged(REPLAY_WITH_HISTORIES(plan_of(runs, *paths)))))
+    known = exchanged(Evidence(options)(exchanged(replay(plan_of(runs, *paths), HISTORIES, open_segment))))
     made = Histories(table, options, allow_incomplete=True)(known)
     return [row for batch in made for row in batch.to_pylist()]
 

@@ -7,6 +7,7 @@ from kaudit.engines.ranges import read_most
 from kaudit.reading.unread_segments import Failure
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
+from kaudit.source.schemes import open_segment
 from kaudit.spark.tasks import _covers, _distinct, _has_batches
 from tests.logs import Log, data
 
@@ -76,13 +77,13 @@ def test_of_chunks_that_came_twice_one_is_left_in_the_order_of_the_file(job):
 
 
 def test_a_partition_has_batches_where_one_is_valid(job, tmp_path):
-    assert _has_batches(job.plan)
+    assert _has_batches(job.plan, open_segment)
     (segment,) = (tmp_path / "orders-0").glob("*.log")
     content = segment.read_bytes()
     segment.write_bytes(b"\xff" * (3 * SIZE) + content[3 * SIZE :])
-    assert _has_batches(job.plan)
+    assert _has_batches(job.plan, open_segment)
     segment.write_bytes(b"\xff" * len(content))
-    assert not _has_batches(job.plan)
+    assert not _has_batches(job.plan, open_segment)
     segment.unlink()
-    assert not _has_batches(job.plan)
-    assert not _has_batches([])
+    assert not _has_batches(job.plan, open_segment)
+    assert not _has_batches([], open_segment)

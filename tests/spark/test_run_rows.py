@@ -6,8 +6,8 @@ from kaudit.reading.chunk_codec import unpack_chunk
 from kaudit.reading.unread_segments import Failure
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
-from kaudit.spark.composition import CHUNK
 from kaudit.spark.rows import run_rows
+from kaudit.spark.tasks import CHUNK
 from tests.logs import Log, data, marker
 from tests.reading.test_range_joining import plain
 from tests.spark.in_process import load
@@ -49,8 +49,9 @@ def test_a_chunk_its_runs_and_its_markers(tmp_path):
     planned = [row for batch in load("partitions", tmp_path / "b1", cut="true") for row in batch.to_pylist()]
     (chunk,) = (row for row in planned if row["kind"] == CHUNK)
     assert list(map(plain, unpack_chunk(chunk["data"]))) == list(map(plain, unpack_chunk(rows[0]["chunk"])))
-    names = ("topic", "partition", "segment_number", "first_position")
+    names = ("topic", "partition", "segment_number")
     assert [chunk[name] for name in names] == [rows[0][name] for name in names]
+    assert (chunk["place"], chunk["ranges"]) == (0, 1)
 
 
 def test_what_could_not_be_read_is_a_chunk_without_runs(tmp_path):

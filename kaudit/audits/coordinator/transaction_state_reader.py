@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.broker.coordinator.transaction_metadata import why_illegal
-from kaudit.formats.errors import WireError
+from kaudit.formats.errors import MissingContentError, WireError
 from kaudit.formats.internal_topics.transaction_state import coordinator_partition, parse_transaction_record
 from kaudit.formats.log.records import read_records
 from kaudit.model.coordinator import (
@@ -115,13 +115,10 @@ class CoordinatorReader:
                     yield from self._decode(data, directory)
 
     def _printed(self, source: SegmentText, segment: SegmentFile) -> Iterator[tuple[int, int, TransactionRecord]]:
-        from kaudit.reading.dump_text_content import (  # noqa: PLC0415 - few logs are texts
-            MissingContentError,
-            dump_text_transactions,
-        )
+        from kaudit.reading.dump_text_content import printed_transactions  # noqa: PLC0415 - few logs are texts
 
         try:
-            yield from dump_text_transactions(source)
+            yield from printed_transactions(source)
         except (MissingContentError, WireError) as error:
             self.unreadable.append(f"{segment.path}: {error}; --transaction-log-decoder prints the states")
 

@@ -7,14 +7,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord, from_records
-from kaudit.formats.errors import WireError
+from kaudit.formats.errors import MissingContentError, WireError
 from kaudit.formats.internal_topics.metadata_records import MetadataRecord, ProducerIds, parse_metadata_record
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.model.limits import METADATA_GRANTS
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.reading.dump_text_content import MissingContentError, dump_text_metadata
+from kaudit.reading.dump_text_content import printed_metadata
 from kaudit.reading.segment import ByteRange
 from kaudit.source.layout import PartitionDirectory, SegmentFile, metadata_snapshots
 from kaudit.source.text import SegmentText
@@ -119,10 +119,10 @@ def _segment_records(segment: SegmentFile, open_source: OpenSource, log: Metadat
 
 def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog) -> Iterator[ProducerIdsRecord]:
     try:
-        for offset, timestamp, record in dump_text_metadata(source):
+        for offset, timestamp, content in printed_metadata(source):
             log.see(timestamp, offset, offset)
-            if record is not None:
-                yield from _granted(offset, timestamp, record)
+            if content is not None:
+                yield from _granted(offset, timestamp, content)
     except (MissingContentError, WireError) as error:
         log.unreadable.append((segment.path, f"{error}; --cluster-metadata-decoder prints the records"))
 

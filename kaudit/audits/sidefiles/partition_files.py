@@ -9,19 +9,21 @@ from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.audits.sidefiles.transaction_index_audit import compare_listed_aborts, compare_transaction_indexes
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.producer_snapshot import validate_producer_snapshot
-from kaudit.model.side_files import CorruptSnapshot, UnparsableSideFile
+from kaudit.model.side_files import CorruptSnapshot, SideFileFault, UnparsableSideFile
 from kaudit.source.file_kinds import LEADER_EPOCHS, FileKind, kind_by_name
 from kaudit.source.layout import SegmentFile
 
 _BASE_DIGITS = 20
-_COMPARISONS: Mapping[str, Callable[[Any, LogFacts], Iterator[object]]] = {LEADER_EPOCHS.name: compare_leader_epochs}
+_COMPARISONS: Mapping[str, Callable[[Any, LogFacts], Iterator[SideFileFault]]] = {
+    LEADER_EPOCHS.name: compare_leader_epochs
+}
 """What compares a parsed file of a kind with the log."""
 
 
-def compare_side_files(reader: SideFileReader, log: LogFacts) -> list[object]:
-    """Return what is wrong with the side files of one partition: the types of model.side_files."""
+def compare_side_files(reader: SideFileReader, log: LogFacts) -> list[SideFileFault]:
+    """Return what is wrong with the side files of one partition."""
     files = {file.name: file for file in log.directory.side_files}
-    found: list[object] = [*_corrupt_snapshots(reader, log, files)]
+    found: list[SideFileFault] = [*_corrupt_snapshots(reader, log, files)]
     if any(name.endswith((".index", ".timeindex")) for name in files):
         found += compare_indexes(reader, log, files)
         found += compare_transaction_indexes(reader, log, files)
@@ -35,7 +37,7 @@ def compare_side_files(reader: SideFileReader, log: LogFacts) -> list[object]:
     return found
 
 
-def _audit(kind: FileKind, file: SegmentFile, reader: SideFileReader, log: LogFacts) -> Iterator[object]:
+def _audit(kind: FileKind, file: SegmentFile, reader: SideFileReader, log: LogFacts) -> Iterator[SideFileFault]:
     """Yield that a file does not parse, else what its kind's comparison with the log yields."""
     assert kind.parse is not None
     data = reader.read(file)

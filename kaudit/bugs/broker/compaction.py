@@ -1,4 +1,4 @@
-"""What the log cleaner does to transactions and segments."""
+"""Bugs of the log cleaner that affect transactions and segments."""
 
 from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira
 from kaudit.model.finding import Confidence, Severity
@@ -37,7 +37,6 @@ KAFKA_5431 = Bug(
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-5431"), "https://github.com/apache/kafka/pull/3525"),
-    module=__name__,
 )
 
 
@@ -53,7 +52,6 @@ KAFKA_8351 = Bug(
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-8351"), "https://github.com/apache/kafka/pull/6722"),
     rather_than=("KAFKA-14055",),
-    module=__name__,
 )
 
 
@@ -69,7 +67,6 @@ KAFKA_13727 = Bug(
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-13727"), "https://github.com/apache/kafka/pull/11891"),
     rather_than=("KAFKA-14055",),
-    module=__name__,
 )
 
 
@@ -88,5 +85,4 @@ KAFKA_14055 = Bug(
     traits=(VERSION_KNOWN, COMPACTED, NO_MARKER, Trait("its coordinator ended the transaction", _ended)),
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-14055"), "https://github.com/apache/kafka/pull/12390"),
-    module=__name__,
 )

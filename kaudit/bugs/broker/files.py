@@ -24,7 +24,6 @@ KAFKA_5747 = Bug(
     traits=(VERSION_KNOWN, Trait("a producer snapshot is empty or breaks off", _breaks_off)),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-5747"), "https://github.com/apache/kafka/pull/3688"),
-    module=__name__,
 )
 
 
@@ -51,7 +50,6 @@ KAFKA_5752 = Bug(
     ),
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-5752"), "https://github.com/apache/kafka/pull/3700"),
-    module=__name__,
 )
 
 
@@ -83,7 +81,6 @@ KAFKA_7866 = Bug(
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-7866"), "https://github.com/apache/kafka/pull/6570"),
-    module=__name__,
 )
 
 
@@ -110,7 +107,6 @@ KAFKA_10778 = Bug(
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-10778"), "https://github.com/apache/kafka/pull/9676"),
-    module=__name__,
 )
 
 
@@ -129,5 +125,4 @@ KAFKA_16541 = Bug(
     ),
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-16541", "KAFKA-15046"), "https://github.com/apache/kafka/pull/15993"),
-    module=__name__,
 )

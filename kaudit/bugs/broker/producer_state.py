@@ -1,4 +1,4 @@
-"""What brokers remember of producers, and the ids that they grant."""
+"""Bugs of the producer state that brokers keep, and of the ids that they grant."""
 
 from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira, logged
 from kaudit.model.application_logs import LogEventKind
@@ -21,7 +21,6 @@ KAFKA_6683 = Bug(
     traits=(Trait("a producer snapshot holds a batch from beyond its own offset", _runs_ahead),),
     confidence=Confidence.CERTAIN,
     sources=(*jira("KAFKA-6683"), "https://github.com/apache/kafka/pull/4755"),
-    module=__name__,
 )
 
 
@@ -41,7 +40,6 @@ KAFKA_7190 = Bug(
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-7190"), "https://cwiki.apache.org/confluence/display/KAFKA/KIP-360"),
-    module=__name__,
 )
 
 
@@ -56,7 +54,6 @@ KAFKA_7467 = Bug(
     traits=(VERSION_KNOWN, Trait("an end marker has no record", lambda case: case.evidence.kind == "empty-marker")),
     confidence=Confidence.CERTAIN,
     sources=(*jira("KAFKA-7467"), "https://github.com/apache/kafka/pull/5727"),
-    module=__name__,
 )
 
 
@@ -94,7 +91,6 @@ KAFKA_9144 = Bug(
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-9144"), "https://github.com/apache/kafka/pull/7687"),
-    module=__name__,
 )
 
 
@@ -114,7 +110,6 @@ KAFKA_15552 = Bug(
     ),
     confidence=Confidence.CERTAIN,
     sources=(*jira("KAFKA-15552"), "https://github.com/apache/kafka/pull/14506"),
-    module=__name__,
 )
 
 
@@ -141,5 +136,4 @@ KAFKA_15591 = Bug(
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-15591", "KAFKA-14312", "KAFKA-19880"), "https://github.com/apache/kafka/pull/23234"),
-    module=__name__,
 )

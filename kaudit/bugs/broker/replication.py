@@ -1,4 +1,4 @@
-"""Replicas whose logs differ for good."""
+"""Bugs that make the logs of replicas differ for good."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira
 from kaudit.model.finding import Confidence
 
 _NEXT_EPOCHS = 3
-"""Leaders that quickly followed one another; a bit that flipped makes most other epochs larger than that."""
+"""Most epochs between leaders that quickly followed one another; a flipped bit makes most epochs differ by more."""
 
 
 def _begins(case: Case) -> Mapping[str, Mapping[int, int]]:
@@ -25,7 +25,7 @@ def _begins(case: Case) -> Mapping[str, Mapping[int, int]]:
 def _goes_on(case: Case) -> bool:
     """Whether the copies share a leader epoch that begins after the offset at which they differ.
 
-    In one log alone: whether batches of an older leader epoch follow one of the next epochs.
+    In one log: whether batches of an older leader epoch follow a batch of one of the next epochs.
     """
     if case.finding.code == "KA009":
         return 0 < (case.evidence.leader_epoch or 0) - (case.evidence.expected_leader_epoch or 0) <= _NEXT_EPOCHS
@@ -62,7 +62,6 @@ KAFKA_6361 = Bug(
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-6361"), "https://cwiki.apache.org/confluence/display/KAFKA/KIP-279"),
     alike=("KAFKA-7415",),
-    module=__name__,
 )
 
 
@@ -78,5 +77,4 @@ KAFKA_7415 = Bug(
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-7415"), "https://github.com/apache/kafka/pull/5678"),
     alike=("KAFKA-6361",),
-    module=__name__,
 )

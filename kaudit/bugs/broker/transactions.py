@@ -70,7 +70,6 @@ KAFKA_6119 = Bug(
     confidence=Confidence.POSSIBLE,
     sources=jira("KAFKA-6119"),
     rather_than=("KAFKA-12671",),
-    module=__name__,
 )
 
 
@@ -85,7 +84,6 @@ KAFKA_9777 = Bug(
     traits=(DECIDED, LONG_AGO),
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-9777"), "https://github.com/apache/kafka/pull/8389"),
-    module=__name__,
 )
 
 
@@ -101,7 +99,6 @@ KAFKA_12671 = Bug(
     traits=(CAME_LATE, NO_END),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-12671", "KAFKA-14402"), "https://cwiki.apache.org/confluence/display/KAFKA/KIP-890"),
-    module=__name__,
 )
 
 
@@ -125,7 +122,6 @@ KAFKA_14402 = Bug(
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-14402"), "https://cwiki.apache.org/confluence/display/KAFKA/KIP-890"),
-    module=__name__,
 )
 
 
@@ -140,7 +136,6 @@ KAFKA_16352 = Bug(
     traits=(DECIDED, LONG_AGO),
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-16352"), "https://github.com/apache/kafka/pull/15524"),
-    module=__name__,
 )
 
 
@@ -168,5 +163,4 @@ KAFKA_17754 = Bug(
     rather_than=("KAFKA-12671",),
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-17754"), "https://cwiki.apache.org/confluence/display/KAFKA/KIP-890"),
-    module=__name__,
 )

@@ -1,4 +1,4 @@
-"""Sequences and epochs that clients get wrong."""
+"""Bugs of clients in sequences and epochs."""
 
 from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged
 from kaudit.model.application_logs import LogEventKind
@@ -29,7 +29,7 @@ _AGAIN_AND_AGAIN = 5
 
 
 def _raised_often(case: Case) -> bool:
-    """Whether the log itself shows the producer raise its epoch several times."""
+    """Whether the log itself shows that the producer raised its epoch several times."""
     counts = [other.evidence.count for other in case.others("KA203", "producer_id")]
     return sum(1 if count is None else count for count in counts) >= _AGAIN_AND_AGAIN
 
@@ -59,7 +59,6 @@ KAFKA_8483 = Bug(
     ),
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-8483", "KAFKA-8484"), "https://github.com/apache/kafka/pull/6883"),
-    module=__name__,
 )
 
 
@@ -75,7 +74,6 @@ KAFKA_14034 = Bug(
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-14034"), "https://github.com/apache/kafka/pull/13796"),
     alike=("KAFKA-14397", "librdkafka-4953"),
-    module=__name__,
 )
 
 
@@ -91,7 +89,6 @@ KAFKA_14397 = Bug(
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-14397", "KAFKA-14831"), "https://github.com/apache/kafka/pull/12922"),
     alike=("KAFKA-14034", "librdkafka-4953"),
-    module=__name__,
 )
 
 
@@ -115,7 +112,6 @@ KAFKAJS_598 = Bug(
     ),
     confidence=Confidence.POSSIBLE,
     sources=("https://github.com/tulios/kafkajs/issues/598", "https://github.com/tulios/kafkajs/pull/1172"),
-    module=__name__,
 )
 
 
@@ -140,7 +136,6 @@ LIBRDKAFKA_3575 = Bug(
     ),
     confidence=Confidence.POSSIBLE,
     sources=("https://github.com/confluentinc/librdkafka/issues/3575",),
-    module=__name__,
 )
 
 
@@ -156,7 +151,6 @@ LIBRDKAFKA_3720 = Bug(
     confidence=Confidence.POSSIBLE,
     sources=("https://github.com/confluentinc/librdkafka/issues/3720",),
     alike=("sarama-2178",),
-    module=__name__,
 )
 
 
@@ -172,7 +166,6 @@ LIBRDKAFKA_4953 = Bug(
     confidence=Confidence.POSSIBLE,
     sources=("https://github.com/confluentinc/librdkafka/issues/4953",),
     alike=("KAFKA-14034", "KAFKA-14397"),
-    module=__name__,
 )
 
 
@@ -200,7 +193,6 @@ REDPANDA_3039 = Bug(
         "https://github.com/redpanda-data/redpanda/pull/3040",
     ),
     alike=("KAFKA-14034", "KAFKA-14397", "librdkafka-4953"),
-    module=__name__,
 )
 
 
@@ -216,5 +208,4 @@ SARAMA_2178 = Bug(
     confidence=Confidence.POSSIBLE,
     sources=("https://github.com/IBM/sarama/pull/2178",),
     alike=("librdkafka-3720",),
-    module=__name__,
 )

@@ -1,1 +1,1 @@
-"""Checks of what a broker does with the log: producers it forgets, logs it cannot load."""
+"""Checks of a broker's state after loading the log: producers it forgets, logs it cannot load."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import NOT_SEARCHED, Evidence, check, none_because, observers
+from kaudit.checks.check import Evidence, check, none_because, observers
 from kaudit.checks.context import Context
 from kaudit.checks.epochs.epoch_bumps import epoch_bump_nonzero
 from kaudit.checks.epochs.stale_epochs import stale_epoch
@@ -25,7 +25,7 @@ _EFFECTS = observers(
     stale_epoch,
     epoch_bump_nonzero,
 )
-"""What only a broker without the producer's state lets happen."""
+"""The check for each kind of observation that only a broker without the producer's state allows."""
 _DAY_MS = 86_400_000
 
 
@@ -179,7 +179,9 @@ class _EvictedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     needs=(EvictedProducer,),
     incident=none_because("that the log start moved past a producer's last record is no fault by itself"),
     caused_by=(FORGOTTEN, HEAD_REMOVED, BUMPED),
-    simulated=NOT_SEARCHED,
+    simulated=none_because(
+        "it takes --broker-version below 2.4, and schedules are scanned without; with 2.0.1, unknown-producer-id leaves it"
+    ),
 )
 def state_evicted(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report evicted producers, as a warning where one repeats a deleted batch."""

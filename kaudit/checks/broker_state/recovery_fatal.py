@@ -28,7 +28,7 @@ class _FatalEvidence(ObservationEvidence, frozen=True, kw_only=True, gc=False):
 
 
 class _Fatal(Struct, frozen=True):
-    """What brokers cannot load: what `check` reports, which brokers, and the rule they follow."""
+    """An observation that brokers cannot load: the check that reports it, which brokers fail, and the rule they follow."""
 
     check: Check
     who: str

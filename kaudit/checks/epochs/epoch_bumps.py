@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kaudit.checks.check import NOT_SEARCHED, Evidence, Simulated, check, none_because
+from kaudit.checks.check import Evidence, Simulated, check, none_because
 from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import EPOCH_BUMP, EPOCHS_USED_UP, LEADER_CHANGE, PRODUCER_STATE
@@ -203,7 +203,7 @@ def _raised(context: Context, observation: Observation) -> Finding:
     faulty_column="sequence",
     incident=(EPOCH_BUMP, PRODUCER_STATE),
     caused_by=(FENCED, BUMPED),
-    simulated=NOT_SEARCHED,
+    simulated=Simulated(),
 )
 def epoch_bump_nonzero(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report new epochs whose first sequences are missing and not explained by missing offsets."""

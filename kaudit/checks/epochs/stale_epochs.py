@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import NOT_SEARCHED, Evidence, check, none_because
+from kaudit.checks.check import Evidence, Simulated, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import PRODUCER_STATE, ZOMBIE
 from kaudit.checks.log_causes import COORDINATED, FENCED, FORGOTTEN
@@ -26,7 +26,7 @@ _MARKER_FORGOTTEN = Explanation("brokers up to 2.4.0 forget a producer known by 
     faulty_column="epoch",
     incident=(ZOMBIE, PRODUCER_STATE),
     caused_by=(FENCED, FORGOTTEN),
-    simulated=NOT_SEARCHED,
+    simulated=Simulated(),
 )
 def stale_epoch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report batches and end markers whose epoch is below the producer's."""

@@ -61,7 +61,7 @@ class DamagedRange(Struct, frozen=True):
 
     @property
     def was_batch(self) -> bool:
-        """Whether offsets are missing where it begins."""
+        """Whether offsets are missing at its beginning."""
         return self.first.first_missing is not None
 
     @property
@@ -91,7 +91,7 @@ def damaged_ranges(evidence: Evidence, kind: DamageKind) -> Iterator[DamagedRang
 
 
 def _continues(before: PlacedDamage, placed: PlacedDamage) -> bool:
-    """Batches set aside one after the other are one event: a segment copied twice is not a thousand findings."""
+    """Whether both are one event: a segment that was copied twice must not be a thousand findings."""
     return (
         placed.damage.kind is DamageKind.OUT_OF_ORDER
         # zeros that reach into a batch's base offset leave it valid but out of place: its CRC does not cover that
@@ -181,7 +181,7 @@ def damage_finding(  # noqa: PLR0913 - how a check reports a range, by keyword
 
 
 def _impact(context: Context, evidence: Evidence, found: DamagedRange, lacking: Sequence[Observation]) -> Impact:
-    """Return the records that cannot be read, and the bytes from here to the log's end where a recovery cuts them off."""
+    """Return the unreadable records, and the bytes from here to the log's end where a recovery cuts them off."""
     damage = found.first.damage
     lost = NO_IMPACT
     if found.missing_count:

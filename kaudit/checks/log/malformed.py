@@ -48,7 +48,7 @@ def _finding(
 
 
 def _unreadable(batch: MalformedBatch) -> Impact:
-    """Return what consumers may not get of a batch whose claims contradict each other: at most what one of them claims."""
+    """Return what consumers may miss of a batch whose claims contradict each other: at most the largest claim."""
     offsets = batch.last_offset - batch.base_offset + 1
     return Impact(records_lost_at_least=0, records_lost_at_most=max(offsets, batch.record_count))
 

@@ -1,4 +1,4 @@
-"""Missing offsets inside a segment or between two, the producers that lack sequences there, and what it cost."""
+"""Missing offsets inside a segment or between two, the producers that lack sequences there, and their cost."""
 
 from collections.abc import Iterator, Sequence
 
@@ -37,7 +37,7 @@ class LackingProducer(JsonRecord, frozen=True, gc=False):
 
 
 class MoreProducers(JsonRecord, frozen=True, gc=False):
-    """How many producers are not listed."""
+    """The number of producers that are not listed."""
 
     more: int
 
@@ -60,8 +60,8 @@ def consequences(lacking: Sequence[Observation]) -> Consequences | None:
 def lost_records(context: Context, evidence: Evidence, offsets: int, lacking: Sequence[Observation]) -> Impact:
     """Return what missing offsets cost: at most a record for each, at least the sequences that are missing there.
 
-    Of a producer's missing sequences only those count that did not come later, and that no other missing offsets between
-    its two batches can have held. Compaction or a change of leader may be why they are missing: then none count.
+    A producer's missing sequence counts unless it came later, or other missing offsets between its two batches may
+    have held it. After compaction or a change of leader none counts, as that may be why it is missing.
     """
     sequences = 0
     for observation in lacking:
@@ -177,7 +177,7 @@ _GAP_CAUSES = (
     simulated=none_because("simulated logs are neither compacted nor cut: they have no gaps"),
 )
 def offset_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report offsets nobody can explain; none in a compacted partition. Those lost to damage are reported with it."""
+    """Report unexplained missing offsets; none in a compacted partition. Those lost to damage are reported with the damage."""
     if context.compacted:
         return
     for gap in evidence.of(MissingOffsets):

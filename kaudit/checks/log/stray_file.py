@@ -44,7 +44,7 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     simulated=none_because("schedules interrupt neither deletions nor swaps of files"),
 )
 def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report leftovers, one note a directory or a partition's files of one kind."""
+    """Report leftovers: one note for each directory, and for a partition's files of one kind."""
     for _, group in groupby(sorted(evidence.of(LeftoverFile), key=_group), key=_group):
         first, *others = group
         offsets = [file.base_offset for file in (first, *others) if file.base_offset is not None]

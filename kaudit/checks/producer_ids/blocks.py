@@ -47,7 +47,7 @@ def block_evidence(entry: BlockEntry) -> BlockEvidence:
 
 
 def entry_anchor(entry: BlockEntry) -> str:
-    """What stays the same about an entry wherever its files lie."""
+    """Return an identity of an entry that does not depend on where its files lie."""
     for name in ("zxid", "offset", "version"):
         value = getattr(entry, name)
         if value is not None:
@@ -265,7 +265,7 @@ class _NearEndEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     simulated=BLOCKS_NOT_SCANNED,
 )
 def block_range_near_end(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report the block with which the counter came near its end, and those after which none can follow."""
+    """Report the block with which the counter came near its end, and blocks after which none can follow."""
     for found in evidence.of(NearEnd):
         block = block_text(found.entry)
         message = f"{found.ids_left:,} producer ids are left after {block}"

@@ -1,4 +1,4 @@
-"""Producer id churn: producers opened and dropped in masses, each with its own id in every broker's memory."""
+"""Producer id churn: very many producers with few batches each; every id takes memory in every broker."""
 
 from collections.abc import Iterator
 

@@ -1,1 +1,1 @@
-"""Checks of records that are in the log again, or out of order, where no sequence shows it."""
+"""Checks of repeated or reordered records that sequences do not show."""

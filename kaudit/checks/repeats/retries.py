@@ -154,7 +154,7 @@ class _ReorderedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     simulated=Simulated("retry-without-idempotence"),
 )
 def reordered_retry(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report the batches one retry has put out of order once."""
+    """Report the batches that one retry has put out of order as one finding."""
     for found in evidence.of(ReorderedBatches):
         first, last, number = found.late[0], found.late[-1], len(found.late)
         which = f"the batch at offset {first.base_offset} comes"

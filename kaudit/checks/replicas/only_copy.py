@@ -72,7 +72,7 @@ class _OnlyCopyEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     compared=True,
 )
 def only_copy(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report each replica's end that no other has, where that is not a divergence, and what a broker truncated."""
+    """Report each replica's end that no other replica has, unless it is a divergence, and what a broker truncated."""
     for found in evidence.of(ReplicaEvidence):
         if found.comparison.relation is Relation.MISSING:
             continue
@@ -207,7 +207,7 @@ def _only_copy(context: Context, found: ReplicaEvidence, name: str, offsets: Off
 
 
 def _acknowledged(mark: int | None, waiting: MissingRecords | None, *, below: bool) -> str:
-    """Say who had an acknowledgement for them, as far as the high watermark shows; the records in `waiting` had none yet."""
+    """Say which producers had an acknowledgement, as far as the high watermark shows; those of `waiting` had none yet."""
     if below:
         return f", below the high watermark {mark}"
     if waiting is None:

@@ -91,7 +91,7 @@ class _LackingEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     compared=True,
 )
 def replicas_diverged(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report the first difference, ends of logs which a newer leader began without, and what copies lack in between."""
+    """Report the first difference, ends of logs that a newer leader began without, and offsets that copies lack."""
     for found in evidence.of(ReplicaEvidence):
         if found.comparison.relation is Relation.MISSING:
             continue  # not every broker has every partition
@@ -219,7 +219,7 @@ def _histories(found: ReplicaEvidence) -> _Histories:
 
 
 def _what_follows(comparison: PartitionComparison, name: str, offset: int) -> str:
-    """What brokers do about the difference at `offset` when `name` follows the reference."""
+    """Say what brokers do about the difference at `offset` when `name` follows the reference."""
     reference, end = comparison.reference, comparison.end_offsets[name]
     cut = comparison.truncation_offsets.get(name)
     if cut is None:
@@ -261,11 +261,11 @@ def _failed_leader(shown_by: str | None) -> Explanation:
 
 
 def _lost_records(found: ReplicaEvidence, names: Iterable[str]) -> Impact:
-    """Count the records of these replicas that the reference lacks: they go when its log is followed.
+    """Count the records of these replicas that the reference lacks: they are lost when they follow its log.
 
-    At least those below the high watermark of their own broker were acknowledged to producers with acks=all and could be
-    read. Replicas that hold the same where they part from the reference count once: with the most that one of them holds, and with
-    the highest of their high watermarks.
+    At least those below the high watermark of their own broker were acknowledged to producers with acks=all and could
+    be read. Replicas that hold the same where they leave the reference count once: with the largest number of records
+    one of them holds, and with the highest of their high watermarks.
     """
     difference = found.comparison.first_difference
     batches = difference.batches if difference is not None else {}

@@ -1,4 +1,4 @@
-"""Texts, commands and explanations that the checks of replicas have in common."""
+"""Texts, commands and explanations that the checks of replicas share."""
 
 from collections.abc import Mapping, Sequence
 
@@ -27,7 +27,7 @@ def copy_of_batch(batch: ReplicaBatch) -> CopyOfBatch:
 
 
 def hold(names: Sequence[str]) -> str:
-    """Return the names and the verb in their number."""
+    """Return the names with `holds` or `hold`."""
     return f"{listed(names)} {'holds' if len(names) == 1 else 'hold'}"
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import NOT_SEARCHED, Evidence, Simulated, check
+from kaudit.checks.check import Evidence, Simulated, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import PRODUCER_STATE
 from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED, OVERTAKEN
@@ -93,7 +93,7 @@ class _RestartEvidence(ClassifiedEvidence, frozen=True, kw_only=True, gc=False):
     faulty_column="sequence",
     incident=(PRODUCER_STATE,),
     caused_by=(FORGOTTEN, HEAD_REMOVED, BUMPED),
-    simulated=NOT_SEARCHED,
+    simulated=Simulated(),
 )
 def sequence_restart(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report restarts with other records than the epoch's first batch had."""

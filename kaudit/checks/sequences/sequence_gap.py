@@ -85,14 +85,14 @@ def _gap(
 
 
 def _impact(context: Context, evidence: Evidence, observation: Observation, *, moved: bool) -> Impact:
-    """Return how many records are missing: none for certain after a change of leader, which may have made the client skip."""
+    """Return how many records are missing; at least 0 after a change of leader, which may have made the client skip."""
     lost = observation.missing_sequences - evidence.repeated_sequences.count(observation.missing)
     removed = observation.missing_offsets if context.compacted else 0
     return Impact(records_lost_at_least=0 if moved else max(lost - removed, 0), records_lost_at_most=lost)
 
 
 def _between(missing: Sequence[MissingOffsets], last: BoundaryBatch, batch: BoundaryBatch) -> Sequence[MissingOffsets]:
-    """Return the missing offsets, of these in offset order, between two batches."""
+    """Return those missing offsets, given in offset order, that lie between two batches."""
     start = bisect_right(missing, last.last_offset, key=lambda gap: gap.first_offset)
     end = bisect_left(missing, batch.base_offset, key=lambda gap: gap.last_offset)
     return missing[start:end]

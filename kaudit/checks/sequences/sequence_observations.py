@@ -1,4 +1,4 @@
-"""What the checks of sequences share: the observations left to them, texts, and causes of lost producer state."""
+"""What the checks of sequences share: observations without a pattern, texts, and causes of lost producer state."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ BYPASSED_CHECKS = Explanation("data bypassed the broker's checks (a restored or 
 
 
 def sequence_observations(evidence: Evidence, *kinds: ObservationKind) -> list[Observation]:
-    """Return the observations of these kinds that no pattern of several observations accounts for."""
+    """Return the observations of these kinds, without those that a pattern of several observations explains."""
     patterns: Sequence[StepMismatch | SharedProducerId] = (*evidence.of(StepMismatch), *evidence.of(SharedProducerId))
     replaced = {id(observation) for pattern in patterns for observation in pattern.observations}
     return [observation for observation in evidence.observed(*kinds) if id(observation) not in replaced]
@@ -41,7 +41,8 @@ def batch_text(observation: Observation) -> str:
 def repeated_records(evidence: Evidence, observation: Observation) -> Impact:
     """Return how many records of an out-of-order batch had been written before it.
 
-    Those whose sequences go up to the last one, without sequences that were missing until then: they are late, not repeated.
+    These are the sequences up to the last one written, except those that were missing until then: they are late, not
+    repeated.
     """
     state, batch = observation.remembered, batch_of(observation)
     assert state is not None
@@ -58,7 +59,7 @@ def sequences_text(first: int, last: int) -> str:
 
 
 def lost_state_explanations(observation: Observation) -> list[Explanation]:
-    """List ways a broker comes to append what it should refuse, those that this log supports first."""
+    """List ways in which a broker comes to append what it should refuse; those that this log supports come first."""
     state, batch = observation.remembered, batch_of(observation)
     last = state.last if state is not None else None
     found: list[Explanation] = []

@@ -17,7 +17,7 @@ WHOLE_FILE = {
     "position": _WHOLE_FILE,
     "segment": "the file does not belong to one segment",
 }
-"""Why a finding about a file has no such place."""
+"""Why a finding about a file lacks these fields."""
 
 
 class FaultEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):

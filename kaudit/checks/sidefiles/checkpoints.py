@@ -54,7 +54,10 @@ class _BeyondEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report a file of a log directory once, and each partition whose log ends before a checkpoint; a checkpoint below the log end is healthy."""
+    """Report an unparsable file once, and each partition whose log ends before a checkpoint.
+
+    A checkpoint below the log end is healthy.
+    """
     for unparsable in evidence.of(UnparsableCheckpoint):
         yield _unparsable_offsets(context, unparsable)
     for beyond in evidence.of(CheckpointBeyondLogEnd):

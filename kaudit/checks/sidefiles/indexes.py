@@ -17,7 +17,7 @@ _RULES = {
         "lookups by time and retention by time go wrong",
     ),
 }
-"""By kind: what the rows keep to, and what goes wrong when a broker reads an index that does not."""
+"""By kind: the rule of the rows, and the consequence when a broker reads an index that breaks it."""
 _CAUSES = (
     Explanation("the file was damaged on disk, or copied while the broker was writing it"),
     Explanation("the index belongs to another state of the segment: one was restored without the other"),

@@ -81,7 +81,7 @@ _CAUSES = (
 )
 
 _Contradiction = tuple[str, Confidence]
-"""What cannot be, in words, and how sure that is."""
+"""A contradiction in words, and how certain it is."""
 _RUNS_AHEAD: _Contradiction = ("holds a batch from beyond the snapshot's own offset", Confidence.CERTAIN)
 
 
@@ -97,7 +97,7 @@ _RUNS_AHEAD: _Contradiction = ("holds a batch from beyond the snapshot's own off
     simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def snapshot_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report the entries that neither expiry, the broker's version nor data that is gone explains."""
+    """Report entries that expiry, the broker's version and removed data do not explain."""
     for comparison in evidence.of(SnapshotComparison):
         contradiction = _contradiction(context, comparison)
         if contradiction is not None:
@@ -139,7 +139,7 @@ def _unheard_of(stored: SnapshotEntry, log: LogBeforeSnapshot) -> _Contradiction
 
 
 def _different(stored: SnapshotEntry, ours: SnapshotEntry, comparison: SnapshotComparison) -> _Contradiction | None:
-    """Return what cannot be in a snapshot of the one kind of version that writes `ours`."""
+    """Return the contradiction to `ours`, the entry that one kind of version writes; None where there is none."""
     log = comparison.log
     if NO_OFFSET < stored.last_offset < ours.last_offset:
         words = f"ends at offset {stored.last_offset}, the producer's last batch at {ours.last_offset}"
@@ -157,7 +157,7 @@ def _different(stored: SnapshotEntry, ours: SnapshotEntry, comparison: SnapshotC
 
 
 def _derived_from_what_is_gone(name: str, stored: SnapshotEntry, newest: SnapshotEntry, log: LogBeforeSnapshot) -> bool:
-    """Whether a marker, or data, that the log does not hold any more may have set this field."""
+    """Whether a marker or data that the log no longer holds may have set this field."""
     if name == "coordinator_epoch" and stored.coordinator_epoch == NO_COORDINATOR_EPOCH:
         return True  # forgotten, by expiry or with its snapshot, and started anew
     if log.whole and log.first_offset == 0:

@@ -1,1 +1,1 @@
-"""Checks of transactions: their ends, their markers, and what their coordinator says of them."""
+"""Checks of transactions: their ends, their markers, and the state at their coordinator."""

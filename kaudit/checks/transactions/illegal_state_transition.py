@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import NOT_SEARCHED, Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import COORDINATOR_LOSES_NOTHING, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
 from kaudit.model.evidence import FindingEvidence
@@ -36,7 +36,7 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
         "the states of one transactional id contradict each other; what its partitions show is not known to follow from it"
     ),
     caused_by=(COORDINATED, TIMED_OUT, FENCED),
-    simulated=NOT_SEARCHED,
+    simulated=COORDINATOR_LOSES_NOTHING,
 )
 def illegal_state_transition(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report neighbouring records of one partition of __transaction_state."""

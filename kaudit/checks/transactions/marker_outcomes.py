@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import NOT_SEARCHED, Check, Evidence, Withdrawal, check
+from kaudit.checks.check import COORDINATOR_LOSES_NOTHING, Check, Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DECISION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
@@ -71,7 +71,7 @@ def _type(control_type: int) -> str:
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(DECISION,),
     caused_by=(COORDINATED, TIMED_OUT, FENCED),
-    simulated=NOT_SEARCHED,
+    simulated=COORDINATOR_LOSES_NOTHING,
 )
 def coordinator_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report markers of transactions of which no other partition was seen to end as decided."""
@@ -88,7 +88,7 @@ def coordinator_disagrees(context: Context, evidence: Evidence) -> Iterator[Find
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(DECISION,),
     caused_by=(COORDINATED, TIMED_OUT, FENCED),
-    simulated=NOT_SEARCHED,
+    simulated=COORDINATOR_LOSES_NOTHING,
     transactional=True,
 )
 def torn_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:

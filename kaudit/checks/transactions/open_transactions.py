@@ -19,7 +19,7 @@ from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.transactions import OpenTransaction
 
 _LATE_MARGIN_MS = 5 * 60_000
-"""What brokers add before they call a transaction late (KAFKA-13221)."""
+"""Margin that brokers add before they call a transaction late (KAFKA-13221)."""
 _DESCRIBE_PRODUCERS = Version.parse("3.0.0")
 
 
@@ -72,7 +72,7 @@ def oldest_transaction(evidence: Evidence) -> OpenTransaction | None:
 def held_back_from(context: Context, first_offset: int, oldest: OpenTransaction | None) -> Impact:
     """Return what read_committed consumers do not get because of the open transaction that begins at an offset.
 
-    That is everything from there on if it is the oldest one, else nothing: the oldest one keeps it from them.
+    The oldest open transaction holds back everything after its first offset; a later one holds back nothing more.
     """
     if oldest is None or oldest.first_offset != first_offset:
         return NO_IMPACT
@@ -194,9 +194,9 @@ def _abort_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:
 
 
 def _history_command(context: Context, unfinished: Unfinished) -> str:
-    """Return the command that shows the transaction's producer, at the time that made the transaction late, if any.
+    """Return the command that shows the transaction's producer, or the snapshot where the log has no batch of it.
 
-    Where the log holds no batch of the transaction, it shows the snapshot.
+    The command has the audit's time where that made the transaction late.
     """
     if not unfinished.transaction.in_log:
         return context.inspect_file(unfinished.transaction.snapshot)
@@ -230,7 +230,7 @@ _HANGING_RULE = (
     transactional=True,
 )
 def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report as certain what the coordinator does not know, as likely what is idle for longer than a timeout allows."""
+    """Report transactions that no coordinator knows as certain, and those idle for longer than any timeout as likely."""
     for unfinished in unfinished_transactions(context, evidence):
         if unfinished.hangs is None:
             continue
@@ -330,7 +330,7 @@ def _is_overdue(context: Context, unfinished: Unfinished) -> bool:
 
 
 def _at_the_coordinator(context: Context, unfinished: Unfinished) -> Sequence[str]:
-    """Return the commands that ask the coordinator, and the one that makes it abort what is overdue (KAFKA-19003)."""
+    """Return commands that ask the coordinator, and one that makes it abort an overdue transaction (KAFKA-19003)."""
     transactions, entry = f"kafka-transactions.sh {context.bootstrap_arguments}", unfinished.verdict.entry
     if entry is None:
         return (f"{transactions} find-hanging --topic {context.topic} --partition {context.partition}",)
@@ -389,7 +389,7 @@ def late_transactional_write(context: Context, evidence: Evidence) -> Iterator[F
 
 
 def _ended_before(unfinished: Unfinished) -> bool:
-    """Whether the coordinator's newest state is from before this write; from after it, its marker is what is missing."""
+    """Whether the coordinator's newest state is older than this write; if it is newer, the marker of that state is missing."""
     transaction, entry = unfinished.transaction, unfinished.verdict.entry
     if transaction.first_timestamp <= transaction.marker_timestamp or entry is None:
         return True

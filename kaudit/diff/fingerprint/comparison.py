@@ -1,4 +1,4 @@
-"""Fingerprints of two logs compared, and a log compared with what a report says it audited."""
+"""Comparison of two logs by fingerprints, and of a log with the digests of a report."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from kaudit.reading.digest_tree import widened
 
 
 class Block(NamedTuple):
-    """Offsets `first` to `end` (exclusive), `width` wide as digests go, and whether both hold the same: None, not known."""
+    """Offsets `first` to `end` (exclusive), the `width` of the digests compared, and whether both hold the same (None: unknown)."""
 
     first: int
     end: int
@@ -35,7 +35,7 @@ class Bounds(NamedTuple):
 
 
 def compare(names: tuple[str, str], ours: PartitionFingerprint, theirs: PartitionFingerprint) -> FingerprintComparison:
-    """Compare what two sites, which are named, hold of one partition."""
+    """Compare one partition on two sites; `names` are the sites'."""
     logs = [Bounds(side.log_start_offset, side.log_end_offset) for side in (ours, theirs)]
     found = blocks(ours, theirs)
     differing = [OffsetRange(block.first, block.end - 1) for block in joined(found) if block.same is False]
@@ -71,7 +71,7 @@ def compare(names: tuple[str, str], ours: PartitionFingerprint, theirs: Partitio
 
 
 def narrowed(ours: PartitionFingerprint, theirs: PartitionFingerprint) -> Rows:
-    """Return the digests to make next of our log: of all that both have, and narrower ones where it differs or is not known."""
+    """Return the digests to make next of our log: of all that both have, narrower where it differs or is unknown."""
     compared = blocks(ours, theirs)
     ranges: list[tuple[int, int, int]] = []
     listed: list[int] = []
@@ -90,7 +90,7 @@ def narrowed(ours: PartitionFingerprint, theirs: PartitionFingerprint) -> Rows:
 
 
 def blocks(ours: PartitionFingerprint, theirs: PartitionFingerprint) -> list[Block]:
-    """Return what the fingerprints say of each range of offsets, the narrowest of ranges first to say it, in offset order."""
+    """Return the comparison of each range of offsets, in offset order; the narrowest digests decide."""
     found = [block for one in ours.ranges for other in theirs.ranges for block in _of_rows(ours, one, theirs, other)]
     found += [
         block
@@ -124,8 +124,8 @@ def _of_rows(
 def _of_lists(
     ours: PartitionFingerprint, one: ListedBatches, theirs: PartitionFingerprint, other: ListedBatches
 ) -> Iterator[Block]:
-    """What two lists say, offset by offset: a batch that both have is the same, any other is a difference."""
-    # the last batch that begins in the range may end beyond it
+    """Compare two lists of batches offset by offset: a batch that only one has is a difference."""
+    # the last batch that begins in the range may end after it
     end = max([one.end_offset, *(batch.last_offset + 1 for batch in [*one.batches, *other.batches])])
     common = Bounds(
         max(one.first_offset, ours.start_offset, theirs.start_offset), min(end, ours.end_offset, theirs.end_offset)
@@ -144,13 +144,13 @@ def _of_lists(
 
 
 def _held(side: PartitionFingerprint, first: int, end: int) -> Bounds:
-    """What of offsets `first` to `end` lies in what a fingerprint covers."""
+    """Return the part of offsets `first` to `end` that a fingerprint covers."""
     start = max(first, side.start_offset)
     return Bounds(start, max(start, min(end, side.end_offset)))
 
 
 def joined(found: Sequence[Block]) -> list[Block]:
-    """Return blocks side by side that say the same as one."""
+    """Merge neighbouring blocks with the same result."""
     together: list[Block] = []
     for block in found:
         if together and together[-1].end == block.first and together[-1].same is block.same:
@@ -161,7 +161,7 @@ def joined(found: Sequence[Block]) -> list[Block]:
 
 
 def without(within: Bounds, known: Sequence[Block]) -> Iterator[OffsetRange]:
-    """Yield what of a range no block says anything about."""
+    """Yield the parts of a range that are in none of the `known` blocks."""
     position = within.start
     for block in known:
         if position < min(block.first, within.end):
@@ -177,7 +177,7 @@ def _first_difference(
     theirs: PartitionFingerprint,
     differing: Sequence[OffsetRange],
 ) -> Mapping[str, HeldBatch | None] | None:
-    """The batches at the first offset that differs, where both sites list them."""
+    """Return the batches at the first offset that differs, where both sites list them."""
     if not differing:
         return None
     first = differing[0].first
@@ -195,7 +195,7 @@ def _first_difference(
 
 
 def rows_of_audited(audited: PartitionDigest) -> Rows:
-    """Return the digests to make of a log that can be compared with a report's."""
+    """Return the digests of a log that can be compared with a report's."""
     ranges = audited.ranges
     return Rows(
         most_ranges=0,
@@ -209,9 +209,9 @@ def rows_of_audited(audited: PartitionDigest) -> Rows:
 def verify(
     audited: PartitionDigest, log: PartitionFingerprint, cleaned_below: int, *, read_whole: bool = True
 ) -> PartitionVerification:
-    """Say what a log holds now of the offsets that a report audited; below `cleaned_below` the log cleaner may have rewritten it.
+    """Compare a log with the offsets that a report audited; below `cleaned_below` the log cleaner may have rewritten it.
 
-    What differs is not compared where the log could not be `read_whole`.
+    Differences do not count where the log could not be `read_whole`.
     """
     start, end = audited.start_offset, audited.end_offset
     begins, ends = min(max(start, log.log_start_offset), end), max(min(end, log.log_end_offset), start)
@@ -222,11 +222,11 @@ def verify(
     cleaned = [block for block in differing if block.first < cleaned_below]
     unchanged = [block for block in found if block.same]
     if changed or lost is not None:
-        verdict = VerificationOutcome.DIFFERS
+        outcome = VerificationOutcome.DIFFERS
     elif cleaned:
-        verdict = VerificationOutcome.CLEANED
+        outcome = VerificationOutcome.CLEANED
     else:
-        verdict = (
+        outcome = (
             VerificationOutcome.UNCHANGED
             if (unchanged or start == end) and read_whole
             else VerificationOutcome.UNPROVEN
@@ -235,7 +235,7 @@ def verify(
         topic=audited.topic,
         partition=audited.partition,
         replica=audited.replica,
-        verdict=verdict,
+        verdict=outcome,
         start_offset=start,
         end_offset=end,
         log_start_offset=log.log_start_offset,

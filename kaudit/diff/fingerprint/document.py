@@ -13,7 +13,7 @@ from kaudit.model.result import NotAudited
 
 
 class FingerprintError(Exception):
-    """The text is no fingerprint; the message says what is wrong with it."""
+    """The text is not a fingerprint; the message says what is wrong with it."""
 
 
 class _Head(Struct):
@@ -55,7 +55,7 @@ def read_fingerprint_document(text: str) -> Fingerprint:
     """Read the document.
 
     Raises:
-        FingerprintError: it is no kaudit.fingerprint/1 document, or a damaged one.
+        FingerprintError: it is not a kaudit.fingerprint/1 document, or a damaged one.
 
     """
     schema = schema_of(text)

@@ -1,4 +1,4 @@
-"""One replica of a partition read as a fingerprint: of all it holds, or of what another site's fingerprint has digests of."""
+"""Reads one replica of a partition as a fingerprint, of the whole log or of the ranges of another site's fingerprint."""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,9 +19,10 @@ _NO_END = 1 << 63
 
 
 class Rows(Struct, frozen=True):
-    """Which digests are wanted: rows of ranges as (first offset, width, count), and leaves whose batches are to be listed.
+    """The digests to make: rows of ranges as (first offset, width, count), and leaves whose batches are listed.
 
-    `most_ranges` is the length of the row over the whole log, 0: none. `cleaned`: of offsets below the cleaner's checkpoint too.
+    `most_ranges` is the length of the row over the whole log, 0 for no such row. `cleaned`: offsets below the cleaner's
+    checkpoint are included.
     """
 
     most_ranges: int = MOST_RANGES
@@ -33,7 +34,7 @@ class Rows(Struct, frozen=True):
 
 
 class FingerprintTask(Struct, frozen=True):
-    """One partition to read, and the digests wanted of it."""
+    """One partition to read, and the digests to make of it."""
 
     directory: PartitionDirectory
     rows: Rows
@@ -50,7 +51,7 @@ class FingerprintTask(Struct, frozen=True):
 
 
 class ReadFingerprint(Struct, frozen=True):
-    """A fingerprint, and what of the log could not be read."""
+    """A fingerprint, and the parts of the log that could not be read."""
 
     fingerprint: PartitionFingerprint
     unreadable: Sequence[Unreadable]
@@ -72,7 +73,7 @@ def read_fingerprint(task: FingerprintTask, options: ScanOptions, open_source: O
     """Read one partition; the function every engine schedules. Memory is one window, and one digest a level of each range."""
     directory, rows = task.directory, task.rows
     log_start = options.log_start_offset if options.log_start_offset is not None else directory.log_start_offset
-    # below its checkpoint the log cleaner has removed what it found, and on each replica at a time of its own
+    # below its checkpoint the log cleaner has removed records, on each replica at another time
     own_start = max(log_start or 0, 0 if rows.cleaned else directory.first_dirty_offset or 0)
     start = max(own_start, rows.start_offset)
     reader = ReplicaReader(
@@ -118,7 +119,7 @@ def _first_offset(reader: ReplicaReader) -> int:
 
 
 class _Digests:
-    """All digests that are wanted, from one pass."""
+    """Makes all digests in one pass."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = [RowOfRanges(*row) for row in rows.ranges]
@@ -153,7 +154,7 @@ class _Digests:
 
 
 def _between(rows: Columns, start: int, end: int) -> Columns:
-    """Return the batches that lie in offsets `start` to `end` (exclusive), with their ends at least."""
+    """Return the batches whose last offset lies in `start` to `end` (exclusive)."""
     kept = (rows["last_offset"] >= start) & (rows["last_offset"] < end) & (rows["base_offset"] >= 0)
     return rows if kept.all() else {name: column[kept] for name, column in rows.items()}
 

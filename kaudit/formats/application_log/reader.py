@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from typing import Any, Final
 
-from msgspec import Struct
-
 from kaudit.formats.application_log.layouts import (
     LineReader,
     Lines,
@@ -120,22 +118,23 @@ class _Finder:
         matched = match_entry(lines.texts[start:end], triggers, self._patterns)
         if matched is None:
             return None
+        event, pattern, values = matched
         self._counts.unknown_lines -= start in self._unknown
         time = entry_time(lines.texts[start], lines.times.get(start), self._year_before_ms)
         self._counts.saw(None if time is None else time.timestamp_ms)
         text = b"\n".join(lines.texts[start:end])[: 4 * MAX_TEXT].decode("utf-8", "replace")[:MAX_TEXT]
         return LogEvent(
-            event=matched.event,
+            event=event,
             origin=self._origin,
-            client=client_of(matched.pattern),
+            client=client_of(pattern),
             path=self._path,
             line=lines.numbers[start],
-            pattern=matched.pattern.id,
+            pattern=pattern.id,
             text=text,
             timestamp_ms=None if time is None else time.timestamp_ms,
             zone_known=time is not None and time.zone_known,
-            level=entry_level(lines.texts[start]) or matched.pattern.level,
-            **matched.values,
+            level=entry_level(lines.texts[start]) or pattern.level,
+            **values,
         )
 
 
@@ -273,18 +272,10 @@ _CONTEXTS: Final = (
 _NUMBERS: Final = frozenset({"partition", "broker_id"})
 
 
-class MatchedEntry(Struct, frozen=True):
-    """An entry that is understood: its class, the pattern that says most of it, and the values by field of LogEvent."""
-
-    event: LogEventKind
-    pattern: Pattern
-    values: dict[str, Any]
-
-
 def match_entry(
     lines: Sequence[bytes], triggers: Mapping[int, Sequence[int]], patterns: PatternSet
-) -> MatchedEntry | None:
-    """Hold the lines of an entry against the patterns; None if none fits.
+) -> tuple[LogEventKind, Pattern, dict[str, Any]] | None:
+    """Return the class of an entry, the pattern that says most of it, and its values by field of LogEvent; None if none fits.
 
     `triggers` has the triggers of the lines that have any. The message is the first line. The exception of a stack trace
     says why: where the message says only that a request failed, the exception gives the class, and in any case the
@@ -307,7 +298,7 @@ def match_entry(
     error = _stated_error(values) or _thrown(lines)
     event = refusal(event, error)
     values["error"] = error or error_of(event)
-    return MatchedEntry(event, pattern, _with_context(_text(lines[index]), _with_context(_text(lines[0]), values)))
+    return event, pattern, _with_context(_text(lines[index]), _with_context(_text(lines[0]), values))
 
 
 def _text(line: bytes) -> str:

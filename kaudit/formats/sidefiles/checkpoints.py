@@ -6,13 +6,13 @@ file is a java.util.Properties), PartitionMetadataFile and CleanShutdownFileHand
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from kaudit.formats.byte_reader import Buffer
-from kaudit.formats.errors import Damage, Reason, WireError
+from kaudit.formats.errors import Damage, ParsedRows, Reason, RowT, WireError
 from kaudit.formats.java_properties import parse_properties
 from kaudit.model.leader_epochs import EpochEntry
 
@@ -33,21 +33,10 @@ class PartitionOffset(Struct, frozen=True):
     offset: int
 
 
-Row = TypeVar("Row", PartitionOffset, EpochEntry)
-
-
-class OffsetCheckpoint(Struct, frozen=True):
-    """The four per-disk checkpoints. `damage` is empty for a file a broker accepts whole; no rows if it has no bytes."""
-
-    rows: tuple[PartitionOffset, ...]
-    damage: tuple[Damage, ...]
-
-
-class LeaderEpochCheckpoint(Struct, frozen=True):
-    """A partition's leader epochs in file order. With `damage`, a broker fails the whole log directory at start."""
-
-    rows: tuple[EpochEntry, ...]
-    damage: tuple[Damage, ...]
+OffsetCheckpoint = ParsedRows[PartitionOffset]
+"""One of the four checkpoints of a log directory; without damage where a broker accepts it whole."""
+LeaderEpochCheckpoint = ParsedRows[EpochEntry]
+"""A partition's leader epochs. With damage, a broker fails the whole log directory at start."""
 
 
 class MetaProperties(Struct, frozen=True):
@@ -78,27 +67,27 @@ class QuorumState(Struct, frozen=True):
 
 def parse_offset_checkpoint(data: Buffer) -> OffsetCheckpoint:
     """Read a recovery point, replication offset, log start offset or cleaner checkpoint. Never raises."""
-    return OffsetCheckpoint(*_parse_rows(data, _partition_offset))
+    return _parse_rows(data, _partition_offset)
 
 
 def parse_leader_epoch_checkpoint(data: Buffer) -> LeaderEpochCheckpoint:
     """Read a leader-epoch-checkpoint. Never raises; the order of epochs and offsets is not checked here."""
-    return LeaderEpochCheckpoint(*_parse_rows(data, _epoch_start))
+    return _parse_rows(data, _epoch_start)
 
 
-def _parse_rows(data: Buffer, parse: Callable[[bytes], Row]) -> tuple[tuple[Row, ...], tuple[Damage, ...]]:
-    """Rows and damage of a version, a count and one row a line. A file of no bytes is how brokers create them: fine."""
+def _parse_rows(data: Buffer, parse: Callable[[bytes], RowT]) -> ParsedRows[RowT]:
+    """Read a version, a count and one row a line. A file of no bytes, as brokers create it, has no rows and no damage."""
     raw = bytes(data)
     lines = list(_lines(raw))
     if not lines:
-        return (), ()
+        return ParsedRows((), ())
     start, line = lines[0]
     damage: list[Damage] = []
     try:
         _require_version(line, start)
     except WireError as error:
-        # Whatever follows a version nobody knows may mean anything: no rows.
-        return (), (Damage(start, len(raw), Reason.VERSION, error.detail),)
+        # what follows a version that nobody knows may mean anything
+        return ParsedRows((), (Damage(start, len(raw), Reason.VERSION, error.detail),))
     count: int | None = None
     if len(lines) == 1:
         damage.append(Damage(len(raw), len(raw), Reason.TRUNCATED, "the count of entries is missing"))
@@ -108,7 +97,7 @@ def _parse_rows(data: Buffer, parse: Callable[[bytes], Row]) -> tuple[tuple[Row,
             count = _integer(line, _INT32_BITS, "count")
         except WireError as error:
             damage.append(Damage(start, start + len(line), error.reason, error.detail))
-    rows: list[Row] = []
+    rows: list[RowT] = []
     for start, line in lines[2:]:
         try:
             rows.append(parse(line))
@@ -117,7 +106,7 @@ def _parse_rows(data: Buffer, parse: Callable[[bytes], Row]) -> tuple[tuple[Row,
     found = max(len(lines) - 2, 0)
     if count is not None and count != found:
         damage.append(Damage(lines[1][0], len(raw), Reason.COUNT, f"{count} entries announced, {found} lines follow"))
-    return tuple(rows), tuple(damage)
+    return ParsedRows(tuple(rows), tuple(damage))
 
 
 def _lines(raw: bytes) -> Iterator[tuple[int, bytes]]:

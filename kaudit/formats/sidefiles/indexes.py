@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.formats.byte_reader import Buffer
-from kaudit.formats.errors import Damage, Reason
+from kaudit.formats.errors import Damage, ParsedRows, Reason
 from kaudit.formats.wire_format import WireFormat
 from kaudit.model.schema import Int16, Int32, Int64
 
@@ -122,11 +122,8 @@ class AbortedTxn(Struct, frozen=True):
     position: int
 
 
-class TransactionIndex(Struct, frozen=True):
-    """Rows in file order, and what gave none: a torn last row (readers ignore it) or rows of an unknown version."""
-
-    rows: tuple[AbortedTxn, ...]
-    damage: tuple[Damage, ...]
+TransactionIndex = ParsedRows[AbortedTxn]
+"""Damage is a torn last row (readers ignore it) or a row of an unknown version."""
 
 
 def parse_transaction_index(data: Buffer) -> TransactionIndex:

@@ -4,7 +4,7 @@ Source of the format: Kafka's ProducerStateManager.readSnapshot / writeSnapshot 
 bytes). The offset in the file's name is the exclusive end of the state.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -37,6 +37,9 @@ ENTRY_DTYPE: Final = dtype_of(SnapshotEntry)
 """The columns of ProducerSnapshot.rows: the fields of SnapshotEntry in file order, native integers."""
 _STORED: Final = np.dtype(ENTRY.descr)
 _HEADER: Final = HEADER.struct()
+_HEAD: Final = HEADER.struct("version", "crc")
+_COUNT: Final = HEADER.struct("entry_count")
+_ENTRY: Final = ENTRY.struct()
 
 
 class ProducerSnapshot(Struct, frozen=True, eq=False):
@@ -81,3 +84,10 @@ def validate_producer_snapshot(data: Buffer) -> tuple[int, int]:
     if size > end:
         raise WireError(end, Reason.LENGTH, f"snapshot of {count} entries ends at byte {end}, has {size}")
     return crc, count
+
+
+def producer_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
+    """Encode a whole .snapshot file."""
+    rows = [_ENTRY.pack(*entry) for entry in entries]
+    body = _COUNT.pack(len(rows)) + b"".join(rows)
+    return _HEAD.pack(VERSION, crc32c(body)) + body

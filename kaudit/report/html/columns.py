@@ -87,7 +87,7 @@ _LEVEL = 6
 
 
 class Origins(Struct, frozen=True):
-    """Where offsets, timestamps and producer ids begin: the least of a partition's."""
+    """The least offset, timestamp and producer id of a partition: the page's numbers are relative to them."""
 
     offset: int = 0
     timestamp: int = 0
@@ -102,7 +102,7 @@ class Origins(Struct, frozen=True):
         return cls(_least(starts), _least(times[times >= 0]), _least(tables["lanes"]["producer_id"]))
 
     def get(self, column: str) -> int:
-        """Return that of a column, 0 for one without."""
+        """Return the origin of a column, 0 for a column without one."""
         return next((getattr(self, name) for name in self.__struct_fields__ if column.endswith(name)), 0)
 
 
@@ -171,14 +171,14 @@ def _planes(stored: Column) -> tuple[int, bytes]:
 
 _COMMITTED = OUTCOMES.index("committed")
 _SAFETY = 0.95
-"""Of the rows that would fit: fewer rows compress a little worse."""
+"""Share of the rows that would fit by size: fewer rows compress a little worse."""
 
 
 _SPREAD = np.uint32(2_654_435_769)
-"""2**32 over the golden ratio: its multiples, modulo 2**32, lie evenly however many are taken."""
+"""2**32 over the golden ratio: any number of its multiples, modulo 2**32, are spread evenly."""
 
 
-class Shown(Struct, frozen=True):
+class FittedTables(Struct, frozen=True):
     """Packed tables, and how many rows they leave out."""
 
     packed: Packed
@@ -188,12 +188,12 @@ class Shown(Struct, frozen=True):
     markers_left_out: int
 
 
-def fitted(lanes: Lanes, origins: Origins, most_bytes: int, offsets: Column, producer_ids: Column) -> Shown:
+def fitted(lanes: Lanes, origins: Origins, most_bytes: int, offsets: Column, producer_ids: Column) -> FittedTables:
     """Pack the tables into at most `most_bytes`; `offsets` (ascending) and `producer_ids` are those that findings are about."""
     whole = lanes.tables
     packed = pack(whole, origins)
     if len(packed.data) <= most_bytes:
-        return Shown(packed, 0, 0, 0, 0)
+        return FittedTables(packed, 0, 0, 0, 0)
     share = 1.0
     while True:
         share *= _SAFETY * most_bytes / len(packed.data)
@@ -202,7 +202,7 @@ def fitted(lanes: Lanes, origins: Origins, most_bytes: int, offsets: Column, pro
         if len(packed.data) <= most_bytes or not _rows(tables["lanes"]):
             break
     fewer = {name: _rows(whole[name]) - _rows(tables[name]) for name in whole}
-    return Shown(packed, merged, fewer["lanes"], fewer["transactions"], fewer["markers"])
+    return FittedTables(packed, merged, fewer["lanes"], fewer["transactions"], fewer["markers"])
 
 
 def _rows(columns: dict[str, Column]) -> int:
@@ -212,7 +212,7 @@ def _rows(columns: dict[str, Column]) -> int:
 def _reduced(lanes: Lanes, share: float, offsets: Column, producer_ids: Column) -> tuple[Tables, int]:
     """Return about this share of the rows, and how many runs are only part of a coarser bar.
 
-    Transactions and markers go sooner than runs: a bar shows that its batches are part of transactions.
+    Fewer transactions and markers stay than runs: a bar shows that its batches are part of transactions.
     """
     whole = lanes.tables
     shares = {"lanes": share, "runs": share, "transactions": share * share, "markers": share * share}
@@ -244,7 +244,7 @@ def _in_lanes(columns: dict[str, Column], shown: NDArray[np.bool_]) -> dict[str,
 
 
 def _lanes_shown(tables: Tables, room: int, producer_ids: Column) -> NDArray[np.bool_]:
-    """Return which lanes are shown: those with findings first, then those with most records."""
+    """Return a mask of the lanes that are shown: those with findings first, then those with most records."""
     ids = tables["lanes"]["producer_id"]
     shown = np.ones(len(ids), dtype=bool)
     if len(ids) > room:
@@ -284,9 +284,9 @@ def _merged(runs: dict[str, Column], room: int, offsets: Column) -> tuple[dict[s
 def _transactions(
     columns: dict[str, Column], shown: NDArray[np.bool_], room: int, offsets: Column
 ) -> tuple[dict[str, Column], NDArray[np.bool_]]:
-    """Return the transactions that are shown, and which those are: the ones not committed, then the longest.
+    """Return the transactions that are shown, and a mask of them: those not committed first, then the longest.
 
-    Of equally long ones those that are shown are spread over all lanes.
+    Of equally long transactions those that are shown are spread over all lanes.
     """
     kept = shown[columns["lane"]]
     length = columns["last_offset"] - columns["first_offset"]
@@ -298,7 +298,7 @@ def _transactions(
 
 
 def _touch(first: Column, last: Column, offsets: Column) -> NDArray[np.bool_]:
-    """Return which ranges hold one of the offsets, or lie beside one."""
+    """Return a mask of the ranges that contain one of the offsets or are next to one."""
     if not len(offsets):
         return np.zeros(len(first), dtype=bool)
     at = np.searchsorted(offsets, first - 1)

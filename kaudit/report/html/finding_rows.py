@@ -20,8 +20,7 @@ from kaudit.model.json_record import json_value, rfc3339
 from kaudit.report.html.page_model import ExplanationRow, FindingRow, Int64, Table
 from kaudit.report.text.evidence import evidence_table
 from kaudit.report.text.finding_block import known_bug_text, place_text
-from kaudit.report.text.formatting import timestamp_of
-from kaudit.report.text.impact import impact_text
+from kaudit.report.text.formatting import impact_text, timestamp_of
 
 _SHOWN_ELSEWHERE = frozenset({"rule", "broker", "remembered", "previous", "offending", "next", "copies"})
 Fact = tuple[str, str]

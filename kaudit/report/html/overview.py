@@ -24,8 +24,7 @@ from kaudit.report.html.page_model import (
     within,
 )
 from kaudit.report.html.partition_columns import Key
-from kaudit.report.text.formatting import extent, headline
-from kaudit.report.text.impact import impact_text
+from kaudit.report.text.formatting import extent, headline, impact_text
 from kaudit.report.text.incident_block import extent_text, verdict_text
 from kaudit.report.text.not_checked import more_digests, named_digests, rules_text
 from kaudit.report.text.table import hidden_lines, nothing_text
@@ -39,8 +38,8 @@ _FOR_INCIDENTS = 300_000
 _FOR_NOT_AUDITED = 150_000
 
 
-class Shown(Struct, frozen=True):
-    """What the page shows: the places in it of findings (by their place in the result) and of partition replicas.
+class PagePlaces(Struct, frozen=True):
+    """Where the page shows things: the indexes of findings (by their index in the result) and of partition replicas.
 
     `facts` come before the overview's own.
     """
@@ -51,9 +50,9 @@ class Shown(Struct, frozen=True):
 
 
 def overview(
-    result: ScanResult, shown: Sequence[Finding], groups: Sequence[Sequence[Finding]], page: Shown
+    result: ScanResult, shown: Sequence[Finding], groups: Sequence[Sequence[Finding]], page: PagePlaces
 ) -> Overview:
-    """Return it, without the activity over time; `groups` are the `members` of `shown`, the findings for people."""
+    """Return the overview without the activity over time; `groups` are the `members` of `shown`, the findings for people."""
     cost = impact_text(total_impact(shown))
     verdict = verdict_text(shown, len(groups), cost) if shown else f"{nothing_text(result)} {extent(result)}"
     if result.incomplete:
@@ -78,9 +77,9 @@ def overview(
         series=None,
         not_audited=not_audited,
         left_out=[
-            *_more("incidents", len(groups) - len(incidents), "kaudit scan -v"),
-            *_more("partition replicas in the map", more_cells, "kaudit scan --output-format json"),
-            *_more(
+            *left_out("incidents", len(groups) - len(incidents), "kaudit scan -v"),
+            *left_out("partition replicas in the map", more_cells, "kaudit scan --output-format json"),
+            *left_out(
                 "paths that were not audited",
                 len(result.not_audited) - len(not_audited),
                 "kaudit scan --output-format json",
@@ -89,14 +88,14 @@ def overview(
     )
 
 
-def with_histories(first: Overview, activity: Sequence[ActivityOverTime], left_out: Sequence[LeftOut]) -> Overview:
-    """Return the overview with the activity of every partition replica, shown or not, and with more that is left out."""
-    return replace(first, series=_series(activity), left_out=[*left_out, *first.left_out])
+def with_histories(first: Overview, activity: Sequence[ActivityOverTime], more: Sequence[LeftOut]) -> Overview:
+    """Return the overview with the activity of all partition replicas, and with more entries of what is left out."""
+    return replace(first, series=_series(activity), left_out=[*more, *first.left_out])
 
 
-def _more(what: str, count: int, how_to_see: str) -> Iterator[LeftOut]:
-    if count > 0:
-        yield LeftOut(what, count, how_to_see)
+def left_out(what: str, count: int, how_to_see: str) -> list[LeftOut]:
+    """Return the entry for what is left out, in a list; an empty list where it is nothing."""
+    return [LeftOut(what, count, how_to_see)] if count > 0 else []
 
 
 def _incident(group: Sequence[Finding], indexes: Mapping[int, int], by_identity: Mapping[int, int]) -> IncidentRow:
@@ -166,7 +165,7 @@ def _counts(result: ScanResult) -> Counts:
 
 
 def _heat(result: ScanResult, partitions: Mapping[Key, int]) -> tuple[list[HeatRow], int]:
-    """Return the map, and how many partition replicas are not in it: those with findings go first."""
+    """Return the map, and how many partition replicas are left out of it: those with most findings are in it."""
     worst: dict[Key, Severity] = {}
     count: Counter[Key] = Counter()
     for finding in result.findings:

@@ -32,7 +32,7 @@ def columns_id(index: int) -> str:
 
 
 class LeftOut(Struct, frozen=True):
-    """Something the page does not show: `what` in the plural (`runs`, `findings`), how many, and the command that shows it.
+    """Something that the page does not show: `what` in the plural (`runs`), how many, and the command that shows it.
 
     `count` is None where it is not known.
     """
@@ -119,9 +119,9 @@ class NotAuditedRow(Struct, frozen=True):
 
 
 class Overview(Struct, frozen=True):
-    """The first thing a reader sees. `verdict` is one sentence, with what was lost in it; `cost` that part alone, or empty.
+    """The first part of the page. `verdict` is one sentence that includes the loss; `cost` is the loss alone, or empty.
 
-    `severity` is the worst of the new findings; `incidents` are those first that cost most.
+    `severity` is the worst of the new findings; the costliest `incidents` come first.
     """
 
     verdict: str
@@ -226,8 +226,8 @@ class PackedColumns(Struct, frozen=True):
 
     The tables lie one after the other in the order given. Offsets are relative to `offset_origin`, timestamps to
     `timestamp_origin`, producer ids to `producer_id_origin`. `names` are the transactional ids that lanes refer to.
-    The tables may have less than the log: `runs_merged` of its `runs` are shown only as part of coarser bars, and of its
-    `lanes`, `transactions` (committed ones) and `markers` so many are not shown at all.
+    The tables may have less than the log: `runs_merged` of its `runs` are shown only as part of coarser bars, and the
+    other counts are lanes, committed transactions and markers that are not shown at all.
     """
 
     id: str
@@ -333,7 +333,7 @@ def json_for_script(value: object) -> str:
 
 
 def made_visible(value: object) -> Any:  # noqa: ANN401 - JSON
-    """Return plain values with everything spelled out that a reader would not see in them, lone surrogates too."""
+    """Return plain values with characters spelled out that a reader would not see, lone surrogates too."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, Struct):

@@ -1,4 +1,4 @@
-"""What a page shows of one partition replica's history, made where the history is: on either engine, in bounded size."""
+"""The partition replicas of a page: rows from the scan, and packed columns made where each history is, on either engine."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -72,8 +72,8 @@ class PartitionPage(Struct, frozen=True):
 class PageWriter(Struct, frozen=True):
     """Makes a PartitionPage of a history: a HistoryWriter.
 
-    `room` is how many bytes each partition replica may take in the page, none for one that is not shown; `producer_ids`
-    whose lanes are shown, None for all; `names` the transactional ids by producer id.
+    `room` is how many bytes each partition replica may take in the page; one that is not shown has none. Lanes of
+    `producer_ids` are shown, None: of all. `names` are transactional ids by producer id.
     """
 
     room: Mapping[Key, int]
@@ -92,7 +92,7 @@ class PageWriter(Struct, frozen=True):
     def _page(self, history: PartitionHistory, findings: Sequence[Finding]) -> PartitionPage:
         partition = history.partition
         runs, markers = self._rows(history)
-        history.rows.clear()  # a million runs are 150 MB, and they are not needed any more
+        history.rows.clear()  # a million runs are 150 MB; nothing needs them any more
         first, last = _times(runs, markers)
         activity, lanes, count = activity_over_time(runs), lanes_of(runs, markers), len(runs)
         del runs, markers
@@ -173,7 +173,7 @@ class PageWriter(Struct, frozen=True):
 
 
 def _times(runs: Columns, markers: Columns) -> tuple[int | None, int | None]:
-    """Return the first and the last timestamp that is one."""
+    """Return the first and the last valid timestamp."""
     times = np.concatenate([runs["min_timestamp"], runs["max_timestamp"], markers["timestamp"]])
     times = times[times >= 0]
     return (int(times.min()), int(times.max())) if len(times) else (None, None)

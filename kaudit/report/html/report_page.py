@@ -14,7 +14,7 @@ from kaudit.model.replicas import DiffResult
 from kaudit.model.result import PartitionSummary, ScanResult, TimelineResult
 from kaudit.report.html.document import BUDGET, REPORT_SCRIPTS, REPORT_STYLES, document
 from kaudit.report.html.finding_rows import finding_row, int64, profile_of
-from kaudit.report.html.overview import MOST_INCIDENTS, Shown, overview, with_histories
+from kaudit.report.html.overview import MOST_INCIDENTS, PagePlaces, left_out, overview, with_histories
 from kaudit.report.html.page_model import (
     DATA_ID,
     SCHEMA,
@@ -37,7 +37,7 @@ _FOR_FINDINGS = 1_200_000
 _FOR_PRODUCERS = 600_000
 _MOST_PARTITIONS = 1_000
 _LATER = 12_000
-"""Bytes kept for the parts that are known only with the histories: activity over time, and counts of rows left out."""
+"""Bytes reserved for what only the histories show: activity over time, and counts of rows left out."""
 _FEW_INPUTS = 5
 
 
@@ -72,7 +72,7 @@ def render_diff(result: DiffResult, options: RenderOptions) -> str:
     more = _More(
         differences=Table(headings, rows[:_MOST_PARTITIONS]),
         facts=[("compared", comparison_text(result)), *names],
-        left_out=_cut("partitions that differ", len(rows) - _MOST_PARTITIONS, "kaudit diff --output-format json"),
+        left_out=left_out("partitions that differ", len(rows) - _MOST_PARTITIONS, "kaudit diff --output-format json"),
     )
     return _page("diff", result.scan, options, lambda _: more)
 
@@ -85,15 +85,15 @@ def _page(kind: Kind, result: ScanResult, options: RenderOptions, more_of: Calla
     groups = members(shown)
     findings, indexes = _findings(result, groups, places)
     more = more_of(places)
-    first = overview(result, shown, groups, Shown(indexes, places, more.facts))
+    first = overview(result, shown, groups, PagePlaces(indexes, places, more.facts))
     del shown, groups
 
     def model(histories: Histories) -> tuple[PageModel, list[tuple[str, str]]]:
         rows, elements = partition_rows(chosen, histories)
-        left_out = [
-            *_cut("findings", len(result.findings) - len(findings), f"kaudit scan --output-format json {paths}"),
-            *_cut("findings beyond --max-findings", result.summary.omitted, f"kaudit scan {paths}"),
-            *_cut("partition replicas", len(result.partitions) - len(chosen), f"kaudit scan --topic TOPIC {paths}"),
+        missing = [
+            *left_out("findings", len(result.findings) - len(findings), f"kaudit scan --output-format json {paths}"),
+            *left_out("findings beyond --max-findings", result.summary.omitted, f"kaudit scan {paths}"),
+            *left_out("partition replicas", len(result.partitions) - len(chosen), f"kaudit scan --topic TOPIC {paths}"),
             *more.left_out,
             *left_out_of(rows, paths),
             *_without_histories(result, options, kind, paths),
@@ -107,7 +107,7 @@ def _page(kind: Kind, result: ScanResult, options: RenderOptions, more_of: Calla
             inputs=[quote(path) for path in result.inputs],
             made_by=f"kaudit {__version__}",
             run=[] if options.run is None else [(name, str(value)) for name, value in options.run.items()],
-            overview=with_histories(first, activity, left_out),
+            overview=with_histories(first, activity, missing),
             findings=[_of_shown_incident(row, len(first.incidents)) for row in findings],
             partitions=rows,
             producers=more.producers,
@@ -137,10 +137,6 @@ def _paths(inputs: Sequence[str]) -> str:
     return " ".join(map(quote, inputs)) if len(inputs) <= _FEW_INPUTS else "PATH..."
 
 
-def _cut(what: str, count: int, how_to_see: str) -> list[LeftOut]:
-    return [LeftOut(what, count, how_to_see)] if count > 0 else []
-
-
 def _without_histories(result: ScanResult, options: RenderOptions, kind: Kind, paths: str) -> list[LeftOut]:
     """A saved scan has findings and partitions, and no runs."""
     if options.recorded or not result.partitions:
@@ -160,7 +156,7 @@ def _chosen_partitions(result: ScanResult) -> list[PartitionSummary]:
 def _findings(
     result: ScanResult, groups: Sequence[Sequence[Finding]], places: Mapping[Key, int]
 ) -> tuple[list[FindingRow], dict[int, int]]:
-    """Return as many findings as there is room for, the most severe first; and where each of the result's is among them."""
+    """Return as many findings as there is room for, preferring severe ones, and their indexes by index in the result."""
     incidents = {id(found): place for place, group in enumerate(groups[:MOST_INCIDENTS]) for found in group}
     profile = profile_of(result.broker_version.profile)
     many_inputs = len(result.inputs) > 1
@@ -185,10 +181,10 @@ def _listing(result: ProducersResult, partitions: Mapping[Key, int]) -> _More:
     shown = len({row.producer_id for row in rows})
     everything = "parquet" if result.omitted else "jsonl"
     hidden = result.listed + result.omitted - shown
-    left_out = _cut("producer ids of the listing", hidden, f"kaudit producers --output-format {everything}")
+    missing = left_out("producer ids of the listing", hidden, f"kaudit producers --output-format {everything}")
     expired = result.summary.get("expired_transactional_ids")
     facts = [("expired transactional ids", f"{expired}: kaudit producers lists them")] if expired else []
-    return _More(producers=rows, facts=facts, left_out=left_out)
+    return _More(producers=rows, facts=facts, left_out=missing)
 
 
 def producer_rows(result: ProducersResult, partitions: Mapping[Key, int]) -> Iterator[ProducerRow]:
@@ -246,10 +242,10 @@ def plain_tables(page: PageModel) -> Iterator[PlainTable]:
     yield from _table("Partitions", _PARTITION, partitions, len(page.partitions))
     missing = [[row.path, row.reason] for row in page.overview.not_audited[:_MOST_ROWS]]
     yield from _table("Not audited", ("path", "reason"), missing, len(page.overview.not_audited))
-    left_out = [
+    hidden = [
         [row.what, "" if row.count is None else f"{row.count:,}", row.how_to_see] for row in page.overview.left_out
     ]
-    yield from _table("Left out of this page", ("what", "how many", "shown by"), left_out, len(left_out))
+    yield from _table("Left out of this page", ("what", "how many", "shown by"), hidden, len(hidden))
 
 
 _FINDING = ("severity", "code", "name", "where", "time (UTC)", "finding", "impact", "fingerprint")

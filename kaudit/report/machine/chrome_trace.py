@@ -1,8 +1,8 @@
 """`--output-format chrome-trace`: the Trace Event format in its JSON object form, for ui.perfetto.dev and chrome://tracing.
 
 A partition replica is a process, a producer id in one epoch a thread. Runs are slices ("X"), within a slice of their
-transaction if they have one; markers, missing offsets and findings are instants ("i"). Times are the log's, in microseconds: what
-has none stands where the one before it ended. `args` hold what the log says.
+transaction if they have one; markers, missing offsets and findings are instants ("i"). Times are the log's, in microseconds; an event
+without a time is placed at the end of the event before it. `args` hold what the log says.
 """
 
 import json
@@ -41,10 +41,10 @@ class Slice(Struct):
 
 
 def arranged(slices: Sequence[Slice], first: int = 0, last: int | None = None) -> Iterator[Slice]:
-    """Yield the slices by start, each followed by its inner ones, none overlapping another partly, all in `first`..`last` (microseconds).
+    """Yield the slices by start, each followed by its inner ones, all within `first` to `last` (microseconds); none overlap partly.
 
-    A slice ends where the next begins, at the latest, and lasts 1 microsecond at least: batches of one ms stand side by side. There
-    must be room for that.
+    A slice ends where the next begins at the latest, and lasts at least 1 microsecond, so that batches of one ms do not
+    overlap. There must be room for that.
     """
     ordered = sorted(slices, key=lambda one: one.start)
     room = sum(one.least for one in ordered)
@@ -61,7 +61,7 @@ def arranged(slices: Sequence[Slice], first: int = 0, last: int | None = None) -
 
 
 _LARGEST_EXACT = 2**53 - 1
-"""Of a number in a browser."""
+"""The largest integer that a browser represents exactly."""
 _LATEST_MS = _LARGEST_EXACT // 1000
 _Event = dict[str, object]
 _Place = tuple[str | None, int | None, str | None]
@@ -101,7 +101,7 @@ class _Thread(NamedTuple):
 
 
 class _Numbers(Struct):
-    """Numbers of processes and threads, all different: a thread with its process's number would be its main thread."""
+    """Numbers of processes and threads, all different: viewers take a thread with its process's number for the main thread."""
 
     processes: dict[_Place, int] = field(default_factory=dict)
     threads: dict[_Thread, int] = field(default_factory=dict)
@@ -131,7 +131,7 @@ def _events(result: TimelineResult) -> Iterator[_Event]:
     origin = min((span[0] for span in times if span is not None), default=0)
     found_at: dict[tuple[_Place, str], int] = {}
     for timeline in result.timelines:
-        history = _History(timeline, numbers, found_at, origin, origin)
+        history = _TimelineEvents(timeline, numbers, found_at, origin, origin)
         yield from history.events()
     for finding in result.scan.findings:
         place = (finding.topic, finding.partition, finding.replica)
@@ -146,10 +146,10 @@ def _events(result: TimelineResult) -> Iterator[_Event]:
         yield _instant(f"{finding.code} {finding.name}", "finding", time, numbers.of(thread), _finding_args(finding))
 
 
-class _History(Struct):
-    """One producer id's events. `start` and `end` (microseconds) are of the latest run or marker, or come before the first.
+class _TimelineEvents(Struct):
+    """One producer id's events. `start` and `end` (microseconds) are those of the latest run or marker.
 
-    Notes when the findings were in `found_at`.
+    Records the times of findings in `found_at`.
     """
 
     timeline: Timeline

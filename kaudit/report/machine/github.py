@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.result import NotAudited, ScanResult
+from kaudit.model.result import ScanResult
 from kaudit.report.console import visible
 from kaudit.report.machine.locations import location_text, shown_path
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import extent, omitted_text, plural, verdict
-from kaudit.report.text.impact import with_impact
+from kaudit.report.text.formatting import extent, omitted_text, plural, verdict, with_impact
 from kaudit.results.incidents import distinct, fingerprints, impact_of, members
 
 ANNOTATIONS_PER_LEVEL = 10
-"""GitHub shows no more of one level per step, and does not say so."""
+"""GitHub shows no more annotations of one level per step, and does not say that it left some out."""
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
@@ -49,13 +48,9 @@ def _annotation(group: Sequence[Finding], repository: str | None) -> str:
 
 def _incomplete(result: ScanResult) -> str:
     unread = [item for item in result.not_audited if item.unreadable] or list(result.not_audited)
-    first = f": {_reason(unread[0])}" if unread else ""
+    first = f": {unread[0].path}: {unread[0].reason}" if unread else ""
     rest = f" (and {plural(len(unread) - 1, 'more path')})" if len(unread) > 1 else ""
     return f"the absence of findings proves nothing{first}{rest}"
-
-
-def _reason(item: NotAudited) -> str:
-    return f"{item.path}: {item.reason}"
 
 
 def _command(name: str, properties: dict[str, str], text: str) -> str:

@@ -9,8 +9,7 @@ from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.machine.locations import location_text, shown_path
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import omitted_text, plural
-from kaudit.report.text.impact import with_impact
+from kaudit.report.text.formatting import omitted_text, plural, with_impact
 from kaudit.results.selection import most_severe
 
 ISSUES_SHOWN = 10_000

@@ -18,7 +18,7 @@ from kaudit.report.text.formatting import omitted_text, plural
 
 FINDINGS_PER_CASE = 100
 _COUNTS = {"failures": "failure", "errors": "error"}
-"""Counts that Jenkins' schema has on the outermost element; a suite also counts skipped cases."""
+"""Counts that Jenkins' schema allows on the outermost element; a suite also counts skipped cases."""
 HEALTHY_CASES = 1000
 EVIDENCE_CASES = 1000
 _Place = tuple[str, int, str]

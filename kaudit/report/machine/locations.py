@@ -12,7 +12,7 @@ from kaudit.source.file_kinds import OFFSET_CHECKPOINT_NAMES
 def base_directory(finding: Finding) -> str | None:
     """Return the directory that the finding's `file` is relative to, or None where it is unknown.
 
-    `log_dir` holds the partition's directory; `file` starts further up or further down, at what was given to audit.
+    `log_dir` contains the partition's directory. `file` is relative to the input, which may be above or below `log_dir`.
     """
     if finding.file is None or finding.log_dir is None or finding.topic is None:
         return None
@@ -29,9 +29,9 @@ def base_directory(finding: Finding) -> str | None:
 
 
 def path_of(finding: Finding) -> str | None:
-    """Return the path of the finding's file, of its partition's directory if it is about no file; None where it is unknown.
+    """Return the path of the finding's file, or of its partition's directory if it names no file; None where it is unknown.
 
-    It is as the inputs are: absolute, relative to the working directory, or a URL.
+    Like the inputs it is absolute, relative to the working directory, or a URL.
     """
     base = base_directory(finding)
     if base is not None:
@@ -52,7 +52,7 @@ def in_repository(path: str, root: str | None) -> str | None:
 
 
 def shown_path(finding: Finding, root: str | None) -> str | None:
-    """Return the path that a code host finds in the repository; as the inputs are where it lies outside it."""
+    """Return the path relative to the repository; outside of it the path as the input was given."""
     path = path_of(finding)
     if path is None:
         return finding.file
@@ -65,7 +65,7 @@ def uri_of(path: str) -> str:
 
 
 def location_text(finding: Finding) -> str:
-    """Return `orders-3 @ offset 7, producer 42 epoch 0`, as much of it as there is; not yet safe to show."""
+    """Return `orders-3 @ offset 7, producer 42 epoch 0`, as far as known; control characters are still in it."""
     parts = []
     if finding.topic is not None:
         at = "" if finding.offset is None else f" @ offset {finding.offset}"

@@ -24,15 +24,15 @@ from kaudit.report.render_options import MANIFEST, Row, Tables
 from kaudit.source.inspect_columns import INSPECT_COLUMNS, INSPECT_TABLES
 
 _FILE_ROWS = 5_000_000
-"""Rows of one file of a large table, about: a fraction of a GiB, which readers share among their tasks."""
+"""Approximate rows of one file of a large table: a fraction of a GiB; readers share files among their tasks."""
 _GROUP_ROWS = 1 << 17
-"""Rows of one row group: some MiB. Many partitions with a few rows each share one, or the file's footer outgrows them."""
+"""Rows of one row group: some MiB. Partitions with few rows share a group, or the footer would be larger than the rows."""
 _PART = "part-00000.parquet"
 
 
 @contextmanager
 def _replaced(directory: Path) -> Iterator[Path]:
-    """Give a new directory beside `directory`, and put it there at once if nothing was raised: the whole of it or nothing.
+    """Yield a new directory beside `directory`, and move it there in one step if nothing was raised.
 
     Raises:
         OSError: something cannot be written; `directory` is as before.
@@ -104,7 +104,7 @@ class PartFiles:
         self.close()
 
     def write(self, table: Any) -> None:  # noqa: ANN401 - pyarrow has no types
-        """Append rows. However few at a time, they become row groups of _GROUP_ROWS."""
+        """Append rows. They are collected into row groups of _GROUP_ROWS."""
         if not table.num_rows:
             return  # after a full file it would begin one without rows
         self._waiting.append(table)
@@ -184,7 +184,7 @@ def _table(table: str, rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow ha
 
 
 def _known(value: object, kind: str) -> object:
-    """A time of -1 is none: the row has null there."""
+    """Return a value, None for a time of -1."""
     return None if kind == "timestamp" and isinstance(value, int) and value < 0 else value
 
 

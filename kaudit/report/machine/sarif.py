@@ -20,14 +20,13 @@ from kaudit.report.machine.locations import base_directory, in_repository, locat
 from kaudit.report.render_options import Output, RenderOptions
 from kaudit.report.text.evidence import evidence_batches
 from kaudit.report.text.finding_block import with_known_bugs
-from kaudit.report.text.formatting import omitted_text, plural, producer_of, span
-from kaudit.report.text.impact import with_impact
+from kaudit.report.text.formatting import omitted_text, plural, producer_of, span, with_impact
 from kaudit.results.selection import first_of_checks, most_severe
 from kaudit.source.file_kinds import segment_base_offset
 
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT_KEY = "kauditFinding/v1"
-"""Ours alone: GitHub recomputes the fingerprints it knows from lines of text, and a log has none."""
+"""A key of kaudit's own: GitHub recomputes the fingerprints it knows from lines of text, which a log does not have."""
 RESULTS_SHOWN = SARIF_RESULTS
 _NOTIFICATIONS_SHOWN = 1000
 _DEPTH_OF_RESULTS = 3
@@ -38,7 +37,7 @@ _Object = dict[str, object]
 
 
 class _Frame(Struct, frozen=True):
-    """What all locations of a run share: `bases` has the names of directories outside the repository."""
+    """What all locations of a run share. `bases` are names by directory, of directories outside the repository."""
 
     bases: Mapping[str, str]
     region: Mapping[str, object]
@@ -46,7 +45,7 @@ class _Frame(Struct, frozen=True):
 
 
 def render_scan(result: ScanResult, options: RenderOptions) -> Output:
-    """Return the SARIF log, a result at a time."""
+    """Yield the SARIF log, one result at a time."""
     return _log(result, options, region={})
 
 
@@ -262,7 +261,7 @@ def _invocation(result: ScanResult, options: RenderOptions, left_out: int) -> _O
 
 
 def _notifications(result: ScanResult, left_out: int) -> list[_Object]:
-    """Return a notice for each thing the results do not cover: unread files, unchecked aspects, findings above the limit."""
+    """Return a notice for each thing that the results leave out: unread files, unchecked aspects, findings above the limit."""
     notices = [_notice(Severity.WARNING, omitted_text(left_out))] if left_out else []
     if result.incomplete:
         notices.append(_notice(Severity.ERROR, "The audit is incomplete: the absence of findings proves nothing."))

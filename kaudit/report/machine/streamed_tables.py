@@ -1,4 +1,4 @@
-"""Tables too large for memory, packed a piece at a time where their rows are made: `timelines`, `producers`, `batches`."""
+"""Tables too large for memory (`timelines`, `producers`, `batches`): packed piece by piece where their rows are made."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -37,10 +37,10 @@ _PIECE_ROWS = 20_000
 _CODECS = np.array([*(codec.name.lower() for codec in Codec), *map(str, range(max(Codec) + 1, CODEC_MASK + 1))])
 
 
-class Shown(Struct, frozen=True):
-    """Whose histories a table has, and the names that are known of them; `producer_ids` None: everybody's.
+class ShownProducers(Struct, frozen=True):
+    """The producer ids whose histories a table has (None: all), and their transactional ids as far as known.
 
-    `look_up_names`: an engine that makes the tables itself puts the names in.
+    `look_up_names`: an engine that makes the tables itself looks up the transactional ids.
     """
 
     producer_ids: frozenset[int] | None = None
@@ -48,11 +48,11 @@ class Shown(Struct, frozen=True):
     look_up_names: bool = False
 
     def includes(self, producer_id: int) -> bool:
-        """Return whether an id's histories belong into the tables."""
+        """Return whether the tables have an id's histories."""
         return self.producer_ids is None or producer_id in self.producer_ids
 
 
-_EVERYBODY = Shown()
+_EVERYBODY = ShownProducers()
 
 
 def recorded_tables(result: ScanResult, options: RenderOptions) -> Tables:
@@ -63,17 +63,17 @@ def recorded_tables(result: ScanResult, options: RenderOptions) -> Tables:
 def recorded_timelines(result: TimelineResult, options: RenderOptions) -> Tables:
     """Return a scan's tables, with the timelines and producers of those asked for, and their transactional ids."""
     if options.producer_ids is None and any(recorded.tables is not None for recorded in options.recorded.values()):
-        return _recorded(result.scan, options, Shown(look_up_names=True))
+        return _recorded(result.scan, options, ShownProducers(look_up_names=True))
     names = {
         producer_id: name
         for recorded in options.recorded.values()
         for producer_id, name in recorded.transactional_ids(options.producer_ids).items()
     }
-    return _recorded(result.scan, options, Shown(options.producer_ids, names))
+    return _recorded(result.scan, options, ShownProducers(options.producer_ids, names))
 
 
 def listed_producers(result: ProducersResult, options: RenderOptions) -> Tables:
-    """Return the tables of a list of producer ids: an engine's own have all ids, however few are listed."""
+    """Return the tables of a list of producer ids; tables that an engine makes have all chosen ids, not only those listed."""
     if options.listed is None:
         return producers_tables(result, options)
     writer = TablePieces(options.decide, options.log_start_offset, blocks=result.blocks)
@@ -91,7 +91,7 @@ def _of_engine(tables: Tables, engine: EngineTables, writer: "TablePieces", opti
     )
 
 
-def _recorded(result: ScanResult, options: RenderOptions, shown: Shown) -> Tables:
+def _recorded(result: ScanResult, options: RenderOptions, shown: ShownProducers) -> Tables:
     tables = scan_tables(result, options)
     by_engine = [recorded.tables for recorded in options.recorded.values() if recorded.tables is not None]
     if by_engine:
@@ -111,7 +111,7 @@ def write_histories(
     history: PartitionHistory,
     findings: Sequence[Finding],
     newest: Profile,
-    shown: Shown = _EVERYBODY,
+    shown: ShownProducers = _EVERYBODY,
 ) -> Iterator[Piece]:
     """Yield the rows of one partition replica: its timelines, then its producers."""
     yield from _pieces("timelines", timeline_table_rows(history, findings, shown))
@@ -120,7 +120,7 @@ def write_histories(
 
 
 def timeline_table_rows(
-    history: PartitionHistory, findings: Sequence[Finding], shown: Shown = _EVERYBODY
+    history: PartitionHistory, findings: Sequence[Finding], shown: ShownProducers = _EVERYBODY
 ) -> Iterator[Row]:
     """Yield the rows of `timelines` of one partition replica, `findings` being its own."""
     for timeline in history.timelines(findings):
@@ -130,7 +130,7 @@ def timeline_table_rows(
 
 
 def producer_table_rows(
-    history: PartitionHistory, findings: Sequence[Finding], shown: Shown = _EVERYBODY, *, newest: Profile
+    history: PartitionHistory, findings: Sequence[Finding], shown: ShownProducers = _EVERYBODY, *, newest: Profile
 ) -> Iterator[Row]:
     """Yield the rows of `producers` of one partition replica, with the transactional ids that its `findings` name."""
     names = {
@@ -149,9 +149,9 @@ class TablePieces(Struct, frozen=True):
 
     decide: Decide
     log_start_offset: int | None = None
-    shown: Shown = _EVERYBODY
+    shown: ShownProducers = _EVERYBODY
     blocks: Sequence[GrantedBlock] | None = None
-    """The blocks of producer ids, for a list of these: it has their table in place of the timelines'."""
+    """The blocks of producer ids. A list of producer ids has a table of them instead of timelines."""
     digests: bool = False
 
     @property
@@ -173,7 +173,7 @@ class TablePieces(Struct, frozen=True):
         return _pieces("findings", map(finding_row, findings))
 
     def of_scan(self, findings: Sequence[Finding]) -> Iterator[Piece]:
-        """Yield the rows that belong to no partition, these findings among them."""
+        """Yield the rows that belong to no partition, including these findings."""
         yield from self.of_findings(findings)
         if self.blocks is not None:
             yield from _pieces("blocks", map(block_row, self.blocks))

@@ -55,7 +55,7 @@ def _compared(result: DiffResult) -> Iterable[Row]:
 
 
 def _relation(entry: PartitionComparison, name: str) -> str | None:
-    """A replica's relation to the reference; the reference has none."""
+    """Return a replica's relation to the reference, None for the reference itself."""
     if entry.reference is None:
         return entry.relation.value
     return entry.relations[name].value if name in entry.relations else None
@@ -120,7 +120,7 @@ def block_row(block: GrantedBlock) -> Row:
 
 
 def producer_row(producer_id: int, transactional_id: str | None, part: ProducerPartition) -> Row:
-    """Return a row of `producers`: one id in one partition replica. What a broker would not hold is null."""
+    """Return a row of `producers`: one id in one partition replica. Fields that a broker would not have are null."""
     state = {name: None if value == -1 else value for name, value in part.state.to_dict().items()}
     shared = ("topic", "partition", "replica", "first_offset", "last_offset", "batches", "records", "epochs")
     return {

@@ -1,4 +1,4 @@
-"""What became of the batches a broker remembered: where they were written, and when it forgot them."""
+"""The history of batches that a broker remembered: where it wrote them, and when it forgot them."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ Key = tuple[str, int]
 """A partition and a producer id."""
 
 
-class _Forgotten(NamedTuple):
-    """A batch that is no longer remembered: its begin, the steps that wrote and forgot it, and why."""
+class _ForgottenBatch(NamedTuple):
+    """A batch that is no longer remembered: its first sequence and offset, the steps that wrote and forgot it, and why."""
 
     first_sequence: int
     offset: int
@@ -32,7 +32,7 @@ class BatchHistory:
         self._unit = unit
         self._entries: dict[Key, ProducerStateEntry] = {}
         self._written: dict[tuple[Key, BatchMetadata], int] = {}
-        self._forgotten: dict[tuple[Key, int, int], _Forgotten] = {}
+        self._forgotten: dict[tuple[Key, int, int], _ForgottenBatch] = {}
         """By producer, epoch and last sequence."""
 
     def follow(self, key: Key, entry: ProducerStateEntry, step: int) -> None:
@@ -48,7 +48,7 @@ class BatchHistory:
         for batch in before.batches:
             if batch not in entry.batches:
                 written = self._written.pop((key, batch), step)
-                self._forgotten[key, before.epoch, batch.last_sequence] = _Forgotten(
+                self._forgotten[key, before.epoch, batch.last_sequence] = _ForgottenBatch(
                     batch.first_sequence(self._profile), batch.first_offset, written, step, self._because(before, entry)
                 )
 
@@ -68,7 +68,7 @@ class BatchHistory:
         before = self._forgotten.get((key, batch.producer_epoch, batch.base_sequence - 1))
         return "" if before is None else self._story(f"{batch.base_sequence - 1}, which comes before it,", before)
 
-    def _story(self, sequence: str, batch: _Forgotten) -> str:
+    def _story(self, sequence: str, batch: _ForgottenBatch) -> str:
         return (
             f"Sequence {sequence} was written at offset {batch.offset} in {self._unit} {batch.written}, "
             f"and forgotten in {self._unit} {batch.forgotten}: {batch.because}."
@@ -83,7 +83,7 @@ class BatchHistory:
 
 
 def _unrecognised(answer: Answer, copy: Copy) -> str:
-    """Return why a broker writes records again that it has."""
+    """Return why a broker writes records that its log already holds."""
     if not isinstance(answer, Ruling):
         return "Without a producer id a broker compares nothing."
     batch = answer.verdict.batch

@@ -1,4 +1,4 @@
-"""A broker's decisions as the diagrams state them: in short for a line of text, in full beside the steps of a page."""
+"""A broker's decisions as text: short for one line of a diagram, in full beside the steps of a page."""
 
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
@@ -34,7 +34,7 @@ class Interned(Generic[_Item]):
 
 
 def reason_of(event: TraceEvent) -> str:
-    """Return why a response is an error, in short; empty where it is none, and for requests."""
+    """Return in short why a response is an error; empty for requests and for other responses."""
     if event.kind is EventKind.REQUEST:
         return ""
     return "; ".join(filter(None, (short_reason(decided) for decided in event.answers if _is_refused(decided))))
@@ -138,7 +138,7 @@ _OTHERS = ("controller", "znode")
 
 
 def participants(rows: Iterable[TraceEvent], producers: Iterable[str], brokers: Iterable[str]) -> list[str]:
-    """Return who takes part: producers, brokers, then who else; only those that appear."""
+    """Return the participants that appear in the rows: producers, brokers, then others."""
     seen: set[str] = set()
     for row in rows:
         seen.update((row.source, row.target))

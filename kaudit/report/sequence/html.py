@@ -10,7 +10,7 @@ _SCRIPTS = ("sequence/main.js",)
 
 
 def fitting_page(build: Callable[[int], SequencePage], most: int) -> str:
-    """Return the page that `build` makes of a number of steps: of `most`, or of as many as fit into the budget."""
+    """Return the page that `build` makes of `most` steps, or of as many as fit into the budget."""
     text = page(build(most))
     while len(text.encode()) > BUDGET and most > 1:
         most = max(1, min(most, most * BUDGET // len(text.encode())) * 9 // 10)
@@ -40,7 +40,7 @@ def page(model: SequencePage) -> str:
 
 
 def _row(model: SequencePage, step: Step) -> dict[str, object]:
-    """Return a step as a row of the table: what was decided about it below its text."""
+    """Return a step as a row of the table, with the decisions about it below its text."""
     lines = []
     for decision in step.decisions:
         verdict = " ".join(filter(None, (decision.outcome, decision.error)))

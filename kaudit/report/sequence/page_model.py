@@ -1,7 +1,7 @@
 """What the page of a sequence diagram shows, as data: written into the page as JSON, read by the scripts in assets/sequence.
 
 Offsets and producer ids are decimal text, since a browser's numbers are exact up to 2**53 only; times are ms since the
-first message. Lanes, windows and states are given once and referred to by their place in the list.
+first message. Lanes, windows and states are listed once; steps refer to them by index.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from kaudit.report.html.page_model import LeftOut
 from kaudit.simulate.trace import Client, Int64, Partition, Transaction
 
 SCHEMA = "kaudit.sequence/1"
@@ -50,9 +51,9 @@ class Window(Struct, frozen=True):
 class Decision(Struct, frozen=True):
     """What a broker decided about a batch or a request, and why.
 
-    `expected` and `got` are set where a rule refused it; `before` and `after` are places in the page's windows, None where
-    no producer state was asked; `matched` is the slot of `before` that a duplicate repeats; `history` says what became of
-    the batch before, if anything did.
+    `expected` and `got` are set where a rule refused it; `before` and `after` are indexes of the page's windows, None where
+    no producer state was consulted; `matched` is the slot of `before` that a duplicate repeats; `history` is the earlier history
+    of the batch.
     """
 
     partition: str
@@ -69,7 +70,7 @@ class Decision(Struct, frozen=True):
 
 
 class State(Struct, frozen=True):
-    """The state after a step: places in the page's lists."""
+    """The state after a step, as indexes of the page's lists."""
 
     clients: Sequence[int] = ()
     partitions: Sequence[int] = ()
@@ -80,8 +81,9 @@ class State(Struct, frozen=True):
 class Step(Struct, frozen=True):
     """One message, or what one participant did (`source` is `target`).
 
-    `number` is by what it is referred to; `left_out` is how many before it are not shown, `left_out_here` of its partition.
-    Times are None where they are not known. `reason` is the short reason of a refusal. `partitions` none: all of its participants'.
+    Texts refer to a step by its `number`. `left_out` counts the steps before it that are not shown, `left_out_here` those of
+    its partition. Times are None where they are not known. `reason` is the short reason of a refusal. Without `partitions`
+    it concerns all of its participants'.
     """
 
     number: int
@@ -101,18 +103,10 @@ class Step(Struct, frozen=True):
     state: State
 
 
-class LeftOut(Struct, frozen=True):
-    """Something the page does not show."""
-
-    what: str
-    count: int
-    how_to_see: str
-
-
 class SequencePage(Struct, frozen=True):
     """The page. `facts` are names and values; `capacity` is how many batches of a producer a broker remembers.
 
-    `unit` is what a step is called.
+    `unit` is the word for a step.
     """
 
     title: str

@@ -1,6 +1,6 @@
 """The page of a replay: attempts as steps between clients and the broker, each with its verdict, the rule and the window.
 
-A file of attempts may be of any length. Kept are its first rows, or, where it is longer, its beginning and what lies around
+A file of attempts may be of any length. Of a short one all rows are kept, of a longer one its beginning and the rows around
 refusals and duplicates; the page says how many are left out.
 """
 
@@ -29,12 +29,12 @@ from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Ruling
+from kaudit.report.html.page_model import LeftOut
 from kaudit.report.sequence.batch_history import BatchHistory
 from kaudit.report.sequence.decisions import REFUSALS, Interned, decision, short_reason, window
 from kaudit.report.sequence.html import fitting_page
 from kaudit.report.sequence.page_model import (
     Lane,
-    LeftOut,
     SequencePage,
     State,
     Step,
@@ -50,7 +50,7 @@ _BEGINNING = 20
 _BEFORE, _AFTER = 6, 2
 """Attempts of the same partition shown before and after one that is refused or a duplicate."""
 _PARTITIONS = 512
-"""Partitions whose last attempts are kept, those used last."""
+"""Partitions whose last attempts are kept: the most recently used."""
 _CLIENTS = 40
 _OTHERS = "other producers"
 _PRODUCERS = 5
@@ -221,7 +221,7 @@ class ReplayDiagram:
         places = {lane.name: place for place, lane in enumerate(lanes)}
         broker = len(lanes) - 1
         began = next((row.attempt.at for row in rows if row.attempt.at is not None), 0)
-        history = _History(complete=self._attempts == len(rows))
+        history = _RowHistories(complete=self._attempts == len(rows))
         before, before_here = -1, Counter({row.partition: -1 for row in rows})
         for row in rows:
             client, when = row.client, row.attempt.at
@@ -257,13 +257,13 @@ class ReplayDiagram:
 
 
 def _since(transaction: Transaction, began: int) -> Transaction:
-    """Return a transaction with its start counted as times of the page are."""
+    """Return a transaction with its start relative to the first attempt, as all times of the page are."""
     started = transaction.started_at
     return transaction if started is None else replace(transaction, started_at=started - began)
 
 
-class _History:
-    """What became of batches before, where no attempt is left out that could have changed it."""
+class _RowHistories:
+    """The earlier histories of batches, only where no attempt is left out that could have changed them."""
 
     def __init__(self, *, complete: bool) -> None:
         self._complete = complete
@@ -274,16 +274,16 @@ class _History:
         if not self._complete:
             return ""
         history = self._histories.setdefault(row.profile, BatchHistory(row.profile, "attempt"))
-        said = (
+        text = (
             "" if row.answer.producer is None else history.of((row.partition, row.answer.producer[0]), row.answer, ())
         )
         for producer_id, entry in row.remembered:
             history.follow((row.partition, producer_id), entry, row.answer.attempt)
-        return said
+        return text
 
 
 def _client(attempt: Attempt) -> str:
-    """Return who made an attempt; empty for what happened to the broker."""
+    """Return the client that made an attempt; empty for an event of the broker."""
     if isinstance(attempt, (*_FAULTS, *_QUIET)):
         return ""
     name = getattr(attempt, "transactional_id", None)
@@ -294,7 +294,7 @@ def _client(attempt: Attempt) -> str:
 
 
 def _partition(attempt: Attempt) -> str:
-    """Return the partition an attempt is about, of a topic's configuration the topic; empty for the broker."""
+    """Return the partition of an attempt, the topic for its configuration; empty for the broker."""
     if isinstance(attempt, StartBroker):
         return ""
     return attempt.topic if isinstance(attempt, ConfigureTopic) else f"{attempt.topic}-{attempt.partition}"

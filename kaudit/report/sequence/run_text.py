@@ -1,4 +1,4 @@
-"""A simulated run as text: its sequence diagram for terminals and for Mermaid, and what became of its records."""
+"""Simulated runs as text: sequence diagrams for terminals and for Mermaid, record outcomes, and schedules that a search found."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ def terminal_diagram(rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: 
 
 
 def _heads(lanes: Sequence[str], lane: int) -> Iterator[str]:
-    """Yield the names above the lanes, on as many lines as the longest one takes."""
+    """Yield the names above the lanes, wrapped to the lanes' width."""
     cut = [textwrap.wrap(visible(name), lane - 1) for name in lanes]
     for line in range(max((len(parts) for parts in cut), default=0)):
         head = f"{'ms':>{_TIME_WIDTH - 2}}  " if line == 0 else " " * _TIME_WIDTH
@@ -178,7 +178,7 @@ def outcome_lines(
 
 
 def sweep_lines(result: SweepOutcome) -> Iterator[str]:
-    """Yield the outcomes of many seeds: in how many runs, how many records, and a seed to look at."""
+    """Yield the outcomes of many seeds: the number of runs and records, and one seed as an example."""
     yield f"{'RUNS':>7}  {'RECORDS':>10}  {'EXAMPLE':>8}  OUTCOME"
     for name, tally in result.tallies.items():
         if tally.runs:

@@ -6,9 +6,10 @@ from kaudit import __version__
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer
+from kaudit.report.html.page_model import LeftOut
 from kaudit.report.sequence.batch_history import BatchHistory
 from kaudit.report.sequence.decisions import Interned, decision, participants, reason_of, window
-from kaudit.report.sequence.page_model import Lane, LeftOut, Role, SequencePage, State, Step, Tone, Window
+from kaudit.report.sequence.page_model import Lane, Role, SequencePage, State, Step, Tone, Window
 from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.trace import Client, EventKind, Partition, RunState, TraceEvent, Transaction
 
@@ -64,7 +65,7 @@ def _role(name: str, clients: Mapping[str, object], brokers: Sequence[str]) -> R
 
 
 class _Steps:
-    """Makes steps of events, and the lists they refer to."""
+    """Makes steps of events, and the lists that the steps refer to."""
 
     def __init__(self, profile: Profile, lanes: Sequence[str]) -> None:
         self._profile = profile

@@ -1,4 +1,4 @@
-"""One answer as text: a JSON object, a row of a table. Control characters in values from a log are dropped."""
+"""One answer as text: a JSON object or a row of a table. Control characters in values from a log are dropped."""
 
 import json
 import unicodedata
@@ -78,7 +78,7 @@ def _value(value: int | str) -> str:
 
 
 def as_json_with_state(answer: Answer, profile: Profile) -> str:
-    """Return an answer as one line of JSON with the producer's state before and after, null where none is concerned."""
+    """Return an answer as one line of JSON with the producer's state before and after, null for answers about no producer."""
     state = None
     if answer.producer is not None:
         _, before, after = answer.producer

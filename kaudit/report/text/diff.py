@@ -26,7 +26,11 @@ def render_diff(result: DiffResult, options: RenderOptions) -> str:
     """Return the report as text."""
     console = options.console
     shown = options.for_people(result.scan.findings)
-    sections = [_replicas(result, console), _partitions(result, console), _truncated(result, console)]
+    sections = [
+        _replicas(result, console),
+        relation_table(*difference_rows(result), console),
+        _truncated(result, console),
+    ]
     sections += finding_sections(shown, options, many_inputs=True)
     explained = [] if options.statistics else explain_lines(shown, console)
     sections.append([*explained, *console.wrap(comparison_text(result)), *hidden_lines(result.scan, shown)])
@@ -43,11 +47,6 @@ def _replicas(result: DiffResult, console: Console) -> list[str]:
         what = f"{names} are broker {entry.broker_id} at different times (oldest first), not replicas of one another"
         lines += console.wrap(visible(what), indent="  ")
     return lines
-
-
-def _partitions(result: DiffResult, console: Console) -> list[str]:
-    """Return a table of the partitions whose replicas differ; identical ones are counted below it."""
-    return relation_table(*difference_rows(result), console)
 
 
 def difference_rows(result: DiffResult) -> tuple[list[str], list[list[str]]]:

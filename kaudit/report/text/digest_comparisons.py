@@ -55,7 +55,7 @@ def _batch(batch: HeldBatch | None) -> dict[str, int] | None:
 
 
 def comparison_text(found: FingerprintDiff, console: Console, narrowing: str | None) -> Iterator[str]:
-    """Yield the report as text; `narrowing` is the command that makes digests of narrower ranges."""
+    """Yield the report as text; `narrowing` is the command that makes digests of narrower ranges, None where there is none to run."""
     listed = [entry for entry in found.partitions if entry.relation in (Relation.BEHIND, Relation.DIVERGED)]
     headings = [
         "partition",
@@ -143,7 +143,7 @@ def _comparison_summary(found: FingerprintDiff) -> str:
 
 
 def _next(found: FingerprintDiff, narrowing: str | None) -> list[str]:
-    """Say how to narrow it down, where the batches that differ are not known yet."""
+    """Return how to narrow the difference down; nothing where the batches that differ are known."""
     if narrowing is None or not any(
         entry.not_compared or (entry.differing and entry.first_difference is None) for entry in found.partitions
     ):
@@ -169,7 +169,7 @@ _VERIFIED_RANGES_SHOWN = 5
 
 
 def verification_document(found: Verification, report: str) -> Iterator[str]:
-    """Yield the kaudit.verification/1 document; `report` is the file that was held against the logs."""
+    """Yield the kaudit.verification/1 document; `report` is the file that the logs were compared with."""
     yield json.dumps(
         {
             "schema": _VERIFICATION_SCHEMA,

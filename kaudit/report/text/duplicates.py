@@ -82,7 +82,7 @@ def summary_text(listing: DuplicateListing, console: Console, isolation_level: s
 
 
 def not_compared(listing: DuplicateListing) -> list[NotAudited]:
-    """Return a line for everything that could not be compared, and why."""
+    """Return an entry for everything that could not be compared, with the reason."""
     found = [note for note in listing.scan.not_audited if note.unreadable or note.asked_for]
     found += [
         NotAudited(partition.directory.name, "text of kafka-dump-log: it holds no records to compare")

@@ -96,12 +96,12 @@ def _columns(batches: Sequence[BatchEvidence]) -> list[EvidenceColumn]:
         EvidenceColumn("crc", [_crc(batch) for batch in batches]),
         EvidenceColumn("byte", [_text(batch.position) for batch in batches]),
     ]
-    # The producer is in the location line already: it needs a column only where it changes.
+    # The location line has the producer: a column is needed only where it changes.
     return [column for column in columns if not column.empty and not (column is producer and column.uniform)]
 
 
 def _times(times: Sequence[tuple[str, str]]) -> EvidenceColumn:
-    """Return the column of times; a date that all share moves into its heading."""
+    """Return the column of times; a date or year that all share moves into its heading."""
     days = {date for date, _ in times if date}
     if len(days) == 1:
         return EvidenceColumn(f"{days.pop()} UTC", [clock for _, clock in times])

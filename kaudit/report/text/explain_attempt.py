@@ -131,7 +131,7 @@ def _short(answer: Answer) -> str:
 
 
 def _other_versions(answer: Answer, others: list[Answer]) -> Iterator[str]:
-    """Yield the answers of all releases, neighbours that agree in one line."""
+    """Yield the answers of all releases, consecutive releases with the same answer in one line."""
     spans: list[tuple[Version, Version, str]] = []
     for (_, versions), other in zip(profile_groups(), others, strict=True):
         text = _short(other)

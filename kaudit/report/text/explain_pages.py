@@ -15,7 +15,7 @@ from kaudit.report.json_documents import pretty
 from kaudit.report.text.formatting import SEVERITY_STYLE
 
 _READABLE = 100
-"""Columns of a page at most, also in a pipe: wider prose is hard to read."""
+"""Most columns of a page, in a pipe too: wider prose is hard to read."""
 _INDENT = "  "
 _BULLET = re.compile(r"(?P<sign>[-*]|\d+\.) (?P<text>.*)")
 
@@ -152,6 +152,6 @@ def markdown_lines(text: str, console: Console) -> Iterator[str]:
 
 def _flush(paragraph: list[str], lead: str, console: Console) -> Iterator[str]:
     if paragraph:
-        # Backticks would be noise: on a terminal everything is in one typeface anyway.
+        # Backticks would be noise: a terminal shows everything in one typeface.
         yield from console.wrap(" ".join(paragraph).replace("`", ""), lead=lead)
     paragraph.clear()

@@ -7,8 +7,7 @@ from kaudit.model.impact import Impact
 from kaudit.model.known_bug import KnownBug
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.evidence import evidence_lines
-from kaudit.report.text.formatting import SEVERITY_STYLE, headline, partition_of, plural, producer_of, span
-from kaudit.report.text.impact import impact_text
+from kaudit.report.text.formatting import SEVERITY_STYLE, headline, impact_text, partition_of, plural, producer_of, span
 from kaudit.report.text.log_events import event_text
 
 
@@ -46,7 +45,7 @@ def rule_lines(finding: Finding, console: Console) -> list[str]:
 
 
 def log_lines(finding: Finding, console: Console) -> list[str]:
-    """Return the lines of broker and client logs about it: file, line, time by the batches' clock, text."""
+    """Return the log lines about the finding: file, line, time by the batches' clock, text."""
     events, count = finding.evidence.log_events, finding.evidence.log_events_count
     lines = [line for event in events for line in remark_lines("log", event_text(event), console)]
     if count is not None and count > len(events):
@@ -65,7 +64,7 @@ def cause_lines(finding: Finding, console: Console) -> list[str]:
     certain = finding.confidence is Confidence.CERTAIN
     if not certain:
         lines += remark_lines("note", f"{finding.confidence.value}, not certain", console)
-    # the one explanation of a certain note is no condition
+    # a certain note with one explanation has no other cause
     harmless = (
         "harmless:"
         if finding.severity is Severity.NOTE and len(finding.explanations) == 1 and certain
@@ -78,13 +77,13 @@ def cause_lines(finding: Finding, console: Console) -> list[str]:
 
 
 def command_lines(finding: Finding, console: Console) -> list[str]:
-    """Return the commands to run next, never wrapped: they are there to be copied."""
+    """Return the commands to run next, never wrapped, so that they can be copied."""
     help_ = console.paint("= help:", Style.STRONG)
     return [f"  {help_} {console.paint(visible(command), Style.COMMAND)}" for command in finding.next]
 
 
 def place_text(finding: Finding, *, many_inputs: bool, replicas: Sequence[str]) -> str:
-    """Return where a finding is: partition and offsets, producer, file. `replicas`: those that say the same."""
+    """Return where a finding is: partition and offsets, producer, file. `replicas` are those with the same finding."""
     parts = []
     partition = partition_of(finding)
     if partition is not None:

@@ -8,7 +8,7 @@ GAP = "  "
 
 
 class Fitted(Struct, frozen=True):
-    """The columns to show, in order; the common text of columns that are the same in all rows; and the columns left out for want of room."""
+    """The columns to show, in order; the text of columns that are the same in all rows; and the columns that had no room."""
 
     shown: Sequence[str]
     common: Mapping[str, str]
@@ -20,7 +20,7 @@ def fit(
 ) -> Fitted:
     """Choose among the columns (cells by heading) for a line of `room` characters, None for any length.
 
-    Those of `same` go first, in order, where all rows have the same text; then those of `dispensable`, in order.
+    Columns of `same` are removed first, in order, where all rows have the same text; then those of `dispensable`, in order.
     """
     widths = {name: max(len(name), *map(len, column)) for name, column in cells.items()}
     shown = list(cells)
@@ -44,11 +44,11 @@ def fit(
 
 
 def notice(fitted: Fitted, room: int | None) -> str:
-    """Return the line above the table that stands for columns not in it; empty if all are."""
+    """Return the line above the table that names the columns left out of it; empty if there are none."""
     parts = []
-    said = [f"{name} {text}" for name, text in fitted.common.items() if text != "-"]
-    if said:
-        parts.append(f"in every row: {', '.join(said)}")
+    common = [f"{name} {text}" for name, text in fitted.common.items() if text != "-"]
+    if common:
+        parts.append(f"in every row: {', '.join(common)}")
     if fitted.left_out:
         parts.append(f"no room at {room} columns for: {', '.join(fitted.left_out)}")
     return "; ".join(parts)

@@ -1,11 +1,12 @@
-"""Small pieces of text that several human formats share: counts, sizes, spans, places."""
+"""Small pieces of text that several human formats share: counts, sizes, spans, places, the impact of findings."""
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.impact import Impact
 from kaudit.model.json_record import rfc3339
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition
 from kaudit.model.result import ScanResult, StateUse
@@ -25,13 +26,13 @@ def omitted_text(number: int) -> str:
 
 
 def size(number: int) -> str:
-    """Return a size in decimal units, as disks are sold and `df -H` counts."""
+    """Return a size in decimal units, as `df -H` does."""
     if number < 1000:
         return f"{number} B"
     scaled = float(number)
     for unit in ("kB", "MB", "GB", "TB"):
         scaled /= 1000
-        if scaled < 999.95:  # more would round to 1000.0
+        if scaled < 999.95:  # a larger value would round to 1000.0
             return f"{scaled:.1f} {unit}"
     return f"{scaled / 1000:.1f} PB"
 
@@ -107,7 +108,7 @@ def _statuses(counts: Mapping[str, int]) -> str:
 
 
 def extent(result: ScanResult) -> str:
-    """Return how much was read: `in 3 segments, 2 partitions, 1.2 GB`; brokers send no segments."""
+    """Return how much was read: `in 3 segments, 2 partitions, 1.2 GB`; without segments for live brokers."""
     summary = result.summary
     segments = f"{plural(summary.segments, 'segment')}, " if summary.segments or not summary.partitions else ""
     return f"in {segments}{plural(summary.partitions, 'partition')}, {size(summary.bytes)}"
@@ -143,7 +144,7 @@ def clock_time(milliseconds: int) -> str:
 
 
 def date_and_clock(milliseconds: object) -> tuple[str, str]:
-    """Return (date, time of day) for a table; a value no calendar reaches stays a number of ms."""
+    """Return (date, time of day) for a table; a time outside the calendar stays a number of ms."""
     if not isinstance(milliseconds, int) or milliseconds == NO_TIMESTAMP:
         return "", "-"
     text = rfc3339(milliseconds)
@@ -162,7 +163,7 @@ def timestamp_of(finding: Finding) -> int | None:
 
 
 def timestamp_text(milliseconds: int) -> str:
-    """Return `2026-11-21 06:02:49`, or `-`: to the second, as a list needs no more."""
+    """Return `2026-11-21 06:02:49`, or `-`."""
     date, clock = date_and_clock(milliseconds)
     return f"{date} {clock.partition('.')[0]}" if date else clock
 
@@ -204,7 +205,7 @@ def partition_text(place: ProducerPartition) -> str:
 
 def expired_text(expired: ExpiredTransactionalId) -> str:
     """Return the producer id of a transactional id, when it expired, and its producer id since."""
-    had, following = "what it had before is not in the log any more", expired.next_producer_id
+    had, following = "its earlier producer id is no longer in the log", expired.next_producer_id
     if expired.producer_id is not None:
         assert expired.last_update_timestamp is not None
         updated = timestamp_text(expired.last_update_timestamp)
@@ -223,3 +224,49 @@ def fold(line: str, width: int | None, hanging: int) -> str:
     return "\n".join(
         textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     )
+
+
+def impact_text(impact: Impact) -> str:
+    """Return the cost in one line, e.g. `5 records lost; 2 records were written twice`; empty where there is none."""
+    return "; ".join([*_invisible(impact), *_lost(impact), *_duplicated(impact), *_truncated(impact)])
+
+
+def with_impact(text: str, impact: Impact) -> str:
+    """Return the text, and the impact where there is one."""
+    cost = impact_text(impact)
+    return f"{text}. Impact: {cost}" if cost else text
+
+
+def _invisible(impact: Impact) -> Iterator[str]:
+    if not impact.offsets_invisible:
+        return
+    text = f"read_committed consumers cannot see {plural(impact.offsets_invisible, 'offset')}"
+    date, clock = date_and_clock(impact.invisible_since_timestamp)
+    if date:
+        text += f" since {date} {clock.partition('.')[0]} UTC"
+    if impact.last_stable_offset is not None:
+        text += f": the last stable offset stays at {impact.last_stable_offset}"
+    yield text
+
+
+def _lost(impact: Impact) -> Iterator[str]:
+    least, most = impact.records_lost_at_least or 0, impact.records_lost_at_most
+    if least and least == most:
+        yield f"{plural(least, 'record')} lost"
+    elif least:
+        yield f"at least {least:,}" + (" records lost" if most is None else f", at most {plural(most, 'record')} lost")
+    elif most:
+        yield f"at most {plural(most, 'record')} lost"
+    elif most is None and impact.records_lost_at_least is not None:
+        yield "records may be lost: how many is not known"
+
+
+def _duplicated(impact: Impact) -> Iterator[str]:
+    if impact.records_duplicated:
+        verb = "was" if impact.records_duplicated == 1 else "were"
+        yield f"{plural(impact.records_duplicated, 'record')} {verb} written twice"
+
+
+def _truncated(impact: Impact) -> Iterator[str]:
+    if impact.bytes_truncated:
+        yield f"a broker that recovers this log cuts off {plural(impact.bytes_truncated, 'byte')}"

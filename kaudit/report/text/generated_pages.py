@@ -1,4 +1,4 @@
-"""What docs pages say of the code: the ops of the attempts format, the switches of brokers, the columns of tables.
+"""Docs pages generated from the code: the ops of the attempts format, the switches of brokers, the columns of tables.
 
 `python -m kaudit.report.text.generated_pages docs` writes attempts.md, broker-rules.md and columns.md, and adds fields of findings
 that the JSON schema does not have yet.

@@ -20,15 +20,22 @@ from kaudit.report.text.finding_block import (
     remark_lines,
     rule_lines,
 )
-from kaudit.report.text.formatting import SEVERITY_STYLE, date_and_clock, headline, partition_of, plural, span
-from kaudit.report.text.impact import impact_text
+from kaudit.report.text.formatting import (
+    SEVERITY_STYLE,
+    date_and_clock,
+    headline,
+    impact_text,
+    partition_of,
+    plural,
+    span,
+)
 from kaudit.results.incidents import describe, distinct, members
 
 _BLOCKS = 10
-"""Incidents shown in full unless all are asked for: a reader gets through no more."""
+"""Incidents shown in full unless all are asked for."""
 _LISTED = 3
 _FEW = 3
-"""Findings of one incident that are all named; of more, one stands for all."""
+"""Up to this many findings of an incident are all named; of more, one is shown as an example."""
 
 
 def incident_sections(findings: Sequence[Finding], options: RenderOptions, *, many_inputs: bool) -> list[list[str]]:
@@ -100,7 +107,7 @@ def _named(group: Sequence[Finding], once: Sequence[Finding], console: Console, 
 def _block(incident: Incident, once: Sequence[Finding], options: RenderOptions, *, explained: bool) -> list[str]:
     """Return the common part of several findings, with the evidence of the first, the most severe.
 
-    `explained`: one like it has said what such incidents come from.
+    `explained`: an incident of this kind above has its causes.
     """
     console, lead = options.console, once[0]
     label = f"{incident.severity.value}[{', '.join(incident.checks)}]"
@@ -152,7 +159,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _times(incident: Incident) -> str:
-    """Return from when to when, to the second; the date once where it is the same."""
+    """Return the first and the last time, to the second; the date once where both have the same."""
     (day, since), (last_day, until) = (
         date_and_clock(time) for time in (incident.first_timestamp, incident.last_timestamp)
     )

@@ -11,20 +11,20 @@ Row = Mapping[str, object]
 _Column = tuple[str, Callable[[Row], str]]
 
 _SAMPLE_ROWS = 500
-"""Rows held back to find the widths of columns; later ones may be wider and are then shown whole."""
+"""Rows collected to find the widths of columns; wider later rows are shown whole."""
 _HEADER = ("topic", "partition", "replica", "segment", "file", "row")
 _HEX_CHARACTERS = 23
 _NESTED = "    "
 _DATE = "date"
 _SAME = (_DATE, "magic", "codec", "headers", "leader epoch", "epoch", "producer", "kind", "read_committed", "copy")
-"""Columns that stand above the table on a narrow terminal where all rows have the same."""
+"""Columns that a narrow terminal shows above the table where all rows have the same value."""
 _DISPENSABLE = {
     "batch": ("codec", "magic", "crc", "size", "leader epoch", "records"),
     "duplicate": ("copy", "original's sequence", "original's producer", "sequence", "read_committed"),
 }
-"""Columns of a kind of row that are left out if there is still no room, in this order."""
+"""Columns of a kind of row that are left out next, in this order."""
 _IN_BATCHES = frozenset({"record", "marker", "control", "txn_state", "offset_commit", "group_metadata", "metadata"})
-"""Kinds that stand under the batch they are of."""
+"""Kinds of rows that belong to the batch above them."""
 
 
 def table(rows: Iterable[Row], console: Console) -> Iterator[str]:
@@ -42,7 +42,7 @@ def table(rows: Iterable[Row], console: Console) -> Iterator[str]:
 
 
 def _group(row: Row) -> tuple[object, ...]:
-    """Key of the rows that share one heading: those of one segment or side file, whatever their kind; or of files."""
+    """Return the key of the rows that share one heading: the rows of one segment or side file, or the files of a directory."""
     if row["row"] == "file":
         return "file", _directory(row)
     if row["row"] == "checkpoint":
@@ -85,7 +85,7 @@ class _Section:
             yield (text if style is None else console.paint(text, style)) + "\n"
 
     def _measure(self, rows: Sequence[Row], console: Console) -> list[list[str]]:
-        """Cells of each row; columns grow to the widest of them, kind by kind."""
+        """Return the cells of each row; columns grow to the widest cell, for each kind of row."""
         by_kind: dict[str, list[Row]] = {}
         for row in rows:
             by_kind.setdefault(str(row["row"]), []).append(row)
@@ -108,7 +108,7 @@ class _Section:
 def _fitting(
     columns: Sequence[_Column], rows: Sequence[Row], console: Console, indent: int
 ) -> tuple[Sequence[_Column], Fitted]:
-    """Choose among the columns for the width of the terminal: the rows seen decide which of them are the same throughout."""
+    """Choose the columns that fit the terminal; `rows` show which columns are the same throughout."""
     room = None if console.width is None else console.width - indent
     if room is None:
         return columns, Fitted([name for name, _ in columns], {}, ())
@@ -129,18 +129,18 @@ def _width(columns: Sequence[_Column], rows: Sequence[Row]) -> int:
 
 
 def _date_apart(columns: Sequence[_Column]) -> Sequence[_Column]:
-    """Part the column of times into date and clock, if there is one such column: often all rows are of one day."""
+    """Split a single column of times into date and clock: often all rows are of one day."""
     times = [name for name, _ in columns if name == "time (UTC)"]
     if len(times) != 1:
         return columns
-    parted: list[_Column] = []
+    split: list[_Column] = []
     for name, cell in columns:
         if name in times:
-            parted.append((_DATE, lambda row, cell=cell: cell(row).rpartition(" ")[0] or "-"))  # type: ignore[misc]
-            parted.append((name, lambda row, cell=cell: cell(row).rpartition(" ")[2]))  # type: ignore[misc]
+            split.append((_DATE, lambda row, cell=cell: cell(row).rpartition(" ")[0] or "-"))  # type: ignore[misc]
+            split.append((name, lambda row, cell=cell: cell(row).rpartition(" ")[2]))  # type: ignore[misc]
         else:
-            parted.append((name, cell))
-    return parted
+            split.append((name, cell))
+    return split
 
 
 def _section_of(row: Row, section: _Section | None) -> _Section:
@@ -203,7 +203,7 @@ def _kind(row: Row) -> str:
     if row.get("is_control"):
         if control in ("COMMIT", "ABORT"):
             return f"{control} marker"
-        # a text without records does not show which
+        # a dump text without records does not show the type
         return str(control or ("emptied marker" if row.get("record_count") == 0 else "control"))
     return "txn" if row.get("is_transactional") else "-"
 
@@ -246,7 +246,7 @@ def _partitions(row: Row) -> str:
 
 
 def _metadata(row: Row) -> str:
-    """What of a metadata record kaudit decodes: feature levels and blocks of producer ids."""
+    """Return what kaudit decodes of a metadata record: feature levels and blocks of producer ids."""
     if row.get("feature") is not None:
         return visible(f"{row['feature']} {row['feature_level']}")
     if row.get("next_producer_id") is not None:
@@ -255,7 +255,7 @@ def _metadata(row: Row) -> str:
 
 
 def _hex(row: Row) -> str:
-    """The bytes of a field; of a payload the first eight, or it would widen every line."""
+    """Return the bytes of a field, of a long one the first eight."""
     text = str(row.get("hex"))
     return text if len(text) <= _HEX_CHARACTERS else text[:_HEX_CHARACTERS] + "…"
 
@@ -271,7 +271,7 @@ def _producer(prefix: str) -> Callable[[Row], str]:
 
 
 def _dropped(name: str) -> Callable[[Row], str]:
-    """What a consumer that deduplicates does with the duplicate."""
+    """Return a cell that says what a consumer that deduplicates does with the duplicate."""
 
     def cell(row: Row) -> str:
         if not row.get(name):
@@ -292,7 +292,7 @@ def _heading(name: str) -> str:
 
 
 def _all_columns(rows: Sequence[Row]) -> Sequence[_Column]:
-    """Columns of a kind that is shown in full: those of the table of columns, then further fields of the rows."""
+    """Return all columns of a kind of row: those of the table of columns, then further fields of the rows."""
     found = dict.fromkeys(name for row in rows for name in row if name not in _HEADER)
     known = [name for name in INSPECT_TABLES.get(str(rows[0]["row"]), ()) if name in found]
     return [(name.replace("_", " "), _text(name)) for name in dict.fromkeys([*known, *found])]

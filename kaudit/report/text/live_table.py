@@ -22,7 +22,7 @@ _LONGEST_NAME = 30
 
 
 def live_table(status: WatchStatus) -> Group:
-    """Return what is on the screen; about 30 lines, whatever was found. The terminal's width decides what a line holds."""
+    """Return the screen: about 30 lines, however many findings there are, cut to the terminal's width."""
     parts: list[Table | Text] = [_head(status), _by_severity(status)]
     if any(status.reported.values()) or any(status.present.values()):
         parts.append(_by_check(status))
@@ -60,7 +60,7 @@ def _by_severity(status: WatchStatus) -> Text:
 
 
 def _grid(title: str, *columns: tuple[str, str], fills: bool = False) -> Table:
-    """Return an empty table; with `fills` its last column has the rest of the line, and what is longer is cut."""
+    """Return an empty table; with `fills` its last column takes the rest of the line, and longer text is cut."""
     table = Table(
         title=title,
         title_justify="left",

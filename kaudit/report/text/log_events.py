@@ -1,4 +1,4 @@
-"""What logs of brokers and clients say, as text: lines of evidence, and a section at the end of a report."""
+"""Events of broker and client logs as text: lines of evidence, and a section at the end of a report."""
 
 from collections.abc import Sequence
 
@@ -10,17 +10,17 @@ from kaudit.report.text.formatting import date_and_clock, duration, plural, span
 _SHOWN = 10
 _LONGEST = 200
 _SKEW_MS = 1000
-"""Clocks that are no further apart are called the same."""
+"""Clocks that differ by no more than this are called the same."""
 _OUTCOMES = {
     "landed": "landed later",
     "superseded": "were followed by a higher epoch, in which the producer may have sent them again",
-    "fenced": "came from a fenced producer, as is meant",
+    "fenced": "came from a fenced producer, as intended",
     "unknown": "are not shown by the logs",
 }
 
 
 def event_text(event: EventEvidence) -> str:
-    """Return an event as one line: `server.log:1234 2026-01-01 12:00:00.000: text`, without the time the text repeats."""
+    """Return an event as one line: `server.log:1234 2026-01-01 12:00:00.000: text`."""
     when = "" if event.timestamp is None else " ".join(filter(None, date_and_clock(event.timestamp)))
     place = f"{str(event.path).rpartition('/')[2]}:{event.line}"
     return visible(f"{place}{' ' if when else ''}{when}: {shortened(str(event.text))}")

@@ -8,8 +8,16 @@ from kaudit.model.result import Expected, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.finding_block import bugs_of, with_known_bugs
-from kaudit.report.text.formatting import extent, omitted_text, partition_of, plural, short_producer_of, span, verdict
-from kaudit.report.text.impact import with_impact
+from kaudit.report.text.formatting import (
+    extent,
+    omitted_text,
+    partition_of,
+    plural,
+    short_producer_of,
+    span,
+    verdict,
+    with_impact,
+)
 from kaudit.report.text.not_checked import more_digests, named_digests
 from kaudit.results.incidents import describe, distinct, fingerprints, impact_of, members
 
@@ -50,7 +58,9 @@ def _table(groups: Sequence[Sequence[Finding]]) -> str:
 def _row(group: Sequence[Finding]) -> str:
     """Return an incident's row: its most severe finding, where the others are, and what all cost."""
     finding, once = group[0], distinct(group)
-    where = [_offsets(finding), *short_producer_of(finding)] if finding.topic else short_producer_of(finding)
+    where = short_producer_of(finding)
+    if finding.topic:
+        where.insert(0, code(f"{partition_of(finding)}@{span(finding.offset, finding.last_offset)}"))
     if finding.file is not None:
         byte = "" if finding.position is None else f" byte {finding.position}"
         where.append(f"{code(finding.file)}{byte}")
@@ -58,7 +68,11 @@ def _row(group: Sequence[Finding]) -> str:
     if len(once) > 1:
         incident = describe(group)
         text = f"{text}. {plural(len(once) - 1, 'more finding')} of one cause: {incident.title}"
-        elsewhere = [entry for entry in incident.partitions if (entry.topic, entry.partition) != _partition(finding)]
+        elsewhere = [
+            entry
+            for entry in incident.partitions
+            if (entry.topic, entry.partition) != (finding.topic, finding.partition)
+        ]
         where += [code(f"{entry.topic}-{entry.partition}") for entry in elsewhere[:_PARTITIONS_SHOWN]]
         if len(elsewhere) > _PARTITIONS_SHOWN:
             where.append(f"{len(elsewhere) - _PARTITIONS_SHOWN:,} more partitions")
@@ -71,14 +85,6 @@ def _row(group: Sequence[Finding]) -> str:
         "<br>".join(f"`{fingerprint}`" for fingerprint in fingerprints(group)),
     ]
     return f"| {' | '.join(cells)} |"
-
-
-def _offsets(finding: Finding) -> str:
-    return code(f"{partition_of(finding)}@{span(finding.offset, finding.last_offset)}")
-
-
-def _partition(finding: Finding) -> tuple[str | None, int | None]:
-    return finding.topic, finding.partition
 
 
 def _baseline(result: ScanResult) -> str:

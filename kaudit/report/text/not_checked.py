@@ -1,4 +1,4 @@
-"""The end of every report for people: what was not checked and why, the digests, and which brokers' rules were applied."""
+"""The last sections of reports for people: what was not checked and why, the digests, and which brokers' rules were applied."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,14 +14,14 @@ _PATHS_SHOWN = 3
 
 
 def closing_sections(result: ScanResult, options: RenderOptions) -> list[list[str]]:
-    """Return the sections that say what this report does not cover, and which brokers' rules were applied."""
+    """Return the last sections: log events, what was not checked, and which brokers' rules were applied."""
     console = options.console
     rules = _broker_rules(result.broker_version, console, with_reasons=options.verbose)
     return [log_section(result.log_events, console), *unchecked_sections(result, console), rules]
 
 
 def unchecked_sections(result: ScanResult, console: Console) -> list[list[str]]:
-    """Return the sections that say what this report does not cover."""
+    """Return the sections about what was not checked."""
     unreadable = [item for item in result.not_audited if item.unreadable]
     unchecked = [item for item in result.not_audited if not item.unreadable]
     sections = [
@@ -39,7 +39,7 @@ def text_of(sections: Iterable[Sequence[str]]) -> str:
 
 
 def _section(title: str, items: Iterable[NotAudited], console: Console, style: Style) -> list[str]:
-    """List by reason, so that a hundred thousand paths with one reason take two lines."""
+    """Group by reason, so that many paths with one reason take two lines."""
     by_reason: dict[str, list[str]] = {}
     for item in items:
         by_reason.setdefault(item.reason, []).append(item.path)
@@ -52,7 +52,7 @@ def _section(title: str, items: Iterable[NotAudited], console: Console, style: S
 
 
 def _paths(paths: Sequence[str]) -> str:
-    """List the first of them, each once: replicas of a partition share its name."""
+    """Return the first paths, each once: replicas of a partition share its name."""
     copies = Counter(paths)
     named = [visible(path) + (f" ({number} copies)" if number > 1 else "") for path, number in copies.items()]
     shown = ", ".join(named[:_PATHS_SHOWN])
@@ -82,7 +82,7 @@ def _baseline(compared: BaselineComparison | None, console: Console) -> list[str
 
 
 def _broker_rules(versions: BrokerVersions, console: Console, *, with_reasons: bool) -> list[str]:
-    """Return one line, and below it why these versions where that is asked for."""
+    """Return one line, and below it the reasons for these versions where they are asked for."""
     settled = versions.at_least is not None and versions.at_least == versions.at_most
     hints = ["-v: why"] if versions.because and not with_reasons else []
     if versions.requested == "auto" and not settled:
@@ -109,7 +109,7 @@ _DIGESTS_SHOWN = 8
 
 
 def digest_section(digests: Digests | None, console: Console) -> list[str]:
-    """Return the section of a report as text; nothing where digests were not asked for."""
+    """Return the section about digests; nothing where they were not asked for."""
     if digests is None or not digests.partitions:
         return []
     lines = [console.paint(f"Audited ({digests.algorithm}):", Style.STRONG)]

@@ -21,16 +21,16 @@ from kaudit.report.text.formatting import (
 from kaudit.report.text.not_checked import closing_sections, text_of
 
 _PAGE = 1000
-"""Rows whose widths are settled together: a million do not fit into memory as text."""
+"""Rows whose widths are computed together: a million rows do not fit into memory as text."""
 _UNASKED = 50
 """Producer ids listed unless --limit or --producer-id asks for more."""
 _DISPENSABLE = ("records", "first seen (UTC)", "pattern", "epochs", "partitions")
-"""Columns that give way on a narrow terminal, in this order."""
+"""Columns that a narrow terminal leaves out, in this order."""
 _EXPIRED = {
     "rule": "a producer that still has the old producer id is answered INVALID_PRODUCER_ID_MAPPING "
     "(TransactionStateManager.enableTransactionalIdExpiration, KIP-98)",
-    "help": "restart it or create it anew: clients from 4.0 on demand that, older ones that go on may write twice "
-    "(KAFKA-18019); set transactional.id.expiration.ms (7 days) above the longest time that a producer is idle",
+    "help": "restart or recreate it: clients from 4.0 on require that, older clients that continue may write records twice "
+    "(KAFKA-18019); set transactional.id.expiration.ms (7 days) above the longest idle time of a producer",
 }
 
 
@@ -48,7 +48,7 @@ def render_producers(result: ProducersResult, options: RenderOptions) -> Iterato
 
 
 def _expired(result: ProducersResult, console: Console) -> list[str]:
-    """The transactional ids that have expired, the last ones first, and what that means for their producers."""
+    """Return the expired transactional ids, newest first, and what expiry means for their producers."""
     count = result.summary.get("expired_transactional_ids")
     if not isinstance(count, int) or not count:
         return []
@@ -110,7 +110,7 @@ def _cells(producer: Producer) -> Mapping[str, str]:
 
 
 def _fitting(rows: Sequence[Mapping[str, str]], console: Console) -> tuple[Sequence[str], list[str]]:
-    """Choose the columns: those with any content, as many of them as fit; and say which do not."""
+    """Return the columns that have content and fit, and the lines that name those that do not fit."""
     optional = ("transactional id", "block", "findings")
     columns = [name for name in rows[0] if name not in optional or any(row[name] != "-" for row in rows)]
     fitted = fit({name: [row[name] for row in rows] for name in columns}, (), _DISPENSABLE, console.width)
@@ -145,7 +145,7 @@ def statistics_lines(result: ProducersResult, console: Console) -> list[str]:
     for figures in blocks if isinstance(blocks, Sequence) else ():
         lines += console.wrap(_blocks(figures), lead="  ", indent="    ")
     histograms = ids.get("histograms")
-    if isinstance(histograms, Mapping) and not result.listed:  # beside a list they would be too much
+    if isinstance(histograms, Mapping) and not result.listed:  # only without a list: both together are too long
         lines += histogram_lines(histograms, console)
     return lines + _creators(result, ids, console)
 

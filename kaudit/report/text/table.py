@@ -1,4 +1,4 @@
-"""`--output-format table`: what happened and what it cost, each incident with its evidence and the next command."""
+"""`--output-format table`: incidents with their cost, evidence and next command."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -9,13 +9,12 @@ from kaudit.model.total_impact import total_impact
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.finding_block import finding_lines
-from kaudit.report.text.formatting import SEVERITY_STYLE, extent, omitted_text, plural
-from kaudit.report.text.impact import impact_text
+from kaudit.report.text.formatting import SEVERITY_STYLE, extent, impact_text, omitted_text, plural
 from kaudit.report.text.incident_block import incident_sections
 from kaudit.report.text.not_checked import closing_sections, digest_section, text_of
 
 _FEW = 8
-"""Findings that are read one by one; more are counted in a table, too."""
+"""Above this number, a table counts the findings too."""
 
 
 def render_scan(result: ScanResult, options: RenderOptions) -> str:
@@ -34,7 +33,7 @@ def stream_findings(findings: Iterable[Finding], options: RenderOptions) -> str:
 
 
 def _suggestion(suggestion: Suggestion, console: Console) -> list[str]:
-    # the command is never wrapped: it is there to be copied
+    # the command is never wrapped, so that it can be copied
     reason = visible(suggestion.reason)
     return [
         *console.wrap(f"{reason[:1].upper()}{reason[1:]}:"),
@@ -43,7 +42,7 @@ def _suggestion(suggestion: Suggestion, console: Console) -> list[str]:
 
 
 def finding_sections(shown: Sequence[Finding], options: RenderOptions, *, many_inputs: bool) -> list[list[str]]:
-    """Return the findings: the incidents and, where they fill more than a screen, a table of them; or their counts."""
+    """Return the incidents and, of many findings, a table of their counts; with --statistics only counts."""
     if options.statistics:
         return [check_counts(shown, options.console)]
     sections = incident_sections(shown, options, many_inputs=many_inputs)
@@ -53,7 +52,7 @@ def finding_sections(shown: Sequence[Finding], options: RenderOptions, *, many_i
 
 
 def _overview(result: ScanResult, shown: Sequence[Finding], options: RenderOptions) -> list[str]:
-    """Return the command that explains each code, what is hidden, or that there is nothing to report."""
+    """Return the commands that explain the codes, what is hidden, or that there is nothing to report."""
     lines = [] if options.statistics else explain_lines(shown, options.console)
     if not shown:
         lines.append(f"{options.console.paint(nothing_text(result), Style.GOOD)} {extent(result)}")
@@ -94,7 +93,7 @@ def hidden_lines(result: ScanResult, shown: Sequence[Finding]) -> list[str]:
 
 
 def _accepted(result: ScanResult) -> list[tuple[int, str]]:
-    """Return how many findings someone has accepted before, and how."""
+    """Return how many findings were accepted, and where."""
     reasons = {Status.KNOWN: "in the baseline", Status.SUPPRESSED: "suppressed by the configuration"}
     counted = [(sum(finding.status is status for finding in result.findings), why) for status, why in reasons.items()]
     return [(number, why) for number, why in counted if number]
@@ -108,11 +107,11 @@ _TOPIC_ROWS = 20
 _GAP = "  "
 _COST = "cost"
 _NARROW = 24
-"""Columns a cost needs beside its row to be wrapped there."""
+"""Least columns for a cost beside its row; with less room it goes below."""
 
 
 def check_counts(findings: Iterable[Finding], console: Console) -> list[str]:
-    """Return a line for each check: how many findings, and what they cost together; the most frequent first."""
+    """Return a line for each check: its number of findings and their cost, the most frequent first."""
     groups = _grouped(findings, lambda finding: (finding.code, finding.name))
     rows = [(f"{len(found):,}", *place, _cost(found)) for place, found in groups]
     worst = [max(finding.severity for finding in found) for _, found in groups]
@@ -125,7 +124,7 @@ def check_counts(findings: Iterable[Finding], console: Console) -> list[str]:
 
 
 def topic_counts(findings: Iterable[Finding], console: Console) -> list[str]:
-    """Return a table of topics and checks, in order of their findings; at most as many rows as fit a screen."""
+    """Return a table of topics and checks by number of findings; at most as many rows as fit a screen."""
     groups = _grouped(findings, lambda finding: (visible(finding.topic or "-"), f"{finding.code} {finding.name}"))
     rows = [(*place, f"{len(found):,}", _cost(found)) for place, found in groups[:_TOPIC_ROWS]]
     headings = ("topic", "check", "findings", _COST)

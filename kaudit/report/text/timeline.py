@@ -43,7 +43,7 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
     shown = options.for_people(result.scan.findings)
     by_fingerprint = {finding.fingerprint: finding for finding in shown}
     sections: list[list[str]] = []
-    timelines = list(result.timelines)  # made when they are asked for, and looked at twice
+    timelines = list(result.timelines)  # each is made when asked for; they are used twice
     for _, of_partition in groupby(timelines, key=lambda one: (one.topic, one.partition, one.replica)):
         own = list(of_partition)
         sections.append(lane_lines(own, by_fingerprint, console))
@@ -55,7 +55,7 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
 
 
 def _others(timelines: Sequence[Timeline], shown: Sequence[Finding], console: Console) -> list[str]:
-    """Return the findings that belong to no timeline, such as damage."""
+    """Return the findings that no timeline lists, such as damage."""
     entries_of_all = (entry for timeline in timelines for entry in timeline.entries)
     listed = {entry.fingerprint for entry in entries_of_all if isinstance(entry, FindingEntry)}
     others = [finding for finding in shown if finding.fingerprint not in listed]
@@ -116,7 +116,7 @@ def _row(cells: Sequence[str], widths: Sequence[int], detail: str, console: Cons
 
 
 def _highlighted(line: str, event: str, console: Console) -> str:
-    """Colour what the eye looks for: how a transaction ended, that it has not, offsets that are missing."""
+    """Colour ends of transactions, open transactions, fencing and missing offsets."""
     for word, style in _STYLES.items():
         if word == event or word.endswith(" "):
             line = line.replace(word, console.paint(word, style), 1)
@@ -124,7 +124,7 @@ def _highlighted(line: str, event: str, console: Console) -> str:
 
 
 def _folded(parts: Sequence[str], width: int | None) -> list[str]:
-    """Put parts of a title side by side, those that do not fit on lines of their own below."""
+    """Put parts of a title side by side; parts that do not fit go on lines of their own below."""
     lines = [parts[0]]
     for part in parts[1:]:
         if width is None or len(lines[-1]) + len(_GAP) + len(part) <= width:

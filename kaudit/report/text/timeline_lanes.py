@@ -1,4 +1,4 @@
-"""A picture of a partition for the terminal: a lane per producer id and epoch, offsets from left to right."""
+"""A diagram of a partition for the terminal: a lane per producer id and epoch, offsets from left to right."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -14,13 +14,13 @@ from kaudit.report.text.formatting import SEVERITY_STYLE, date_and_clock, plural
 
 _MOST_LANES = 10
 _FEWEST_MARKS = 3
-"""With fewer runs, markers, gaps and findings the list below is as quick to read."""
+"""With fewer runs, markers, gaps and findings the list below says enough."""
 _HEADINGS = ("producer", "epoch")
 _INDENT = "  "
 _GAP = "  "
 _NO_BREAK = "\xa0"
 _BESIDE_AXIS = 12
-"""Columns from one offset written under the lanes to the next, at least."""
+"""Least columns between two offsets on the axis."""
 
 
 class _Mark(NamedTuple):
@@ -61,12 +61,12 @@ _BELOW_TO_ABOVE = (
     _REFUSED,
     *_FOUND.values(),
 )
-"""Of two marks in one column the later one is seen."""
+"""Of two marks in one column the later one of these is drawn."""
 _HEIGHT = {mark: height for height, mark in enumerate(_BELOW_TO_ABOVE)}
 
 
 class _Lane(Struct):
-    """What one producer id did in `epochs` (first and last): marks at offsets, timestamps in ms, worst severity found (0 none)."""
+    """One producer id in `epochs` (first and last): marks at offsets, timestamps in ms, worst severity found (0: none)."""
 
     producer_id: int
     epochs: tuple[int, int]
@@ -91,7 +91,7 @@ class _Scale(NamedTuple):
     width: int
 
     def columns(self, first: int, last: int) -> range:
-        """Return the columns of these offsets, at least one; what lies outside is put at the edge."""
+        """Return the columns of these offsets, at least one; offsets outside the scale go to its edge."""
         return range(self._column(first), max(self._column(last + 1), self._column(first) + 1))
 
     def _column(self, offset: int) -> int:
@@ -100,10 +100,10 @@ class _Scale(NamedTuple):
 
 
 def lane_lines(timelines: Sequence[Timeline], findings: Mapping[str, Finding], console: Console) -> list[str]:
-    """Return the picture of one partition replica; nothing where the terminal's width is unknown or there is little to see.
+    """Return the diagram of one partition replica; nothing where the terminal's width is unknown or there are few marks.
 
-    `timelines` are the partition's, `findings` those that are shown, by fingerprint. At most ten lanes: those with findings
-    first. Epochs share their producer's lane where there are more.
+    `timelines` are the partition's, `findings` those that are shown, by fingerprint. It has at most ten lanes, preferring those
+    with findings. Epochs share their producer's lane where there are more.
     """
     lanes = [] if console.width is None else _lanes(timelines, findings)
     if console.width is None or sum(len(lane.marks) for lane in lanes) < _FEWEST_MARKS:
@@ -186,13 +186,13 @@ def _marks(entry: RunEntry | MarkerEntry | MissingEntry) -> Iterator[tuple[int, 
 
 
 def _chosen(lanes: Sequence[_Lane]) -> list[_Lane]:
-    """Return the lanes that are drawn, in the order they begin: those with the worst findings, then those with most marks."""
+    """Return the lanes that are drawn, by first offset: those with the worst findings, then those with most marks."""
     ranked = sorted(lanes, key=lambda lane: (-lane.worst, -len(lane.marks), lane.first_offset))
     return sorted(ranked[:_MOST_LANES], key=lambda lane: (lane.first_offset, lane.producer_id, lane.epochs))
 
 
 def _cells(lane: _Lane, scale: _Scale) -> list[_Mark | None]:
-    """Return the lane's columns, None where it has not begun or is over."""
+    """Return the lane's columns, None before its first offset and after its last."""
     cells: list[_Mark | None] = [None] * scale.width
 
     def put(columns: Iterable[int], mark: _Mark) -> None:
@@ -214,7 +214,7 @@ def _cells(lane: _Lane, scale: _Scale) -> list[_Mark | None]:
 
 
 def _painted(cells: Sequence[_Mark | None], console: Console) -> str:
-    """Return the columns as text, neighbours of one colour painted together."""
+    """Return the columns as text; neighbours of one colour are painted together."""
     parts: list[tuple[str, Style | None]] = []
     for cell in cells:
         text = " " if cell is None else (cell.drawn if console.draws else cell.plain)
@@ -227,7 +227,7 @@ def _painted(cells: Sequence[_Mark | None], console: Console) -> str:
 
 
 def _axis(scale: _Scale, console: Console) -> str:
-    """Return offsets under the lanes, each after a stroke at its column."""
+    """Return the axis: offsets under the lanes, each after a stroke at its column."""
     stroke = "│" if console.draws else "|"
     step = max((scale.last - scale.first + 1) * _BESIDE_AXIS // scale.width, 1)
     magnitude = 10 ** (len(str(step)) - 1)

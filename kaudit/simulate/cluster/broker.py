@@ -87,7 +87,7 @@ class BrokerServer(BrokerProcess):
 
     def _handle(self, request: KafkaRequest, respond: Respond) -> None:
         if isinstance(request, ProduceRequest):
-            _PendingProduce(self, request, respond).start()
+            self._produce_all(request, respond)
         elif isinstance(request, InitProducerIdRequest):
             self._init_producer_id(request, respond)
         elif self._transactions.broker != self.number:
@@ -151,7 +151,25 @@ class BrokerServer(BrokerProcess):
             respond(answer(granted))
 
     # -- produce -----------------------------------------------------------------------------------------------------
-    def produce(
+    def _produce_all(self, request: ProduceRequest, respond: Respond) -> None:
+        """Append every partition's batch, and respond when the last of them is complete."""
+        results: dict[TopicPartition, PartitionProduceResponse] = {}
+
+        def completed(result: PartitionProduceResponse) -> None:
+            results[result.part.partition] = result
+            if len(results) < len(request.parts):
+                return
+            ordered = tuple(results[part.partition] for part in request.parts)
+            if request.acks != 0:
+                respond(ProduceResponse(ordered))
+                return
+            errors = [result for result in ordered if result.error is not KafkaError.NONE]
+            respond(ConnectionClosed(f"{errors[0].error.name} with acks=0") if errors else None)
+
+        for part in request.parts:
+            self._produce(request, part, completed)
+
+    def _produce(
         self, request: ProduceRequest, part: PartitionProduceData, complete: Callable[[PartitionProduceResponse], None]
     ) -> None:
         """Append one partition's batch at the leader, and complete it when acks are satisfied."""
@@ -236,31 +254,6 @@ class BrokerServer(BrokerProcess):
             timestamp=part.timestamp,
             records_hex=part.data.hex(),
         )
-
-
-class _PendingProduce:
-    """A produce request that is answered when its last partition is."""
-
-    def __init__(self, broker: BrokerServer, request: ProduceRequest, respond: Respond) -> None:
-        self._broker = broker
-        self._request = request
-        self._respond = respond
-        self._results: dict[TopicPartition, PartitionProduceResponse] = {}
-
-    def start(self) -> None:
-        """Append every partition's batch."""
-        for part in self._request.parts:
-            self._broker.produce(self._request, part, self._completed)
-
-    def _completed(self, result: PartitionProduceResponse) -> None:
-        self._results[result.part.partition] = result
-        if len(self._results) == len(self._request.parts):
-            results = tuple(self._results[part.partition] for part in self._request.parts)
-            if self._request.acks != 0:
-                self._respond(ProduceResponse(results))
-                return
-            errors = [result for result in results if result.error is not KafkaError.NONE]
-            self._respond(ConnectionClosed(f"{errors[0].error.name} with acks=0") if errors else None)
 
 
 def _result(

@@ -3,7 +3,7 @@
 Source: Partition, ReplicaManager, DelayedProduce, AbstractFetcherThread; leader epochs after KIP-101 and KIP-279.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -83,6 +83,15 @@ class Election(Struct, frozen=True):
     def moved(self) -> bool:
         """Whether another broker leads than before."""
         return self.leader is not None and self.old_leader not in (None, self.leader)
+
+
+def election_that_lost(write: StoredBatch, elections: Iterable[Election]) -> Election | None:
+    """Return the election after which a batch was gone from the leader's log, None if there is none."""
+    for election in elections:
+        lost = election.lost_from_offset
+        if election.epoch > write.leader_epoch and lost is not None and lost <= write.last_offset:
+            return election
+    return None
 
 
 class _ReplicaState(Struct):

@@ -4,6 +4,7 @@ The rules are those of kaudit/broker/producer_ids; here every exchange takes tim
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -59,17 +60,36 @@ class GrantedBlocks:
         return "".join(json.dumps(line) + "\n" for line in self._lines)
 
 
-class ZkProducerIdManager:
-    """ProducerIdManager of 0.11 to 2.8 (later ZkProducerIdManager): one exchange with the znode after the other."""
+class ProducerIdManager(ABC):
+    """One broker's allocator of producer ids."""
 
-    def __init__(self, broker: int, znode: Znode, granted: GrantedBlocks, context: RunContext) -> None:
-        self._broker = broker
-        self._znode = znode
+    def __init__(self, broker: int, granted: GrantedBlocks, context: RunContext) -> None:
+        self._number = broker
         self._granted_blocks = granted
         self._clock = context.clock
         self._delay = context.network.delay
         self._trace = context.trace
         self._lost = 0
+
+    @abstractmethod
+    def generate(self, use: OnProducerId) -> None:
+        """Hand out the next producer id."""
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Forget the blocks, as a new process does."""
+
+    def lose_response(self) -> None:
+        """Lose the response to the next allocation: its block is granted and never used."""
+        self._lost += 1
+
+
+class ZkProducerIdManager(ProducerIdManager):
+    """ProducerIdManager of 0.11 to 2.8 (later ZkProducerIdManager): one exchange with the znode after the other."""
+
+    def __init__(self, broker: int, znode: Znode, granted: GrantedBlocks, context: RunContext) -> None:
+        super().__init__(broker, granted, context)
+        self._znode = znode
         self._waiting: deque[OnProducerId] = deque()
         self._steps: Generator[Exchange, ExchangeOutcome, Grant] | None = None
         self._ids: Iterator[int] = iter(())
@@ -79,10 +99,6 @@ class ZkProducerIdManager:
         """Hand out the next id, once there is a block to take it from."""
         self._waiting.append(use)
         self._serve()
-
-    def lose_response(self) -> None:
-        """Lose the response to the next write."""
-        self._lost += 1
 
     def restart(self) -> None:
         """Drop the rest of the block and whoever waits."""
@@ -94,7 +110,7 @@ class ZkProducerIdManager:
         while self._waiting and (producer_id := next(self._ids, None)) is not None:
             self._waiting.popleft()(producer_id)
         if self._waiting and self._steps is None:
-            self._steps = acquire(self._broker, self._znode)
+            self._steps = acquire(self._number, self._znode)
             self._ask(self._steps, next(self._steps))
 
     def _ask(self, steps: Generator[Exchange, ExchangeOutcome, Grant], exchange: Exchange) -> None:
@@ -126,7 +142,7 @@ class ZkProducerIdManager:
             assert self._znode.data is not None
             assert self._znode.version is not None
             self._granted_blocks.znode(self._znode.data, self._znode.version)
-        broker = f"broker {self._broker}"
+        broker = f"broker {self._number}"
         written = self._znode.version != before
         what = exchange.what if exchange.grant is None else f"{exchange.what}: {'written' if written else 'refused'}"
         kind = EventKind.REQUEST if outcome is ExchangeOutcome.ANSWERED else EventKind.LOST
@@ -138,21 +154,16 @@ class ZkProducerIdManager:
             return
         self._steps = None
         self._ids = iter(range(grant.start, grant.end + 1))
-        self._trace.note(self._clock.now, f"broker {self._broker}", f"takes the block {grant.start} to {grant.end}")
+        self._trace.note(self._clock.now, f"broker {self._number}", f"takes the block {grant.start} to {grant.end}")
         self._serve()
 
 
-class RPCProducerIdManager:
+class RPCProducerIdManager(ProducerIdManager):
     """RPCProducerIdManager of 3.0 and later: blocks are fetched from the controller ahead of need."""
 
     def __init__(self, broker: int, controller: Controller, granted: GrantedBlocks, context: RunContext) -> None:
-        self._number = broker
+        super().__init__(broker, granted, context)
         self._controller = controller
-        self._granted_blocks = granted
-        self._clock = context.clock
-        self._delay = context.network.delay
-        self._trace = context.trace
-        self._lost = 0
         self.restart()
 
     def generate(self, use: OnProducerId) -> None:
@@ -181,14 +192,6 @@ class RPCProducerIdManager:
         if broker is self._broker:
             broker.receive()
 
-    def lose_response(self) -> None:
-        """Lose the controller's next response: its block is granted and never used."""
-        self._lost += 1
-
     def restart(self) -> None:
         """Drop the blocks; a process's broker epoch is later than that of the one before."""
         self._broker = ControllerBroker(self._number, self._clock.now, self._controller)
-
-
-ProducerIdManager = ZkProducerIdManager | RPCProducerIdManager
-"""One broker's ProducerIdManager."""

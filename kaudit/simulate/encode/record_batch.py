@@ -36,15 +36,19 @@ _LENGTH_WITHOUT_BODY = ATTRIBUTES_OFFSET - LOG_OVERHEAD
 _MORE = 0x80
 
 
-def varint(value: int) -> bytes:
-    """Zigzag varint of a signed number."""
-    rest = value << 1 if value >= 0 else (-value << 1) - 1
+def unsigned_varint(value: int) -> bytes:
+    """Encode a number that is not negative, seven bits a byte, the lowest first."""
     out = bytearray()
-    while rest >= _MORE:
-        out.append(rest & 0x7F | _MORE)
-        rest >>= 7
-    out.append(rest)
+    while value >= _MORE:
+        out.append(value & 0x7F | _MORE)
+        value >>= 7
+    out.append(value)
     return bytes(out)
+
+
+def varint(value: int) -> bytes:
+    """Encode a signed number as a zigzag varint."""
+    return unsigned_varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
 _VARINTS = tuple(varint(value) for value in range(4096))

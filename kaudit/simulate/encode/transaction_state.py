@@ -15,10 +15,10 @@ from kaudit.formats.internal_topics.transaction_state import (
     VALUE_VERSION_FIXED,
     VALUE_VERSION_FLEXIBLE,
 )
+from kaudit.simulate.encode.record_batch import unsigned_varint
 
 _HEAD = VALUE_HEAD.struct()
 _TIMES = VALUE_TIMES.struct()
-_VARINT_MORE = 0x80
 
 
 class TransactionValue(NamedTuple):
@@ -56,13 +56,15 @@ def flexible_value(value: TransactionValue) -> bytes:
     grouped = _grouped(value.partitions)
     body = b"\0"
     if grouped:
-        body = _unsigned(len(grouped) + 1)
+        body = unsigned_varint(len(grouped) + 1)
         for topic, numbers in grouped.items():
             name = topic.encode()
-            body += _unsigned(len(name) + 1) + name
-            body += _unsigned(len(numbers) + 1) + struct.pack(f">{len(numbers)}i", *numbers) + b"\0"
+            body += unsigned_varint(len(name) + 1) + name
+            body += unsigned_varint(len(numbers) + 1) + struct.pack(f">{len(numbers)}i", *numbers) + b"\0"
     version2 = struct.pack(">h", 2)
-    tags = _unsigned(1) + _unsigned(TAG_CLIENT_TRANSACTION_VERSION) + _unsigned(len(version2)) + version2
+    tags = (
+        unsigned_varint(1) + unsigned_varint(TAG_CLIENT_TRANSACTION_VERSION) + unsigned_varint(len(version2)) + version2
+    )
     return _head(VALUE_VERSION_FLEXIBLE, value) + body + _TIMES.pack(value.updated_at, value.started_at) + tags
 
 
@@ -80,12 +82,3 @@ def _grouped(partitions: tuple[TopicPartition, ...]) -> dict[str, list[int]]:
 def _string(text: str) -> bytes:
     raw = text.encode()
     return struct.pack(">h", len(raw)) + raw
-
-
-def _unsigned(value: int) -> bytes:
-    out = bytearray()
-    while value >= _VARINT_MORE:
-        out.append(value & 0x7F | _VARINT_MORE)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -19,12 +19,12 @@ from kaudit.formats.sidefiles.checkpoints import (
     partition_metadata,
 )
 from kaudit.formats.sidefiles.indexes import ABORTED_TXN, ABORTED_TXN_VERSION, OFFSET_ENTRY, TIME_ENTRY
+from kaudit.formats.sidefiles.producer_snapshot import producer_snapshot
 from kaudit.simulate.cluster.broker import BrokerServer
 from kaudit.simulate.cluster.brokers import ProcessState
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.replica_log import ReplicaLog, StoredBatch
 from kaudit.simulate.encode.record_batch import placed
-from kaudit.simulate.encode.snapshot import producer_snapshot
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.simulation import Simulation
 from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT

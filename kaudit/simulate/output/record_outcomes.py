@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.application import Application
-from kaudit.simulate.cluster.partition import Election, ReplicatedPartition
+from kaudit.simulate.cluster.partition import ReplicatedPartition, election_that_lost
 from kaudit.simulate.cluster.replica_log import ReplicaLog, StoredBatch
 from kaudit.simulate.producer_batch import ProducerBatch
 from kaudit.simulate.simulation import Simulation
@@ -134,7 +134,7 @@ class _BatchLocations:
 
     def _why_lost(self, outcome: BatchOutcome, writes: list[StoredBatch], application: Application) -> str:
         write = writes[-1]
-        election = self._election_after(write)
+        election = election_that_lost(write, self._partition.elections)
         acks = {-1: "all"}.get(application.spec.config.acks, str(application.spec.config.acks))
         response = {
             Acknowledgement.ACKNOWLEDGED: f"acknowledged with acks={acks}",
@@ -150,13 +150,6 @@ class _BatchLocations:
             f"{start}; {kind} broker {election.leader} {verb} of epoch {election.epoch}, whose log ended at "
             f"{election.log_end}: it had not replicated it"
         )
-
-    def _election_after(self, write: StoredBatch) -> Election | None:
-        for election in self._partition.elections:
-            lost = election.lost_from_offset
-            if election.epoch > write.leader_epoch and lost is not None and lost <= write.last_offset:
-                return election
-        return None
 
 
 def _by_batch(batches: list[StoredBatch]) -> Iterator[tuple[int, list[int]]]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.application import TransactionEnding
-from kaudit.simulate.cluster.partition import ReplicatedPartition
+from kaudit.simulate.cluster.partition import ReplicatedPartition, election_that_lost
 from kaudit.simulate.cluster.replica_log import StoredBatch
 from kaudit.simulate.output.record_outcomes import Acknowledgement, BatchOutcome, DeliveryOutcome, leader_log
 from kaudit.simulate.simulation import Simulation
@@ -54,26 +54,14 @@ def troubles(
         writes = partition.writes.get(id(batch), [])
         if writes:
             producer = (batch.payload.producer, batch.payload.session, batch.producer_id, batch.epoch)
-            tails.setdefault((*producer, cut_by(partition, writes[-1])), []).append((outcome, writes[-1]))
+            tails.setdefault((*producer, election_that_lost(writes[-1], partition.elections)), []).append(
+                (outcome, writes[-1])
+            )
         else:
             yield Trouble(LOST, "what was never written leaves no trace", key, batch.record_count)
     for tail in tails.values():
         yield _lost_tail(simulation, key, partition, tail)
     yield from _reordered(key, partition, outcomes)
-
-
-def cut_by(partition: ReplicatedPartition, write: StoredBatch) -> int:
-    """Return the leader epoch of the election after which the batch was gone, -1 if there is none."""
-    return next(
-        (
-            election.epoch
-            for election in partition.elections
-            if election.epoch > write.leader_epoch
-            and election.lost_from_offset is not None
-            and election.lost_from_offset <= write.last_offset
-        ),
-        -1,
-    )
 
 
 # -- lost ----------------------------------------------------------------------------------------------------------------

@@ -3,10 +3,11 @@
 import random
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.producer.config import ProducerConfig
+from kaudit.simulate.producer.transaction_manager import TransactionManager
 from kaudit.simulate.producer_batch import Payload, ProducerBatch
 
 _JITTER = 0.2
@@ -20,18 +21,6 @@ class Ready(NamedTuple):
     nodes: list[int]
     next_check: int | None
     unknown_leaders: bool
-
-
-class Drainage(Protocol):
-    """What the transaction manager has to say about batches that leave a queue."""
-
-    def must_wait(self, first: ProducerBatch) -> bool:
-        """Return whether the partition's first batch may not be sent yet."""
-        ...
-
-    def assign(self, batch: ProducerBatch) -> None:
-        """Give a batch its sequence, if it has none."""
-        ...
 
 
 class RecordAccumulator:
@@ -125,7 +114,7 @@ class RecordAccumulator:
 
     # -- draining ----------------------------------------------------------------------------------------------------
     def drain(
-        self, leaders: Mapping[TopicPartition, int | None], node: int, rules: Drainage | None, now: int
+        self, leaders: Mapping[TopicPartition, int | None], node: int, manager: TransactionManager | None, now: int
     ) -> list[ProducerBatch]:
         """Take one batch of each partition led by `node`, up to max.request.size, or to one that has to wait.
 
@@ -150,12 +139,12 @@ class RecordAccumulator:
             if first.attempts > 0 and self._backs_off(first, node, now):
                 continue
             too_large = drained and size + first.size > self._config.max_request_size
-            if too_large or (rules is not None and rules.must_wait(first)):
+            if too_large or (manager is not None and manager.must_wait(first)):
                 stopped = True
                 break
             queue.popleft()
-            if rules is not None:
-                rules.assign(first)
+            if manager is not None:
+                manager.assign(first)
             first.closed = True
             first.sent_to = node
             size += first.size

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from kaudit.source.kafka.fetched_segment import Aborted
+
 
 class TopicPartition(NamedTuple):
     """One partition by name."""
@@ -31,11 +33,10 @@ class Node(Struct, frozen=True):
 
 
 class Cluster(Struct, frozen=True):
-    """A cluster: its id (since Kafka 0.10.1), brokers by node id, and the controller."""
+    """A cluster: its id (since Kafka 0.10.1), and its brokers."""
 
     cluster_id: str | None
     nodes: Sequence[Node]
-    controller_id: int = -1
 
 
 class PartitionMetadata(Struct, frozen=True):
@@ -58,33 +59,18 @@ class TopicMetadata(Struct, frozen=True):
     partitions: Sequence[PartitionMetadata]
 
 
-class ListedOffset(Struct, frozen=True):
-    """An answer of ListOffsets: -1 where no record has such a timestamp."""
-
-    offset: int
-    timestamp: int
-    leader_epoch: int
-
-
-class AbortedTransaction(Struct, frozen=True):
-    """An aborted transaction that overlaps what was fetched."""
-
-    producer_id: int
-    first_offset: int
-
-
 class Fetched(Struct, frozen=True):
     """An answer of Fetch: whole batches as they lie in the log, the last one perhaps cut off.
 
-    The first batch may begin before the offset asked for. `aborted` is known below the last stable offset, and only
-    where READ_COMMITTED was asked for. `node` is the broker that answered.
+    The first batch may begin before the offset asked for. `aborted` are the aborted transactions that overlap the batches, known
+    below the last stable offset and only where READ_COMMITTED was asked for. `node` is the broker that answered.
     """
 
     records: bytes
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
-    aborted: Sequence[AbortedTransaction]
+    aborted: Aborted
     node: int
 
 

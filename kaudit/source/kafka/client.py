@@ -3,6 +3,7 @@
 import base64
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from kafka.protocol.admin import (
@@ -16,13 +17,11 @@ from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForL
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from kaudit.source.kafka.answers import (
-    AbortedTransaction,
     ActiveProducer,
     BrokerFeatures,
     Cluster,
     DescribedTransaction,
     Fetched,
-    ListedOffset,
     ListedTransaction,
     Node,
     PartitionMetadata,
@@ -42,6 +41,8 @@ RETRY_SECONDS = 30.0
 _FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.1, 2.0
 _CONSUMER, _DEBUGGING_CONSUMER = -1, -2
 """Replica ids of who asks; ListOffsets answers the second on every replica, with the log end offset."""
+_ANY = 1
+"""Of each kind of filter of ACLs (ResourceType, PatternType, AclOperation, AclPermissionType)."""
 _SECURITY_DISABLED = 54
 _GONE = (16, 105)
 """NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUND: since it was listed the id has moved or expired."""
@@ -96,9 +97,9 @@ class KafkaClient:
         return ",".join(self._connections.servers)
 
     def describe_cluster(self) -> Cluster:
-        """Return the cluster's id, brokers and controller."""
+        """Return the cluster's id and brokers."""
         answer = self._metadata([])
-        return Cluster(answer.cluster_id, self._connections.nodes, answer.controller_id)
+        return Cluster(answer.cluster_id, self._connections.nodes)
 
     def describe_topics(self, topics: Iterable[str] | None = None) -> list[TopicMetadata]:
         """Return topics by name, with their partitions in order; None: all that the principal may describe.
@@ -122,24 +123,15 @@ class KafkaClient:
 
     def list_offset(
         self, partition: TopicPartition, timestamp: int, isolation: int = READ_UNCOMMITTED, node: int | None = None
-    ) -> ListedOffset:
-        """Return the first offset with a timestamp of at least this (ms), or of EARLIEST or LATEST.
+    ) -> int:
+        """Return the first offset with a timestamp of at least this (ms), -1 if there is none, or that of EARLIEST or LATEST.
 
         LATEST is the high watermark, or with READ_COMMITTED the last stable offset. With `node` any replica is asked,
         and answers LATEST with its own log end offset.
         """
-        of_partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
         asker = _CONSUMER if node is None else _DEBUGGING_CONSUMER
-
-        def request() -> Any:  # noqa: ANN401 - the library has no types
-            own = of_partition(partition_index=partition.partition, timestamp=timestamp)
-            topic = ListOffsetsRequest.ListOffsetsTopic(name=partition.topic, partitions=[own])
-            return ListOffsetsRequest(
-                replica_id=asker, isolation_level=isolation, topics=[topic], timeout_ms=10_000, min_version=1
-            )
-
-        answer = self._of_partition(partition, node, request, lambda answer: answer.topics)
-        return ListedOffset(answer.offset, answer.timestamp, answer.leader_epoch)
+        request = partial(_list_offsets, [partition], timestamp, isolation, asker)
+        return int(self._of_partition(partition, node, request).offset)
 
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the high watermarks, each leader asked once; a partition that has none now is left out."""
@@ -152,7 +144,7 @@ class KafkaClient:
         found: dict[TopicPartition, int] = {}
         for leader, led in by_leader.items():
             try:
-                answer = self._connections.ask(leader, _latest_of(led))
+                answer = self._connections.ask(leader, _list_offsets(led, LATEST))
             except RetriableError:
                 self._leaders.clear()
                 continue
@@ -180,42 +172,39 @@ class KafkaClient:
         The first batch comes whole however large it is. At the end of what may be read the answer waits up to
         `max_wait_ms` for more, and then holds none. Raises OffsetOutOfRangeError.
         """
-        of_partition = FetchRequest.FetchTopic.FetchPartition
-
-        def request() -> Any:  # noqa: ANN401 - the library has no types
-            own = of_partition(partition=partition.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
-            return FetchRequest(
-                replica_id=_CONSUMER,
-                max_wait_ms=max_wait_ms,
-                min_bytes=1,
-                max_bytes=max_bytes,
-                isolation_level=isolation,
-                topics=[FetchRequest.FetchTopic(topic=partition.topic, partitions=[own])],
-                min_version=_FIRST_FETCH if node is None else _FIRST_FETCH_FROM_FOLLOWER,
-                max_version=_LAST_FETCH_BY_NAME,
-            )
-
-        answer = self._of_partition(partition, node, request, lambda answer: answer.responses)
-        aborted = [AbortedTransaction(one.producer_id, one.first_offset) for one in answer.aborted_transactions or ()]
+        own = FetchRequest.FetchTopic.FetchPartition(
+            partition=partition.partition, fetch_offset=offset, partition_max_bytes=max_bytes
+        )
+        request = partial(
+            FetchRequest,
+            replica_id=_CONSUMER,
+            max_wait_ms=max_wait_ms,
+            min_bytes=1,
+            max_bytes=max_bytes,
+            isolation_level=isolation,
+            topics=[FetchRequest.FetchTopic(topic=partition.topic, partitions=[own])],
+            min_version=_FIRST_FETCH if node is None else _FIRST_FETCH_FROM_FOLLOWER,
+            max_version=_LAST_FETCH_BY_NAME,
+        )
+        answer = self._of_partition(partition, node, request, "responses")
         return Fetched(
             answer.records or b"",
             answer.high_watermark,
             answer.last_stable_offset,
             answer.log_start_offset,
-            aborted,
+            frozenset((one.producer_id, one.first_offset) for one in answer.aborted_transactions or ()),
             self.leader(partition) if node is None else node,
         )
 
     def epoch_end_offset(self, partition: TopicPartition, leader_epoch: int) -> tuple[int, int]:
         """Return the greatest leader epoch up to this one and the offset where it ended; -1 twice where none is known."""
-        of_partition = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition
-
-        def request() -> Any:  # noqa: ANN401 - the library has no types
-            own = of_partition(partition=partition.partition, current_leader_epoch=-1, leader_epoch=leader_epoch)
-            topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=partition.topic, partitions=[own])
-            return OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=[topic])
-
-        answer = self._of_partition(partition, None, request, lambda answer: answer.topics)
+        kind = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+        own = kind.OffsetForLeaderPartition(
+            partition=partition.partition, current_leader_epoch=-1, leader_epoch=leader_epoch
+        )
+        topics = [kind(topic=partition.topic, partitions=[own])]
+        request = partial(OffsetForLeaderEpochRequest, replica_id=_CONSUMER, topics=topics)
+        answer = self._of_partition(partition, None, request)
         return answer.leader_epoch, answer.end_offset
 
     def describe_topic_configs(self, topics: Iterable[str]) -> dict[str, Mapping[str, str]]:
@@ -228,12 +217,8 @@ class KafkaClient:
 
     def describe_producers(self, partition: TopicPartition, node: int | None = None) -> list[ActiveProducer]:
         """Return the producers that the leader, or the replica on `node`, has state of (brokers since 2.8)."""
-
-        def request() -> Any:  # noqa: ANN401 - the library has no types
-            topic = DescribeProducersRequest.TopicRequest(name=partition.topic, partition_indexes=[partition.partition])
-            return DescribeProducersRequest(topics=[topic])
-
-        answer = self._of_partition(partition, node, request, lambda answer: answer.topics)
+        topic = DescribeProducersRequest.TopicRequest(name=partition.topic, partition_indexes=[partition.partition])
+        answer = self._of_partition(partition, node, partial(DescribeProducersRequest, topics=[topic]))
         names = ActiveProducer.__struct_fields__
         return [ActiveProducer(*(getattr(one, name) for name in names)) for one in answer.active_producers or ()]
 
@@ -251,36 +236,21 @@ class KafkaClient:
 
     def has_authorizer(self) -> bool:
         """Return whether the cluster has ACLs, so that some of what there is may not be shown to this principal."""
-        anything, name = 1, None
-
-        def request() -> Any:  # noqa: ANN401 - the library has no types
-            return DescribeAclsRequest(
-                resource_type_filter=anything,
-                resource_name_filter=name,
-                pattern_type_filter=anything,
-                principal_filter=name,
-                host_filter=name,
-                operation=anything,
-                permission_type=anything,
-            )
-
-        return bool(self._patiently(lambda: self._connections.ask_any(request)).error_code != _SECURITY_DISABLED)
+        names = dict.fromkeys(("resource_name_filter", "principal_filter", "host_filter"))
+        kinds = dict.fromkeys(("resource_type_filter", "pattern_type_filter", "operation", "permission_type"), _ANY)
+        answer = self._ask(None, partial(DescribeAclsRequest, **names, **kinds))
+        return bool(answer.error_code != _SECURITY_DISABLED)
 
     def features(self, node: int | None = None) -> BrokerFeatures:
         """Return the request versions a broker takes, and the cluster's finalized feature levels (since 2.7)."""
-
-        def request() -> Any:  # noqa: ANN401 - the library has no types
-            return ApiVersionsRequest(client_software_name="kaudit", client_software_version="1")
-
-        answer = (
-            self._patiently(lambda: self._connections.ask_any(request)) if node is None else self._ask(node, request)
-        )
+        request = partial(ApiVersionsRequest, client_software_name="kaudit", client_software_version="1")
+        answer = self._ask(node, request)
         versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys or ()}
         levels = {own.name: own.max_version_level for own in getattr(answer, "finalized_features", None) or ()}
         return BrokerFeatures(versions, levels)
 
     def _listed(self, node: Node) -> list[ListedTransaction]:
-        answer = self._ask(node.node_id, lambda: ListTransactionsRequest(state_filters=[], producer_id_filters=[]))
+        answer = self._ask(node.node_id, partial(ListTransactionsRequest, state_filters=[], producer_id_filters=[]))
         if answer.error_code:
             raise error_of_code(node.address, answer.error_code)
         return [
@@ -290,7 +260,7 @@ class KafkaClient:
 
     def _described(self, listed: ListedTransaction) -> DescribedTransaction | None:
         asked = listed.transactional_id
-        answer = self._ask(listed.coordinator, lambda: DescribeTransactionsRequest(transactional_ids=[asked]))
+        answer = self._ask(listed.coordinator, partial(DescribeTransactionsRequest, transactional_ids=[asked]))
         for one in answer.transaction_states or ():
             if one.error_code in _GONE:
                 return None
@@ -311,18 +281,10 @@ class KafkaClient:
         return None
 
     def _configs(self, kind: int, names: Sequence[str], node: int | None) -> dict[str, Mapping[str, str]]:
-        def request() -> Any:  # noqa: ANN401 - the library has no types
-            resources = [
-                DescribeConfigsRequest.DescribeConfigsResource(
-                    resource_type=kind, resource_name=name, configuration_keys=None
-                )
-                for name in names
-            ]
-            return DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
-
-        answer = (
-            self._patiently(lambda: self._connections.ask_any(request)) if node is None else self._ask(node, request)
-        )
+        resource = partial(DescribeConfigsRequest.DescribeConfigsResource, resource_type=kind, configuration_keys=None)
+        resources = [resource(resource_name=name) for name in names]
+        options = {"include_synonyms": False, "include_documentation": False}
+        answer = self._ask(node, partial(DescribeConfigsRequest, resources=resources, **options))
         found: dict[str, Mapping[str, str]] = {}
         for result in answer.results or ():
             if result.error_code:
@@ -342,17 +304,16 @@ class KafkaClient:
             return answer
         return self._patiently(lambda: self._connections.refresh(names))
 
-    def _ask(self, node: int, request: Callable[[], Any]) -> Answer:
+    def _ask(self, node: int | None, request: Callable[[], Any]) -> Answer:
+        """Ask a node, or any if None; each attempt sends a new `request`."""
+        if node is None:
+            return self._patiently(lambda: self._connections.ask_any(request))
         return self._patiently(lambda: self._connections.ask(node, request()))
 
     def _of_partition(
-        self,
-        partition: TopicPartition,
-        node: int | None,
-        request: Callable[[], Any],
-        topics: Callable[[Answer], Any],
+        self, partition: TopicPartition, node: int | None, request: Callable[[], Any], topics: str = "topics"
     ) -> Answer:
-        """Ask about one partition and return that part of the answer."""
+        """Ask about one partition and return that part of the answer, whose field `topics` has it."""
 
         def attempt() -> Answer:
             asked = self.leader(partition) if node is None else node
@@ -361,7 +322,7 @@ class KafkaClient:
             answer = self._connections.ask(asked, request())
             if getattr(answer, "error_code", 0):
                 raise error_of_code(self._connections.address(asked), answer.error_code)
-            return _only_partition(partition, topics(answer))
+            return _only_partition(partition, getattr(answer, topics))
 
         return self._patiently(attempt)
 
@@ -379,13 +340,15 @@ class KafkaClient:
             delay = min(2 * delay, _LONGEST_DELAY_SECONDS)
 
 
-def _latest_of(partitions: Sequence[TopicPartition]) -> Any:  # noqa: ANN401 - the library has no types
+def _list_offsets(
+    partitions: Sequence[TopicPartition], timestamp: int, isolation: int = READ_UNCOMMITTED, asker: int = _CONSUMER
+) -> Any:  # noqa: ANN401 - the library has no types
     kind = ListOffsetsRequest.ListOffsetsTopic
     topics = [
         kind(
             name=name,
             partitions=[
-                kind.ListOffsetsPartition(partition_index=own.partition, timestamp=LATEST)
+                kind.ListOffsetsPartition(partition_index=own.partition, timestamp=timestamp)
                 for own in partitions
                 if own.topic == name
             ],
@@ -393,7 +356,7 @@ def _latest_of(partitions: Sequence[TopicPartition]) -> Any:  # noqa: ANN401 - t
         for name in dict.fromkeys(own.topic for own in partitions)
     ]
     return ListOffsetsRequest(
-        replica_id=_CONSUMER, isolation_level=READ_UNCOMMITTED, topics=topics, timeout_ms=10_000, min_version=1
+        replica_id=asker, isolation_level=isolation, topics=topics, timeout_ms=10_000, min_version=1
     )
 
 

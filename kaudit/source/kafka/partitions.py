@@ -56,7 +56,7 @@ def open_fetched(place: FetchedRange) -> FetchedSegment:
             raise
         if throttle is not None:
             throttle.spend(len(answer.records))
-        return answer.records, frozenset((one.producer_id, one.first_offset) for one in answer.aborted)
+        return answer.records, answer.aborted
 
     return FetchedSegment(place, fetch)
 
@@ -68,7 +68,7 @@ def try_again() -> None:
 
 def _out_of_range(client: KafkaClient, partition: TopicPartition, offset: int, error: OffsetOutOfRangeError) -> OSError:
     """Return what an offset out of range means: retention removed it, or the log became shorter."""
-    log_start = client.list_offset(partition, EARLIEST).offset
+    log_start = client.list_offset(partition, EARLIEST)
     if log_start > offset:
         return RemovedByRetentionError(str(partition), log_start)
     error.strerror = f"offset {offset} is beyond the log end: the log became shorter while it was read"
@@ -126,9 +126,9 @@ def _directory(
     client: KafkaClient, url: TopicUrl, own: PartitionMetadata, options: ClusterOptions, *, compacted: bool
 ) -> PartitionDirectory:
     partition = TopicPartition(url.topic, own.partition)
-    log_start = client.list_offset(partition, EARLIEST).offset
-    high_watermark = client.list_offset(partition, LATEST).offset
-    stable_offset = client.list_offset(partition, LATEST, READ_COMMITTED).offset
+    log_start = client.list_offset(partition, EARLIEST)
+    high_watermark = client.list_offset(partition, LATEST)
+    stable_offset = client.list_offset(partition, LATEST, READ_COMMITTED)
     first, end = _asked_for(client, partition, options, log_start, high_watermark)
     base, bytes_per_offset = _probe(client, partition, first, end)
     if not 0 <= base <= first or (end - base) * bytes_per_offset >= _MOST_POSITIONS:
@@ -179,10 +179,10 @@ def _asked_for(
     if options.to_offset is not None:
         end = min(end, options.to_offset)
     if options.from_ms is not None:
-        since = client.list_offset(partition, options.from_ms).offset
+        since = client.list_offset(partition, options.from_ms)
         first = max(first, since if since >= 0 else high_watermark)
     if options.to_ms is not None:
-        until = client.list_offset(partition, options.to_ms).offset
+        until = client.list_offset(partition, options.to_ms)
         end = min(end, until if until >= 0 else high_watermark)
     first = min(first, high_watermark)
     return first, max(first, end)

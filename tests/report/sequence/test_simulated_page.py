@@ -250,8 +250,15 @@ class TestTrace:
         scenario = shipped("anything")
         simulation = Simulation(scenario, 3, 0)
         monkeypatch.setattr(simulation.trace, "observe", lambda: pytest.fail("read"))
-        monkeypatch.setattr(simulation.clock, "run_observed", lambda *_: pytest.fail("observed"))
+        run, observers = simulation.clock.run, []
+
+        def observed(until, after_each):
+            observers.append(after_each)
+            run(until)
+
+        monkeypatch.setattr(simulation.clock, "run", observed)
         simulation.run()
+        assert observers == [None]
         assert all(event.state.clients == () and event.answers == () for event in simulation.trace.events)
 
     def test_a_diagram_changes_nothing_about_the_run(self):

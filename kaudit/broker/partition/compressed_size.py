@@ -1,4 +1,4 @@
-"""How long records are when a broker compresses them again, as compression.type of a topic demands."""
+"""How long a broker's compressed records are: it compresses a batch again where the topic names another codec."""
 
 import zlib
 

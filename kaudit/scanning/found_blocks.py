@@ -1,60 +1,69 @@
-"""Reading the histories of blocks that the user names, or that lie inside and beside the inputs. Imported where there are any."""
+"""Reading the histories of blocks of producer ids: those that are named, and those found inside and beside the inputs."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from kaudit.audits.producer_ids.block_sources import (
-    BlockSource,
-    ClusterBlocks,
-    combined_blocks,
-    named_metadata,
-    read_lines,
-    read_metadata,
-    read_named_zookeeper,
-    read_zookeeper,
-)
+from msgspec import Struct, field
+
+from kaudit.audits.producer_ids import block_sources
+from kaudit.audits.producer_ids.block_sources import BlockSource, ClusterBlocks
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.zookeeper import ZooKeeperFiles
 
-AskReplicas = Callable[
-    [Callable[[PartitionDirectory, OpenSource], BlockSource], Sequence[PartitionDirectory]], list[BlockSource]
-]
-"""Calls a function with each of these replicas of __cluster_metadata, here or in the tasks of an engine; returns what it returned."""
-Discovery = tuple[list[NotAudited], ClusterBlocks | None, Sequence[str] | None]
-"""Notes about sources, and blocks with the log directories that go by them, None for all."""
+ReadMetadata = Callable[[Sequence[PartitionDirectory]], list[BlockSource]]
+"""Returns the history of blocks in each of these replicas of __cluster_metadata."""
 
 
-def named_blocks(options: ScanOptions, ask: AskReplicas) -> Discovery:
-    """Read the sources that the options name: they go with every log directory.
+class FoundBlocks(Struct):
+    """The blocks that were found, each with the log directories that go by them (None: all). `notes`: what was not read or not used, and why."""
 
-    Raises:
-        UsageError: one does not exist or holds nothing of the kind.
+    notes: list[NotAudited] = field(default_factory=list)
+    blocks: list[tuple[ClusterBlocks, Sequence[str] | None]] = field(default_factory=list)
 
-    """
+    def add(self, sources: Sequence[BlockSource], log_dirs: Sequence[str] | None) -> None:
+        """Let these log directories go by what these sources say together."""
+        combined = block_sources.combined_blocks(sources)
+        if combined is not None:
+            self.blocks.append((combined, log_dirs))
+
+
+def metadata_reader(open_source: OpenSource) -> ReadMetadata:
+    """Return a function that reads replicas of __cluster_metadata in this process."""
+    return lambda directories: [block_sources.read_metadata(directory, open_source) for directory in directories]
+
+
+def named_blocks(options: ScanOptions, read_metadata: ReadMetadata) -> FoundBlocks:
+    """Read the histories that the options name; all log directories go by them."""
     named: list[BlockSource] = []
     if options.zookeeper is not None:
-        named += read_named_zookeeper(options.zookeeper)
+        named += block_sources.read_named_zookeeper(options.zookeeper)
     if options.blocks is not None:
-        named.append(read_lines(options.blocks))
+        named.append(block_sources.read_lines(options.blocks))
     if options.metadata is not None:
-        named += ask(read_metadata, named_metadata(options.metadata))
-    return [note for source in named for note in source.notes], combined_blocks(named), None
+        named += read_metadata(block_sources.named_metadata(options.metadata))
+    found = FoundBlocks([note for source in named for note in source.notes])
+    found.add(named, None)
+    return found
 
 
-def found_blocks(
-    layout: Layout, ensembles: Sequence[ZooKeeperFiles], replicas: Sequence[PartitionDirectory], ask: AskReplicas
-) -> Iterator[Discovery]:
-    """Read the ensembles and replicas of __cluster_metadata that were found; yield the blocks of each cluster."""
+def discovered_blocks(
+    layout: Layout,
+    ensembles: Sequence[ZooKeeperFiles],
+    metadata_partitions: Sequence[PartitionDirectory],
+    read_metadata: ReadMetadata,
+) -> FoundBlocks:
+    """Read the histories beside and inside the inputs; the log directories of a cluster go by its own."""
+    found = FoundBlocks()
     clusters = _clusters(layout)
-    sources = [source for files in ensembles for source in read_zookeeper(files)]
+    sources = [source for files in ensembles for source in block_sources.read_zookeeper(files)]
     logs: dict[str, list[tuple[str, BlockSource]]] = {}
-    for directory, source in zip(replicas, ask(read_metadata, replicas), strict=True):
+    for directory, source in zip(metadata_partitions, read_metadata(metadata_partitions), strict=True):
         log_dir = os.path.abspath(directory.log_dir)  # noqa: PTH100 - keeps symbolic links
-        yield source.notes, None, None
+        found.notes += source.notes
         logs.setdefault(clusters.get(log_dir, ""), []).append((log_dir, source))
     lone = len(sources) == 1 and len(set(clusters.values())) == 1
     for cluster, log_dirs in _by_cluster(clusters).items():
@@ -62,14 +71,15 @@ def found_blocks(
         if not own and lone and not (sources[0].cluster and cluster):
             own = sources  # neither says whose it is, and there is no other
         for source in own:
-            yield source.notes, None, None
+            found.notes += source.notes
         metadata = logs.get(cluster, [])
         if _agree([source for _, source in metadata]):
-            yield [], combined_blocks([*own, *(source for _, source in metadata)]), log_dirs
+            found.add([*own, *(source for _, source in metadata)], log_dirs)
             continue
         # copies of several clusters that were set up with one id: each log directory has its own
         for log_dir, source in metadata:
-            yield [], combined_blocks([source]), [log_dir]
+            found.add([source], [log_dir])
+    return found
 
 
 def _clusters(layout: Layout) -> dict[str, str]:
