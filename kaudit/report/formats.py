@@ -98,9 +98,9 @@ _FORMATS = (
     Format(
         "parquet",
         {
-            "scan": "machine.streamed_tables:recorded_tables",
-            "timeline": "machine.streamed_tables:recorded_timelines",
-            "producers": "machine.streamed_tables:listed_producers",
+            "scan": "machine.tables:recorded_tables",
+            "timeline": "machine.tables:recorded_timelines",
+            "producers": "machine.tables:listed_producers",
             "diff": "machine.tables:diff_tables",
         },
         directory=True,
