@@ -6,6 +6,7 @@ What follows from the row:
 - discovery takes files of its names for a broker's own (`is_known_file`) and hands them to the audit;
 - `kaudit inspect` names the kind and shows `columns` of the parser's rows, the tables and docs/columns.md have these columns.
   Where rows need more than a copy of attributes, `inspect/side_files.py` has a function under the kind's name;
+- tests/simulate/test_run_files.py demands that simulated brokers write it, or the reason why they do not;
 - with `is_audited`, `audits/sidefiles/partition_files.py` reads it and yields UnparsableSideFile where it does not parse. A
   comparison with the log is a function under the kind's name there.
 
