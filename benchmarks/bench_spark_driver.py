@@ -37,7 +37,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query
 from kaudit.model.limits import OBSERVATIONS
 from kaudit.reading.shuffle_codec import pack
-from kaudit.report.machine.streamed_tables import listed_producers, recorded_tables
+from kaudit.report.machine.tables import listed_producers, recorded_tables
 from kaudit.report.render_options import RenderOptions
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs

@@ -4,6 +4,8 @@ import gc
 import os
 import sys
 
+from kaudit.installation import version_text
+
 
 def main() -> None:
     """Run kaudit with the process's arguments and exit with its code."""
@@ -12,8 +14,6 @@ def main() -> None:
 
 def _run() -> int:
     if sys.argv[1:] in (["--version"], ["-V"]):
-        from kaudit.installation import version_text  # the command line takes 100 ms
-
         try:
             sys.stdout.write(f"{version_text()}\n")
             sys.stdout.flush()
@@ -26,7 +26,7 @@ def _run() -> int:
     gc.set_threshold(500_000, 2, 2)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        from kaudit.cli.app import run  # after the settings above
+        from kaudit.cli.app import run
 
         code = run()
     except KeyboardInterrupt:  # during the imports; run() answers for the rest

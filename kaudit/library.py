@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from datetime import datetime
 from typing import Any
 
+from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.finding import Finding, Severity
@@ -15,6 +16,7 @@ from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.results.selection import Selection, parse_codes
 from kaudit.scanning.options import Depth, ScanOptions, scan_options_of
+from kaudit.spark.session import SparkOptions, session
 
 __all__ = ["AnyPath", "Finding", "NothingToAuditError", "ScanResult", "Severity", "UsageError", "scan"]
 
@@ -79,15 +81,10 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
 
 
 def _audit(options: ScanOptions, engine: str, spark: Any) -> ScanResult:  # noqa: ANN401 - as above
-    # imported here: numpy only when there is work, pyspark only where it is asked for
     if engine == "local":
-        from kaudit.engines import local  # noqa: PLC0415
-
         return local.scan(options, SilentProgress())
-    from kaudit.spark.session import SparkOptions, session  # noqa: PLC0415
-
     with nullcontext(spark) if spark is not None else session(SparkOptions(), options.jobs) as started:
-        from kaudit.spark import frames  # noqa: PLC0415 - after the session: it says which extra is missing
+        from kaudit.spark import frames  # noqa: PLC0415 - needs an extra: session() says which
 
         return frames.scan(started, options)
 

@@ -20,13 +20,20 @@ SCAN_FORMATS = (  # beside the table
     *("concise", "json", "jsonl", "sarif", "sarif-github", "junit", "github", "gitlab"),
     *("markdown", "chrome-trace", "html"),
 )
-# what differs from run to run: version and commit, times of this day, durations
+_BEGUN = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}".encode()
+
+
+def _now(time: re.Match[bytes]) -> bytes:
+    """Stand for times since this process began; earlier ones are in the inputs."""
+    return (
+        b"NOW" if _BEGUN <= time[1] + b" " + time[2] <= f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}".encode() else time[0]
+    )
+
+
+# what differs from run to run: version and commit, the time of the run, durations
 _OWN = (
     (re.compile(rb"0\.1\.0(\+[0-9a-f]+| \(commit [0-9a-f]+\))?"), b"VERSION"),
-    (
-        re.compile(datetime.now(UTC).strftime(r"%Y-%m-%d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?").encode()),
-        b"NOW",
-    ),
+    (re.compile(rb"\b(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)?"), _now),
     (re.compile(rb"\b\d+(\.\d+)? m?s\b(?= *(\n|$|\(|,))"), b"DURATION"),
 )
 

@@ -3,13 +3,13 @@
 Modules define bugs, several where they share traits; the page beside the module has the ticket's name.
 """
 
-import enum
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from kaudit.bugs.tickets import Program as Program  # noqa: PLC0414 - a part of every bug
 from kaudit.checks.check import parse_documentation, read_page
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import FindingEvidence
@@ -27,18 +27,6 @@ HEADINGS = (
 )
 Release = tuple[int, ...]
 """A version's numbers; versions of one program compare as these do."""
-
-
-class Program(enum.Enum):
-    """The program that has the bug. Brokers and the Java client have the versions of Apache Kafka."""
-
-    BROKER = "broker"
-    JAVA = "java"
-    LIBRDKAFKA = "librdkafka"
-    FRANZ_GO = "franz-go"
-    KAFKAJS = "kafkajs"
-    SARAMA = "sarama"
-    REDPANDA = "redpanda"
 
 
 class Affected(Struct, frozen=True):

@@ -1,8 +1,21 @@
-"""Tickets as people write them."""
+"""Tickets as people write them, and the programs they are about."""
 
+import enum
 import re
 
 PROJECTS = ("kafka", "librdkafka", "franz-go", "kafkajs", "sarama", "redpanda")
+
+
+class Program(enum.Enum):
+    """The program that has the bug. Brokers and the Java client have the versions of Apache Kafka."""
+
+    BROKER = "broker"
+    JAVA = "java"
+    LIBRDKAFKA = "librdkafka"
+    FRANZ_GO = "franz-go"
+    KAFKAJS = "kafkajs"
+    SARAMA = "sarama"
+    REDPANDA = "redpanda"
 
 
 def looks_like_ticket(typed: str) -> bool:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kaudit.cli.commands.scan import ScanCommand
 from kaudit.cli.engine import choose_engine
 from kaudit.cli.exits import ExitCode, exit_code
+from kaudit.cli.loading import loaded
 from kaudit.cli.options import AuditOptions
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.request import AuditRequest, audit_request, nothing_audited, run_facts, show
@@ -26,8 +27,6 @@ from kaudit.report.formats import Format
 from kaudit.report.render_options import Output, RenderOptions
 from kaudit.report.text.formatting import closing_line, state_lines
 from kaudit.scanning.options import Depth
-from kaudit.source.filesystem import require_listener
-from kaudit.source.uri import Uri, UrlError
 
 if TYPE_CHECKING:  # a scan needs none of the tables of producers
     from kaudit.listings.producer_histories import EngineTables, RecordedScan
@@ -57,20 +56,7 @@ def check_urls(request: AuditRequest, engine: Engine) -> None:
         refuse_urls(request, "the local engine writes to a directory")
     for target in request.targets:
         if target.url is not None:
-            _require_name_nodes(target.url)
-
-
-def _require_name_nodes(url: str) -> None:
-    from kaudit.source.hadoop import name_nodes  # XML takes 10 ms
-
-    try:
-        place = Uri.parse(url)
-        if place.scheme == "hdfs":
-            require_listener(url, name_nodes(place.authority))
-    except UrlError as error:
-        raise UsageError(f"--output {error}") from error
-    except OSError as error:
-        raise UsageError(f"--output {url}: {error.strerror}") from error
+            loaded("spark_engine", "require_name_nodes")(target.url)
 
 
 def run_scan(settings: Settings, paths: Sequence[str], options: ScanCommand) -> ExitCode:

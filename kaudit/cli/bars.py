@@ -1,16 +1,19 @@
-"""Bars of rich on stderr, drawn at most ten times a second: of a scan, a capture and a search."""
+"""What rich draws: on stderr bars of a scan, a capture and a search, at most ten times a second; on stdout the table of a watch."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich import progress as rich_progress
 from rich.console import Console
+from rich.live import Live
 from rich.progress import BarColumn, ProgressColumn, TextColumn
 
+from kaudit.model.watch_status import WatchStatus
 from kaudit.report.console import visible
 from kaudit.report.text.formatting import size
+from kaudit.report.text.live_table import live_table
 
 if TYPE_CHECKING:  # the simulator comes with it
     from kaudit.simulate.search.schedule import Schedule
@@ -127,3 +130,11 @@ def _display(title: str, *columns: ProgressColumn) -> Iterator[rich_progress.Pro
         TextColumn(title), BarColumn(), *columns, console=console, transient=True, auto_refresh=False
     ) as progress:
         yield progress
+
+
+@contextmanager
+def drawn_table(*, color: bool) -> Iterator[Callable[[WatchStatus], None]]:
+    """Yield a function that draws the table of a watch, in place of the one before."""
+    console = Console(no_color=not color, highlight=False)
+    with Live(console=console, auto_refresh=False) as live:
+        yield lambda status: live.update(live_table(status), refresh=True)

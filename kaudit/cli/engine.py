@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 
+from kaudit.cli.loading import loaded
 from kaudit.cli.options import EngineChoice, EngineOptions
 from kaudit.engines.engine import Engine
 from kaudit.engines.local import LOCAL
@@ -22,7 +23,5 @@ def choose_engine(asked: EngineOptions) -> Engine:
         return LOCAL
     if find_spec("pyspark") is None or find_spec("pyarrow") is None:
         raise UsageError(f"--engine spark needs an extra: {install_command('spark')}")
-    from kaudit.spark.engine import SparkEngine  # pyspark is an extra
-    from kaudit.spark.session import SparkOptions
-
-    return SparkEngine(SparkOptions(asked.master, asked.spark_conf or ()))
+    engine: Engine = loaded("spark_engine", "spark_engine")(asked)  # pyarrow is an extra
+    return engine

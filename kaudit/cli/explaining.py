@@ -1,24 +1,20 @@
-"""Runs `kaudit explain`, `kaudit checks` and `kaudit bugs`, and completes codes and tickets."""
+"""Runs `kaudit explain` and `kaudit checks`, and completes codes."""
 
-from collections.abc import Sequence
-from types import ModuleType
+from collections.abc import Callable, Sequence
 
 from kaudit.broker.releases.profile import UnknownVersionError
-from kaudit.bugs.bug import Program, parse_release
 from kaudit.bugs.tickets import looks_like_ticket
 from kaudit.checks.check import Check
 from kaudit.checks.registry import CHECKS, matching, nearest
 from kaudit.cli.exits import ExitCode
+from kaudit.cli.loading import loaded
 from kaudit.cli.options import TerminalOptions, TextFormat
 from kaudit.cli.pager import paged
 from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice, Console
+from kaudit.report.text.broker_rules import what_changed
 from kaudit.report.text.explain_pages import (
-    bug_document,
-    bug_list,
-    bug_list_document,
-    bug_page,
     check_document,
     check_list,
     check_list_document,
@@ -37,8 +33,10 @@ def run_explain(
         _explain_version(broker_version)
         return ExitCode.OK
     assert code is not None
-    page = _bug_page if looks_like_ticket(code) else _check_page
-    text = page(code, _console(output_format, terminal))
+    page: Callable[[str, Console | None], str] = (
+        loaded("known_bugs", "page") if looks_like_ticket(code) else _check_page
+    )
+    text = page(code, console_of(output_format, terminal))
     with paged(wanted=not terminal.no_pager and output_format is TextFormat.TEXT):
         write_stdout(text)
     return ExitCode.OK
@@ -46,25 +44,8 @@ def run_explain(
 
 def run_checks(output_format: TextFormat, terminal: TerminalOptions) -> ExitCode:
     """List the checks; return the exit code."""
-    console = _console(output_format, terminal)
+    console = console_of(output_format, terminal)
     write_stdout(check_list_document(CHECKS.values()) if console is None else check_list(CHECKS.values(), console))
-    return ExitCode.OK
-
-
-def run_bugs(
-    affects: str | None, client: Program | None, output_format: TextFormat, terminal: TerminalOptions
-) -> ExitCode:
-    """List the known bugs; return the exit code."""
-    release = None
-    if affects is not None:
-        try:
-            release = parse_release(affects)
-        except ValueError as error:
-            raise UsageError(f"--affects {affects}: {error}; write 2.8.1") from None
-    program = Program.BROKER if release is not None and client is None else client
-    found = _bugs().of_version(release, program)
-    console = _console(output_format, terminal)
-    write_stdout(bug_list_document(found) if console is None else bug_list(found, console))
     return ExitCode.OK
 
 
@@ -79,21 +60,13 @@ def complete_codes(incomplete: str) -> list[tuple[str, str]]:
 
 def complete_codes_and_bugs(incomplete: str) -> list[tuple[str, str]]:
     """Return the codes or names of checks, and the tickets of known bugs, that begin so, each with what it is."""
-    bugs = _bugs().BUGS
-    tickets = [(ticket, bug.title) for ticket, bug in bugs.items() if ticket.lower().startswith(incomplete.lower())]
+    tickets: list[tuple[str, str]] = loaded("known_bugs", "complete_tickets")(incomplete)
     return [*complete_codes(incomplete), *tickets]
 
 
-def _console(output_format: TextFormat, terminal: TerminalOptions) -> Console | None:
+def console_of(output_format: TextFormat, terminal: TerminalOptions) -> Console | None:
     """Return what stdout can show; None for JSON."""
     return None if output_format is TextFormat.JSON else stdout_console(terminal.color_choice)
-
-
-def _bugs() -> ModuleType:
-    """Return the registry of known bugs; checks are explained without it."""
-    from kaudit.bugs import registry  # 15 ms
-
-    return registry
 
 
 def _find_checks(typed: str) -> Sequence[Check]:
@@ -112,18 +85,7 @@ def _check_page(code: str, console: Console | None) -> str:
     return check_list(found, console) if others else check_page(check, console)
 
 
-def _bug_page(ticket: str, console: Console | None) -> str:
-    """Return the page of a known bug; JSON without a console."""
-    bugs = _bugs()
-    bug = bugs.find(ticket)
-    if bug is None:
-        raise UsageError(f"{ticket} is not a known bug{bugs.nearest(ticket)}")
-    return bug_document(bug) if console is None else bug_page(bug, console)
-
-
 def _explain_version(text: str) -> None:
-    from kaudit.report.text.broker_rules import what_changed  # checks are explained without the releases
-
     width = stdout_console(ColorChoice.NEVER).width
     try:
         lines = list(what_changed(text))

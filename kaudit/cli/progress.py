@@ -1,5 +1,6 @@
 """Progress of a long run on stderr - a bar on a terminal; elsewhere nothing, or with -v a line now and then - and its end by a signal."""
 
+import logging
 import signal
 import sys
 import threading
@@ -10,6 +11,7 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from kaudit.cli.loading import loaded
 from kaudit.engines.progress import Progress, SilentProgress
 from kaudit.report.console import visible
 from kaudit.report.text.formatting import size
@@ -21,7 +23,7 @@ if TYPE_CHECKING:  # numpy comes with them
     from kaudit.simulate.search.search import SearchProgress
 
 LINE_SECONDS = 30.0
-"""Between two lines in a log file: a night's audit leaves a page of them, not a book."""
+"""Seconds between two lines of progress in a log file."""
 
 
 @contextmanager
@@ -66,15 +68,13 @@ def _bars(*, quiet: bool) -> "Bars | None":
     """Return the bars, where stderr is a terminal that may be drawn on."""
     if quiet or not sys.stderr.isatty():
         return None
-    from kaudit.cli.bars import Bars  # rich takes 80 ms
-
-    return Bars()
+    bars: Bars = loaded("bars", "Bars")()  # rich takes 80 ms
+    return bars
 
 
 @contextmanager
 def _log_lines(write: Callable[[str], object]) -> Iterator[None]:
     """Write what kaudit logs while the body runs, a line each."""
-    import logging  # takes 3 ms
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

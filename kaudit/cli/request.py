@@ -19,6 +19,7 @@ from kaudit.cli.parsing import parse_policy, parse_selection, read_scan
 from kaudit.cli.settings import Settings
 from kaudit.cli.targets import Target, console_of, parse_targets, write
 from kaudit.errors import NothingToAuditError, UnreadableInputError
+from kaudit.model.finding import Severity
 from kaudit.model.json_record import rfc3339
 from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary
@@ -52,7 +53,7 @@ class AuditRequest(Struct, frozen=True):
     statistics: bool = False
     """Human formats count findings by check instead of listing them."""
     compares: bool = False
-    """Replicas are held against one another."""
+    """Replicas are compared with one another."""
     batches: bool = False
     """Tables have a row for every batch."""
 
@@ -62,7 +63,7 @@ class AuditRequest(Struct, frozen=True):
 
     @property
     def scope(self) -> Scope:
-        """Return what was looked for: the measure of what a baseline may call stale."""
+        """Return what was looked for: an entry of a baseline outside of it cannot be stale."""
         return Scope(self.selection.includes, self.options, self.compares)
 
     @property
@@ -133,7 +134,7 @@ def show(
         run=run,
         exit_code=int(code),
         codes=request.selection.codes(),
-        fail_on=request.fail_on.severity,
+        fail_on=None if request.fail_on is FailOn.NEVER else Severity(request.fail_on.value),
         producer_ids=frozenset(request.options.producer_ids) or None,
         batches=request.batches,
         digests=request.options.digests,

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,13 +27,11 @@ from kaudit.report.machine.metrics import render_metrics
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.options import TopicUrl
 from kaudit.source.uri import KAFKA, Uri, UrlError
+from kaudit.watch.live_partitions import LivePartitions
 from kaudit.watch.log_directories import LogDirectories
 from kaudit.watch.memory import Memory
 from kaudit.watch.status import StatusTracker
 from kaudit.watch.watcher import Round, Watcher
-
-if TYPE_CHECKING:  # an extra
-    from kaudit.watch.live_partitions import LivePartitions
 
 _SHORTEST_SECONDS = 0.1
 _SAVE_SECONDS = 10.0
@@ -97,7 +94,7 @@ def _metrics(options: WatchOptions, file: Path | None) -> Iterator[Metrics | Non
         yield metrics
 
 
-def _logs(options: ScanOptions) -> "LogDirectories | LivePartitions":
+def _logs(options: ScanOptions) -> LogDirectories | LivePartitions:
     """Return what looks at the inputs. Raises UsageError where some are on disks and some on brokers."""
     live = [path for path in options.paths if Uri.parse(path).scheme == KAFKA]
     if not live:
@@ -109,8 +106,6 @@ def _logs(options: ScanOptions) -> "LogDirectories | LivePartitions":
             TopicUrl.of(Uri.parse(path))
     except UrlError as error:
         raise UsageError(str(error)) from None
-    from kaudit.watch.live_partitions import LivePartitions
-
     return LivePartitions(options)
 
 
@@ -135,7 +130,7 @@ def _decisions(request: AuditRequest) -> Callable[[ScanResult], ScanResult]:
 def _rounds(
     watcher: Watcher, times: _Times, stop: threading.Event, publish: Callable[[Round, float], None]
 ) -> Severity | None:
-    """Go round until it is time to end: by a signal, after a while, or, with all that waits reported, when idle.
+    """Run rounds until a signal, until --for is over, or until the logs are idle; a last round then reports what was held back.
 
     Returns the highest severity of what was reported and is new.
     """

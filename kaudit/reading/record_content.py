@@ -7,11 +7,12 @@ their records and the codec. The columns of batches give a necessary condition (
 
 import struct
 from contextlib import closing
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xxhash import xxh3_64_intdigest, xxh3_128_intdigest
 
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import HEADER, HEADER_SIZE
@@ -60,7 +61,8 @@ def mixed(*columns: NDArray[Any]) -> NDArray[np.uint64]:
 def records_digest(batch: bytes | memoryview) -> int:
     """Return 128 bits of a batch of magic 2: the bytes of its records and their codec."""
     (attributes,) = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)
-    return xxh3_128_intdigest(batch[HEADER_SIZE:], seed=attributes & CODEC_MASK)
+    digest: int = _hashes().xxh3_128_intdigest(batch[HEADER_SIZE:], seed=attributes & CODEC_MASK)
+    return digest
 
 
 def content_of(record: Record | LegacyRecord) -> int:
@@ -68,7 +70,16 @@ def content_of(record: Record | LegacyRecord) -> int:
     parts = [record.key, record.value]
     if isinstance(record, Record):
         parts += [part for header in record.headers for part in header]
-    return xxh3_64_intdigest(b"".join([_NULL if part is None else _LENGTH.pack(len(part)) + part for part in parts]))
+    text = b"".join([_NULL if part is None else _LENGTH.pack(len(part)) + part for part in parts])
+    digest: int = _hashes().xxh3_64_intdigest(text)
+    return digest
+
+
+@cache
+def _hashes() -> ModuleType:
+    import xxhash  # noqa: PLC0415 - most scans compare no records
+
+    return xxhash
 
 
 def differ(one: bytes | None, other: bytes | None) -> bool:

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
-
-from kaudit.model.result import ScanResult
-from kaudit.report.render_options import Output, RenderOptions
 
 if TYPE_CHECKING:  # --help names the formats: 10 ms less
     from kaudit.model.finding import Finding
     from kaudit.model.producer_listing import ProducersResult
     from kaudit.model.replicas import DiffResult
-    from kaudit.model.result import TimelineResult
+    from kaudit.model.result import ScanResult, TimelineResult
+    from kaudit.report.render_options import Output, RenderOptions
 
 _RESULTS = ("scan", "timeline", "producers", "diff")
 
@@ -35,32 +33,32 @@ class Format(Struct, frozen=True):
     streams: bool = False
     """Its module has `stream_findings`: a watch can write findings as they come."""
 
-    def scan(self, result: ScanResult, options: RenderOptions) -> Output:
+    def scan(self, result: "ScanResult", options: "RenderOptions") -> "Output":
         """Render a scan."""
         return self._render("scan", result, options)
 
-    def timeline(self, result: "TimelineResult", options: RenderOptions) -> Output:
+    def timeline(self, result: "TimelineResult", options: "RenderOptions") -> "Output":
         """Render timelines."""
         return self._render("timeline", result, options)
 
-    def producers(self, result: "ProducersResult", options: RenderOptions) -> Output:
+    def producers(self, result: "ProducersResult", options: "RenderOptions") -> "Output":
         """Render a list of producer ids."""
         return self._render("producers", result, options)
 
-    def diff(self, result: "DiffResult", options: RenderOptions) -> Output:
+    def diff(self, result: "DiffResult", options: "RenderOptions") -> "Output":
         """Render a comparison of replicas."""
         return self._render("diff", result, options)
 
-    def stream(self, findings: "Sequence[Finding]", options: RenderOptions) -> str:
+    def stream(self, findings: "Sequence[Finding]", options: "RenderOptions") -> str:
         """Render findings that a watch reports; only for a format that `streams`."""
         text: str = self._function(self.renderers["scan"].partition(":")[0], "stream_findings")(findings, options)
         return text
 
     def _render(
-        self, kind: str, result: "ScanResult | TimelineResult | ProducersResult | DiffResult", options: RenderOptions
-    ) -> Output:
-        if kind not in self.renderers and not isinstance(result, ScanResult):
-            kind, result = "scan", result.scan
+        self, kind: str, result: "ScanResult | TimelineResult | ProducersResult | DiffResult", options: "RenderOptions"
+    ) -> "Output":
+        if kind not in self.renderers:
+            kind, result = "scan", cast("TimelineResult | ProducersResult | DiffResult", result).scan
         module, _, name = self.renderers[kind].partition(":")
         content: str | Output = self._function(module, name)(result, options)
         return (content,) if isinstance(content, str) else content
@@ -98,9 +96,9 @@ _FORMATS = (
     Format(
         "parquet",
         {
-            "scan": "machine.streamed_tables:recorded_tables",
-            "timeline": "machine.streamed_tables:recorded_timelines",
-            "producers": "machine.streamed_tables:listed_producers",
+            "scan": "machine.tables:recorded_tables",
+            "timeline": "machine.tables:recorded_timelines",
+            "producers": "machine.tables:listed_producers",
             "diff": "machine.tables:diff_tables",
         },
         directory=True,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from kaudit.audits.coordinator.transaction_state_reader import DecisionHistory
 from kaudit.audits.sequences.expired_producers import evicted_producers
 from kaudit.audits.sequences.step_patterns import step_mismatches
+from kaudit.audits.sidefiles.snapshot_check import compare_snapshots
 from kaudit.audits.transactions.marker_outcomes import compare_outcomes
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.bugs.matching import with_known_bugs
@@ -207,7 +208,6 @@ def _snapshots(part: PartitionAudit, open_source: OpenSource, versions: VersionR
     # what damage did to the log it also did to this comparison: one damage, one finding
     if part.damages or not part.suspects:
         return []
-    from kaudit.audits.sidefiles.snapshot_check import compare_snapshots  # noqa: PLC0415 - few snapshots are suspicious
 
     holes = part.compacted or bool(part.missing)
     return compare_snapshots(part.directory, part.suspects, open_source, versions, holes=holes)

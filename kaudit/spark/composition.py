@@ -23,8 +23,7 @@ from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.result import ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.shuffle_codec import unpack
-from kaudit.report.machine.streamed_tables import producer_table_rows, timeline_table_rows
-from kaudit.report.machine.tables import finding_row
+from kaudit.report.machine.tables import finding_row, producer_table_rows, timeline_table_rows
 from kaudit.scanning.audit import Audit, ResultWithoutFindings, ScanFindings
 from kaudit.scanning.block_histories import read_blocks
 from kaudit.scanning.findings import CrossPartitionEvidence, ScanContext

@@ -23,7 +23,7 @@ from kaudit.reading.chunk_codec import pack_chunk
 from kaudit.reading.chunk_plan import ChunkSpec
 from kaudit.reading.chunk_reader import CHUNK_BATCHES, rows_of
 from kaudit.reading.chunk_rows import ChunkRange, ChunkRows, Outcome
-from kaudit.report.machine.streamed_tables import batch_columns
+from kaudit.report.machine.tables import batch_columns
 from kaudit.source.layout import SegmentFile
 from kaudit.spark.schemas import milliseconds, to_batch
 

@@ -9,9 +9,8 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import find_input
 from kaudit.source.kafka.answers import TopicPartition
-from kaudit.source.kafka.partitions import client_of, try_again
 from kaudit.source.layout import FetchedRange, Layout, PartitionDirectory, SegmentFile
-from kaudit.source.schemes import open_segment
+from kaudit.source.schemes import of_brokers, open_segment
 
 
 class LivePartitions:
@@ -33,7 +32,7 @@ class LivePartitions:
             UsageError: at the first look, a URL or what it names is wrong.
 
         """
-        try_again()
+        of_brokers("try_again")()
         if self.layout is None or thoroughly:
             return self._list(self.layout)
         try:
@@ -84,7 +83,7 @@ class LivePartitions:
             cluster[TopicPartition(entry.topic, entry.partition)] = entry.directory
         ends: dict[str, int] = {}
         for (servers, command_config), directories in by_cluster.items():
-            found = client_of(servers, command_config).high_watermarks(directories)
+            found = of_brokers("client_of")(servers, command_config).high_watermarks(directories)
             ends |= {directories[partition]: end for partition, end in found.items() if partition in directories}
         return ends
 

@@ -15,8 +15,8 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.model.table_columns import DATAFRAME_TABLES
 from kaudit.model.timeline import RunEntry
-from kaudit.partition.assembler import read_planned
 from kaudit.reading.chunk_codec import pack_chunk, unpack_chunk
+from kaudit.reading.range_reader import read_planned
 from kaudit.reading.shuffle_codec import pack
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
@@ -96,7 +96,7 @@ def test_a_header_that_columns_cannot_hold_is_read_again(tmp_path):
 
 def test_timelines_and_producers_are_those_of_the_tables(faulty):
     with local.record(ScanOptions([str(faulty)]), SilentProgress()) as recorded:
-        from kaudit.report.machine.streamed_tables import write_histories
+        from kaudit.report.machine.tables import write_histories
 
         expected: dict[str, list[object]] = {"timelines": [], "producers": []}
         for table, piece in recorded.write_histories(write_histories, recorded.result.findings):

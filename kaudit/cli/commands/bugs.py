@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kaudit.bugs.bug import Program
+from kaudit.bugs.tickets import Program
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.options import TerminalOptions, TextFormat, TextOrJson, VersionOption
@@ -28,4 +28,4 @@ def bugs(
     version: VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """List the known bugs: ticket, title, affected and fixed versions."""
-    return on_demand("explaining", "run_bugs")(affects, client, output_format, terminal)
+    return on_demand("known_bugs", "run_bugs")(affects, client, output_format, terminal)

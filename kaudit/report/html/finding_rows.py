@@ -18,8 +18,7 @@ from kaudit.model.evidence_parts import BatchEvidence, WindowBatch
 from kaudit.model.finding import Explanation, Finding
 from kaudit.model.json_record import json_value, rfc3339
 from kaudit.report.html.page_model import ExplanationRow, FindingRow, Int64, Table
-from kaudit.report.text.evidence import evidence_table
-from kaudit.report.text.finding_block import known_bug_text, place_text
+from kaudit.report.text.finding_block import evidence_table, known_bug_text, place_text
 from kaudit.report.text.formatting import impact_text, timestamp_of
 
 _SHOWN_ELSEWHERE = frozenset({"rule", "broker", "remembered", "previous", "offending", "next", "copies"})
@@ -134,20 +133,21 @@ def _states(finding: Finding, profile: Profile) -> tuple[Sequence[Fact], Sequenc
 
 
 def _state(state: ProducerStateEntry) -> list[Fact]:
-    known = {
-        "producer epoch": state.epoch,
-        "last sequence": state.last_sequence,
-        "last offset": state.last_offset,
-        "coordinator epoch": state.coordinator_epoch,
-        "transaction open since offset": state.current_txn_first_offset,
-    }
-    facts = [(name, "none" if value < 0 else str(value)) for name, value in known.items()]
+    facts = state_facts(
+        state.epoch, state.last_sequence, state.last_offset, state.coordinator_epoch, state.current_txn_first_offset
+    )
     batches = [
         f"{entry.last_sequence - entry.offset_delta}..{entry.last_sequence} @ {entry.first_offset}"
         for entry in state.batches
         if entry.last_sequence >= 0
     ]
     return [*facts, ("remembered batches (sequences @ offset)", ", ".join(batches) or "none")]
+
+
+def state_facts(*values: int) -> list[Fact]:
+    """Return a producer's epoch, last sequence, last offset, coordinator epoch and first offset of an open transaction."""
+    names = ("producer epoch", "last sequence", "last offset", "coordinator epoch", "transaction open since offset")
+    return [(name, "none" if value < 0 else str(value)) for name, value in zip(names, values, strict=True)]
 
 
 def _remembered(evidence: FindingEvidence) -> ProducerStateEntry | None:

@@ -13,7 +13,7 @@ from kaudit.model.producer_listing import Producer, ProducerPartition, Producers
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import PartitionSummary, ScanResult, TimelineResult
 from kaudit.report.html.document import BUDGET, REPORT_SCRIPTS, REPORT_STYLES, document
-from kaudit.report.html.finding_rows import finding_row, int64, profile_of
+from kaudit.report.html.finding_rows import finding_row, int64, profile_of, state_facts
 from kaudit.report.html.overview import MOST_INCIDENTS, PagePlaces, left_out, overview, with_histories
 from kaudit.report.html.page_model import (
     DATA_ID,
@@ -196,13 +196,6 @@ def producer_rows(result: ProducersResult, partitions: Mapping[Key, int]) -> Ite
 
 def _row(producer: Producer, place: ProducerPartition, partition: int | None) -> ProducerRow:
     state = place.state
-    known = {
-        "producer epoch": state.producer_epoch,
-        "last sequence": state.last_sequence,
-        "last offset": state.last_offset,
-        "coordinator epoch": state.coordinator_epoch,
-        "transaction open since offset": state.current_txn_start_offset,
-    }
     return ProducerRow(
         producer_id=str(producer.producer_id),
         transactional_id=producer.transactional_id,
@@ -218,7 +211,13 @@ def _row(producer: Producer, place: ProducerPartition, partition: int | None) ->
         last_timestamp=_time(place.last_timestamp),
         batches=place.batches,
         records=place.records,
-        state=[(name, "none" if value < 0 else str(value)) for name, value in known.items()],
+        state=state_facts(
+            state.producer_epoch,
+            state.last_sequence,
+            state.last_offset,
+            state.coordinator_epoch,
+            state.current_txn_start_offset,
+        ),
         findings=list(dict.fromkeys(place.findings)),
     )
 

@@ -18,8 +18,7 @@ from kaudit.report.console import visible
 from kaudit.report.json_documents import pretty_pieces
 from kaudit.report.machine.locations import base_directory, in_repository, location_text, path_of, uri_of
 from kaudit.report.render_options import Output, RenderOptions
-from kaudit.report.text.evidence import evidence_batches
-from kaudit.report.text.finding_block import with_known_bugs
+from kaudit.report.text.finding_block import evidence_batches, with_known_bugs
 from kaudit.report.text.formatting import omitted_text, plural, producer_of, span, with_impact
 from kaudit.results.selection import first_of_checks, most_severe
 from kaudit.source.file_kinds import segment_base_offset

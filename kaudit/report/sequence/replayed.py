@@ -30,8 +30,7 @@ from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Ruling
 from kaudit.report.html.page_model import LeftOut
-from kaudit.report.sequence.batch_history import BatchHistory
-from kaudit.report.sequence.decisions import REFUSALS, Interned, decision, short_reason, window
+from kaudit.report.sequence.decisions import REFUSALS, BatchHistory, Interned, decision, short_reason, window
 from kaudit.report.sequence.html import fitting_page
 from kaudit.report.sequence.page_model import (
     Lane,

@@ -7,8 +7,7 @@ from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer
 from kaudit.report.html.page_model import LeftOut
-from kaudit.report.sequence.batch_history import BatchHistory
-from kaudit.report.sequence.decisions import Interned, decision, participants, reason_of, window
+from kaudit.report.sequence.decisions import BatchHistory, Interned, decision, participants, reason_of, window
 from kaudit.report.sequence.page_model import Lane, Role, SequencePage, State, Step, Tone, Window
 from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.trace import Client, EventKind, Partition, RunState, TraceEvent, Transaction

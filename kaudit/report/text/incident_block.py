@@ -7,13 +7,13 @@ from kaudit.model.incident import AffectedPartition, Incident
 from kaudit.model.total_impact import total_impact
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.evidence import evidence_lines
 from kaudit.report.text.finding_block import (
     argument_lines,
     bug_lines,
     bugs_of,
     cause_lines,
     command_lines,
+    evidence_lines,
     finding_lines,
     log_lines,
     place_lines,

@@ -92,7 +92,7 @@ class RecordAccumulator:
         return 0 if self._is_full(first) or flush else self._config.linger_ms - (now - first.last_attempt_at)
 
     def _is_full(self, batch: ProducerBatch) -> bool:
-        return batch.closed or batch.size >= self._config.batch_size  # with others behind it, it is closed
+        return batch.closed or batch.size >= self._config.batch_size  # a batch with others after it is closed
 
     def _backs_off(self, batch: ProducerBatch, leader: int, now: int) -> bool:
         """Return whether a batch that failed waits, unless its partition has moved meanwhile. Source: shouldBackoff."""
@@ -101,7 +101,7 @@ class RecordAccumulator:
         return not (self._new_leader_skips_backoff and batch.sent_to != leader)
 
     def backoff(self, attempts: int) -> int:
-        """Draw how long a batch waits after so many failed attempts, in ms. Source: ExponentialBackoff."""
+        """Draw how long a batch waits after `attempts` failed attempts, in ms. Source: ExponentialBackoff."""
         config = self._config
         if not config.client.backoff_grows:
             return config.retry_backoff_ms

@@ -10,8 +10,8 @@ from kaudit.formats.log.batch_header import HEADER_SIZE, base_offset_of, batch_s
 from kaudit.source.kafka.answers import PartitionMetadata, TopicPartition
 from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, KafkaClient
 from kaudit.source.kafka.command_config import load_settings
-from kaudit.source.kafka.failures import BrokerError, OffsetOutOfRangeError, UnknownTopicError
-from kaudit.source.kafka.fetched_segment import Aborted, FetchedSegment, RemovedByRetentionError, Throttle
+from kaudit.source.kafka.failures import OffsetOutOfRangeError, UnknownTopicError
+from kaudit.source.kafka.fetched_segment import Aborted, BrokerError, FetchedSegment, RemovedByRetentionError, Throttle
 from kaudit.source.kafka.options import ClusterOptions, TopicUrl
 from kaudit.source.layout import FetchedRange, FoundPartitions, PartitionDirectory, SegmentFile, Unreadable
 from kaudit.source.uri import UrlError
@@ -19,14 +19,14 @@ from kaudit.source.uri import UrlError
 _clients: dict[tuple[int, str, str | None], KafkaClient] = {}
 _throttles: dict[tuple[str, int], Throttle] = {}
 _given_up: dict[tuple[str, str | None], dict[TopicPartition, BrokerError]] = {}
-"""Partitions that could not be read for as long as it was worth trying."""
+"""Partitions whose reads failed until the retries ran out."""
 
 
 def client_of(servers: str, command_config: str | None) -> KafkaClient:
     """Return this process' client of a cluster: a connection is not for two processes.
 
     Raises:
-        UrlError: the servers are no list of HOST:PORT, or the property file cannot be used.
+        UrlError: the servers are not a list of HOST:PORT, or the property file cannot be used.
 
     """
     key = (os.getpid(), servers, command_config)
@@ -52,7 +52,7 @@ def open_fetched(place: FetchedRange) -> FetchedSegment:
         except OffsetOutOfRangeError as error:
             raise _out_of_range(client, partition, offset, error) from None
         except BrokerError as error:
-            given_up[partition] = error  # the next range would wait as long, and in vain
+            given_up[partition] = error  # the next range would wait as long and fail too
             raise
         if throttle is not None:
             throttle.spend(len(answer.records))
@@ -67,7 +67,7 @@ def try_again() -> None:
 
 
 def _out_of_range(client: KafkaClient, partition: TopicPartition, offset: int, error: OffsetOutOfRangeError) -> OSError:
-    """Return what an offset out of range means: retention removed it, or the log became shorter."""
+    """Return the error for an offset out of range: retention removed it, or the log became shorter."""
     log_start = client.list_offset(partition, EARLIEST)
     if log_start > offset:
         return RemovedByRetentionError(str(partition), log_start)

@@ -1,0 +1,41 @@
+"""Runs `kaudit bugs`, and shows and completes tickets of known bugs for `kaudit explain`."""
+
+from kaudit.bugs.bug import Program, parse_release
+from kaudit.bugs.registry import BUGS, find, nearest, of_version
+from kaudit.cli.exits import ExitCode
+from kaudit.cli.explaining import console_of
+from kaudit.cli.options import TerminalOptions, TextFormat
+from kaudit.cli.streams import write_stdout
+from kaudit.errors import UsageError
+from kaudit.report.console import Console
+from kaudit.report.text.explain_pages import bug_document, bug_list, bug_list_document, bug_page
+
+
+def run_bugs(
+    affects: str | None, client: Program | None, output_format: TextFormat, terminal: TerminalOptions
+) -> ExitCode:
+    """List the known bugs; return the exit code."""
+    release = None
+    if affects is not None:
+        try:
+            release = parse_release(affects)
+        except ValueError as error:
+            raise UsageError(f"--affects {affects}: {error}; write 2.8.1") from None
+    program = Program.BROKER if release is not None and client is None else client
+    found = of_version(release, program)
+    console = console_of(output_format, terminal)
+    write_stdout(bug_list_document(found) if console is None else bug_list(found, console))
+    return ExitCode.OK
+
+
+def complete_tickets(incomplete: str) -> list[tuple[str, str]]:
+    """Return the tickets that begin so, each with its title."""
+    return [(ticket, bug.title) for ticket, bug in BUGS.items() if ticket.lower().startswith(incomplete.lower())]
+
+
+def page(ticket: str, console: Console | None) -> str:
+    """Return the page of a known bug; JSON without a console."""
+    bug = find(ticket)
+    if bug is None:
+        raise UsageError(f"{ticket} is not a known bug{nearest(ticket)}")
+    return bug_document(bug) if console is None else bug_page(bug, console)
