@@ -1,4 +1,4 @@
-"""The account of a capture, capture.json: from whom, when, which offsets, and what is missing."""
+"""The account of a capture, capture.json: the cluster, the runs, the offsets captured, and those missing."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -28,7 +28,7 @@ class Missing(Struct, frozen=True):
 class PartitionAccount(Struct):
     """One partition: what was captured, and what its broker said when it was last asked. Offsets are -1 where unknown.
 
-    `first_segment` is the base offset of its oldest segment, `next_offset` is where the next run goes on; `brokers` are the node ids of those who sent the batches;
+    `first_segment` is the base offset of its oldest segment, `next_offset` is where the next run goes on; `brokers` are the node ids of the brokers that sent the batches;
     `compacted_offsets` counts offsets between batches in a topic that is compacted; `problem` is why the last run ended
     before it had all.
     """
@@ -60,7 +60,7 @@ class PartitionAccount(Struct):
     def miss(self, first: int, last: int, reason: str) -> None:
         """Add a range, or count it where there are too many."""
         if self.missing and self.missing[-1].first_offset == first:
-            self.missing.pop()  # of a run that was killed before it could go on
+            self.missing.pop()  # noted by a run that was killed before it went on
         if len(self.missing) < MOST_MISSING:
             self.missing.append(Missing(first, last, reason))
         else:

@@ -76,11 +76,11 @@ def write_partition_metadata(directory: CaptureDirectory, account: PartitionAcco
 
 
 _SAVE_SECONDS: Final = 5.0
-"""Between two accounts while the capture runs, as a broker writes its checkpoints."""
+"""Seconds between two writes of the account, as a broker writes its checkpoints."""
 _IDLE_SECONDS: Final = 0.2
-"""Between two rounds of --follow that found nothing."""
+"""Seconds between two rounds of --follow without new batches."""
 _LAG_SECONDS: Final = 10.0
-"""How long a follower may take to have what its leader had when the capture began."""
+"""Seconds that a follower may take to reach the leader's end at the beginning of the capture."""
 _REPLICA_WAIT_MS: Final = 500
 _KEPT_CONFIGS: Final = (
     *("cleanup.policy", "compression.type", "message.timestamp.type", "min.insync.replicas"),
@@ -89,7 +89,7 @@ _KEPT_CONFIGS: Final = (
 
 
 class CaptureRequest(Struct, frozen=True):
-    """What to capture: partitions, None for all, by topic; from whom; whether to go on at the end; bytes per second."""
+    """What to capture: partitions by topic (None: all), from which replica, whether to follow the end, at how many bytes per second."""
 
     topics: Mapping[str, Sequence[int] | None]
     from_replica: int | None = None
@@ -98,16 +98,16 @@ class CaptureRequest(Struct, frozen=True):
 
 
 class CaptureProgress(Protocol):
-    """Receives how far a capture is."""
+    """Receives the progress of a capture."""
 
     def start(self, offsets: int) -> None:
-        """Take how many offsets there are to capture."""
+        """Add offsets to capture."""
 
     def advance(self, offsets: int, size_in_bytes: int) -> None:
         """Count offsets and bytes."""
 
     def problem(self, partition: str, reason: str) -> None:
-        """Take what is wrong with a partition for now, or until the end."""
+        """Report a partition's problem, transient or final."""
 
 
 def require_there(client: KafkaClient, request: CaptureRequest) -> Sequence[TopicMetadata]:
@@ -123,7 +123,7 @@ def require_there(client: KafkaClient, request: CaptureRequest) -> Sequence[Topi
 
 
 class Capture:
-    """Captures into a directory; `account` is what came of it."""
+    """Captures into a directory; `account` describes the result."""
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ class Capture:
             return {}
 
     def _guarded(self, part: PartitionCapture, do: Callable[[PartitionCapture], None]) -> None:
-        """Do something with a partition; what the broker or its log has against it goes to its account."""
+        """Call `do` with a partition; note errors of the broker and of its log in the partition's account."""
         account, before = part.account, part.account.problem
         try:
             do(part)
@@ -251,7 +251,7 @@ class Capture:
                 elif time.monotonic() > late and not self._request.follow:
                     raise CaptureError(
                         f"nothing came for {_LAG_SECONDS:.0f} s at offset {part.account.next_offset}, of "
-                        f"{part.end_offset}: the replica lags behind"
+                        f"{part.end_offset}: the replica is lagging"
                     )
             part.ask_epochs()
         finally:
@@ -290,7 +290,7 @@ class Capture:
         return sum(sizes)
 
     def _end(self) -> None:
-        """Put everything in its place and say how the run ended."""
+        """Put every segment in its place and note how the run ended."""
         for part in self._parts:
             if part.prepared:
                 part.publish(grows_on=False)

@@ -1,4 +1,4 @@
-"""Where a capture is written: a directory here or in a store. Segments appear in it only with whole batches.
+"""The directory of a capture, local or in a store. Segments appear in it only with whole batches.
 
 What grows lies beside the partitions, where no scan looks: in the capture itself if that is local, else in a temporary
 directory. It is renamed or uploaded when it ends with a whole batch.
@@ -23,7 +23,7 @@ _LARGEST_TEXT = 256 << 20
 
 
 class OccupiedError(ValueError):
-    """The place holds something else, or another process is writing there. The text says what."""
+    """The directory holds something else, or another process is writing there. The text says which."""
 
 
 class CaptureDirectory:
@@ -50,7 +50,7 @@ class CaptureDirectory:
         return str(self._root)
 
     def close(self) -> None:
-        """Give up the lock and what was only temporary."""
+        """Release the lock and remove temporary files."""
         if self._lock is not None:
             os.close(self._lock)
         if self._temporary is not None:
@@ -73,7 +73,7 @@ class CaptureDirectory:
     # -- texts ---------------------------------------------------------------------------------------------------------
     def _names(self) -> Sequence[str]:
         try:
-            # the lock alone is what is left of a run that was refused
+            # a run that was refused leaves the lock alone
             return [entry.name for entry in self._files.entries(self._root) if entry.name != LOCK]
         except FileNotFoundError:
             return ()

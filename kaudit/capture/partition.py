@@ -183,7 +183,7 @@ class PartitionCapture:
         return self.account.next_offset >= self.end_offset
 
     def step(self, max_wait_ms: int = 0) -> int:
-        """Fetch once and write what comes; return its bytes, 0 where there is no more for now.
+        """Fetch once and write the batches; return their bytes, 0 where there are no more for now.
 
         Raises CaptureError, OSError.
         """
@@ -206,7 +206,7 @@ class PartitionCapture:
         if damage is not None or (data and not batches):
             reason = "no whole batch" if damage is None else f"what is not a batch ({damage})"
             raise CaptureError(
-                f"the broker sends {reason} behind offset {account.next_offset - 1}: its log is damaged there, and no "
+                f"the broker sends {reason} after offset {account.next_offset - 1}: its log is damaged there, and no "
                 "consumer reads on"
             )
         return batches[-1].end - batches[0].start if batches else 0

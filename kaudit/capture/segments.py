@@ -28,7 +28,7 @@ class Frame(NamedTuple):
 
 
 class NotABatchError(ValueError):
-    """What lies at byte `position`, after the last whole batch, cannot be a batch."""
+    """The bytes at `position`, after the last whole batch, cannot be a batch."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(reason)
@@ -124,7 +124,7 @@ class SegmentWriter:
 
     @property
     def first_offset(self) -> int:
-        """The base offset of the oldest segment, of which there is one."""
+        """The base offset of the oldest segment, -1 before there is one."""
         return self._first
 
     def grow(self) -> None:
@@ -173,7 +173,7 @@ class SegmentWriter:
         self._directory.growing_file(self._partition, base_offset).touch()
 
     def skip_to(self, offset: int) -> None:
-        """Go on at `offset`, in a segment of its own: what lies before it cannot be had."""
+        """Go on at `offset`, in a new segment: the offsets before it are lost."""
         self.publish(grows_on=False)
         self.next_offset, self._ends = offset, True
 

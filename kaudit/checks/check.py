@@ -149,7 +149,7 @@ def none_because(reason: str) -> NoneBecause:
 BYTES_NOT_DAMAGED = none_because("schedules damage no bytes on disk")
 SIDE_FILES_NOT_DAMAGED = none_because("side files are written from the simulated state, and schedules damage none")
 COORDINATOR_LOSES_NOTHING = none_because(
-    "a simulated coordinator writes its states in order to a log that loses none; 3,500 random schedules left nothing else"
+    "a simulated coordinator writes its states in order to a log that loses none; 5,500 random schedules left no other"
 )
 BLOCKS_NOT_SCANNED = none_because("no history of producer id blocks is scanned with a schedule")
 REPLICAS_NOT_COMPARED = none_because("one leader's log is scanned at a time, no replicas are compared")

@@ -1,1 +1,1 @@
-"""What brokers, ZooKeeper and their tools write, decoded from buffers to the rows of model/; nothing here opens a file."""
+"""Decodes the formats of brokers, ZooKeeper and their tools from buffers to the rows of model/; opens no files."""

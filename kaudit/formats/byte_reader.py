@@ -1,4 +1,4 @@
-"""A bounds-checked cursor over Kafka's primitive types, for formats where speed is not the point.
+"""A bounds-checked cursor over Kafka's primitive types, for formats that need no speed.
 
 Source of the encodings: Kafka's org.apache.kafka.common.protocol.types.Type and ByteUtils: big-endian integers,
 int16-length strings with -1 for null, and the flexible forms with unsigned varints of length + 1, 0 for null.

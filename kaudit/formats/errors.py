@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Reason(StrEnum):
-    """What is wrong with the bytes, for machines; the sentence for people is the error's `detail`."""
+    """Kind of a fault, for machines; the sentence for people is the error's `detail`."""
 
     TRUNCATED = "truncated"  # the buffer ends before what it announces
     LENGTH = "length"  # a length or size contradicts the bytes around it
@@ -17,7 +17,7 @@ class Reason(StrEnum):
     CRC = "crc"
     CODEC = "codec"  # unknown compression codec
     DECOMPRESSION = "decompression"  # the codec's own library refuses the bytes
-    LIMIT = "limit"  # correct perhaps, but larger than we are willing to hold
+    LIMIT = "limit"  # may be correct, but larger than kaudit holds
     VARINT = "varint"  # a variable-length integer without end or beyond its type
     ORDER = "order"  # offsets or deltas that run backwards or leave their range
     TEXT = "text"  # not UTF-8, or not the text expected here
@@ -25,7 +25,7 @@ class Reason(StrEnum):
 
 
 class WireError(ValueError):
-    """Bytes that are not what their place says they are.
+    """Bytes that do not have the format expected at their place.
 
     `position` is the byte in the buffer handed to the parser (for text: the byte the line starts at) where the
     contradiction shows, `reason` its kind, `detail` one sentence with the values seen.

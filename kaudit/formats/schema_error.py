@@ -1,4 +1,4 @@
-"""Where and how a document does not fit its msgspec schema, in words: msgspec's own messages name Python types."""
+"""Says for people where and how a document does not fit its msgspec schema: msgspec's own messages name Python types."""
 
 import difflib
 import json
@@ -9,7 +9,7 @@ import msgspec
 from msgspec import inspect
 
 UNKNOWN_KEY = "no such key"
-"""What is expected where a key should not be there: the description begins so."""
+"""Beginning of the description of a key that should not be there."""
 _SHOWN = 60
 """Characters of a wrong value that a message shows."""
 _FIELD = re.compile(r"Object (missing required|contains unknown) field `(.+?)`")

@@ -1,7 +1,7 @@
 """Structures of fixed size as Kafka stores them: the fields of a NamedTuple, big-endian, without padding between them.
 
 Each structure is written down once (its types are those of model/dtypes.py); offsets, `struct` formats and numpy dtypes are
-derived from it, for those who read it and for those who write it.
+derived from it, for parsers and encoders alike.
 """
 
 from struct import Struct, calcsize
@@ -20,7 +20,7 @@ class Field(NamedTuple):
 
 
 class WireFormat:
-    """Where the fields of a NamedTuple lie in its stored form, which is `size` bytes."""
+    """The stored form of a NamedTuple: `size` bytes, and where its fields lie in them."""
 
     def __init__(self, schema: type[tuple[Any, ...]]) -> None:
         self._fields: dict[str, Field] = {}

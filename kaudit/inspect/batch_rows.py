@@ -77,7 +77,7 @@ def batch_rows(batches: Batches, file: LogFile, *, crc_valid: bool | None = True
         row["timestamp_type"] = timestamp_type(magic, flags)
         row["delete_horizon_ms"] = row["base_timestamp"] if current and flags & DELETE_HORIZON_FLAG else None
         if not current and flags & CODEC_MASK:
-            # a wrapper names its last offset only; what lies in it is known once it is opened (--records)
+            # a wrapper names its last offset only; its records are known once it is opened (--records)
             row["base_offset"] = row["last_offset_delta"] = row["record_count"] = None
         yield row
 
@@ -90,7 +90,7 @@ def timestamp_type(magic: int, attributes: int) -> str | None:
 
 
 def damage_row(damage: LogDamage, file: LogFile, broker: str, missing: tuple[int | None, int | None]) -> Row:
-    """A row for a range of bytes that is not a valid batch; `end` is the byte after it, `broker` what a broker does with it.
+    """Return a row for a range of bytes that is not a valid batch; `end` is the byte after it, `broker` what a broker does with it.
 
     `missing` are the first and last offset that are not there because of it: (None, None) if none is, and the last one
     None where no later batch bounds it.
@@ -136,7 +136,7 @@ def record_rows(raw: bytes, batch: Row, file: LogFile, texts: BytesFormatter, li
 
 
 def _common(kind: str, record: Record | LegacyRecord, batch: Row, file: LogFile) -> Row:
-    """What rows of every kind of record have; its batch's producer is None in magic 0 and 1."""
+    """Return the fields of every kind of record; the producer is None in magic 0 and 1."""
     from_batch = {name: batch[name] for name in ("position", "producer_id", "producer_epoch", "leader_epoch")}
     return file.row(kind, offset=record.offset, timestamp=null(record.timestamp), **from_batch)
 

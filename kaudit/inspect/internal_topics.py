@@ -1,4 +1,4 @@
-"""What the records of internal topics mean: transaction states, offset commits, groups, metadata."""
+"""Records of internal topics, decoded: transaction states, offset commits, groups, metadata."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Which rows were asked for."""
+"""The conditions that rows of `kaudit inspect` must meet."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -40,7 +40,7 @@ class RowFilter(Struct, frozen=True):
         return replace(self, producer_ids=frozenset(), producer_epochs=frozenset(), since_ms=None, until_ms=None)
 
     def mask(self, batches: Batches) -> NDArray[np.bool_]:
-        """For each batch whether it may hold what was asked for: times and offsets are ranges here."""
+        """Return for each batch whether it may match; its times and offsets are ranges."""
         wanted = np.ones(len(batches), dtype=np.bool_)
         for chosen, name in self._ids():
             if chosen:
@@ -83,7 +83,7 @@ class RowFilter(Struct, frozen=True):
         return (
             isinstance(time, int)
             and (self.since_ms is None or time >= self.since_ms)
-            # of a batch only the last time is here: the mask has compared its first
+            # a batch's row has only its last time: the mask has compared its first
             and (self.until_ms is None or time <= self.until_ms or row["row"] == "batch")
         )
 

@@ -1,4 +1,4 @@
-"""What rows of `kaudit inspect` are made with: values, bytes as text, and the file that a row lies in."""
+"""Parts of the rows of `kaudit inspect`: values, bytes as text, and the file of a row."""
 
 import enum
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ def fields_of(entry: object, names: Iterable[str], or_null: Iterable[str] = ()) 
 
 
 class BytesForm(enum.Enum):
-    """How bytes are shown: `auto` is text where it is UTF-8, else hex; `utf8` replaces what is no UTF-8."""
+    """How to show bytes: `auto` is text where it is UTF-8, else hex; `utf8` replaces invalid bytes."""
 
     AUTO = "auto"
     HEX = "hex"
@@ -69,7 +69,7 @@ class BytesFormatter(Struct, frozen=True):
             return shown.decode("utf-8"), "utf8"
         except UnicodeDecodeError as error:
             if truncated and error.reason == "unexpected end of data":
-                return shown[: error.start].decode("utf-8"), "utf8"  # the cut went through a character
+                return shown[: error.start].decode("utf-8"), "utf8"  # the limit cut a character
             return shown.hex(), "hex"
 
 
@@ -91,7 +91,7 @@ class LogFile(Struct, frozen=True):
     base_offset: int | None = None
     leftover: str | None = None
     fetched: FetchedRange | None = None
-    """With it there is no file: brokers send the batches."""
+    """Brokers send the batches: there is no file."""
 
     @property
     def segment(self) -> str | None:
@@ -110,7 +110,7 @@ class LogFile(Struct, frozen=True):
         return self.row(kind, file=self.path.name, **fields)
 
     def named(self, topic: str | None, partition: int | None) -> "LogFile":
-        """The same place under the names the user gives it."""
+        """Return the same file under the topic and partition that the user names."""
         return replace(
             self,
             topic=self.topic if topic is None else topic,

@@ -1,4 +1,4 @@
-"""One file of record batches, or what brokers send in its place: batch rows, damage, and the bytes of a batch on demand."""
+"""One file of record batches, or batches from brokers: batch rows, damage, and the bytes of a batch on demand."""
 
 from collections.abc import Iterator
 from types import TracebackType
@@ -97,7 +97,7 @@ class SegmentReader:
             yield from batch_rows(batches, self.file, crc_valid=False)
 
     def _missing(self, damage: LogDamage, expected: int | None) -> tuple[int | None, int | None]:
-        """First and last offset that should be where the damage is; what garbage at the end replaced nobody knows."""
+        """Return the first and last offset that the damage replaced, None where they are not known, as for garbage at the end."""
         if not damage.resynchronised:
             return (expected if damage.kind is DamageKind.TORN else None), None
         following = self._base_offset_at(damage.end)
@@ -107,7 +107,7 @@ class SegmentReader:
         return int.from_bytes(self.read(position, 8), "big", signed=True)
 
     def _later_segments(self) -> int:
-        """How many segments beside this one hold later offsets; 0 where the directory cannot be listed."""
+        """Return how many segments beside this one hold later offsets; 0 where the directory cannot be listed."""
         own = self.file.base_offset
         if own is None or self.file.fetched is not None:
             return 0
@@ -130,7 +130,7 @@ class _Following:
             self._next = int(last_offsets(batches)[-1]) + 1
 
     def expected(self, batches: Batches, position: int) -> int | None:
-        """Of a piece being shown: what should have stood at `position`."""
+        """Return the offset that should have stood at `position` of a piece."""
         before = int(np.searchsorted(batches["position"], position))
         return int(last_offsets(batches)[before - 1]) + 1 if before else self._next
 
@@ -146,7 +146,7 @@ def _position(row: Row) -> int:
 
 
 _NEAR_BYTES = 2 << 20
-"""About so many on either side of an offset hold its neighbours."""
+"""Bytes on either side of an offset that hold its neighbours."""
 _OF_FILES = ("segment", "position", "end")
 
 
@@ -188,6 +188,6 @@ def _near(place: FetchedRange, offset: int) -> FetchedRange:
 
 
 def without_places(rows: Iterator[Row]) -> Iterator[Row]:
-    """Yield rows without what only files have."""
+    """Yield rows whose fields that only files have are None."""
     for row in rows:
         yield {**row, **{name: None for name in _OF_FILES if name in row}}

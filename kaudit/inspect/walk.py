@@ -1,4 +1,4 @@
-"""What `kaudit inspect` shows of a path: rows of a file, one row a file of a directory, or all batches under it."""
+"""The rows that `kaudit inspect` shows for a path: those of a file, one per file of a directory, or all batches under it."""
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -33,7 +33,7 @@ UNREADABLE = "unreadable"
 
 
 class InspectOptions(Struct, frozen=True):
-    """What to show. `topic` and `partition` name batches whose directory does not; offsets and positions in bytes.
+    """The selection. `topic` and `partition` name batches whose directory does not; offsets and positions in bytes.
 
     `version`: of the broker that would load the damage, any if None.
     """
@@ -212,7 +212,7 @@ def _around_each(rows: Iterable[Row], offset: int) -> Iterator[Row]:
 
 
 def _batches(places: Sequence[LogFile], options: InspectOptions) -> Iterator[Row]:
-    """Rows of segments that follow one another, as one stream."""
+    """Yield the rows of consecutive segments as one stream."""
     if options.around is None:
         for file in places:
             try:
@@ -246,7 +246,7 @@ def _unreadable(file: LogFile, error: OSError) -> Row:
 
 
 def _expanded(row: Row, segment: SegmentReader, options: InspectOptions) -> Iterator[Row]:
-    """The batch itself, and its records if those are asked for."""
+    """Yield the batch itself, and its records if they are asked for."""
     filtered_by_record = options.records and segment.file.topic in CONTENT_TOPICS
     if not filtered_by_record or options.wanted.accepts(row):
         yield row

@@ -21,5 +21,3 @@ UNDECODED_CONTROL = -2
 """A control batch whose record could not be decoded."""
 UNREPORTED_CONTROL = -3
 """A control batch that is known only from a text, which does not say what its record is."""
-MAYBE_COMMITS = (COMMIT_MARKER, UNREPORTED_CONTROL)
-"""Control types that end a transaction and may raise an epoch although nothing went wrong."""

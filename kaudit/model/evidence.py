@@ -220,6 +220,13 @@ def _own_fields(shape: type[FindingEvidence]) -> Sequence[tuple[str, str, bool]]
     return [(name, key, name in optional) for name, key in names if name not in _ADDED]
 
 
+class BrokerEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    """Evidence that begins with the rule that is broken, and what a broker does about it."""
+
+    rule: str
+    broker: str
+
+
 class StoredEvidence(FindingEvidence, frozen=True, gc=False):
     """Evidence as JSON: a saved scan's, which may have been edited or written by another release.
 

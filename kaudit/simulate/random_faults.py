@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from kaudit.broker.errors import KafkaError
 from kaudit.simulate.network import Loss, MarkerLoss
-from kaudit.simulate.producer.releases.switches import ACKS_ALL
+from kaudit.simulate.producer.client_switches import ACKS_ALL
 from kaudit.simulate.requests import API_NAMES, InjectedError, KafkaRequest, ProduceRequest
 from kaudit.simulate.scenario.model import (
     TRANSACTION_PARTITION,

@@ -1,1 +1,1 @@
-"""Where the input lies: local files, HDFS, S3; which partitions and segments it holds. No Kafka semantics beyond names."""
+"""Input: local files, HDFS, S3, texts and live brokers; finds partitions and segments. No Kafka semantics beyond names."""

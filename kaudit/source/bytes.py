@@ -55,8 +55,8 @@ _GROWTH = 16
 class RemoteFile:
     """A file that a client reads by ranges. Its size, in bytes, is the one at opening; `close` releases it.
 
-    Reads that follow one another, or lie in bytes that are `announced`, are answered from one larger read, which does not
-    go beyond what is announced; those at other places ask for what is wanted.
+    Sequential reads, and reads of announced bytes, are answered from one larger read, which does not go beyond the announced
+    bytes. Reads at other places request exactly what is wanted.
     """
 
     def __init__(self, size: int, read_range: Callable[[int, int], bytes], close: Callable[[], None]) -> None:
@@ -91,7 +91,7 @@ class RemoteFile:
         return done
 
     def _ahead(self, position: int, start: int, wanted: int) -> int:
-        """Return how many bytes from `start` a read of `wanted` bytes from `position`, some of them held, is worth asking for."""
+        """Return how many bytes to request from `start` on for a read of `wanted` bytes at `position`, the first of which may be held."""
         if position in self._announced:
             return _at_once(self._announced.stop - start, _AHEAD_BYTES)
         if position == 0 or position != self._next:
@@ -115,7 +115,7 @@ def _at_once(rest: int, most: int) -> int:
 
 
 def announce(source: ByteSource, start: int, stop: int) -> None:
-    """Say that these bytes of a file will be read in order, and few after them, so that a store is asked for many at once."""
+    """Announce that these bytes will be read in order and few after them, so that a store gets few requests."""
     if isinstance(source, RemoteFile):
         source.announce(start, stop)
 

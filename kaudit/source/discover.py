@@ -112,7 +112,7 @@ def discover(
         found.add(partitions_of_texts(found.texts))
     found.empty_inputs += _files_of_no_partition(found, files_given)
     if not found.partitions:
-        found.skipped += found.dumps  # beside real logs they are nobody's mistake
+        found.skipped += found.dumps  # beside real logs they are no mistake
     hints = found.log_directories
     partitions = sorted(
         with_replicas(found.partitions), key=lambda entry: (entry.topic, entry.partition, entry.directory)
@@ -136,7 +136,7 @@ def _take_topic(found: _Discovery, place: Uri, cluster: ClusterOptions) -> None:
 
 
 def _what_else(found: _Discovery, place: Uri) -> str:
-    """Return what a directory holds where it holds no segment."""
+    """Describe what a directory without segments holds."""
     for leftover in found.leftover_files:
         if leftover.log_dir is not None and Uri.parse(leftover.log_dir).lies_in(place):
             return f"no segment: only {leftover.relative} ({leftover.kind})"
@@ -204,7 +204,7 @@ def _take_directory(found: _Discovery, root: Uri, listed: Listed, held: Mapping[
         _leftover_directory(found, root, directory, name, name.moved)
         return True
     placed = (found.pattern and found.pattern.match(str(directory.absolute().path))) or name
-    # A log directory may be called kafka-1.
+    # a log directory may be called kafka-1
     is_log_directory = META_PROPERTIES in held or not OFFSET_CHECKPOINT_NAMES.isdisjoint(held)
     known = not is_log_directory and any(is_known_file(file) or leftover_kind(file) for file in held)
     if placed is not None and (segments or known):
@@ -336,13 +336,13 @@ def _prefix(found: _Discovery, path: Uri) -> bytes | None:
 
 
 def _base_of_batches(found: _Discovery, path: Uri, prefix: bytes) -> int | None:
-    """Offset of the first batch in a file of any name, None if it holds none, and then why is reported."""
+    """Return the first batch's offset in a file of any name; None, with the reason in `skipped`, if it holds no batch."""
     kind = leftover_kind(path.name)
     dump = describe_dump(path.name, prefix)
     if dump is None and kind is None and len(prefix) >= PREFIX_SIZE:
         head = prefix[:PREFIX_SIZE]
         if head[-1] <= CURRENT_MAGIC and any(head):
-            # a legacy wrapper names its last offset: what lies before it is not missing for that
+            # a legacy wrapper names its last offset: the offsets before it need not be missing
             return max(base_offset_of(head), 0) if head[-1] == CURRENT_MAGIC else 0
     reason = "no segment file" if kind is None else f"left behind by a broker ({kind})"
     found.skipped.append(Unreadable(str(path), dump or reason))
@@ -350,7 +350,7 @@ def _base_of_batches(found: _Discovery, path: Uri, prefix: bytes) -> int | None:
 
 
 def _require_target(found: _Discovery, link: Uri) -> None:
-    """Report what bears a partition's name and is a link to what is not there, as where a disk is not mounted."""
+    """Report a link with a partition's name whose target is missing, for example on a disk that is not mounted."""
     try:
         filesystem(link).status(link)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Kinds of files in a log directory: a row for each, from which everything that names, decodes, shows or compares it is derived.
+"""Kinds of files in a log directory, one row for each. Their names, parsers, audits and columns are derived from the rows.
 
 A new kind of side file is a row in FILE_KINDS, a parser in `formats/sidefiles`, and the check that reports what is wrong with it.
 What follows from the row:
@@ -6,6 +6,7 @@ What follows from the row:
 - discovery takes files of its names for a broker's own (`is_known_file`) and hands them to the audit;
 - `kaudit inspect` names the kind and shows `columns` of the parser's rows, the tables and docs/columns.md have these columns.
   Where rows need more than a copy of attributes, `inspect/side_files.py` has a function under the kind's name;
+- tests/simulate/test_run_files.py demands that simulated brokers write it, or the reason why they do not;
 - with `is_audited`, `audits/sidefiles/partition_files.py` reads it and yields UnparsableSideFile where it does not parse. A
   comparison with the log is a function under the kind's name there.
 
@@ -43,7 +44,7 @@ CAPTURE_ACCOUNT: Final = "capture.json"
 
 
 class Scope(enum.Enum):
-    """What a file belongs to, and so the directory it lies in."""
+    """Whether a file belongs to a segment, a partition or a log directory; the first two lie in the partition's directory."""
 
     SEGMENT = "segment"
     PARTITION = "partition"
@@ -169,7 +170,7 @@ _BY_NAME: Final[Mapping[str, FileKind]] = {name: kind for kind in FILE_KINDS for
 _BY_PATTERN: Final = tuple((re.compile(kind.pattern), kind) for kind in FILE_KINDS if kind.pattern is not None)
 _BASED: Final = re.compile(rf"[0-9]{{20}}\.({'|'.join(_BY_SUFFIX)})")
 _OTHER_KNOWN: Final = (r"\.kafka_cleanshutdown", "remote_log_snapshot", r".*\.checkpoint(\.part|\.deleted)?")
-"""Names that lie in a partition's directory too, and files of which only the name is known."""
+"""Names that also occur in a partition's directory, and names of files that kaudit does not read."""
 
 
 def _known_names() -> re.Pattern[str]:
@@ -209,7 +210,7 @@ class PartitionName(Struct, frozen=True):
 
 
 def parse_partition_name(name: str) -> PartitionName | None:
-    """Read a partition directory's name; topics may hold dashes and dots. None if it is no such name."""
+    """Read a partition directory's name; topics may hold dashes and dots. None for any other name."""
     moved = _MOVED.fullmatch(name)
     if moved:
         return PartitionName(moved["topic"], int(moved["partition"]), moved["kind"])

@@ -1,4 +1,4 @@
-"""What discovery and reading need of a file system."""
+"""What discovery and reading need of a file system, and what stores over a network have in common."""
 
 import errno
 import os
@@ -22,10 +22,10 @@ _CONNECT_SECONDS = 10.0
 
 
 def connect_seconds() -> float:
-    """Return how long a store has to take a connection: clients of their own would try for minutes.
+    """Return how many seconds a store has to accept a connection; client libraries alone would try for minutes.
 
     Raises:
-        UrlError: KAUDIT_CONNECT_SECONDS is no number of seconds above 0.
+        UrlError: KAUDIT_CONNECT_SECONDS is not a number of seconds above 0.
 
     """
     text = os.environ.get(CONNECT_VARIABLE)
@@ -42,7 +42,7 @@ def connect_seconds() -> float:
 
 @contextmanager
 def as_os_errors(store: str, name: str, kinds: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Turn what a store's client raises, `kinds` too, into an OSError with the client's own words; `name` is what it is about."""
+    """Turn errors of a store's client (OSError and `kinds`) into an OSError with the client's text; `name` is the file or store."""
     try:
         yield
     except OSError as error:
@@ -54,10 +54,10 @@ def as_os_errors(store: str, name: str, kinds: tuple[type[Exception], ...] = ())
 
 
 def require_listener(name: str, authorities: Sequence[str]) -> None:
-    """Check that somebody takes connections at one of these HOST:PORT; without any nothing is known to check.
+    """Check that one of these HOST:PORT accepts connections; an empty list is not checked.
 
     Raises:
-        OSError: nobody does, or not soon (`connect_seconds`).
+        OSError: none does within `connect_seconds`.
 
     """
     refused: list[str] = []
@@ -94,7 +94,7 @@ class FileSystem(Protocol):
     """Reads directories and files. Every failure is an OSError; what is not there, a FileNotFoundError."""
 
     is_remote: bool
-    """Whether it answers over a network: many requests at a time take as long as one."""
+    """Whether it answers over a network, where many requests at a time take as long as one."""
 
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""
@@ -103,13 +103,13 @@ class FileSystem(Protocol):
         """List a directory, sorted by name."""
 
     def tree(self, uri: Uri) -> "dict[str, list[FileStatus]] | None":
-        """List all that lies below a directory, by the paths of directories, sorted by name, where that is one listing.
+        """List everything below a directory at once: entries sorted by name, by the path of their directory.
 
-        None where a directory lists only what it holds itself.
+        None where the store lists one directory at a time.
         """
 
     def identity(self, uri: Uri) -> Hashable:
-        """Return what is equal for two names of one directory: links may form rings."""
+        """Return a key that is equal for two names of one directory (links may form cycles)."""
 
     def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file, fewer if it has fewer."""
@@ -125,7 +125,7 @@ class WritableFileSystem(FileSystem, Protocol):
         """Make a directory and those above it, unless they are there."""
 
     def put(self, uri: Uri, content: BinaryIO) -> None:
-        """Write a file from here to the end of `content`: others see what was there before, then all of it."""
+        """Replace a file by the rest of `content`; readers see the old content or all of the new one."""
 
     def remove(self, uri: Uri) -> None:
-        """Remove a file, or a directory with all it holds; what is not there is removed already."""
+        """Remove a file, or a directory with all it holds; do nothing where there is none."""

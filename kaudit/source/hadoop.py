@@ -1,4 +1,4 @@
-"""Which name nodes serve an HDFS, by Hadoop's configuration (HADOOP_CONF_DIR, else HADOOP_HOME/etc/hadoop)."""
+"""Name nodes of an HDFS, by Hadoop's configuration (HADOOP_CONF_DIR, else HADOOP_HOME/etc/hadoop)."""
 
 import os
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def _settings() -> Mapping[str, str]:
         try:
             root = ET.parse(Path(str(directory), name)).getroot()  # noqa: S314 - the user's own configuration
         except (OSError, ET.ParseError):
-            continue  # the client says what it makes of it
+            continue  # the client reports it
         for entry in root.iter("property"):
             found[(entry.findtext("name") or "").strip()] = (entry.findtext("value") or "").strip()
     return found

@@ -64,7 +64,7 @@ class HdfsFileSystem:
 
     def put(self, uri: Uri, content: BinaryIO) -> None:
         """Write a file beside its place and rename it."""
-        partial = f"{uri.path}.{secrets.token_hex(4)}.tmp"  # who else writes the same file has one of their own
+        partial = f"{uri.path}.{secrets.token_hex(4)}.tmp"  # unique: another process may write the same file
         with _as_os_errors(str(uri)):
             # not as a context: its end would keep what is there of a file that failed
             out = self._client.create(partial, hdfs_native.WriteOptions(overwrite=True))

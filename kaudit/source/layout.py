@@ -1,4 +1,4 @@
-"""What lies where: log directories, partitions, segments, snapshots, and what was left out."""
+"""The layout of the input: log directories, partitions, segments, snapshots, and paths that were left out."""
 
 import re
 from array import array
@@ -21,7 +21,7 @@ _METADATA_SNAPSHOT = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
 
 
 class TextRange(Struct, frozen=True):
-    """Where in a text of kafka-dump-log the lines of one segment are: bytes `start` to `end` (exclusive)."""
+    """The lines of one segment in a text of kafka-dump-log: bytes `start` to `end` (exclusive)."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ class FetchedRange(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many positions there are."""
+        """Number of positions."""
         return (self.end_offset - self.first_offset) * self.bytes_per_offset
 
     def position(self, offset: int) -> int:
@@ -78,11 +78,11 @@ class SegmentFile(Struct, frozen=True):
     text: TextRange | None = None
     fetched: FetchedRange | None = None
     deleted: bool = False
-    """It was read and is gone since, as retention deletes segments from the front: nothing can be compared with it."""
+    """Retention deleted it after it was read: nothing can be compared with it."""
 
 
 class SideFiles(Struct, frozen=True):
-    """The files of one directory that are no segments, by name: some 45 bytes each, as there are two or three a segment.
+    """The files of one directory that are not segments, packed: about 45 bytes each, since there are two or three per segment.
 
     `prefix`: what their paths have in front of their names. `names` are joined by slashes; `numbers`: for each its size in
     bytes and its mtime in ms, int64 in this machine's order, as bytes.
@@ -94,14 +94,14 @@ class SideFiles(Struct, frozen=True):
 
     @classmethod
     def of(cls, files: Sequence[SegmentFile]) -> "SideFiles | tuple[()]":
-        """Take files of one directory."""
+        """Pack the files of one directory."""
         if not files:
             return ()
         numbers = array("q", (number for file in files for number in (file.size, file.modified_ms)))
         return cls(files[0].path.removesuffix(files[0].name), "/".join(file.name for file in files), numbers.tobytes())
 
     def __iter__(self) -> Iterator[SegmentFile]:
-        """Make the files anew."""
+        """Unpack the files."""
         numbers = array("q")
         numbers.frombytes(self.numbers)
         for name, size, modified_ms in zip(self.names.split("/"), numbers[::2], numbers[1::2], strict=True):
@@ -126,7 +126,7 @@ class LeftoverFile(Struct, frozen=True):
 
 
 class LogDirectoryIdentity(Struct, frozen=True):
-    """Whose log directory this is, by its meta.properties: the broker's id, and ids that brokers wrote since 2.4 and 3.7."""
+    """The ids in a log directory's meta.properties; brokers write the cluster's since 2.4, the directory's since 3.7."""
 
     broker_id: int
     cluster_id: str | None = None
@@ -134,9 +134,9 @@ class LogDirectoryIdentity(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[int, str] | None:
-        """What copies of one log directory have in common, None where too little is known.
+        """Key that copies of one log directory share, None where too little is known.
 
-        Without a directory id it is what all log directories of the broker have in common.
+        Without a directory id all log directories of the broker share it.
         """
         either = self.directory_id or self.cluster_id
         return None if either is None else (self.broker_id, either)
@@ -167,7 +167,7 @@ class PartitionDirectory(Struct, frozen=True):
     named: bool = True
     """False where no name gives topic and partition: those here are made up, and the user may give others."""
     side_files: SideFiles | Sequence[SegmentFile] = ()
-    """Files of known names that are no segments, by name."""
+    """Files with known names that are not segments, sorted by name."""
     checkpoints: Sequence[SegmentFile] = ()
     """The offset checkpoints of its log directory: the same objects for all its partitions."""
 
@@ -189,12 +189,12 @@ class PartitionDirectory(Struct, frozen=True):
     @property
     def is_fetched(self) -> bool:
         """Whether brokers send its batches: they have offsets, but neither files nor positions."""
-        # the first segment says it: brokers send all of a partition or nothing
+        # brokers send all of a partition or nothing
         return bool(self.segments) and self.segments[0].fetched is not None
 
 
 class Unreadable(Struct, frozen=True):
-    """A path that could not be opened or listed. `vanished`: it, or bytes of it, were there when the input was listed."""
+    """A path that could not be opened or listed. `vanished`: it existed, or was longer, when the input was listed."""
 
     path: str
     reason: str
@@ -202,7 +202,7 @@ class Unreadable(Struct, frozen=True):
 
 
 class FoundPartitions(Struct):
-    """Partitions of some inputs, what of these could not be read or used, and the releases of the brokers that sent them."""
+    """Partitions under some inputs, paths that could not be read or used, and the releases of brokers that were asked."""
 
     partitions: list[PartitionDirectory] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
@@ -218,7 +218,7 @@ class FoundPartitions(Struct):
 
 
 class Evidence(Struct, frozen=True):
-    """Hints about the broker's version found beside the logs: file names and properties, no interpretation."""
+    """Hints about the broker's version found beside the logs: file names and properties, not interpreted."""
 
     meta_properties: Sequence[Mapping[str, str]] = ()
     has_bootstrap_checkpoint: bool = False
@@ -229,7 +229,7 @@ class Evidence(Struct, frozen=True):
 
 
 class Layout(Struct, frozen=True):
-    """Everything found under the inputs. `unchosen` are partitions that no filter chose: they may hold facts about the others."""
+    """Everything found under the inputs. `unchosen` are partitions that the filters left out; they may hold facts about the others."""
 
     partitions: Sequence[PartitionDirectory]
     leftover_files: Sequence[LeftoverFile] = ()

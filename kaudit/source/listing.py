@@ -1,4 +1,4 @@
-"""Directories listed: those of a store all at once, or many at a time."""
+"""Lists directories: those of a store in one request, or many at a time."""
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,12 +14,12 @@ from kaudit.source.uri import Uri
 AT_ONCE = 32
 """Requests under way: a listing is one answer or a few, and most of its time is the way to the store."""
 _AHEAD = 1024
-"""Directories listed before the first of them is looked at."""
+"""Directories listed ahead of the one being visited."""
 _SIDE_FILE_BYTES = 64 << 20
 
 
 class Listed(Struct, frozen=True):
-    """What a directory holds, or why it cannot be listed. `identity` is None where that is unknown.
+    """The entries of a directory, or the error of listing it. `identity` is None where it is unknown.
 
     `side_file`: the bytes of the one file that was asked for, None where there is none.
     """
@@ -41,7 +41,7 @@ class Listing:
         self._tree: dict[str, list[FileStatus]] | None = None
 
     def first(self) -> Listed:
-        """List the input itself, and with it all that lies below where its store lists that at once."""
+        """List the input itself, and everything below it if its store lists that at once."""
         try:
             self._tree = self._files.tree(self.root)
         except OSError as error:
@@ -82,7 +82,7 @@ def side_file(path: Uri) -> bytes | None:
 
 
 def existing_files(files: Iterable[tuple[Uri, FileStatus]], unreadable: list[Unreadable]) -> Iterator[SegmentFile]:
-    """Yield those of the files that are there, with their sizes; what cannot be asked for is added to `unreadable`."""
+    """Yield the files that exist, with their sizes; add those whose status cannot be read to `unreadable`."""
     for path, entry in files:
         try:
             yield sized(path, 0, entry)
@@ -100,5 +100,5 @@ def sized(path: Uri, base_offset: int, entry: FileStatus) -> SegmentFile:
 
 
 def failure(error: OSError) -> str:
-    """Return the operating system's words for a failure, else the name of its class."""
+    """Return the operating system's text for an error, else the name of its class."""
     return error.strerror or type(error).__name__

@@ -60,7 +60,7 @@ class LocalFileSystem:
         """Return the first `limit` bytes of a file."""
         with open(uri.path, "rb") as file:
             status = os.fstat(file.fileno())
-            # reading makes room for all that is asked for, and a limit may be a GiB
+            # read allocates the whole limit, which may be a GiB
             return file.read(min(limit, status.st_size) if stat.S_ISREG(status.st_mode) else limit)
 
     def open(self, uri: Uri) -> LocalFile:
@@ -73,7 +73,7 @@ class LocalFileSystem:
 
     def put(self, uri: Uri, content: BinaryIO) -> None:
         """Write a file beside its place and rename it."""
-        partial = f"{uri.path}.{os.urandom(4).hex()}.tmp"  # who else writes the same file has one of their own
+        partial = f"{uri.path}.{os.urandom(4).hex()}.tmp"  # unique: another process may write the same file
         try:
             with open(partial, "wb") as out:
                 shutil.copyfileobj(content, out, COPIED_AT_ONCE)
@@ -100,7 +100,7 @@ def _is_directory(entry: "os.DirEntry[str]") -> bool:
     try:
         return entry.is_dir()
     except OSError:
-        return False  # a link that leads nowhere: opening it reports that
+        return False  # a broken link: opening it reports the error
 
 
 STDIN = "-"

@@ -1,4 +1,4 @@
-"""What the files of log directories say about partitions, brokers and the cluster: checkpoints, meta.properties, a capture's account."""
+"""Reads the files of log directories: checkpoints, meta.properties, a capture's account."""
 
 from collections.abc import Collection, Mapping
 
@@ -23,7 +23,7 @@ from kaudit.source.uri import Uri
 
 
 class LogDirectory(Struct):
-    """What the files of one log directory say about its partitions; offsets by topic and partition."""
+    """Content of the files of one log directory; offsets by topic and partition."""
 
     log_start: dict[tuple[str, int], int] = field(default_factory=dict)
     first_dirty: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class LogDirectories(Struct):
     _known: dict[Uri, LogDirectory] = field(default_factory=dict)
 
     def of(self, directory: Uri) -> LogDirectory:
-        """Return what the files of a log directory say."""
+        """Return the content of a log directory's files."""
         known = self._known.get(directory)
         if known is None:
             known = self._known[directory] = LogDirectory()
@@ -62,7 +62,7 @@ class LogDirectories(Struct):
         return known
 
     def take(self, directory: Uri, held: Collection[str]) -> None:
-        """Note what the files held by a directory say that is not a partition's."""
+        """Note what a directory's own files say about the broker and the cluster; `held` are their names."""
         if META_PROPERTIES in held:
             self._take_meta(directory)
         if CAPTURE_ACCOUNT in held:

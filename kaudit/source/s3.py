@@ -52,7 +52,7 @@ class S3FileSystem:
         with as_os_errors("S3", str(uri)):
             infos = self._s3.get_file_info(fs.FileSelector(self._key(uri), recursive=True))
         found: dict[str, list[FileStatus]] = {}
-        while infos:  # there may be millions: what is taken is let go
+        while infos:  # there may be millions: entries taken are freed
             info = infos.pop()
             parent, _, name = info.path.removeprefix(self._bucket).rpartition("/")
             if name:

@@ -1,4 +1,4 @@
-"""What serves each URL scheme, imported when it is first used, and opening files through it."""
+"""Imports the file system of a URL's scheme when it is first used, and opens files through it."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -110,7 +110,7 @@ def open_segment(segment: SegmentFile, working_directory: str | None = None) -> 
 
 
 def removed_from_head(segment: Uri) -> int | None:
-    """Return where its log begins now if a segment that is gone was removed from the log's head, else None.
+    """Return the log's new first segment's offset if a missing segment was removed from the log's head, else None.
 
     Brokers delete the oldest segments and never the last one (UnifiedLog.deletableSegments): where retention was at
     work, the directory lists later segments and no earlier ones. A directory that was moved, or is not mounted here,

@@ -23,7 +23,7 @@ class SegmentText:
         return self._place.end - self._place.start
 
     def read_into(self, position: int, buffer: memoryview) -> int:  # noqa: ARG002 - as every source
-        """Find nothing: a text holds no bytes of records."""
+        """Return 0: a text holds no bytes of records."""
         return 0
 
     def pieces(self, start: int = 0) -> Iterator[bytes]:
@@ -31,10 +31,10 @@ class SegmentText:
         return pieces_of(self._source, self._place.start + start, self._place.end)
 
     def line_before(self, position: int) -> int:
-        """Byte of the text where a batch line begins that lies before byte `position` of the segment or at it; 0 is safe.
+        """Return the byte of the text where a batch line at or before byte `position` of the segment begins; 0 is always safe.
 
-        Positions ascend in a text, so it is halved again and again. A payload may imitate a batch line: what is read
-        from here on must show a batch at `position`, or all has to be read.
+        A bisection, since positions ascend in a text. A payload may imitate a batch line: if reading from here on shows no batch at
+        `position`, the whole text has to be read.
         """
         low, high = 0, self.size()
         while high - low > PROBE_BYTES:
@@ -47,7 +47,7 @@ class SegmentText:
         return low
 
     def _batch_line_from(self, start: int) -> tuple[int, int] | None:
-        """Where the first batch line after byte `start` of the text begins, and the position it prints."""
+        """Return where the first batch line after byte `start` of the text begins, and the position it prints."""
         for piece in pieces_of(self._source, self._place.start + start, self._place.end):
             line = _BATCH_LINE.search(piece)
             return None if line is None else (start + line.start() + 1, int(line[1]))

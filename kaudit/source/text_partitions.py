@@ -38,7 +38,7 @@ def find_sections(source: ByteSource) -> list[Section]:
         end = text.rfind(b"\n") + 1
         headers += [(at + begin, at + stop, path) for begin, stop, path in _headers(text[:end])]
         at, carried = at + end, text[end:]
-        if len(carried) > _LONGEST_HEADER_BYTES:  # a line of megabytes is no header: its end is all that matters
+        if len(carried) > _LONGEST_HEADER_BYTES:  # a line of megabytes is not a header: only its end matters
             at, carried = at + len(carried) - 1, carried[-1:]
     first = headers[0][0] if headers else size
     found = [Section(None, TextRange(0, first))] if first else []
@@ -131,7 +131,7 @@ def _segment(
         return None  # an index, a snapshot, or text around the rows
     size = section.range.end - section.range.start
     segment = SegmentFile(str(path), named.name, offset, size, entry.modified_ms or 0, section.range)
-    # a relative path says where the tool ran, which nobody knows: texts from different places are kept apart
+    # a relative path depends on where the tool ran: texts from different places are kept apart
     return PurePosixPath(path.absolute().parent.path) / named.parent, segment
 
 

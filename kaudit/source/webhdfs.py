@@ -1,4 +1,4 @@
-"""webhdfs:// and swebhdfs://: HDFS by plain HTTP, where no client can be installed. Slower: 36 ms a MiB, not 8."""
+"""webhdfs:// and swebhdfs://: HDFS over HTTP, where no client can be installed. Slower: 36 ms per MiB instead of 8."""
 
 import json
 import os
@@ -18,7 +18,7 @@ _NOT_FOUND = 404
 
 
 class WebHdfsFileSystem:
-    """One name node's REST interface; `authority` is its HTTP address. HADOOP_USER_NAME says who reads."""
+    """One name node's REST interface; `authority` is its HTTP address. HADOOP_USER_NAME is the user."""
 
     is_remote = True
 

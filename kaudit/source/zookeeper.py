@@ -1,6 +1,6 @@
 """ZooKeeper's data on disk: which files hold a znode's history, and that history, read file by file.
 
-`dataDir` and `dataLogDir` hold a directory `version-2` each; people hand in either, the directory itself or the parent.
+`dataDir` and `dataLogDir` hold a directory `version-2` each; users name either of them, a `version-2` or the parent.
 """
 
 import mmap
@@ -23,7 +23,7 @@ _SNAPSHOT_PREFIX = "snapshot."
 
 
 class SeveralDataDirectoriesError(ValueError):
-    """More than one data directory with logs under the directory named: `candidates`, of which one is to be named.
+    """Several data directories with logs lie under the given directory; the user must name one of `candidates`.
 
     Their zxids count separately, so reading them as one history would invent changes.
     """
@@ -96,8 +96,8 @@ _MAX_DEPTH = 6
 def zookeeper_nearby(paths: Sequence[str]) -> list[ZooKeeperFiles]:
     """Find ZooKeeper's data directories inside the inputs and beside them, one entry per ensemble, by path.
 
-    Logs and snapshots in directories of one parent (`dataLogDir`, `dataDir`) are one ensemble's. Directories that cannot
-    be listed are passed over, as are URLs: nobody asked for them.
+    Logs and snapshots in directories of one parent (`dataLogDir`, `dataDir`) are one ensemble's. URLs, and directories that
+    cannot be listed, are skipped: the user did not name them.
     """
     places = (place for place in map(Uri.parse, paths) if place.is_local)
     candidates = {folder for place in places for folder in _candidates(place)}

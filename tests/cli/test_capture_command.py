@@ -82,7 +82,7 @@ def test_what_is_missing_and_what_failed_are_in_its_line(kaudit, tmp_path):
     [
         (["/var/lib/kafka"], "kaudit capture reads kafka://HOST:PORT/TOPIC", 2),
         (["kafka://{0}"], "names no topic", 2),
-        (["kafka://{0}/orders/x"], "partition's number", 2),
+        (["kafka://{0}/orders/x"], "a partition number", 2),
         (["kafka://{0}/orders", "kafka://other:9092/orders"], "different brokers", 2),
         (["kafka://{0}/nothing"], "no such topic", 2),
         (["kafka://{0}/orders/9"], "the topic has 2 partitions", 2),

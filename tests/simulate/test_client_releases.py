@@ -4,10 +4,10 @@ import pytest
 
 from kaudit.broker.releases.table import rows_of
 from kaudit.broker.releases.version import RELEASES, Version
+from kaudit.simulate.producer.client_profile import OTHER_CLIENTS, UnknownClientError, client_for
+from kaudit.simulate.producer.client_switches import ClientSwitches
 from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.recovery import RECOVERIES
-from kaudit.simulate.producer.releases.profile import OTHER_CLIENTS, UnknownClientError, client_for
-from kaudit.simulate.producer.releases.switches import ClientSwitches
 from kaudit.simulate.scenario.reading import parse_scenario
 from kaudit.simulate.scenario.tables import ScenarioError
 

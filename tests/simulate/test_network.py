@@ -13,9 +13,9 @@ from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import Response
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.network import Loss, Network
+from kaudit.simulate.producer.client_profile import client_for
 from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.network_client import ClientProcess, NetworkClient
-from kaudit.simulate.producer.releases.profile import client_for
 from kaudit.simulate.requests import (
     AddPartitionsToTxnRequest,
     CoordinatorResponse,

@@ -8,9 +8,9 @@ import pytest
 
 from kaudit.broker.errors import KafkaError
 from kaudit.simulate.producer.accumulator import RecordAccumulator
+from kaudit.simulate.producer.client_profile import client_for
 from kaudit.simulate.producer.config import ProducerConfig
 from kaudit.simulate.producer.recovery import MAX_EPOCH, BumpEpoch, FranzGo, Librdkafka, ResetProducerId
-from kaudit.simulate.producer.releases.profile import client_for
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER, TransactionManager
 from kaudit.simulate.producer_batch import Payload, ProducerBatch
 

@@ -17,6 +17,7 @@ from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.reading import parse_scenario
 from kaudit.simulate.simulation import Simulation
+from kaudit.source.file_kinds import FILE_KINDS, kind_by_name
 from tests.simulate.test_faults import TRANSACTIONAL, fault, played, transactional
 
 INTERVAL = 4096
@@ -117,6 +118,26 @@ def test_a_transaction_index_names_aborted_transactions_and_what_was_open_behind
     assert [row for rows in found.values() for row in rows] == expected
     for base, following in zip(log.segments, [*log.segments[1:], log.log_end], strict=True):
         assert all(base <= offset < following for _, _, offset, _ in found[base])
+
+
+# -- kinds of files -----------------------------------------------------------------------------------------------------
+
+NOT_WRITTEN = {
+    "metadata_snapshot": "the controller's log of metadata is not simulated",
+    "quorum_state": "the controllers' quorum is not simulated",
+}
+"""Kinds of files that no simulated broker writes, each with the reason."""
+
+
+def test_a_run_writes_every_kind_of_file_but_those_that_are_left_out_for_a_reason(tmp_path):
+    producers = (
+        '[[producers]]\nname = "p"\nrecords = 12\ntransaction = { records = 3, outcomes = ["abort", "commit"] }\n'
+        'config = { "linger.ms" = 0, "batch.size" = 100, "transactional.id" = "t" }\n'
+    )
+    simulation = Simulation(parse_scenario(OVERLAPPING.format(producers=producers), "aborting"), 1).run()
+    directory = written(simulation, tmp_path / "run")
+    names = {kind_by_name(path.name)[0].name for path in directory.rglob("*") if path.is_file()}
+    assert names == {kind.name for kind in FILE_KINDS} - set(NOT_WRITTEN)
 
 
 # -- what a log directory says of itself --------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.simulate.producer.releases.profile import client_for
+from kaudit.simulate.producer.client_profile import client_for
 from kaudit.simulate.scenario.reading import parse_scenario
 from kaudit.simulate.scenario.tables import ScenarioError
 

@@ -16,10 +16,10 @@ from kaudit.simulate.clock import Clock
 from kaudit.simulate.network import Network
 from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
+from kaudit.simulate.producer.client_profile import client_for
 from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
 from kaudit.simulate.producer.network_client import Metadata, NetworkClient
-from kaudit.simulate.producer.releases.profile import client_for
 from kaudit.simulate.producer.txn_request_handler import TransactionManagerState as State
 from kaudit.simulate.producer_batch import Payload, ProducerBatch
 from kaudit.simulate.requests import (

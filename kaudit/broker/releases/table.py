@@ -1,6 +1,6 @@
 """Tables of switches: a struct whose fields are behaviours, each with the releases that changed it.
 
-The table of brokers is `switches.py`, that of the simulated clients kaudit/simulate/producer/releases/switches.py.
+The table of brokers is `switches.py`, that of the simulated clients kaudit/simulate/producer/client_switches.py.
 """
 
 from collections.abc import Mapping

@@ -11,7 +11,7 @@ from kaudit.checks.epochs.stale_epochs import coordinator_epoch_regression, stal
 from kaudit.checks.incident_rules import PRODUCER_STATE
 from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.transactions.nontransactional_in_transaction import nontransactional_in_transaction
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.observation import Observation
 from kaudit.model.transactions import EmptyMarker
@@ -98,9 +98,7 @@ def _observed(context: Context, observation: Observation, fatal: _Fatal, severit
     )
 
 
-class _EmptiedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _EmptiedEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     kind: str
     markers: int
 

@@ -1,5 +1,6 @@
 """Bytes that are not a usable batch, and batches out of place: five checks that report ranges of damage alike."""
 
+import functools
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.missing_offsets import Consequences, consequences, lacking_producers, lost_records
 from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.damage import DamageKind, PlacedDamage
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.observation import Observation
@@ -101,9 +102,7 @@ def _continues(before: PlacedDamage, placed: PlacedDamage) -> bool:
     )
 
 
-class _DamageEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _DamageEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     detail: str
     bytes: int | None = None
     end_position: int | None = None
@@ -194,15 +193,20 @@ def _impact(context: Context, evidence: Evidence, found: DamagedRange, lacking: 
     return replace(lost, bytes_truncated=sum(context.segment_sizes[found.first.segment :]) - damage.position)
 
 
-@check(
-    "KA001",
+_damage_check = functools.partial(
+    check,
     severity=Severity.ERROR,
-    summary="a batch's CRC does not match its bytes",
     needs=(PlacedDamage,),
     incident=(DAMAGE,),
     caused_by=(UNCLEAN_STOP,),
     simulated=BYTES_NOT_DAMAGED,
     compared=True,
+)
+
+
+@_damage_check(
+    "KA001",
+    summary="a batch's CRC does not match its bytes",
     reads=Reading.BATCHES,
 )
 def crc_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
@@ -233,16 +237,10 @@ _CLOSED_SEGMENT_CAUSES = (
 )
 
 
-@check(
+@_damage_check(
     "KA002",
-    severity=Severity.ERROR,
     severity_note="warning in the last segment",
     summary="a segment ends inside a batch",
-    needs=(PlacedDamage,),
-    incident=(DAMAGE,),
-    caused_by=(UNCLEAN_STOP,),
-    simulated=BYTES_NOT_DAMAGED,
-    compared=True,
 )
 def truncated_tail(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such segment; a crash leaves the last one like that."""
@@ -260,15 +258,9 @@ def truncated_tail(context: Context, evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@check(
+@_damage_check(
     "KA003",
-    severity=Severity.ERROR,
     summary="bytes that are not a batch: garbage, an unknown magic, or a length that lost the framing",
-    needs=(PlacedDamage,),
-    incident=(DAMAGE,),
-    caused_by=(UNCLEAN_STOP,),
-    simulated=BYTES_NOT_DAMAGED,
-    compared=True,
 )
 def unparsable_bytes(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the bytes up to the next valid batch, or to the segment's end."""
@@ -288,16 +280,10 @@ def unparsable_bytes(context: Context, evidence: Evidence) -> Iterator[Finding]:
 _PREALLOCATED = (Explanation("log.preallocate is on: the segment was created at full size", innocent=True),)
 
 
-@check(
+@_damage_check(
     "KA004",
-    severity=Severity.ERROR,
     severity_note="note for zeros to the end of the last segment (preallocated)",
     summary="zeros where batches should be",
-    needs=(PlacedDamage,),
-    incident=(DAMAGE,),
-    caused_by=(UNCLEAN_STOP,),
-    simulated=BYTES_NOT_DAMAGED,
-    compared=True,
 )
 def zero_filled(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each range of zeros; those at the end of the last segment are healthy."""
@@ -322,15 +308,9 @@ _OUT_OF_ORDER_CAUSES = (
 )
 
 
-@check(
+@_damage_check(
     "KA006",
-    severity=Severity.ERROR,
     summary="a batch's offsets do not follow its neighbours'",
-    needs=(PlacedDamage,),
-    incident=(DAMAGE,),
-    caused_by=(UNCLEAN_STOP,),
-    simulated=BYTES_NOT_DAMAGED,
-    compared=True,
 )
 def offset_regression(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each batch, and batches one after the other once."""

@@ -9,7 +9,7 @@ from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.missing_offsets import NO_PRODUCER
 from kaudit.checks.log_causes import ELECTED
 from kaudit.model.damage import LeaderEpochRegression
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 
 _CAUSES = (
@@ -18,9 +18,7 @@ _CAUSES = (
 )
 
 
-class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     leader_epoch: int
     expected_leader_epoch: int
 

@@ -10,7 +10,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.model.damage import MissingCause, MissingOffsets
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.json_record import JsonRecord
@@ -89,9 +89,7 @@ def offsets_text(gap: MissingOffsets) -> str:
     return f"offsets {gap.first_offset}..{gap.last_offset}"
 
 
-class _GapEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _GapEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     missing_offsets: int
     consequences: Consequences | None = None
     next_segment: str | None = None

@@ -6,7 +6,7 @@ from kaudit.checks.check import BYTES_NOT_DAMAGED, Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log_causes import UNCLEAN_STOP
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.source.layout import Unreadable
 
@@ -16,9 +16,7 @@ _CAUSES = (
 )
 
 
-class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     reason: str
 
 

@@ -1,5 +1,6 @@
 """Blocks of producer ids: blocks that are wrong, granted twice or the last ones, and ids that no block holds."""
 
+import functools
 from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import ALLOCATIONS_NOT_LOGGED, BLOCKS_NOT_SCANNED, Evidence, Withdrawal, check, none_because
@@ -75,16 +76,18 @@ class _UnallocatedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False)
     younger_than_history: bool | None
 
 
-@check(
+_block_check = functools.partial(
+    check, withdrawn_by=Withdrawal.NEXT_READING, caused_by=ALLOCATIONS_NOT_LOGGED, simulated=BLOCKS_NOT_SCANNED
+)
+
+
+@_block_check(
     "KA401",
     severity=Severity.ERROR,
     severity_note="warning when the block history is incomplete or older than the id",
     summary="a producer id that no block of the cluster's history holds",
     needs=(UnallocatedId,),
-    withdrawn_by=Withdrawal.NEXT_READING,
     incident=(UNALLOCATED_IDS,),
-    caused_by=ALLOCATIONS_NOT_LOGGED,
-    simulated=BLOCKS_NOT_SCANNED,
 )
 def unallocated_producer_id(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each id once, in the partition where it appears first."""
@@ -160,15 +163,12 @@ class _OverlapEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     seen_ids: Sequence[int]
 
 
-@check(
+@_block_check(
     "KA402",
     severity=Severity.ERROR,
     summary="producer ids that were granted twice",
     needs=(SharedBlock,),
-    withdrawn_by=Withdrawal.NEXT_READING,
     incident=(SHARED_PRODUCER_ID,),
-    caused_by=ALLOCATIONS_NOT_LOGGED,
-    simulated=BLOCKS_NOT_SCANNED,
 )
 def block_overlap(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each range of ids, with those of them the logs show."""
@@ -211,15 +211,12 @@ class _MalformedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     block: BlockEvidence
 
 
-@check(
+@_block_check(
     "KA403",
     severity=Severity.WARNING,
     summary="a block of producer ids that no broker writes",
     needs=(MalformedBlock,),
-    withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("a malformed block is one record or znode"),
-    caused_by=ALLOCATIONS_NOT_LOGGED,
-    simulated=BLOCKS_NOT_SCANNED,
 )
 def block_malformed(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such entry of the history."""
@@ -254,15 +251,12 @@ class _NearEndEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     block: BlockEvidence
 
 
-@check(
+@_block_check(
     "KA406",
     severity=Severity.WARNING,
     summary="the range of producer ids is nearly used up",
     needs=(NearEnd,),
-    withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("the end of the range of producer ids concerns the whole cluster, and is one finding"),
-    caused_by=ALLOCATIONS_NOT_LOGGED,
-    simulated=BLOCKS_NOT_SCANNED,
 )
 def block_range_near_end(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the block with which the counter came near its end, and blocks after which none can follow."""

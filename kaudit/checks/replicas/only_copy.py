@@ -14,7 +14,7 @@ from kaudit.checks.replicas.wording import (
     recreated_topic,
 )
 from kaudit.checks.texts import counted, listed
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.evidence_parts import CopyOfBatch
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
@@ -34,9 +34,7 @@ _ABOUT_TO_FETCH = Explanation(
 )
 
 
-class _TruncatedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _TruncatedEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     only_on: str
     later_copy: str
     broker_id: int
@@ -47,9 +45,7 @@ class _TruncatedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     missing_on_later_copy: MissingRecords | None
 
 
-class _OnlyCopyEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _OnlyCopyEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     only_on: str
     end_offsets: Mapping[str, int]
     high_watermark: int | None

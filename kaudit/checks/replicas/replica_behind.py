@@ -8,7 +8,7 @@ from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.replicas.wording import ABSENT
 from kaudit.checks.texts import counted, listed
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.replicas import Relation, ReplicaEvidence
@@ -19,9 +19,7 @@ _CAUSES = (
 )
 
 
-class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     kind: str
     count: int
     reference: str

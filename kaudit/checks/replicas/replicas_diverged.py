@@ -11,7 +11,7 @@ from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE, LEADER_CHAN
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.replicas.wording import ABSENT, copy_of_batch, hold, inspect_replica, offsets_text, recreated_topic
 from kaudit.checks.texts import counted, listed
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import BrokerEvidence, FindingEvidence
 from kaudit.model.evidence_parts import CopyOfBatch, EpochEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
@@ -69,9 +69,7 @@ class _DifferenceEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
         return own
 
 
-class _LackingEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _LackingEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     missing_on: Sequence[str]
     held_by: Sequence[str]
     records: int | None

@@ -1,5 +1,6 @@
 """Batches that repeat sequences: exactly a batch within the duplicate window, one from before it, or parts of batches."""
 
+import functools
 from collections.abc import Iterator
 
 from kaudit.checks.check import CLIENTS_FOLLOW_PROTOCOL, Evidence, Simulated, check
@@ -38,15 +39,20 @@ class _DuplicateEvidence(ClassifiedEvidence, frozen=True, kw_only=True, gc=False
     original_crc: int
 
 
-@check(
-    "KA101",
+_repeat_check = functools.partial(
+    check,
     severity=Severity.ERROR,
-    severity_note="warning when the CRC differs",
-    summary="a batch within the duplicate window is in the log twice",
-    observes=(ObservationKind.EXACT_DUPLICATE, ObservationKind.SAME_SEQUENCES),
     faulty_column="sequence",
     incident=(PRODUCER_STATE,),
     caused_by=(FORGOTTEN, HEAD_REMOVED, SNAPSHOT, REFUSED, RETRIED),
+)
+
+
+@_repeat_check(
+    "KA101",
+    severity_note="warning when the CRC differs",
+    summary="a batch within the duplicate window is in the log twice",
+    observes=(ObservationKind.EXACT_DUPLICATE, ObservationKind.SAME_SEQUENCES),
     simulated=Simulated("forgotten-duplicate"),
 )
 def duplicate_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
@@ -87,14 +93,10 @@ class _OldDuplicateEvidence(ClassifiedEvidence, frozen=True, kw_only=True, gc=Fa
     window_first_sequence: int | None
 
 
-@check(
+@_repeat_check(
     "KA102",
-    severity=Severity.ERROR,
     summary="a batch from before the duplicate window is in the log again",
     observes=(ObservationKind.BEHIND_WINDOW,),
-    faulty_column="sequence",
-    incident=(PRODUCER_STATE,),
-    caused_by=(FORGOTTEN, HEAD_REMOVED, SNAPSHOT, REFUSED, RETRIED),
     simulated=Simulated(),
 )
 def old_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:
@@ -124,14 +126,10 @@ _OVERLAP_RULE = (
 _REGROUPED = Explanation("a client split or regrouped a batch before it sent it again")
 
 
-@check(
+@_repeat_check(
     "KA103",
-    severity=Severity.ERROR,
     summary="a batch repeats part of the sequences before it",
     observes=(ObservationKind.OVERLAP, ObservationKind.INSIDE),
-    faulty_column="sequence",
-    incident=(PRODUCER_STATE,),
-    caused_by=(FORGOTTEN, HEAD_REMOVED, SNAPSHOT, REFUSED, RETRIED),
     simulated=CLIENTS_FOLLOW_PROTOCOL,
 )
 def overlapping_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:

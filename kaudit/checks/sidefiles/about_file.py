@@ -1,12 +1,15 @@
 """Findings about a file of a partition as a whole."""
 
+import functools
 from typing import Unpack
 
-from kaudit.checks.check import Check, FindingFields
+from kaudit.checks.check import SIDE_FILES_NOT_DAMAGED, Check, FindingFields, Withdrawal, check
 from kaudit.checks.context import Context
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Finding
 
+side_file_check = functools.partial(check, withdrawn_by=Withdrawal.NEXT_READING, simulated=SIDE_FILES_NOT_DAMAGED)
+"""Declares a check of a file beside the segments: it may be read at another time than they are."""
 _PARTITION_FILE = "the file belongs to the partition, not to a producer"
 _WHOLE_FILE = "the file as a whole is meant"
 WHOLE_FILE = {
@@ -20,19 +23,15 @@ WHOLE_FILE = {
 """Why a finding about a file lacks these fields."""
 
 
-class FaultEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+class FaultEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     """Evidence of a file that is not as brokers write it."""
 
-    rule: str
-    broker: str
     detail: str
 
 
-class UnparsableEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+class UnparsableEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     """Evidence of a file that cannot be parsed; `size` in bytes."""
 
-    rule: str
-    broker: str
     reason: str
     detail: str
     size: int

@@ -5,11 +5,17 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kaudit.broker.partition.log_loading import unparsable_checkpoint_verdict
-from kaudit.checks.check import SIDE_FILES_NOT_DAMAGED, Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import Evidence, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
-from kaudit.checks.sidefiles.about_file import WHOLE_FILE, FaultEvidence, UnparsableEvidence, file_finding
-from kaudit.model.evidence import FindingEvidence
+from kaudit.checks.sidefiles.about_file import (
+    WHOLE_FILE,
+    FaultEvidence,
+    UnparsableEvidence,
+    file_finding,
+    side_file_check,
+)
+from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint, UnparsableSideFile, WrongLeaderEpochs
 
@@ -36,22 +42,18 @@ _OF_A_LOG_DIR = dict.fromkeys(
 )
 
 
-class _BeyondEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _BeyondEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     checkpoint_offset: int
     log_end_offset: int
 
 
-@check(
+@side_file_check(
     "KA505",
     severity=Severity.WARNING,
     summary="an offset checkpoint cannot be parsed or lies beyond the end of a log",
     needs=(UnparsableCheckpoint, CheckpointBeyondLogEnd),
-    withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("a checkpoint is one file for all partitions of a log directory"),
     caused_by=(ELECTED, UNCLEAN_STOP),
-    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report an unparsable file once, and each partition whose log ends before a checkpoint.
@@ -117,16 +119,14 @@ _WRONG_EPOCHS_CAUSES = (
 )
 
 
-@check(
+@side_file_check(
     "KA506",
     severity=Severity.ERROR,
     severity_note="warning when it can be parsed",
     summary="leader-epoch-checkpoint cannot be parsed or disagrees with the batches",
     needs=(UnparsableSideFile, WrongLeaderEpochs),
-    withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("a checkpoint of leader epochs is one file"),
     caused_by=(ELECTED, UNCLEAN_STOP),
-    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def leader_epoch_checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a partition's file once, at its first fault."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import SIDE_FILES_NOT_DAMAGED, Check, Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import Check, Evidence, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import INDEX_OF_DAMAGE
-from kaudit.checks.sidefiles.about_file import FaultEvidence, file_finding
-from kaudit.model.evidence import FindingEvidence
+from kaudit.checks.sidefiles.about_file import FaultEvidence, file_finding, side_file_check
+from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import IndexFault, IndexKind, MissingIndexes
 
@@ -33,9 +33,7 @@ class _RowEvidence(FaultEvidence, frozen=True, kw_only=True, gc=False):
     row: int | None = None
 
 
-class _MissingEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _MissingEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     kind: str
     count: int
     files: Sequence[str]
@@ -99,32 +97,28 @@ def _missing(check: Check, context: Context, missing: MissingIndexes) -> Finding
 _REBUILT_WITHOUT_REASON = none_because("brokers build indexes again without saying what was wrong with a row")
 
 
-@check(
+@side_file_check(
     "KA503",
     severity=Severity.WARNING,
     severity_note="note where it is missing",
     summary="an offset index does not lead to its batches",
     needs=(IndexFault, MissingIndexes),
-    withdrawn_by=Withdrawal.NEXT_READING,
     incident=(INDEX_OF_DAMAGE,),
     caused_by=_REBUILT_WITHOUT_REASON,
-    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def index_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the first wrong row of each index, and indexes that are missing."""
     yield from _findings(index_broken, context, evidence, IndexKind.OFFSET)
 
 
-@check(
+@side_file_check(
     "KA504",
     severity=Severity.WARNING,
     severity_note="note where it is missing",
     summary="a time index is out of order",
     needs=(IndexFault, MissingIndexes),
-    withdrawn_by=Withdrawal.NEXT_READING,
     incident=(INDEX_OF_DAMAGE,),
     caused_by=_REBUILT_WITHOUT_REASON,
-    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def timeindex_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the first wrong row of each index, and indexes that are missing."""

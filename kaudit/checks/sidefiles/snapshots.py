@@ -2,35 +2,31 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import SIDE_FILES_NOT_DAMAGED, Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import Evidence, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import SNAPSHOT
-from kaudit.checks.sidefiles.about_file import file_finding
+from kaudit.checks.sidefiles.about_file import file_finding, side_file_check
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import BrokerEvidence, FindingEvidence
 from kaudit.model.evidence_parts import SnapshotState
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.side_files import CorruptSnapshot, LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
 
 
-class _CorruptEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _CorruptEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     reason: str
     detail: str
     size: int
     older_snapshot: str | None
 
 
-@check(
+@side_file_check(
     "KA501",
     severity=Severity.WARNING,
     summary="a producer snapshot cannot be read",
     needs=(CorruptSnapshot,),
-    withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("a corrupt snapshot is one file"),
     caused_by=(SNAPSHOT,),
-    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def snapshot_corrupt(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each, with the older snapshot the broker starts from instead."""
@@ -85,16 +81,14 @@ _Contradiction = tuple[str, Confidence]
 _RUNS_AHEAD: _Contradiction = ("holds a batch from beyond the snapshot's own offset", Confidence.CERTAIN)
 
 
-@check(
+@side_file_check(
     "KA502",
     severity=Severity.ERROR,
     severity_note="note for state from beyond the snapshot's offset, as brokers before 1.0.2 write it",
     summary="a producer snapshot holds something else than the log before it",
     needs=(SnapshotComparison,),
-    withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("a snapshot that differs is one file, and what made it differ is not known"),
     caused_by=(SNAPSHOT,),
-    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def snapshot_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report entries that expiry, the broker's version and removed data do not explain."""

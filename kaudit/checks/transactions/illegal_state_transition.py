@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kaudit.checks.check import COORDINATOR_LOSES_NOTHING, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.transactions import IllegalTransition
 
@@ -15,9 +15,7 @@ _RULE = (
 )
 
 
-class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     transactional_id: str
     before_offset: int
     before_status: str

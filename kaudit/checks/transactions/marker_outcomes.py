@@ -1,12 +1,13 @@
 """Markers that are not what their coordinator decided."""
 
+import functools
 from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import COORDINATOR_LOSES_NOTHING, Check, Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DECISION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.transactions import MismatchedMarker
 
@@ -16,9 +17,7 @@ _EXPLANATIONS = (
 )
 
 
-class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     transactional_id: str
     decided: str
     written: str
@@ -63,15 +62,20 @@ def _type(control_type: int) -> str:
     return "COMMIT" if control_type == 1 else "ABORT"
 
 
-@check(
-    "KA306",
+_marker_check = functools.partial(
+    check,
     severity=Severity.ERROR,
-    summary="a partition's marker is not what __transaction_state decided",
     needs=(MismatchedMarker,),
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(DECISION,),
     caused_by=(COORDINATED, TIMED_OUT, FENCED),
     simulated=COORDINATOR_LOSES_NOTHING,
+)
+
+
+@_marker_check(
+    "KA306",
+    summary="a partition's marker is not what __transaction_state decided",
 )
 def coordinator_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report markers of transactions of which no other partition was seen to end as decided."""
@@ -80,15 +84,9 @@ def coordinator_disagrees(context: Context, evidence: Evidence) -> Iterator[Find
             yield marker_finding(coordinator_disagrees, context, marker)
 
 
-@check(
+@_marker_check(
     "KA308",
-    severity=Severity.ERROR,
     summary="partitions of one transaction ended differently",
-    needs=(MismatchedMarker,),
-    withdrawn_by=Withdrawal.NEXT_READING,
-    incident=(DECISION,),
-    caused_by=(COORDINATED, TIMED_OUT, FENCED),
-    simulated=COORDINATOR_LOSES_NOTHING,
     transactional=True,
 )
 def torn_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
 """Transactions without an end marker: which of them hang, and findings about each."""
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Unpack
 
@@ -218,16 +219,21 @@ _HANGING_RULE = (
 )
 
 
-@check(
+_open_check = functools.partial(
+    check,
+    needs=(OpenTransaction,),
+    incident=(TRANSACTION,),
+    transactional=True,
+)
+
+
+@_open_check(
     "KA301",
     severity=Severity.ERROR,
     summary="a transaction is open in the log and no coordinator will end it",
-    needs=(OpenTransaction,),
     withdrawn_by=Withdrawal.NEXT_READING,
-    incident=(TRANSACTION,),
     caused_by=(TIMED_OUT, COORDINATED, VERIFIED),
     simulated=Simulated("hanging-transaction"),
-    transactional=True,
 )
 def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report transactions that no coordinator knows as certain, and those idle for longer than any timeout as likely."""
@@ -269,17 +275,14 @@ _OPEN_EXPLANATIONS = (
 )
 
 
-@check(
+@_open_check(
     "KA302",
     severity=Severity.WARNING,
     severity_note="note when the coordinator says Ongoing within its timeout",
     summary="a transaction is open at the end of the log",
-    needs=(OpenTransaction,),
     withdrawn_by=Withdrawal.END_OF_TRANSACTION,
-    incident=(TRANSACTION,),
     caused_by=(TIMED_OUT, COORDINATED, VERIFIED),
     simulated=Simulated(),
-    transactional=True,
 )
 def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the open transactions that are not known to hang."""
@@ -347,17 +350,14 @@ _LATE_RULE = (
 )
 
 
-@check(
+@_open_check(
     "KA304",
     severity=Severity.ERROR,
     severity_note="warning without the coordinator's log",
     summary="transactional data arrived after its transaction had ended",
-    needs=(OpenTransaction,),
     withdrawn_by=Withdrawal.NEXT_READING,
-    incident=(TRANSACTION,),
     caused_by=(COORDINATED, TIMED_OUT, FENCED),
     simulated=Simulated("hanging-transaction"),
-    transactional=True,
 )
 def late_transactional_write(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report hanging transactions that follow a marker of their own epoch."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import SIDE_FILES_NOT_DAMAGED, Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import Evidence, none_because
 from kaudit.checks.context import Context
-from kaudit.checks.sidefiles.about_file import file_finding
-from kaudit.model.evidence import FindingEvidence
+from kaudit.checks.sidefiles.about_file import file_finding, side_file_check
+from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.evidence_parts import AbortedEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.side_files import TransactionIndexMismatch, WrongAbortedTxn
@@ -17,9 +17,7 @@ _CAUSES = (
 )
 
 
-class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
-    rule: str
-    broker: str
+class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     missing: Sequence[AbortedEvidence]
     wrong: Sequence[WrongAbortedTxn]
     missing_rows: int
@@ -27,17 +25,15 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     torn: str | None
 
 
-@check(
+@side_file_check(
     "KA305",
     severity=Severity.ERROR,
     summary="the transaction index does not list the aborted transactions of its segment",
     needs=(TransactionIndexMismatch,),
-    withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because(
         "an index of aborted transactions is wrong alone: brokers write it again when they load the log"
     ),
     caused_by=none_because("brokers write and read the index of aborted transactions without logging its rows"),
-    simulated=SIDE_FILES_NOT_DAMAGED,
 )
 def txnindex_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each index once, with all that differs."""

@@ -1,4 +1,4 @@
-"""Where entries begin: the layouts of logging frameworks, what collectors of logs put before each line, and entries that are JSON."""
+"""Finds where entries begin: layouts of logging frameworks, prefixes of log collectors, and entries that are JSON."""
 
 import re
 from bisect import bisect_left
@@ -75,7 +75,7 @@ class Lines(Struct):
             self.times[index] = time
 
     def cut(self, index: int) -> "tuple[Lines, Lines]":
-        """The lines before `index` and those from there on."""
+        """Return the lines before `index` and those from there on."""
         heads = bisect_left(self.heads, index)
         before = {at: time for at, time in self.times.items() if at < index}
         after = {at - index: time for at, time in self.times.items() if at >= index}
@@ -85,7 +85,7 @@ class Lines(Struct):
         )
 
     def followed_by(self, other: "Lines") -> "Lines":
-        """These lines and then the other ones."""
+        """Return these lines followed by the other ones."""
         shift = len(self.texts)
         return Lines(
             self.texts + other.texts,
@@ -96,12 +96,12 @@ class Lines(Struct):
 
 
 def looks_like_continuation(text: bytes) -> bool:
-    """Whether a line may continue the entry before it: it is indented or of a stack trace."""
+    """Return whether a line may continue the entry before it: it is indented or of a stack trace."""
     return _CONTINUATION(text) is not None or _INDENTED(text) is not None
 
 
 class LineReader:
-    """The lines of one file, in blocks, with what is known of each; state is kept between blocks."""
+    """Reads the lines of one file in blocks; keeps state between blocks."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -145,7 +145,7 @@ class LineReader:
         found.add(text, self._number, starts=_HEAD(text) is not None or _CONTINUATION(text) is None, time=time)
 
     def _add_journal_field(self, raw: bytes, found: Lines) -> None:
-        """The journal export format: fields of an entry, one a line, an empty line after them."""
+        """Add a line of the journal export format: fields of an entry, one per line, then an empty line."""
         self._in_journal = bool(raw)
         if raw.startswith(_JOURNAL_TIME):
             self._journal_time = raw[len(_JOURNAL_TIME) :]
@@ -163,7 +163,7 @@ class LineReader:
 
 
 def _only_continuations(lines: list[bytes], heads: list[int]) -> bool:
-    """Whether all lines but those are of stack traces or indented, and so nothing a collector wrote."""
+    """Return whether all lines but `heads` are indented or of stack traces, and so have no collector's prefix."""
     if not heads or len(heads) < len(lines) // 64:
         return False
     others = set(range(len(lines))).difference(heads) if len(heads) < len(lines) else ()
@@ -171,7 +171,7 @@ def _only_continuations(lines: list[bytes], heads: list[int]) -> bool:
 
 
 def entry_time(text: bytes, collected: bytes | LogTime | None, year_before_ms: int | None) -> LogTime | None:
-    """When an entry was written: by its own head, which may lack its zone, and by the collector's time, which has it."""
+    """Return when an entry was written, by its own head, which may lack its zone, and by the collector's time, which has one."""
     outer = parse_time(collected, year_before_ms) if isinstance(collected, bytes) else collected
     head = _HEAD(text)
     inner = None if head is None or head["time"] is None else parse_time(head["time"], year_before_ms)
@@ -183,7 +183,7 @@ def entry_time(text: bytes, collected: bytes | LogTime | None, year_before_ms: i
 
 
 def entry_level(text: bytes) -> str | None:
-    """The level of an entry, in log4j's words."""
+    """Return the level of an entry by log4j's name."""
     found = _LEVEL_WORD(text, 0, 200)
     return None if found is None else _LEVEL_NAMES.get(found[1].upper(), found[1].upper()).decode()
 
@@ -253,7 +253,7 @@ def parse_json_line(line: bytes) -> JsonEntry | None:
 
 
 def _flat(decoded: dict[str, object]) -> dict[str, object]:
-    """The members, and those of the objects that are read like them; what a stack trace says is not said twice."""
+    """Return the members, with those of nested objects; fields that repeat a stack trace are left out."""
     entry = dict(decoded)
     for name in _NESTED:
         nested = entry.get(name)

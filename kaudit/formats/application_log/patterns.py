@@ -35,7 +35,7 @@ _VALUES: Final = {
 }
 _QUOTED: Final = "Exception: "
 _MAX_TRIES: Final = 3
-"""How many occurrences of a pattern's first words in one line are tried: repeated words must not cost quadratic time."""
+"""Occurrences of a pattern's first words in one line that are tried: repeated words must not take quadratic time."""
 INTEGER_FIELDS: Final = frozenset(
     name for name, kind in LogEvent.__annotations__.items() if kind == int | None
 )  # fmt: skip
@@ -89,7 +89,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @cached_property
     def weight(self) -> int:
-        """How much of the message is not left open: characters."""
+        """Number of fixed characters in the message."""
         return sum(map(len, self.literals))
 
     @cached_property
@@ -121,7 +121,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def _compiled(text: str) -> "re.Pattern[str]":
-    """An atomic group for each value and the words after it: what has matched is never tried again in another way."""
+    """Return an expression with an atomic group for each value and the words after it, so that nothing is matched again."""
     pieces = _FIELD.split(text)
     expression = re.escape(pieces[0]) or r"(?<![\w.-])"
     for name, literal in zip(pieces[1::2], pieces[2::2], strict=True):
@@ -204,7 +204,7 @@ def pattern_set(origin: Origin) -> PatternSet:
 
 
 def client_of(pattern: Pattern) -> Client | None:
-    """The client a pattern is of, None for a broker's."""
+    """Return the client that a pattern belongs to, None for a broker's."""
     return None if pattern.program == "server" else pattern.program  # type: ignore[return-value]
 
 

@@ -1,4 +1,4 @@
-"""The bytes of a log file as whole lines: compression, encodings and what is no text are dealt with here, in bounded memory."""
+"""The bytes of a log file as whole lines, in bounded memory: decompressed, decoded, and without control codes."""
 
 import codecs
 import re
@@ -16,7 +16,7 @@ MAX_LINE_BYTES: Final = SERVER_LOG_LINE_BYTES
 """Bytes of one line that are kept; what follows up to its line feed is skipped."""
 _PIECE_BYTES: Final = 1 << 20
 _ARCHIVE_BYTES: Final = 1 << 14
-"""Compressed bytes taken at once: what they hold is lost where one of them is damaged."""
+"""Compressed bytes taken at once; all of them are lost where one is damaged."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _UTF_16: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -54,7 +54,7 @@ def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[list[byt
     """Yield the lines in blocks of about a MiB, without their line ends; a damaged compressed file ends early.
 
     Where blocks end depends on the bytes alone, not on how they come in pieces. Colour codes and NULs are removed, UTF-16
-    becomes UTF-8. `counts` learns of long lines and of damage.
+    becomes UTF-8. Long lines and damage are noted in `counts`.
     """
     rest = b""
     skipping = False
@@ -78,7 +78,7 @@ def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[list[byt
 
 
 def _regular(pieces: Iterable[bytes], length: int = _PIECE_BYTES) -> Iterator[bytes]:
-    """The same bytes, `length` at a time."""
+    """Yield the same bytes, `length` at a time."""
     held: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -115,7 +115,7 @@ def _text(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _decompressed(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[bytes]:
-    """Pieces of at most _PIECE_BYTES, the first of at least four bytes if there are so many."""
+    """Yield pieces of at most _PIECE_BYTES; the first has at least four bytes if the file has."""
     source = _split(pieces)
     first = b""
     while len(first) < len(_ZSTD_MAGIC) and (piece := next(source, None)) is not None:

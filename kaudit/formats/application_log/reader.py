@@ -22,9 +22,9 @@ from kaudit.formats.application_log.pieces import LogCounts, line_blocks
 from kaudit.model.application_logs import MAX_TEXT, LogEvent, LogEventKind, Origin
 
 _OF_KAFKA: Final = re.compile(rb"o\.a\.k\.|state\.change\.logger|zookeeper|#(?:producer|consumer)-|sarama").search
-"""Beside the name itself: how logs name Kafka's parts."""
+"""Names of Kafka's parts in logs, besides `kafka` itself."""
 _MAX_ENTRY_LINES: Final = 200
-"""Lines of one entry that are looked at: a stack trace is shorter, and what matters stands at its beginning."""
+"""Lines of one entry that are read: a stack trace is shorter, and its beginning is what matters."""
 
 
 def read_events(
@@ -139,7 +139,7 @@ class _Finder:
 
 
 def _entry_of(lines: Lines, index: int) -> tuple[int, int]:
-    """Where the entry begins that a line is of, and where it ends; a line of no known layout begins one itself."""
+    """Return where a line's entry begins and ends; a line of an unknown layout begins one itself."""
     position = bisect_right(lines.heads, index)
     start = lines.heads[position - 1] if position else index
     between = islice(lines.texts, start + 1, index + 1)
@@ -215,7 +215,7 @@ _DESCRIPTIONS: Final = (
     ("timed out", "REQUEST_TIMED_OUT"),
     ("i/o timeout", "REQUEST_TIMED_OUT"),
 )
-"""What librdkafka, kafkajs and sarama say of an error, all from the protocol's descriptions."""
+"""Descriptions of errors in the logs of librdkafka, kafkajs and sarama, from those of the protocol."""
 _NAME: Final = re.compile(r"_?[A-Z]+(?:_[A-Z]+)+\b").match
 _LONGEST_DESCRIPTION: Final = 120
 _EXCEPTION: Final = re.compile(r"((?:[a-z][\w$]*\.){1,20}|\b)([A-Z]\w{1,100}Exception)\b")
@@ -224,7 +224,7 @@ _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def error_name(text: str) -> str:
-    """An error's name in Kafka's `Errors`, from that name or from the exception's class; another class by its simple name."""
+    """Return an error's name in Kafka's `Errors`, from that name or from the exception's class; another class by its simple name."""
     package, _, simple = text.rstrip(".").rpartition(".")
     if simple in _EXCEPTIONS:
         return _EXCEPTIONS[simple]
@@ -234,23 +234,23 @@ def error_name(text: str) -> str:
 
 
 def exception_in(line: str) -> str | None:
-    """The error of the exception class that a line names, None if it names none."""
+    """Return the error of the exception class that a line names, None if it names none."""
     found = _EXCEPTION.search(line)
     return None if found is None else error_name(found[1] + found[2])
 
 
 def refusal(event: LogEventKind, error: str | None) -> LogEventKind:
-    """The class of a refused request by the error it was answered with, which says more than the words around it."""
+    """Return the class of a refused request by its error, which is more precise than the words around it."""
     return _REFUSALS.get(error or "", event) if event in _ERRORS or event is LogEventKind.REQUEST_ERROR else event
 
 
 def error_of(event: LogEventKind) -> str | None:
-    """The error a refusal of this class is answered with, None for other events."""
+    """Return the error of a refusal of this class, None for other events."""
     return _ERRORS.get(event)
 
 
 def described_error(text: str) -> str:
-    """An error's name in Kafka's `Errors` from a description of it; the description where it is not known."""
+    """Return an error's name in Kafka's `Errors` from its description; an unknown description itself."""
     if named := _NAME(text):
         return named[0]
     known = (name for words, name in _DESCRIPTIONS if words in text)
@@ -258,7 +258,7 @@ def described_error(text: str) -> str:
 
 
 _MAX_LINE: Final = 4096
-"""Bytes of one line that are held against patterns."""
+"""Bytes of one line that are matched against patterns."""
 _FRAME: Final = re.compile(rb"\s+(?:at |\.\.\. \d)").match
 _EXCEPTION_LINE: Final = re.compile(rb"(?:[a-z][\w$]*\.){1,20}[A-Z]").match
 _CONTEXTS: Final = (
@@ -268,7 +268,7 @@ _CONTEXTS: Final = (
     (re.compile(r"\bclientId=([^,\]]{1,250})[,\]]"), ("client_id",)),
     (re.compile(r"\btransactionalId=([^,\]]{1,250})[,\]]"), ("transactional_id",)),
 )  # fmt: skip
-"""What the context that a logger puts before its messages says: a pattern states only the message."""
+"""Fields in the context that a logger puts before its messages: patterns match only the message."""
 _NUMBERS: Final = frozenset({"partition", "broker_id"})
 
 
@@ -306,7 +306,7 @@ def _text(line: bytes) -> str:
 
 
 def _stated_error(values: dict[str, Any]) -> str | None:
-    """The error that the message names, or describes in words that are a client's own."""
+    """Return the error that the message names, or describes in a client's own words."""
     described = values.pop("error_text", None)
     if "error" in values:
         return error_name(values["error"])
@@ -314,7 +314,7 @@ def _stated_error(values: dict[str, Any]) -> str | None:
 
 
 def _thrown(lines: Sequence[bytes]) -> str | None:
-    """The error of the first exception in a stack trace."""
+    """Return the error of the first exception in a stack trace."""
     for index, line in enumerate(lines):
         if (index or _EXCEPTION_LINE(line)) and not _FRAME(line) and (error := exception_in(_text(line))) is not None:
             return error
@@ -322,7 +322,7 @@ def _thrown(lines: Sequence[bytes]) -> str | None:
 
 
 def _with_context(head: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Add what the logger's context before the message says."""
+    """Add fields from the logger's context before the message."""
     for expression, names in _CONTEXTS:
         if all(name in values for name in names):
             continue

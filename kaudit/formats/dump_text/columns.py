@@ -133,7 +133,7 @@ def _columns(
         if field == "crc" and signs[:, number].any():
             return None  # the tool prints it unsigned
         if field is not None:
-            columns.setdefault(field, np.where(signs[:, number], -value, value))  # of a name printed twice the first
+            columns.setdefault(field, np.where(signs[:, number], -value, value))  # the first of two equal names counts
         elif (value != value[0]).any() or (width != width[0]).any() or signs[:, number].any():
             return None  # LZ4 is not LZ04
     return columns

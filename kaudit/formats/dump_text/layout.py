@@ -37,7 +37,7 @@ _NUMBER_OR_NULL: Final = rb"(?:([0-9]{1,19})|null)"
 
 
 class Value(NamedTuple):
-    """How the value after a name is written and read; a group that did not match reads as None."""
+    """Pattern and reader of the value after a name; a group that did not match reads as None."""
 
     pattern: bytes
     read: Callable[[bytes], Any]
@@ -109,11 +109,11 @@ _KEY_START: Final = b" key: "
 _PAYLOAD_START: Final = b" payload: "
 _END_MARKER_TEXT: Final = re.compile(rb" endTxnMarker: (\w+) coordinatorEpoch: (-?[0-9]{1,10})")
 _CONTROL_TEXT: Final = re.compile(rb" (controlType: .*|[A-Z]\w+: \{.*)", re.DOTALL)
-# What may follow the pairs of a record: another pair there is of another layout.
+# What may follow the pairs of a record; another pair there belongs to another layout.
 _RECORD_TAIL: Final = rb"( (?:(?:headerKeys|key|payload|endTxnMarker|controlType): |[A-Z]\w+: \{).*| ?\r?)?"
 _USUAL_RECORD_TAIL: Final = rb"(?: headerKeys: \[([^\]]*)\])?(?: key: (.*?))?(?: payload: (.*))?"
 
-# A record of data after its pairs, up to the line feed, where the next line is surely no more of its text.
+# A record of data after its pairs, up to the line feed, where the next line cannot continue its text.
 _NEXT_ROW: Final = rb"(?=\n(?:\| offset: |baseOffset: ))"
 _DATA_RECORD_TAIL: Final = rb"(?: headerKeys: \[[^\]\n]*+\])?+(?: key: [^\n]*+| payload: [^\n]*+)?" + _NEXT_ROW
 _DATA_RECORD_FIELDS: Final = rb"(?: headerKeys: \[([^\]\n]*+)\])?+( key: [^\n]*?)?( payload: [^\n]*+)?" + _NEXT_ROW
@@ -192,13 +192,13 @@ class Layout:
         self.fields = frozenset([*printed, "timestamp_type"] if times else printed)
         self.timestamp_type = times[0] if times else None
         self._start: list[Any] = [None, self.timestamp_type, self.fields]
-        # One C call puts a line's values where the row wants them: what a row lacks is the None in front.
+        # One C call puts a line's values in the row's order; a field that the line lacks is the None in front.
         pool: list[str | None] = [None, "timestamp_type", "fields", "line", *printed]
         pool += _TAIL_FIELDS if row_type is DumpRecord else ()
         self._arrange = itemgetter(*(pool.index(field) if field in pool else 0 for field in row_type._fields))
 
     def read(self, line: bytes, number: int) -> DumpDataRow | None:
-        """Make the row of line number `number`; None if the line is of another layout or a number is no int64."""
+        """Make the row of line number `number`; None if the line has another layout or a number is not an int64."""
         found = self._usual.fullmatch(line)
         if found is None:
             return self._read_unusual(line, number)
@@ -259,7 +259,7 @@ def _read_tail(tail: bytes, key_size: int) -> dict[str, Any]:
 
 
 def learn(line: bytes) -> Layout | None:
-    """Make the layout of a line from its own pairs; None if it is no row of any kind."""
+    """Make the layout of a line from its own pairs; None if it is not a row of any kind."""
     position = 2 if line.startswith(b"| ") else 0
     names: list[bytes] = []
     while len(names) < _MAX_PAIRS:

@@ -1,4 +1,4 @@
-"""What the lines of kafka-dump-log say, as typed rows.
+"""The lines of kafka-dump-log as typed rows.
 
 All are named tuples (a dump has millions of lines) and start with `line`, the line's number in the text, from 1. A field
 is None where that version's text does not print it (`fields` names those it does print) or prints none.
@@ -140,18 +140,18 @@ class DumpTimeIndexEntry(NamedTuple):
 
 
 class NoteKind(StrEnum):
-    """What the tool says besides rows."""
+    """Kinds of lines of the tool that are not rows."""
 
     INVALID_BYTES = "invalid-bytes"  # Found N invalid bytes at the end of <file>
     SANITY_PASSED = "sanity-passed"  # an index passed --index-sanity-check
     NON_CONSECUTIVE = "non-consecutive"  # offsets that are not, and the pairs listed under it
     MISMATCH = "mismatch"  # index entries that do not match the log, and the pairs listed under it
-    TOO_LONG = "too-long"  # a line longer than we hold: skipped
+    TOO_LONG = "too-long"  # a line longer than kaudit holds: skipped
     OTHER = "other"  # log lines, stack traces, unknown text
 
 
 class DumpNote(NamedTuple):
-    """A line that is not a row; `text` as printed, `byte_count` the bytes INVALID_BYTES speaks of."""
+    """A line that is not a row; `text` as printed, `byte_count` the number in INVALID_BYTES."""
 
     line: int
     kind: NoteKind

@@ -77,12 +77,12 @@ class DumpLines:
     def kept(self) -> "DumpLines":
         """Return a copy to go back to."""
         copied = copy(self)
-        self._record_lines = list(self._record_lines)  # the old one is the copy's
+        self._record_lines = list(self._record_lines)  # the copy has the old list
         self._swallowed = False
         return copied
 
     def skip_to(self, number: int) -> None:
-        """Count lines up to this one that were read elsewhere; the last of them is no record."""
+        """Count lines up to this one that were read elsewhere; the last of them is not a record."""
         self._number = number
         self._passed_over = False
 
@@ -91,7 +91,7 @@ class DumpLines:
         return self.feed_numbered(enumerate(lines, self._number + 1))
 
     def feed_numbered(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[DumpRow]:
-        """Yield rows as `feed` does; lines whose numbers are left out were records nobody asks for."""
+        """Yield rows as `feed` does; lines whose numbers are left out were records that the caller does not want."""
         for number, line in lines:
             if number - self._number > 1:
                 yield from self.finish()
@@ -202,7 +202,7 @@ def take_records(text: bytes, first_line: int) -> Records | None:
     }
     for number, ((field, _), read) in enumerate(zip(layout.known, layout.usual_readers, strict=True), start=1):
         if field in columns:
-            continue  # a name printed twice, which no tool does: the first counts, as where lines are read one by one
+            continue  # the first of two equal names counts, as where lines are read one by one
         texts = parts[number::stride]
         columns[field] = (
             list(map(read, texts)) if None not in texts else [None if it is None else read(it) for it in texts]
@@ -274,7 +274,7 @@ def read_dump_batches(chunks: Iterable[bytes]) -> Iterator[DumpRow | DumpBatchCo
     for text in _whole_lines(chunks):
         start = 0
         if not saw_batch:
-            # Without a batch before them records are all there is: the first batch is searched for line by line.
+            # records before the first batch are kept: it is searched for line by line
             start = text.find(b"\n", text.find(_BATCH_LINE[1:])) + 1 or len(text)
             for row in lines.feed(text[: start - 1].split(b"\n")):
                 saw_batch = saw_batch or isinstance(row, DumpBatch)
@@ -304,11 +304,11 @@ def _merged(lines: DumpLines, records: list[DumpRecord], left: bytes, numbers: I
 
 
 def _without_data_records(text: bytes, first_line: int) -> tuple[bytes, range | Int64Column]:
-    """Whole lines without records of data, and the numbers of those that are left."""
+    """Return whole lines without records of data, and the numbers of the lines left."""
     count = text.count(b"\n")
     every = range(first_line, first_line + count)
     at = text.find(_RECORD_LINE)
-    # Empty lines say where records were: a text that has some itself is read as it is.
+    # records become empty lines: a text that has empty lines is read as it is
     if at < 0 or text.startswith(b"\n") or b"\n\n" in text:
         return text, every
     layout = learn(text[at + 1 : text.index(b"\n", at + 1)])

@@ -13,7 +13,7 @@ from kaudit.model.coordinator import TopicPartitions, TransactionRecord, Transac
 from kaudit.model.schema import Int8, Int16, Int32, Int64
 
 DEFAULT_PARTITIONS: Final = 50
-"""transaction.state.log.num.partitions where nobody changed it."""
+"""Default of transaction.state.log.num.partitions."""
 
 KEY_VERSION: Final = 0
 VALUE_VERSION_FIXED: Final = 0
@@ -26,7 +26,7 @@ _MIN_TOPIC_BYTES: Final = 2  # an empty name and an empty array, flexible
 
 
 class ValueHead(NamedTuple):
-    """What every value begins with; the transaction's partitions follow."""
+    """The beginning of every value; the transaction's partitions follow."""
 
     version: Int16
     producer_id: Int64
@@ -36,7 +36,7 @@ class ValueHead(NamedTuple):
 
 
 class ValueTimes(NamedTuple):
-    """What follows the partitions; a flexible value ends with its tagged fields."""
+    """The fields after the partitions; a flexible value ends with its tagged fields."""
 
     last_update_timestamp: Int64
     start_timestamp: Int64

@@ -64,7 +64,7 @@ LENGTH_OFFSET: Final = HEADER.offset("batch_length")
 LOG_OVERHEAD: Final = HEADER.end("batch_length")
 """Bytes of offset and length in front of every batch (Records.LOG_OVERHEAD); the length field counts what follows them."""
 MAGIC_OFFSET: Final = HEADER.offset("magic")
-"""The same byte in every magic."""
+"""Every magic has this field at the same byte."""
 CRC_OFFSET: Final = HEADER.offset("crc")
 ATTRIBUTES_OFFSET: Final = HEADER.offset("attributes")
 FLAGS_OFFSET: Final = HEADER.end("attributes") - 1

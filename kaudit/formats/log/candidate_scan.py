@@ -1,4 +1,4 @@
-"""Where small batches start, found for a whole buffer at once.
+"""Finds where small batches start, for a whole buffer at once.
 
 Following length fields one by one costs the same for a batch of 100 bytes as for one of 16 KiB. For small ones it is
 cheaper to test every byte: those equal to 2 may be the magic of a header that starts 16 bytes before; of these
@@ -6,7 +6,7 @@ candidates, each whose length field leads exactly to the next one is a link of a
 
 Equal to `walk`: the chain starts where the walk starts, and each of its links is what the walk would do there (magic 2,
 a plausible length, the batch inside the buffer), so by induction its positions are the walk's first ones. Whatever comes
-after a broken link is left to `walk` itself. Candidates that nobody leads to - magic-like bytes in payloads - are
+after a broken link is left to `walk` itself. Candidates that no link leads to - magic-like bytes in payloads - are
 dropped first; dropping them can only break the chain, never bend it.
 """
 
@@ -77,7 +77,7 @@ class Framing:
     def _scan(self, buffer: memoryview, start: int, end: int, last_start: int) -> Walk:
         chain, stop = linked_positions(buffer, start, end, last_start)
         rest = walk(buffer, stop, end, last_start)
-        # legacy messages, or payloads full of headers: the walk has to do it all anyway
+        # with legacy messages, or payloads full of headers, the walk does nearly all of it anyway
         self._scan_pays = len(chain) >= len(rest.positions)
         positions = np.concatenate((chain, rest.positions)) if len(rest.positions) else chain
         return Walk(positions, rest.stop, rest.valid)
@@ -97,7 +97,7 @@ def linked_positions(buffer: memoryview, start: int, end: int, last_start: int) 
     following = found + length
     following += LOG_OVERHEAD
     broken = np.append(np.flatnonzero(following[:-1] != found[1:]), len(found) - 1)
-    # what breaks the chain and leads to no batch is dropped first: that leaves few to examine
+    # candidates that break the chain and lead to no batch are dropped first: few remain to examine
     last = end - MAGIC_OFFSET - 1
     magic = raw[np.minimum(following[broken], last) + MAGIC_OFFSET]
     leads = (magic == CURRENT_MAGIC) | (following[broken] > last)

@@ -59,7 +59,7 @@ def _gzip(data: Buffer, _magic: int, limit: int) -> bytes:
     for _ in range(_MAX_FRAMES):
         member = zlib.decompressobj(wbits=31)
         while not member.eof:
-            # In windows: what zlib leaves unused it copies, and each of many members would copy all the rest.
+            # in windows: zlib copies its unused input, so each of many members would copy all the rest
             window = whole[position : position + _GZIP_WINDOW_BYTES]
             if not window:
                 raise WireError(len(whole), Reason.TRUNCATED, "gzip: the data ends before the member does")

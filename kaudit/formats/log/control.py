@@ -24,7 +24,7 @@ from kaudit.model.schema import Int16, Int32
 
 
 class ControlType(IntEnum):
-    """What a control record says. UNKNOWN is never on disk: it stands for every type this release does not know."""
+    """Type of a control record. UNKNOWN is never on disk: it stands for every type that kaudit does not know."""
 
     UNKNOWN = NO_CONTROL_TYPE
     ABORT = ABORT_MARKER
@@ -108,7 +108,7 @@ def read_control_records(batch: Buffer, limit: int = DEFAULT_LIMIT) -> Iterator[
 
 
 def parse_marker(batch: Buffer, limit: int = DEFAULT_LIMIT) -> ControlRecord | None:
-    """Decode what one whole control batch says, or None if compaction left it no record.
+    """Decode one whole control batch; None if compaction left it no record.
 
     That is its first record's meaning, as for brokers; the others are only checked (KRaft writes several into one batch).
     Raises WireError for a batch that is not a control batch, or is malformed.
@@ -145,7 +145,7 @@ USUAL_MARKER_BYTES: Final = np.dtype((np.void, USUAL_MARKER.itemsize))
 _EXPECTED: Final = 0x20_00_00_00_08_00_00_00
 """Zigzag of 16 bytes, three zeros, zigzag of 4 bytes, key version, the high byte of the type."""
 _MASK: Final = 0xFF_FF_FF_FF_FF_80_00_FF
-"""Of the key version only the sign matters: brokers read higher ones as 0."""
+"""Only the sign of the key version matters: brokers read higher versions as 0."""
 _VALUE_LENGTH: Final = VALUE.size << 1
 
 

@@ -97,7 +97,7 @@ _Table = tuple[list[int], list[int], list[int], list[int]]
 
 
 class ZeroBytes:
-    """What zero bytes make of the register of a CRC with this polynomial (bits reflected)."""
+    """The effect of zero bytes on the register of a CRC with this polynomial (bits reflected)."""
 
     def __init__(self, polynomial: int) -> None:
         lowest = list(range(256))
@@ -176,7 +176,7 @@ class CrcRanges:
         return None if content is None else pages.update(content, pages.crcs[page])
 
     def _at(self, position: int, size: int) -> memoryview | None:
-        """So many bytes of one page, None where the file ends before."""
+        """Return `size` bytes of one page, None where the file ends before."""
         number, inside = divmod(position, _BLOCK)
         block = self._blocks.get(number)
         if block is None:
@@ -204,7 +204,7 @@ _COVERED: Final = HEADER_SIZE - ATTRIBUTES_OFFSET
 _ONE: Final = 1 << 31
 """The polynomial 1: the highest power is in the lowest bit, as the CRC's bits are reflected."""
 _DIGIT_BITS: Final = 11
-"""Sizes, of 31 bits, are three digits of so many: a table of powers is 8 kB."""
+"""Sizes have 31 bits: three digits of this many bits, each with a table of powers of 8 kB."""
 _EVERY_FOURTH: Final = [np.uint64(0x1111111111111111 << first) for first in range(4)]
 _BATCHES_AT_A_TIME: Final = 1 << 13
 """Batches computed together: the intermediate columns stay in the processor's cache."""
@@ -243,7 +243,7 @@ def _header_crcs(batches: Batches) -> Crcs:
 
 @cache
 def _byte_tables() -> dict[str, list[Crcs]]:
-    """What each value of a byte of the header adds to the CRC, by field and then from its lowest byte."""
+    """Return what each value of a byte of the header adds to the CRC, by field, lowest byte first."""
     tables: dict[str, list[Crcs]] = {}
     for name in HEADER.names:
         first, end = HEADER.offset(name) - ATTRIBUTES_OFFSET, HEADER.end(name) - ATTRIBUTES_OFFSET
@@ -253,14 +253,14 @@ def _byte_tables() -> dict[str, list[Crcs]]:
 
 
 def _of_bit(place: int, bit: int) -> int:
-    """What a bit of a byte of the header adds to the CRC."""
+    """Return what a bit of a byte of the header adds to the CRC."""
     header = bytearray(_COVERED)
     header[place] = 1 << bit
     return crc32c(bytes(header)) ^ crc32c(bytes(_COVERED))
 
 
 def _table(bits: Sequence[int]) -> Crcs:
-    """What each value of a byte adds, of what its bits add, the lowest first: shape (256,)."""
+    """Return what each value of a byte adds, from what its bits add (lowest first): shape (256,)."""
     table = np.zeros(256, dtype=np.uint32)
     for bit, added in enumerate(bits):
         table[np.arange(256) >> bit & 1 != 0] ^= np.uint32(added)
@@ -268,7 +268,7 @@ def _table(bits: Sequence[int]) -> Crcs:
 
 
 def _followed_by(crcs: Crcs, sizes: NDArray[np.int64]) -> Crcs:
-    """What each CRC adds to that of its bytes and `sizes` more (0..2^31): multiplied by x^(8 * size)."""
+    """Return what each CRC adds to the CRC of its bytes and `sizes` more (0..2^31): it is multiplied by x^(8 * size)."""
     for digit in range(3):
         digits = sizes >> _DIGIT_BITS * digit & (1 << _DIGIT_BITS) - 1
         if digits.any():
@@ -300,9 +300,9 @@ def _product(one: Crcs, other: Crcs) -> Crcs:
 
 
 def _carryless(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Products over GF(2) of numbers below 2^32: with only every fourth bit set, an integer product's carries hurt nobody.
+    """Products over GF(2) of numbers below 2^32: with only every fourth bit set, the carries of an integer product do no harm.
 
-    At most eight ones meet in one place, which is a sum of four bits, of which the lowest counts.
+    At most eight ones meet in one place: their sum has four bits, and the lowest counts.
     """
     ones, others = ([number & mask for mask in _EVERY_FOURTH] for number in (one, other))
     product = np.zeros(len(one), dtype=np.uint64)
@@ -316,7 +316,7 @@ def _carryless(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np
 
 @cache
 def _reductions() -> list[Crcs]:
-    """What each value of the four lowest bytes of a product, the powers x^63 to x^32, is modulo the polynomial."""
+    """Return each value of the four lowest bytes of a product, the powers x^63 to x^32, modulo the polynomial."""
     power, powers = _ONE, []
     for _ in range(64):
         powers.append(power)

@@ -103,7 +103,7 @@ def parse_message(data: Buffer, position: int = 0) -> LegacyMessage:
     key, fields = _nullable(data, fields, end - _LENGTH.size, "key")
     value, fields = _nullable(data, fields, end, "value")
     if fields != end:
-        raise WireError(fields, Reason.LENGTH, f"{end - fields} bytes of the message behind its value")
+        raise WireError(fields, Reason.LENGTH, f"{end - fields} bytes of the message after its value")
     computed = zlib.crc32(memoryview(data)[position + MAGIC_OFFSET : end])
     return LegacyMessage(
         offset, end - position, crc, computed == crc, magic, attributes & 0xFF, timestamp, key, value, position

@@ -52,7 +52,7 @@ Headers = NDArray[Any]
 HEADER_DTYPE = np.dtype(HEADER.descr)
 """The header of magic 2 as it lies in a file: 61 bytes, big-endian."""
 HEADER_BYTES = np.dtype((np.void, HEADER_SIZE))
-"""The same as one item: copied at once, not field by field."""
+"""The header as one item, which numpy copies at once, not field by field."""
 _LENGTH = np.dtype(HEADER.numpy_type("batch_length"))
 _LENGTH_AND_MAGIC = HEADER.struct("batch_length", "magic")
 _MESSAGE = MESSAGE_V0.struct("offset", "message_size", "crc", "magic", "attributes")
@@ -62,7 +62,7 @@ _COPIED = tuple(name for name in HEADER.names if name in BATCH_NAMES)
 
 
 class Controls(Struct, frozen=True):
-    """What the records of control batches say, shape (m,) each: `indexes` says which of the batches they are."""
+    """Decoded records of control batches, shape (m,) each; `indexes` are the indexes of those batches."""
 
     indexes: NDArray[np.intp]
     types: NDArray[np.int8]
@@ -75,7 +75,7 @@ _NO_CONTROLS = Controls(
 
 
 class Walk(Struct, frozen=True):
-    """Where batches start in a buffer (int64, shape (n,), bytes, ascending), and where and why the walk stopped.
+    """Starts of batches in a buffer (int64, shape (n,), bytes, ascending), and where the walk stopped.
 
     `valid` is False if the bytes at `stop` cannot be a batch header; True if the buffer just ends before the batch does.
     """

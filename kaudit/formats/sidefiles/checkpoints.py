@@ -86,7 +86,7 @@ def _parse_rows(data: Buffer, parse: Callable[[bytes], RowT]) -> ParsedRows[RowT
     try:
         _require_version(line, start)
     except WireError as error:
-        # what follows a version that nobody knows may mean anything
+        # after an unknown version nothing can be read
         return ParsedRows((), (Damage(start, len(raw), Reason.VERSION, error.detail),))
     count: int | None = None
     if len(lines) == 1:
@@ -119,10 +119,10 @@ def _lines(raw: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _integer(text: bytes, bits: int, what: str) -> int:
     if not _INTEGER.fullmatch(text):
-        raise WireError(0, Reason.TEXT, f"{what} {text[:40]!r} is no integer")
+        raise WireError(0, Reason.TEXT, f"{what} {text[:40]!r} is not an integer")
     value = int(text)
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
-        raise WireError(0, Reason.VALUE, f"{what} {value} is no int{bits}")
+        raise WireError(0, Reason.VALUE, f"{what} {value} is not an int{bits}")
     return value
 
 
@@ -158,7 +158,7 @@ def _epoch_start(line: bytes) -> EpochEntry:
 
 
 def parse_meta_properties(data: Buffer) -> MetaProperties:
-    """Read meta.properties. Raises WireError without a known version, or for ids that are no integers."""
+    """Read meta.properties. Raises WireError without a known version, or for ids that are not integers."""
     properties = parse_properties(bytes(data).decode("latin-1"))
     if "version" not in properties:
         raise WireError(0, Reason.TEXT, "no version property")
@@ -191,7 +191,7 @@ def parse_partition_metadata(data: Buffer) -> PartitionMetadata:
     version = _require_version(value, start)
     start, value = fields[b"topic_id"]
     if not _TOPIC_ID.fullmatch(value) or value == _ZERO_TOPIC_ID:
-        raise WireError(start, Reason.VALUE, f"topic id {value[:40]!r} is no id")
+        raise WireError(start, Reason.VALUE, f"{value[:40]!r} is not a topic id")
     return PartitionMetadata(version, value.decode("ascii"))
 
 
@@ -219,7 +219,7 @@ def _json(raw: bytes) -> object:
     try:
         return msgspec.json.decode(raw)
     except (ValueError, RecursionError):
-        raise WireError(0, Reason.TEXT, f"{raw[:40]!r} is no JSON") from None
+        raise WireError(0, Reason.TEXT, f"{raw[:40]!r} is not JSON") from None
 
 
 def offset_checkpoint(rows: Collection[PartitionOffset]) -> str:

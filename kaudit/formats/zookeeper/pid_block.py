@@ -83,7 +83,7 @@ def pid_block_of(fields: dict[str, object]) -> PidBlockValue:
 def _end_of(fields: dict[str, object], name: str, oddities: list[str]) -> int:
     raw = fields.get(name)
     if type(raw) is int:
-        # Brokers insist on a string and fail; the meaning is plain enough to go on with.
+        # brokers insist on a string and fail; the meaning is clear enough to go on
         oddities.append(f"{name} is a number, brokers read and write a string")
         value = raw
     elif isinstance(raw, str) and raw.isascii() and _is_long(raw):
@@ -97,7 +97,7 @@ def _end_of(fields: dict[str, object], name: str, oddities: list[str]) -> int:
 
 def _is_long(text: str) -> bool:
     digits = text[1:] if text[:1] in {"+", "-"} else text
-    # 2^63 has 19 digits; leading zeros are legal in Java too, a megabyte of them is not worth reading.
+    # 2^63 has 19 digits; leading zeros are legal in Java too
     return digits.isdecimal() and len(digits) <= 64
 
 
@@ -126,7 +126,7 @@ _MS_PER_SECOND = 1000
 
 
 class ZnodeLine(Struct, frozen=True):
-    """A znode's value (None: the znode held none) on line `number` (from 1), with what is known about it.
+    """A znode's value (None: the znode held none) on line `number` (from 1), and what is known about it.
 
     `version` is the znode's, `mzxid` the transaction that wrote it, `at_ms` its mtime, else when it was seen.
     """

@@ -1,4 +1,4 @@
-"""What ZooKeeper's files consist of: a header, and records serialised by jute, which say who changed which znode, and how.
+"""Header and records of ZooKeeper's files; a record, serialised by jute, is a change of znodes.
 
 Source: ZooKeeper's zookeeper.jute (org.apache.zookeeper.txn), BinaryInputArchive, SerializeUtils.deserializeTxn and
 ZooDefs.OpCode, 3.4 to 3.9; FileHeader, FileTxnLog.TXNLOG_MAGIC, FileSnap.SNAP_MAGIC. Jute has big-endian integers,
@@ -123,7 +123,7 @@ class Multi(Struct, frozen=True):
 
 
 class Other(Struct, frozen=True):
-    """A transaction that changes no znode's value, or of a type this reader does not know."""
+    """A transaction that changes no znode's value, or has an unknown type."""
 
     type: int
 

@@ -33,7 +33,7 @@ def scan_snapshot(data: memoryview, suffix: str) -> ZnodeScan:
     """Find the znodes whose path ends in `suffix` in a snapshot and check the snapshot's own seal.
 
     Without damage a znode that is absent from `changes` did not exist. A snapshot cut short or with a wrong checksum is read as
-    far as it goes and yields Damage; raises WireError when `data` is no snapshot at all.
+    far as it goes and yields Damage; raises WireError when `data` is not a snapshot at all.
     """
     read_file_header(data, MAGIC, "snapshot")
     scan = ZnodeScan()

@@ -70,7 +70,7 @@ def read_transactions(data: memoryview) -> Iterator[Transaction | Damage]:
                 return
             entry = Damage(tail, tail, Reason.TRAILING, "bytes follow the zeros that should end the log")
         following = _next_entry(data, position + 1)
-        # Only the last transaction can be torn; what intact ones follow was overwritten or lost its lengths.
+        # only the last transaction can be torn; one before intact ones was overwritten or lost its lengths
         overwritten = entry.reason is Reason.TRUNCATED and following < len(data)
         # a transaction after the zeros begins with zeros of its own
         start = min(entry.position, following)
@@ -181,7 +181,7 @@ class ZnodeChange(Struct, frozen=True):
 
 
 class ZnodeScan(Struct):
-    """What one file says about the znodes searched for.
+    """Changes in one file of the znodes searched for.
 
     First and last zxid and the last time are those of any transaction of a log: the part of the history that it covers; None
     without transactions, and for a snapshot.
@@ -197,7 +197,7 @@ class ZnodeScan(Struct):
 def scan_log(data: memoryview, suffix: str) -> ZnodeScan:
     """Collect what a transaction log says about znodes whose path ends in `suffix`: `/latest_producer_id_block`.
 
-    Memory grows with that znode's changes only. Raises WireError when `data` is no transaction log.
+    Memory grows with that znode's changes only. Raises WireError when `data` is not a transaction log.
     """
     scan = ZnodeScan()
     wanted = suffix.encode()

@@ -1,1 +1,1 @@
-"""Attempts read back from what they left behind: batches of segments, lines of server logs."""
+"""Attempts reconstructed from what they left: batches of segments, lines of server logs."""

@@ -26,7 +26,7 @@ class Account(Struct):
     named: int = 0
     """Refused attempts whose line names no producer id: they are the one's that wrote last with an epoch that fits."""
     found_on_disk: int = 0
-    """Batches that the broker's rules do not accept behind what is left of the log."""
+    """Batches that the broker's rules do not accept after what is left of the log."""
     without_producer_id: Counter[LogEventKind] = field(default_factory=Counter)
     """Refusals whose line names no producer id or no partition: no attempt can be made of them."""
     contradicting: Counter[LogEventKind] = field(default_factory=Counter)

@@ -37,7 +37,7 @@ TimedLine = tuple[int, Line]
 """When, ms, for putting the lines of several partitions in one order; and the line."""
 OFFSETS_TOPIC = "__consumer_offsets"
 _SLACK_MS = 60_000
-"""A segment's last write may be a little behind its newest timestamp."""
+"""A segment's last write may be a little older than its newest timestamp."""
 _APPENDED = Outcome.APPENDED
 _OF_FOLLOWERS = "WARN"
 """The level of a stale epoch that is only noted, in what a follower replicates; a leader refuses at other levels."""
@@ -59,15 +59,13 @@ class PartitionLines:
     """Yields the lines of a partition in its order; `broker` answers them, and has nothing else to answer."""
 
     def __init__(self, key: TopicPartition, rows: LogRows, broker: Broker, around: Around) -> None:
-        logs = around.logs
         self._key = key
         self._rows = rows
         self._broker = broker
-        self._logs = logs
-        self._ids = around.transactional_ids
-        self._epochs = around.epochs
-        self._unnamed: set[int] = set()
+        self._around = around
         self._account = around.account
+        self._logs = logs = around.logs
+        self._unnamed: set[int] = set()
         self._homes = {log.home: log for log in logs}
         self._leader: BrokerLog | None = logs[0] if len(logs) == 1 else None
         self._elections_logged = len(logs) == 1
@@ -149,7 +147,7 @@ class PartitionLines:
         return {**line, **self._owner(row.producer_id)} if row.is_transactional else line
 
     def _owner(self, producer_id: int) -> Line:
-        name = self._ids.get(producer_id)
+        name = self._around.transactional_ids.get(producer_id)
         if name is None:
             self._unnamed.add(producer_id)
             return {"transactional_id": f"producer-{producer_id}", "assumed": ["transactional_id"]}
@@ -198,7 +196,7 @@ class PartitionLines:
             yield from self._starts(event)
 
     def _starts(self, event: LogEvent) -> Iterator[TimedLine]:
-        """The log starts later; followers log the same behind their leader."""
+        """The log starts later; followers log the same later than their leader."""
         if event.offset is not None and self._start < event.offset <= self._end:
             self._start = event.offset
             yield from self._noted({"op": "delete_records", "before_offset": event.offset}, event)
@@ -212,7 +210,7 @@ class PartitionLines:
             yield from self._leads(event)
         self._sync()
         states = self._broker.remembered(self._key)
-        producer_id = possible_producer(event, states, self._epochs)
+        producer_id = possible_producer(event, states, self._around.epochs)
         if producer_id is None or event.event not in ERRORS:
             self._account.without_producer_id[event.event] += 1
             return

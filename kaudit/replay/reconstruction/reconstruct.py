@@ -1,4 +1,4 @@
-"""An attempts file made of what a broker left behind: segments, __transaction_state and server logs."""
+"""An attempts file made of what a broker left: segments, __transaction_state and server logs."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,1 +1,1 @@
-"""What a run leaves behind: log directories, attempts, truth."""
+"""What a run leaves: log directories, attempts, truth."""

@@ -44,7 +44,7 @@ class BatchOutcome(Struct):
     elsewhere: dict[int, list[int]]
     """By broker: copies on a replica that the leader does not have there."""
     out_of_order: set[int] = field(default_factory=set)
-    """Numbers of records whose first copy lies behind that of a later record of their producer."""
+    """Numbers of records whose first copy lies after that of a later record of their producer."""
     why: str = ""
 
 
@@ -192,7 +192,7 @@ def _name(error: KafkaError | None) -> str:
 
 
 def _mark_out_of_order(outcomes: list[BatchOutcome]) -> None:
-    """Find records whose first copy lies behind that of a later one of the same session."""
+    """Find records whose first copy lies after that of a later one of the same session."""
     sessions: dict[tuple[str, int], list[tuple[int, int, BatchOutcome]]] = {}
     for outcome in outcomes:
         if outcome.copies:

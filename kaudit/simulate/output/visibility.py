@@ -2,7 +2,7 @@
 
 A log shows what lies in it: offsets, sequences, epochs, leader epochs, timestamps, and which batches hold equal records. So
 - a lost tail shows where its idempotent producer raised its epoch for it (KIP-360: 2.5 and later) and has batches before the
-  tail and behind it; or where it goes on in the same epoch, as only a broker without its state lets it;
+  tail and after it; or where it goes on in the same epoch, as only a broker without its state lets it;
 - a batch that was written twice shows by its sequences or its records, unless its first copy was deleted;
 - reordered batches without producer ids show by their timestamps beside a copy, if these never go back elsewhere.
 """
@@ -106,7 +106,7 @@ def _missed_at(
             "committed" if _is_committed(simulation, batch.payload.producer, batch.numbers[0]) else "not committed"
         )
         return None, f"a transaction without them looks whole ({committed})"
-    # one of the same epoch is older: sent before the tail, and written again behind it
+    # one of the same epoch is older: sent before the tail, and written again after it
     after = [
         stored
         for stored, state in mine
@@ -162,7 +162,7 @@ def _reordered(key: TopicPartition, partition: ReplicatedPartition, outcomes: li
 
 
 def _older_beside_copies(partition: ReplicatedPartition) -> int | None:
-    """Return the first batch without a producer id that a retry put behind later ones, None where timestamps do not show it.
+    """Return the first batch without a producer id that a retry put after later ones, None where timestamps do not show it.
 
     They show nothing where they go back elsewhere too, as with several producers.
     """

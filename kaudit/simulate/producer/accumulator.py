@@ -92,7 +92,7 @@ class RecordAccumulator:
         return 0 if self._is_full(first) or flush else self._config.linger_ms - (now - first.last_attempt_at)
 
     def _is_full(self, batch: ProducerBatch) -> bool:
-        return batch.closed or batch.size >= self._config.batch_size  # with others behind it, it is closed
+        return batch.closed or batch.size >= self._config.batch_size  # a batch with others after it is closed
 
     def _backs_off(self, batch: ProducerBatch, leader: int, now: int) -> bool:
         """Return whether a batch that failed waits, unless its partition has moved meanwhile. Source: shouldBackoff."""

@@ -5,8 +5,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from kaudit.broker.releases.version import Version
-from kaudit.simulate.producer.releases.profile import ClientProfile, java_client
-from kaudit.simulate.producer.releases.switches import NO_LIMIT
+from kaudit.simulate.producer.client_profile import ClientProfile, java_client
+from kaudit.simulate.producer.client_switches import NO_LIMIT
 
 MAX_RECORDS = 100_000_000
 LAST_PRODUCE_BEFORE_VERSION_2 = 11

@@ -48,8 +48,13 @@ class ClientProcess:
 _REFRESH_BACKOFF_MS = 100
 
 
-class ClusterMetadata(Protocol):
-    """What any broker answers about the cluster. Source: MetadataResponse, FindCoordinatorResponse."""
+class BootstrapCluster(Protocol):
+    """A cluster as a client finds it. Source: MetadataResponse, FindCoordinatorResponse."""
+
+    @property
+    def brokers(self) -> Mapping[int, BrokerEndpoint]:
+        """The brokers to connect to, by node id."""
+        ...
 
     def leaders(self) -> dict[TopicPartition, int | None] | None:
         """Return the leaders of all partitions, None when no broker can be asked."""
@@ -64,7 +69,7 @@ class ClusterMetadata(Protocol):
 class Metadata:
     """A client's copy of the cluster's metadata, as old as its last update."""
 
-    def __init__(self, clock: Clock, cluster: ClusterMetadata, delay: Callable[[], int]) -> None:
+    def __init__(self, clock: Clock, cluster: BootstrapCluster, delay: Callable[[], int]) -> None:
         self._clock = clock
         self._cluster = cluster
         self._delay = delay
@@ -93,15 +98,6 @@ class Metadata:
         if leaders is not None:
             self.leaders, self.coordinator = leaders, coordinator
         self.on_update()
-
-
-class BootstrapCluster(ClusterMetadata, Protocol):
-    """A cluster as a client finds it: metadata, and brokers to connect to."""
-
-    @property
-    def brokers(self) -> Mapping[int, BrokerEndpoint]:
-        """The brokers by node id."""
-        ...
 
 
 class NetworkClient:

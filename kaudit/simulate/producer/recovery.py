@@ -1,7 +1,7 @@
 """What an idempotent producer does when its sequences break: the decisions of two generations of the Java client, and others'."""
 
 from kaudit.broker.errors import KafkaError
-from kaudit.simulate.producer.releases.switches import (
+from kaudit.simulate.producer.client_switches import (
     BUMP_EPOCH,
     FRANZ_GO,
     LIBRDKAFKA,
@@ -195,7 +195,7 @@ class BumpEpoch:
 
 
 class Librdkafka(BumpEpoch):
-    """A gap where nothing was is fatal, one behind a batch that failed raises the epoch when all is answered.
+    """A gap without a failed batch is fatal; after a failed batch the epoch rises as soon as all requests are answered.
 
     Source: rdkafka_request.c, rd_kafka_handle_idempotent_Produce_error.
     """

@@ -65,7 +65,7 @@ class TxnPartitionEntry:
         self.last_acknowledged = _NOTHING_ACKNOWLEDGED
 
     def close_gap(self, failed: ProducerBatch) -> None:
-        """Move the batches behind one that will never be written up. Source: adjustSequencesDueToFailedBatch."""
+        """Lower the sequences of the batches after one that will never be written. Source: adjustSequencesDueToFailedBatch."""
         self.next_sequence -= failed.record_count
         for batch in self.in_flight:
             if batch.base_sequence >= failed.base_sequence:
@@ -85,7 +85,7 @@ class TransactionManager:
         self.producer = NO_PRODUCER
         self.partitions: dict[TopicPartition, TxnPartitionEntry] = {}
         self.unresolved: dict[TopicPartition, int] = {}
-        """Partitions where a batch was given up after it was sent: the sequence behind the last such one."""
+        """Partitions where a batch was given up after it was sent: the sequence after the last such one."""
         self.bumps: dict[TopicPartition, None] = {}
         """Partitions that asked for a new epoch."""
         self.partitions_in_transaction: dict[TopicPartition, None] = {}

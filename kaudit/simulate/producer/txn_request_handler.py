@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
+from kaudit.simulate.producer.client_switches import RESET_PRODUCER_ID
 from kaudit.simulate.producer.network_client import NetworkClient
 from kaudit.simulate.producer.recovery import RETRIABLE
-from kaudit.simulate.producer.releases.switches import RESET_PRODUCER_ID
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER, TransactionManager
 from kaudit.simulate.requests import (
     AddPartitionsToTxnRequest,

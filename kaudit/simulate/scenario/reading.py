@@ -13,9 +13,9 @@ from kaudit.broker.config import READ_OF_BROKERS, READ_OF_TOPICS
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.formats.schema_error import UNKNOWN_KEY, shown
+from kaudit.simulate.producer.client_profile import NEWEST, ClientProfile, UnknownClientError, client_for
+from kaudit.simulate.producer.client_switches import ACKS_ALL, NO_LIMIT
 from kaudit.simulate.producer.config import ProducerConfig, ProducerSettings
-from kaudit.simulate.producer.releases.profile import NEWEST, ClientProfile, UnknownClientError, client_for
-from kaudit.simulate.producer.releases.switches import ACKS_ALL, NO_LIMIT
 from kaudit.simulate.scenario.model import (
     TRANSACTION_PARTITION,
     BrokerFault,

@@ -1,4 +1,4 @@
-"""What brokers answer, as far as kaudit asks. Offsets and times (ms since the epoch) are -1 where a broker gives none."""
+"""Answers of brokers to kaudit's requests. Offsets and times (ms since the epoch) are -1 where a broker gives none."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -40,7 +40,7 @@ class Cluster(Struct, frozen=True):
 
 
 class PartitionMetadata(Struct, frozen=True):
-    """One partition: who leads it (-1 for nobody), who holds it, who is in sync, who is offline."""
+    """One partition: node ids of its leader (-1: none), its replicas, those in sync, and those offline."""
 
     partition: int
     leader: int
@@ -107,7 +107,7 @@ class DescribedTransaction(Struct, frozen=True):
 
 
 class BrokerFeatures(Struct, frozen=True):
-    """What a broker can do: (lowest, highest) version by API key, finalized feature levels by name (KIP-584)."""
+    """Request versions of a broker, (lowest, highest) by API key; finalized feature levels by name (KIP-584)."""
 
     api_versions: Mapping[int, tuple[int, int]]
     finalized: Mapping[str, int]

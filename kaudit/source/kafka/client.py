@@ -1,4 +1,4 @@
-"""Requests to a cluster by what they ask for. Every one reads; none joins a group, commits, produces or creates."""
+"""Requests to a cluster, one method each. All of them only read: none joins a group, commits, produces or creates."""
 
 import base64
 import time
@@ -37,15 +37,15 @@ EARLIEST, LATEST = -2, -1
 """Timestamps that ListOffsets takes for the log start and the end of what a consumer may read."""
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 RETRY_SECONDS = 30.0
-"""How long a request is tried again: a leader is elected, a broker restarts."""
+"""How long a request is retried, for example while a leader is elected or a broker restarts."""
 _FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.1, 2.0
 _CONSUMER, _DEBUGGING_CONSUMER = -1, -2
-"""Replica ids of who asks; ListOffsets answers the second on every replica, with the log end offset."""
+"""Replica ids in requests; ListOffsets answers the second on every replica, with its log end offset."""
 _ANY = 1
-"""Of each kind of filter of ACLs (ResourceType, PatternType, AclOperation, AclPermissionType)."""
+"""ANY in ResourceType, PatternType, AclOperation and AclPermissionType."""
 _SECURITY_DISABLED = 54
 _GONE = (16, 105)
-"""NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUND: since it was listed the id has moved or expired."""
+"""NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUND: the id moved or expired since it was listed."""
 _TOPIC, _BROKER = 2, 4
 _FIRST_FETCH, _LAST_FETCH_BY_NAME = 4, 12
 """Versions of Fetch: the first with batches of magic 2, the last with topics by name instead of ids."""
@@ -58,7 +58,7 @@ class KafkaClient:
     """A client of one cluster. Not for several threads, and not to be taken into another process.
 
     Every method raises OSError: UnknownTopicError for a topic or partition that is not there, OffsetOutOfRangeError,
-    AccessDeniedError, UnsupportedRequestError, BrokerError for the rest. What may be over soon is tried again for
+    AccessDeniedError, UnsupportedRequestError, BrokerError for the rest. Transient failures are retried for
     `retry_seconds`.
     """
 
@@ -73,7 +73,7 @@ class KafkaClient:
         """Prepare a client; nothing is sent yet. `servers` as in bootstrap.servers; empty: the settings' own.
 
         Raises:
-            UrlError: `servers` is no list of HOST:PORT.
+            UrlError: `servers` is not a list of HOST:PORT.
 
         """
         self._connections = Connections(servers, settings or load_settings(None), largest_answer)
@@ -227,15 +227,15 @@ class KafkaClient:
         return [one for node in self.describe_cluster().nodes for one in self._listed(node)]
 
     def describe_transactions(self, listed: Iterable[ListedTransaction]) -> list[DescribedTransaction]:
-        """Return what their coordinators know of transactional ids that `list_transactions` found (since 3.0).
+        """Ask the coordinators about the transactional ids that `list_transactions` found (since 3.0).
 
-        Their coordinators are not looked for by name: FindCoordinator would make __transaction_state where it is not there.
+        FindCoordinator is not used: it would create a missing __transaction_state.
         """
         found = (self._described(one) for one in listed)
         return [one for one in found if one is not None]
 
     def has_authorizer(self) -> bool:
-        """Return whether the cluster has ACLs, so that some of what there is may not be shown to this principal."""
+        """Return whether the cluster has ACLs, which may hide topics and transactions from this principal."""
         names = dict.fromkeys(("resource_name_filter", "principal_filter", "host_filter"))
         kinds = dict.fromkeys(("resource_type_filter", "pattern_type_filter", "operation", "permission_type"), _ANY)
         answer = self._ask(None, partial(DescribeAclsRequest, **names, **kinds))
@@ -298,7 +298,7 @@ class KafkaClient:
     def _metadata(self, topics: Iterable[str] | None) -> Answer:
         names = None if topics is None else list(topics)
         if not self._connected:
-            # wrong hosts, ports and credentials do not get better
+            # not retried: wrong hosts, ports and credentials stay wrong
             answer = self._connections.refresh(names)
             self._connected = True
             return answer
@@ -327,7 +327,7 @@ class KafkaClient:
         return self._patiently(attempt)
 
     def _patiently(self, attempt: Callable[[], _Result]) -> _Result:
-        """Try until it works, with back-off, for as long as it may get better."""
+        """Retry transient failures, with back-off, for `retry_seconds`."""
         deadline, delay = time.monotonic() + self._retry_seconds, _FIRST_DELAY_SECONDS
         while True:
             try:
@@ -380,7 +380,7 @@ def _topic_metadata(topic: Any) -> TopicMetadata:  # noqa: ANN401 - the library 
         )
         for own in topic.partitions or ()
     ]
-    has_id = topic.topic_id is not None and topic.topic_id.int  # a cluster that gives no ids answers zeros
+    has_id = topic.topic_id is not None and topic.topic_id.int  # a cluster without topic ids answers zeros
     topic_id = base64.urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("=") if has_id else None
     ordered = sorted(partitions, key=lambda own: own.partition)
     return TopicMetadata(topic.name, topic_id, bool(topic.is_internal), ordered)

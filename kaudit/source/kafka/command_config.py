@@ -1,4 +1,4 @@
-"""How to connect: the properties of --command-config that kaudit follows.
+"""Connection settings: the properties of --command-config that kaudit follows.
 
 Secrets stay in this process and are never shown.
 """
@@ -22,9 +22,9 @@ _MAX_FILE_BYTES = 1 << 20
 
 
 class ClientSettings:
-    """What the client library is given to connect, and the bootstrap servers of the file.
+    """The client library's options for a connection, and the bootstrap servers of the file.
 
-    Not a Struct: nothing must print, compare or pickle what it holds.
+    Not a Struct: its contents must not be printed, compared or pickled.
     """
 
     __slots__ = ("_options", "bootstrap_servers")
@@ -47,10 +47,10 @@ class ClientSettings:
 
 @cache
 def load_settings(path: str | None) -> ClientSettings:
-    """Return the settings of a property file, those of a plain connection without one.
+    """Return the settings of a property file; None: those of a plain connection.
 
     Raises:
-        UrlError: the file cannot be read, or asks for what kaudit cannot do.
+        UrlError: the file cannot be read, or needs a feature that kaudit lacks.
 
     """
     if path is None:
@@ -79,7 +79,7 @@ def settings_of(properties: Mapping[str, str]) -> ClientSettings:
     Names are those of org.apache.kafka.clients.CommonClientConfigs, SslConfigs and SaslConfigs.
 
     Raises:
-        UrlError: a value is wrong, or asks for what kaudit cannot do. Its text never holds a value that may be secret.
+        UrlError: a value is wrong, or needs a feature that kaudit lacks. The text never holds a value that may be secret.
 
     """
     given = {name: value.strip() for name, value in properties.items()}
@@ -123,7 +123,7 @@ def _jaas_options(text: str) -> Iterator[tuple[str, str]]:
 def _ssl_context(given: Mapping[str, str]) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # an empty algorithm is the way to have Kafka's clients not compare host names
+    # with an empty algorithm Kafka's clients do not compare host names
     context.check_hostname = bool(given.get("ssl.endpoint.identification.algorithm", "https"))
     _require_pem(given, "truststore")
     _require_pem(given, "keystore")

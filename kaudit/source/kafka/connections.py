@@ -19,7 +19,7 @@ CLIENT_ID = "kaudit"
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
 LARGEST_ANSWER = ANSWER_BYTES
-"""No answer may claim more bytes."""
+"""Longest answer in bytes."""
 _LONGEST_THROTTLE_SECONDS = 60.0
 _MOST_NODES = 10_000
 _HUNG_UP = "the broker closed the connection during the login: user, password or mechanism are not the broker's"
@@ -28,7 +28,7 @@ _POLL_SECONDS = 0.02
 Answer = Any
 """A decoded message of kafka.protocol; the library has no types."""
 
-# whatever happens is raised, and one line about it is what the user gets
+# errors are raised: the user gets one line of text, not the library's log
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 logging.getLogger("kafka").propagate = False
 
@@ -73,7 +73,7 @@ class Connections:
         """Send a request to a broker and return its answer.
 
         Raises:
-            BrokerError: it cannot be reached, or its answer not be read; RetriableError where another try may help.
+            BrokerError: it cannot be reached, or its answer cannot be read; RetriableError where a retry may help.
 
         """
         if node not in self._nodes:
@@ -81,7 +81,7 @@ class Connections:
         return self._run(node, self.address(node), request)
 
     def ask_any(self, request: Callable[[], Any]) -> Answer:
-        """Send a request to whichever broker answers, those known by Metadata first; `request` makes a new one each.
+        """Send a request to the first broker that answers, those known by Metadata first; `request` makes a new one for each.
 
         Raises as `ask` does, for the first broker asked.
         """
@@ -107,7 +107,7 @@ class Connections:
                 else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
             )
             return MetadataRequest(
-                # below version 4 a question may create the topic
+                # below version 4 a request may create the topic
                 topics=wanted, allow_auto_topic_creation=False, min_version=4, max_version=12
             )  # fmt: skip
 
@@ -116,7 +116,7 @@ class Connections:
         if not brokers or len(brokers) > _MOST_NODES:
             raise RetriableError(self.servers[0], f"the answer lists {len(brokers)} brokers")
         self._nodes = {node.node_id: Node(node.node_id, node.host, node.port, node.rack) for node in brokers}
-        # the library connects to what its cluster metadata lists; topics are ours to keep
+        # the library connects to the brokers of its cluster metadata; topics are kept here
         self._manager.cluster.update_metadata(MetadataResponse(version=1, brokers=brokers, controller_id=-1, topics=[]))
         return answer
 

@@ -1,4 +1,4 @@
-"""What goes wrong between kaudit and a broker, in one sentence each."""
+"""Errors between kaudit and a broker, each with one sentence for the user."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ class BrokerError(OSError):
 
 
 class RetriableError(BrokerError):
-    """It may work a little later: a leader moves, a broker restarts, a coordinator loads."""
+    """A transient failure: a leader moves, a broker restarts, a coordinator loads."""
 
 
 class UnsupportedRequestError(BrokerError):
@@ -44,7 +44,7 @@ class UnknownTopicError(FileNotFoundError):
 
 
 def broker_error(place: str, error: Exception) -> OSError:
-    """Return what an error of the client library, or of an answer, means to the user.
+    """Return the OSError to raise for an error of the client library or of an answer.
 
     `place` is the host and port, or what was asked for.
     """
@@ -52,13 +52,13 @@ def broker_error(place: str, error: Exception) -> OSError:
         return error
     for kinds, make, reason in _MEANINGS:
         if isinstance(error, kinds):
-            return make(place, reason(error))
+            return make(place, reason(error) if callable(reason) else reason.format(_text(error)))
     kind = RetriableError if isinstance(error, kafka_errors.RetriableError) else BrokerError
     return kind(place, _text(error))
 
 
 def error_of_code(place: str, code: int, message: str | None = None) -> OSError:
-    """Return what an error code in an answer means; codes are those of org.apache.kafka.common.protocol.Errors."""
+    """Return the OSError to raise for an error code in an answer; codes are those of org.apache.kafka.common.protocol.Errors."""
     kind = kafka_errors.for_code(code)
     return broker_error(place, kind(message) if message else kind())
 
@@ -76,7 +76,11 @@ def _connection(error: Exception) -> str:
     text = re.sub(r"\s*\(_ssl\.c:\d+\)", "", _text(error))
     for pattern, reason in _CONNECTION_MEANINGS:
         if (match := re.search(pattern, text)) is not None:
-            return reason(match)
+            return match.expand(reason)
+    if (code := re.search(r"(\d+) E[A-Z]+", text)) is not None:
+        return os.strerror(int(code[1])).lower()
+    if "socket disconnected" in text:
+        return "the broker closed the connection: it stopped, or expects TLS or SASL (security.protocol in --command-config)"
     return text[:1].lower() + text[1:]
 
 
@@ -93,62 +97,47 @@ def _undecodable(error: Exception) -> str:
     return "the answer cannot be decoded: not a Kafka broker, or a release kaudit does not know"
 
 
-def _authentication(error: Exception) -> str:
-    return f"authentication failed: {_text(error)}"
-
-
-def _authorization(error: Exception) -> str:
-    return f"not authorised: {_text(error)} (kaudit needs Describe and Read on the topics, Describe on the cluster)"
-
-
-def _version(error: Exception) -> str:
-    return f"the broker's release does not fit: {_text(error)}"
-
-
-def _timeout(error: Exception) -> str:
-    return f"no answer in time: {_text(error)}"
-
-
-_CONNECTION_MEANINGS: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+_CONNECTION_MEANINGS = (
     (
         r"CERTIFICATE_VERIFY_FAILED\] (?:certificate verify failed: )?(.*)",
-        lambda match: (
-            f"the broker's certificate is not trusted: {match[1]} (ssl.truststore.location names a PEM file of authorities)"
-        ),
+        r"the broker's certificate is not trusted: \1 (ssl.truststore.location names a PEM file of authorities)",
     ),
     (
         r"WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|RECORD_LAYER_FAILURE",
-        lambda _: "the port does not speak TLS: security.protocol does not fit",
+        "the port does not speak TLS: security.protocol does not fit",
     ),
-    (r"UNEXPECTED_EOF", lambda _: "the broker broke off the TLS handshake: security.protocol may not fit"),
-    (r"Handshake failed: (.*)", lambda match: f"no TLS connection: {match[1]}"),
-    (r"DNS Resolution failure", lambda _: "the host name is not known"),
-    (r"(\d+) E[A-Z]+", lambda match: os.strerror(int(match[1])).lower()),
+    (r"UNEXPECTED_EOF", "the broker broke off the TLS handshake: security.protocol may not fit"),
+    (r"Handshake failed: (.*)", r"no TLS connection: \1"),
+    (r"DNS Resolution failure", "the host name is not known"),
+)
+"""What the client library's messages mean, with the groups of their patterns."""
+_MEANINGS: tuple[
+    tuple[
+        type[Exception] | tuple[type[Exception], ...], Callable[[str, str], OSError], str | Callable[[Exception], str]
+    ],
+    ...,
+] = (
     (
-        r"socket disconnected",
-        lambda _: (
-            "the broker closed the connection: it stopped, or expects TLS or SASL (security.protocol in --command-config)"
+        (
+            kafka_errors.SaslAuthenticationFailedError,
+            kafka_errors.UnsupportedSaslMechanismError,
+            kafka_errors.IllegalSaslStateError,
         ),
-    ),
-)
-_MEANINGS = (
-    (kafka_errors.SaslAuthenticationFailedError, AccessDeniedError, _authentication),
-    (
-        (kafka_errors.UnsupportedSaslMechanismError, kafka_errors.IllegalSaslStateError),
         AccessDeniedError,
-        _authentication,
+        "authentication failed: {}",
     ),
-    (kafka_errors.AuthorizationError, AccessDeniedError, _authorization),
     (
-        kafka_errors.UnknownTopicOrPartitionError,
-        UnknownTopicError,
-        lambda _: "the cluster has no such topic or partition",
+        kafka_errors.AuthorizationError,
+        AccessDeniedError,
+        "not authorised: {} (kaudit needs Describe and Read on the topics, Describe on the cluster)",
     ),
-    (kafka_errors.InvalidTopicError, UnknownTopicError, lambda _: "not a valid topic name"),
-    (kafka_errors.OffsetOutOfRangeError, OffsetOutOfRangeError, lambda _: "the offset is not in the log any more"),
-    (kafka_errors.UnsupportedVersionError, UnsupportedRequestError, _version),
+    (kafka_errors.UnknownTopicOrPartitionError, UnknownTopicError, "the cluster has no such topic or partition"),
+    (kafka_errors.InvalidTopicError, UnknownTopicError, "not a valid topic name"),
+    (kafka_errors.OffsetOutOfRangeError, OffsetOutOfRangeError, "the offset is not in the log any more"),
+    (kafka_errors.UnsupportedVersionError, UnsupportedRequestError, "the broker's release does not fit: {}"),
     (kafka_errors.KafkaProtocolError, BrokerError, _undecodable),
-    ((kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError), RetriableError, _timeout),
+    ((kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError), RetriableError, "no answer in time: {}"),
     (kafka_errors.KafkaConnectionError, RetriableError, _connection),
-    (kafka_errors.RetriableError, RetriableError, _text),
+    (kafka_errors.RetriableError, RetriableError, "{}"),
 )
+"""Errors of the client library, the error to raise, and its text: `{}` is the library's own."""

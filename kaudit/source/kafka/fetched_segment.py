@@ -1,4 +1,4 @@
-"""A partition on the wire in the place of a segment file: batches by offset, a fetch at a time."""
+"""A partition on the wire in place of a segment file: batches by offset, one fetch at a time."""
 
 import errno
 import time
@@ -11,16 +11,16 @@ Aborted = frozenset[tuple[int, int]]
 """Aborted transactions by producer id and first offset."""
 NO_ABORTS: Aborted = frozenset()
 Fetch = Callable[[int, int], tuple[bytes, Aborted]]
-"""From an offset and a number of bytes to the record set that begins with the batch that holds the offset, of about so many
-bytes and at least a batch; empty where there is none below the end. With it the aborted transactions that overlap it."""
+"""Takes an offset and a number of bytes; returns about that many bytes of batches, at least one batch, from the one that holds the
+offset on (empty at the end), and the aborted transactions that overlap them."""
 FETCH_BYTES = 4 << 20
-"""Of one fetch: larger ones are no faster on loopback, and each is held twice briefly."""
+"""Bytes of one fetch: larger fetches are not faster on loopback, and each is briefly in memory twice."""
 _LEAST_FETCH_BYTES = 64 << 10
 _PAUSE_SECONDS = 0.02
 
 
 class RemovedByRetentionError(OSError):
-    """An offset is below `log_start` by now: retention, or DeleteRecords, overtook the reader."""
+    """Retention or DeleteRecords removed an offset before it was read; the log begins at `log_start` now."""
 
     def __init__(self, place: str, log_start: int) -> None:
         super().__init__(errno.ENODATA, f"the log begins at offset {log_start} by now", place)
@@ -36,7 +36,7 @@ class FetchedSegment:
         self._held, self._index = b"", dict[int, int]()
         self._following = -1
         self.aborted: Aborted = frozenset()
-        """Those that the last record set overlaps."""
+        """Aborted transactions that overlap the batches fetched last."""
 
     def size(self) -> int:
         """Return how many positions there are."""
@@ -61,12 +61,12 @@ class FetchedSegment:
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill `buffer` with the bytes from the batch at `position` on; return how many there were.
 
-        Only the bytes of that batch belong to positions: those after it are the next batches'.
+        Positions are valid within that batch only: the bytes after it belong to the next batches.
         """
         offset = self.place.offset(position)
         at = self._index.get(offset)
         if at is None or at + len(buffer) > len(self._held):
-            # whoever reads on in order will want what follows, others this batch alone
+            # a sequential reader will want the next batches, others only this one
             self._hold(offset, FETCH_BYTES if offset == self._following else len(buffer))
             at = self._index.get(offset, 0)
         data = self._held[at : at + len(buffer)]
@@ -92,14 +92,14 @@ class FetchedSegment:
 
 
 class Throttle:
-    """Lets so many bytes pass a second on average, in bursts of a second at most."""
+    """Limits the average number of bytes per second; a burst lasts one second at most."""
 
     def __init__(self, bytes_per_second: int) -> None:
         self._rate = bytes_per_second
         self._free_at = time.monotonic()
 
     def spend(self, count: int) -> None:
-        """Take note of bytes that came, and wait until more may."""
+        """Count bytes received, and wait until more are allowed."""
         now = time.monotonic()
         self._free_at = max(self._free_at, now - 1) + count / self._rate
         while (ahead := self._free_at - time.monotonic()) > _PAUSE_SECONDS:

@@ -1,4 +1,4 @@
-"""Tokens for SASL/OAUTHBEARER by the client credentials grant (KIP-768), as Kafka's OAuthBearerLoginCallbackHandler gets them."""
+"""Tokens for SASL/OAUTHBEARER by the client credentials grant (KIP-768; Kafka's OAuthBearerLoginCallbackHandler)."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ _LONGEST_ANSWER = 1 << 20
 
 
 def token_provider(given: Mapping[str, str], jaas: Mapping[str, str]) -> AbstractTokenProvider:
-    """Return what asks the token endpoint that the properties name.
+    """Return a provider that gets tokens from the endpoint that the properties name.
 
     Raises:
         UrlError: the endpoint, clientId or clientSecret is missing.

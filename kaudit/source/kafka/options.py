@@ -1,4 +1,4 @@
-"""What is read from brokers, and how: the topic or partition that a kafka:// URL names, the offsets and the speed."""
+"""Options for reading from brokers: the topic or partition that a kafka:// URL names, the offsets and the speed."""
 
 from importlib.util import find_spec
 from typing import Annotated
@@ -19,7 +19,7 @@ def _no_limit(number: int, _: str) -> int | None:
 
 
 class ClusterOptions(Struct, frozen=True):
-    """How to connect, and which offsets to read; None: no limit.
+    """Connection to a cluster, and the offsets to read; None: no limit.
 
     `command_config` is the path of a property file. The offsets read are those from `from_offset`, and from the first
     record with a timestamp of at least `from_ms`, to before `to_offset` and `to_ms`.
@@ -107,7 +107,7 @@ class TopicUrl(Struct, frozen=True):
         """Read a URL's parts.
 
         Raises:
-            UrlError: it names no topic, what follows the topic is no partition, or the client library is not installed.
+            UrlError: it names no topic, the text after the topic is not a partition number, or the client library is not installed.
 
         """
         if find_spec("kafka") is None:
@@ -116,5 +116,5 @@ class TopicUrl(Struct, frozen=True):
         if not parts:
             raise UrlError(f"{uri}: names no topic: kafka://HOST:PORT/TOPIC[/PARTITION]")
         if len(parts) > 2 or (len(parts) == 2 and not (parts[1].isascii() and parts[1].isdecimal())):
-            raise UrlError(f"{uri}: behind the topic comes a partition's number: kafka://HOST:PORT/TOPIC[/PARTITION]")
+            raise UrlError(f"{uri}: after the topic comes a partition number: kafka://HOST:PORT/TOPIC[/PARTITION]")
         return cls(uri.authority, parts[0], int(parts[1]) if len(parts) == 2 else None)

@@ -19,14 +19,14 @@ from kaudit.source.uri import UrlError
 _clients: dict[tuple[int, str, str | None], KafkaClient] = {}
 _throttles: dict[tuple[str, int], Throttle] = {}
 _given_up: dict[tuple[str, str | None], dict[TopicPartition, BrokerError]] = {}
-"""Partitions that could not be read for as long as it was worth trying."""
+"""Partitions whose reads failed until the retries ran out."""
 
 
 def client_of(servers: str, command_config: str | None) -> KafkaClient:
     """Return this process' client of a cluster: a connection is not for two processes.
 
     Raises:
-        UrlError: the servers are no list of HOST:PORT, or the property file cannot be used.
+        UrlError: the servers are not a list of HOST:PORT, or the property file cannot be used.
 
     """
     key = (os.getpid(), servers, command_config)
@@ -52,7 +52,7 @@ def open_fetched(place: FetchedRange) -> FetchedSegment:
         except OffsetOutOfRangeError as error:
             raise _out_of_range(client, partition, offset, error) from None
         except BrokerError as error:
-            given_up[partition] = error  # the next range would wait as long, and in vain
+            given_up[partition] = error  # the next range would wait as long and fail too
             raise
         if throttle is not None:
             throttle.spend(len(answer.records))
@@ -67,7 +67,7 @@ def try_again() -> None:
 
 
 def _out_of_range(client: KafkaClient, partition: TopicPartition, offset: int, error: OffsetOutOfRangeError) -> OSError:
-    """Return what an offset out of range means: retention removed it, or the log became shorter."""
+    """Return the error for an offset out of range: retention removed it, or the log became shorter."""
     log_start = client.list_offset(partition, EARLIEST)
     if log_start > offset:
         return RemovedByRetentionError(str(partition), log_start)

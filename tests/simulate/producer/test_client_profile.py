@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kaudit.simulate.producer.releases.profile import client_for
-from kaudit.simulate.producer.releases.switches import ClientSwitches
+from kaudit.simulate.producer.client_profile import client_for
+from kaudit.simulate.producer.client_switches import ClientSwitches
 
 FOREVER = 2**31 - 1
 LIBRDKAFKA: dict[str, dict[str, Any]] = {

@@ -1,7 +1,7 @@
 """The table of client switches: every behaviour in which simulated producers differ, and what changed it.
 
 One field is one switch. Its annotation holds its meaning and what releases of the Java client changed, oldest first;
-its default is the Java client of 0.11.0.0. What other clients do instead is in profile.py.
+its default is the Java client of 0.11.0.0. What other clients do instead is in client_profile.py.
 """
 
 from typing import Annotated
@@ -135,7 +135,7 @@ class ClientSwitches(Struct, frozen=True, kw_only=True):
     # -- draining ----------------------------------------------------------------------------------------------------
     drain_passes_stopped_partition: Annotated[
         bool,
-        "a request that ended at a partition which has to wait is followed by one that begins behind that partition; "
+        "a request that ended at a partition which has to wait is followed by one that begins after that partition; "
         "otherwise the next one begins with it, and ends there again",
         Change("2.1.0", True, "KAFKA-5886, RecordAccumulator.drainBatchesForOneNode"),
     ] = False

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kaudit.broker.releases.profile import UnknownVersionError, known_release
 from kaudit.broker.releases.table import Change, Value, rows_of
 from kaudit.broker.releases.version import RELEASES, Version
-from kaudit.simulate.producer.releases.switches import ACKS_ALL, FRANZ_GO, LIBRDKAFKA, NO_LIMIT, ClientSwitches
+from kaudit.simulate.producer.client_switches import ACKS_ALL, FRANZ_GO, LIBRDKAFKA, NO_LIMIT, ClientSwitches
 
 _MOST_IN_FLIGHT = 100
 """The most requests in flight a scenario can have; librdkafka's default is a million."""

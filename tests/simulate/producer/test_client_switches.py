@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kaudit.broker.releases.version import RELEASES
-from kaudit.simulate.producer.releases.profile import client_for
-from kaudit.simulate.producer.releases.switches import ClientSwitches
+from kaudit.simulate.producer.client_profile import client_for
+from kaudit.simulate.producer.client_switches import ClientSwitches
 
 FOREVER = 2**31 - 1
 FIRST, NEWEST = "0.11.0.0", str(RELEASES[-1])

@@ -1,1 +1,0 @@
-"""Releases of Kafka clients and what each does differently."""
