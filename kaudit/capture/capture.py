@@ -30,8 +30,8 @@ from kaudit.source.file_kinds import (
 )
 from kaudit.source.kafka.answers import TopicMetadata, TopicPartition
 from kaudit.source.kafka.client import KafkaClient
-from kaudit.source.kafka.failures import AccessDeniedError, BrokerError, UnknownTopicError
-from kaudit.source.kafka.fetched_segment import Throttle
+from kaudit.source.kafka.failures import AccessDeniedError, UnknownTopicError
+from kaudit.source.kafka.fetched_segment import BrokerError, Throttle
 
 
 def write_checkpoints(directory: CaptureDirectory, account: Account) -> None:

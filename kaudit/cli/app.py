@@ -15,7 +15,7 @@ from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.report.console import visible
 
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
-"""What no program can do anything about: no space, no permission, no such name."""
+"""Errors that are not defects of kaudit: no space, no permission, a name that is too long."""
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -16,7 +16,8 @@ from kaudit.report.console import visible
 from kaudit.report.text.formatting import size
 from kaudit.source.kafka.client import KafkaClient
 from kaudit.source.kafka.command_config import load_settings
-from kaudit.source.kafka.failures import BrokerError, UnknownTopicError
+from kaudit.source.kafka.failures import UnknownTopicError
+from kaudit.source.kafka.fetched_segment import BrokerError
 from kaudit.source.kafka.options import TopicUrl
 from kaudit.source.uri import Uri, UrlError
 

@@ -120,7 +120,9 @@ def _compare_fingerprints(comparison: DiffOptions, options: ScanOptions) -> int:
     reports = [path for path in documents if schema_of(texts[path]) == SAVED_SCAN]
     if reports:
         if len(documents) > 1 or not sites or given:
-            raise UsageError(f"{reports[0]}: a saved report is held against directories: one report, and no --name")
+            raise UsageError(
+                f"{reports[0]}: a saved report is compared with directories: give one report and no --name"
+            )
         targets = _targets(comparison, options)
         return _verify(comparison, replace(options, paths=sites), (reports[0], texts[reports[0]]), targets)
     if len(options.paths) != 2:
@@ -225,7 +227,7 @@ def _verify(
     """Compare the logs at `options.paths` with a saved report, its name and its text; return the exit code."""
     report, text = saved
     if options.depth is Depth.HEADERS:
-        raise UsageError("--depth headers proves nothing: a report is held against CRCs that were checked")
+        raise UsageError("--depth headers proves nothing: a report is compared with CRCs that were verified")
     digests = _digests(report, text)
     each = choose_engine(comparison.engine).each_partition
     with _progress(comparison) as progress:
@@ -247,7 +249,7 @@ def _digests(report: str, text: str) -> Sequence[PartitionDigest]:
     except SavedScanError as error:
         raise UsageError(f"{report}: {visible(str(error))}") from error
     if digests is None:
-        raise UsageError(f"{report}: does not name what it judged; 'kaudit scan --digests' writes reports that do")
+        raise UsageError(f"{report}: has no digests of the audited batches; 'kaudit scan --digests' writes them")
     if digests.algorithm != ALGORITHM:
         raise UsageError(f"{report}: has digests of {visible(digests.algorithm)}, this version makes {ALGORITHM}")
     counts = Counter((entry.topic, entry.partition, entry.replica) for entry in digests.partitions)

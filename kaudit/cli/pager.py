@@ -1,4 +1,4 @@
-"""A pager for what is longer than the terminal's screen, as git and man use one."""
+"""Shows output that is longer than the screen in a pager, as git and man do."""
 
 import io
 import os

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # numpy comes with them
     from kaudit.simulate.search.search import SearchProgress
 
 LINE_SECONDS = 30.0
-"""Between two lines in a log file: a night's audit leaves a page of them, not a book."""
+"""Seconds between two lines of progress in a log file."""
 
 
 @contextmanager

@@ -175,7 +175,7 @@ def _deliver(lines: Iterable[str], output: Path | None, width: int | None = None
 
 @contextmanager
 def _opened(name: str) -> Iterator[Iterator[bytes]]:
-    """Open a file of attempts, `-` for stdin. Of a line that is too long so much comes that its reader sees it."""
+    """Open a file of attempts, `-` for stdin. A line that is too long is cut one byte after the limit, so that its reader notices."""
     if name == _STDIN:
         yield _lines(sys.stdin.buffer)
         return

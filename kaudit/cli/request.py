@@ -53,7 +53,7 @@ class AuditRequest(Struct, frozen=True):
     statistics: bool = False
     """Human formats count findings by check instead of listing them."""
     compares: bool = False
-    """Replicas are held against one another."""
+    """Replicas are compared with one another."""
     batches: bool = False
     """Tables have a row for every batch."""
 
@@ -63,7 +63,7 @@ class AuditRequest(Struct, frozen=True):
 
     @property
     def scope(self) -> Scope:
-        """Return what was looked for: the measure of what a baseline may call stale."""
+        """Return what was looked for: an entry of a baseline outside of it cannot be stale."""
         return Scope(self.selection.includes, self.options, self.compares)
 
     @property

@@ -29,7 +29,7 @@ def write_stdout(text: str) -> None:
 
 @contextmanager
 def refused(place: str) -> Iterator[None]:
-    """Turn what the operating system refuses into a sentence about the place; a broken pipe is no refusal."""
+    """Turn an OSError into a UsageError that names the place; a BrokenPipeError passes."""
     try:
         yield
     except BrokenPipeError:

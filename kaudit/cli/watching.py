@@ -130,7 +130,7 @@ def _decisions(request: AuditRequest) -> Callable[[ScanResult], ScanResult]:
 def _rounds(
     watcher: Watcher, times: _Times, stop: threading.Event, publish: Callable[[Round, float], None]
 ) -> Severity | None:
-    """Go round until it is time to end: by a signal, after a while, or, with all that waits reported, when idle.
+    """Run rounds until a signal, until --for is over, or until the logs are idle; a last round then reports what was held back.
 
     Returns the highest severity of what was reported and is new.
     """

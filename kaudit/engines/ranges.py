@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kaudit.partition.assembler import read_planned, read_range
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import ChunkSpec, cut_first
 from kaudit.reading.chunk_rows import ChunkRows, Outcome
 from kaudit.reading.chunk_size import ChunkSize
+from kaudit.reading.range_reader import read_planned, read_range
 from kaudit.reading.small_segments import apart
 
 _MOST_BATCHES = 1 << 19

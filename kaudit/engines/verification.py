@@ -53,14 +53,14 @@ def verify_report(
         for number, entry in enumerate(wanted)
     ]
     keys = {entry.key for entry in wanted}
-    not_judged = dict.fromkeys(key for entry in there if (key := (entry.topic, entry.partition)) not in keys)
+    not_in_report = dict.fromkeys(key for entry in there if (key := (entry.topic, entry.partition)) not in keys)
     not_audited = [
         *(NotAudited(entry.path, entry.reason, unreadable=True) for entry in layout.unreadable),
         *(NotAudited(entry.path, entry.reason, unreadable=True) for one in read for entry in one.unreadable),
         *(NotAudited(entry.path, entry.reason) for entry in chain.from_iterable(one.removed for one in read)),
     ]
     return Verification(
-        options.paths, found, list(not_judged), not_audited, any(entry.unreadable for entry in not_audited)
+        options.paths, found, list(not_in_report), not_audited, any(entry.unreadable for entry in not_audited)
     )
 
 

@@ -166,6 +166,6 @@ class Verification(Struct, frozen=True):
 
     inputs: Sequence[str]
     partitions: Sequence[PartitionVerification]
-    not_judged: Sequence[tuple[str, int]]
+    not_in_report: Sequence[tuple[str, int]]
     not_audited: Sequence[NotAudited] = ()
     incomplete: bool = False

@@ -16,9 +16,9 @@ from kaudit.scanning.block_histories import BlockHistories
 
 
 class AllocationEvidence(Struct):
-    """What the ids show: `partitions`, one list for each, and `histories`. `unlisted` is left out for its number.
+    """What the ids show: `partitions`, one list for each, and `histories`. `unlisted` counts what is too much to list.
 
-    `grants`, one mapping for each partition: of how many grants the blocks of ids with two writers are.
+    `grants`, one mapping for each partition: by producer id with two writers, the number of grants of its block.
     """
 
     partitions: list[list[ProducerIdStatistics | UnallocatedId]]

@@ -19,13 +19,13 @@ from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
 
 MAX_LISTED_IDS = 1000
-"""Unallocated ids reported one by one; a history of another cluster would accuse all of a million."""
+"""Unallocated ids reported one by one: with the history of another cluster all of a million would be."""
 _YOUNGER_IDS = 10_000
-"""Ids this far beyond a history that ends before them are of grants it could not show, not of nobody."""
+"""Ids up to this far beyond the end of a history may be of later grants, which it could not show."""
 
 
 class BlockAudit(Struct):
-    """One history, and the partitions that go by it, by their numbers among all."""
+    """One history, and its partitions by their numbers among all."""
 
     blocks: ClusterBlocks
     parts: Mapping[int, PartitionAudit]

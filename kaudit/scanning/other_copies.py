@@ -13,7 +13,7 @@ from kaudit.reading.chunk_plan import OpenSource
 MAX_CHANGES = 1000
 """Leader changes compared in one log, the newest."""
 MAX_READ = 100
-"""Ends of other copies read for one log; more are not compared, so that logs of nothing in common cost no hours."""
+"""Ends of other copies read for one log; more are not compared, so that logs without common batches do not take hours."""
 
 
 def other_copies(parts: Sequence[PartitionAudit], open_source: OpenSource) -> list[list[OtherCopies]]:

@@ -70,7 +70,7 @@ def _named(directory: PartitionDirectory, options: ScanOptions) -> PartitionDire
 
 
 def _instead(options: ScanOptions, layout: Layout) -> str:
-    """Return what the inputs hold where that is nothing to audit."""
+    """Return what the inputs hold instead of segments."""
     if layout.unreadable:
         return f"{layout.unreadable[0].path}: {layout.unreadable[0].reason}"
     if layout.leftover_files:
@@ -107,7 +107,7 @@ def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDi
 
 
 def share_rate(jobs: Sequence[Job], readers: int) -> list[Job]:
-    """Let each of so many readers take its share of the bytes a second that are asked of a cluster."""
+    """Divide the bytes a second that are fetched from a cluster among the readers."""
     return [replace(job, plan=[_with_share(spec, readers) for spec in job.plan]) for job in jobs]
 
 

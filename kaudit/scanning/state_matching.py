@@ -206,7 +206,7 @@ class _Matching:
         )
 
     def _goes_on(self, spec: ChunkSpec, saved: _Saved) -> bool:
-        """Whether the file has what was read of it and more: it was the last then, and no cleaner can have rewritten it."""
+        """Whether the file has only grown since it was read: it was the last segment then, and no cleaner can have rewritten it."""
         last = saved.ranges[-1].last_batch if saved.ranges else None
         if not saved.is_last or last is None or spec.file.size < last.end:
             return False

@@ -190,7 +190,7 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether the client takes it for open."""
+        """Whether the client regards it as open."""
         return self._channel is not None
 
     @property
@@ -297,7 +297,7 @@ class Connection:
         clock.at(channel.last_response_at, partial(self._deliver, channel, sent, response, clock.now))
 
     def _closed_by_broker(self, channel: _Channel, why: str) -> None:
-        """Close the connection from the broker's end: what is on its way to it is lost."""
+        """Close the connection from the broker's end: requests on their way to it are lost."""
         self._network.trace.note(self._clock.now, self._broker.name, f"closes the connection to {self._client}: {why}")
         if channel is self._channel:
             self.broker_died()
@@ -343,7 +343,7 @@ class Connection:
             self.close()
 
     def close(self) -> None:
-        """Close the connection: whatever is in flight counts as lost, oldest first."""
+        """Close the connection: requests in flight count as lost, oldest first."""
         lost = list(self.in_flight)
         self.in_flight.clear()
         self._channel = None

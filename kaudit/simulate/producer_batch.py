@@ -75,7 +75,7 @@ class ProducerBatch(Struct, eq=False):
         return cls(partition, payload, now, now, now)
 
     def append(self, number: int, timestamp: int, size: int, now: int) -> None:
-        """Add a record of so many encoded bytes."""
+        """Add a record that takes `size` bytes in the batch."""
         self.numbers.append(number)
         self.timestamps.append(timestamp)
         self.size += size

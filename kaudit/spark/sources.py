@@ -29,8 +29,8 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.listings.producer_histories import PartitionHistory, Piece
 from kaudit.model.batch import Batches, concatenate, first_timestamps, last_offsets
 from kaudit.model.finding import Finding
-from kaudit.partition.assembler import read_range
 from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.range_reader import read_range
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.reading.unread_segments import require_whole

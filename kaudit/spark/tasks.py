@@ -18,7 +18,7 @@ from msgspec import Struct
 from kaudit import __version__
 from kaudit.engines.memory import prepare_worker
 from kaudit.engines.rows import Rows
-from kaudit.partition.assembler import PartitionAssembler, read_planned, read_range
+from kaudit.partition.assembler import PartitionAssembler
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
 from kaudit.partition.job import Job
@@ -28,6 +28,7 @@ from kaudit.reading.chunk_codec import pack_chunk, unpack_chunk
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource, cut
 from kaudit.reading.chunk_rows import ChunkRows, Outcome
 from kaudit.reading.range_joining import join_ranges
+from kaudit.reading.range_reader import read_planned, read_range
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.reading.unread_segments import Failure

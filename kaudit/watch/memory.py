@@ -1,4 +1,4 @@
-"""What a watch remembers of what it reported, for itself and, in a state file, for the one that goes on from it."""
+"""The findings that a watch has reported, for itself and, in a state file, for the watch that continues from it."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from kaudit.watch.waiting import key_of
 
 
 class Reported(Struct, frozen=True):
-    """A finding that was reported: where it is, so that it can be forgotten with what it is about.
+    """A reported finding and its place; it is forgotten when the log no longer has that place.
 
     `last_offset` is None for one about no offset.
     """
@@ -22,7 +22,7 @@ class Reported(Struct, frozen=True):
 
 
 class Memory(Struct):
-    """`findings` by key, as long as the log may show them; `totals` of new ones by `CODE severity`, for ever.
+    """`findings` by key, as long as the log may show them; `totals` of new ones by `CODE severity`, never reduced.
 
     `read_bytes` and `repeated_readings` count over all runs. `grown_ms`: wall clock when something was last appended, ms
     since the epoch.
@@ -53,7 +53,7 @@ class Memory(Struct):
     def forget(self, start_offsets: Mapping[str, int], deleted: Collection[str]) -> None:
         """Forget findings below the first offset there is of a directory, and those about directories that are gone.
 
-        What is not in the log any more cannot be found again, so that memory is bounded by what the log shows.
+        What is no longer in the log cannot be found again, so memory is bounded by the log.
         """
         gone = [
             key
@@ -82,5 +82,5 @@ class Memory(Struct):
 
 
 def place_of(finding: Finding) -> tuple[object, ...]:
-    """Log directory, topic and partition."""
+    """Return log directory, topic and partition."""
     return finding.log_dir, finding.topic, finding.partition

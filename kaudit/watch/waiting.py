@@ -63,7 +63,7 @@ class Waiting:
 
 
 def key_of(finding: Finding) -> str:
-    """What makes a finding different from all others: two replicas of a partition may show the same."""
+    """Return the key of a finding. It has the log directory, because two replicas of a partition may show the same."""
     return f"{finding.fingerprint} {finding.log_dir or ''}"
 
 
@@ -81,5 +81,5 @@ def _is_overdue(finding: Finding) -> bool:
 
 
 def _settles(finding: Finding) -> bool:
-    """Whether it has to be found for a while before it is reported."""
+    """Whether it must be found for some time before it is reported."""
     return finding.severity is Severity.NOTE or CHECKS[finding.code].withdrawn_by is Withdrawal.NEXT_READING

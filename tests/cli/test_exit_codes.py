@@ -178,7 +178,7 @@ def test_nothing_to_audit_is_still_a_document_for_programs(engine, kaudit):
         (["replay", "a", "--on", "samples", "--topic", "t"], "--on needs --topic and --partition"),
         (["replay", "a", "--on", "samples", "--partition", "0"], "--on needs --topic and --partition"),
         (["replay"], "ATTEMPTS.jsonl is missing; - reads stdin"),
-        (["spark-bundle", "-o", "/dev/null"], "--output /dev/null: is no file"),
+        (["spark-bundle", "-o", "/dev/null"], "--output /dev/null: is not a file"),
         (["explain", "duplicate-bach"], "did you mean duplicate-batch"),
         (["explain", "KA1O1"], "did you mean KA101"),
         (["explain", "KA101", "--output-format", "yaml"], "'text', 'json'"),

@@ -232,7 +232,7 @@ def test_reports_without_digests_and_damaged_ones_are_one_line(kaudit, site, rep
     partition = document["digests"]["partitions"][0]
     other = "0" * 64
     damaged = {
-        "does not name what it judged": {**document, "digests": None},
+        "has no digests of the audited batches": {**document, "digests": None},
         "the digest of orders-0 is not that of its ranges": _with(document, {**partition, "digest": other}),
         "damaged kaudit.scan/1 document": _with(document, {**partition, "start_offset": -1}),
         "has digests of sha/9": {**document, "digests": {"algorithm": "sha/9", "partitions": []}},
@@ -256,8 +256,8 @@ def _with(document, *partitions):
     [
         (["scan", "--digests", "--depth", "headers", "SITE"], "--digests needs CRCs that were checked"),
         (["diff", "--depth", "headers", "REPORT", "SITE"], "--depth headers proves nothing"),
-        (["diff", "REPORT", "REPORT"], "a saved report is held against directories"),
-        (["diff", "--name", "x=SITE", "REPORT", "SITE"], "a saved report is held against directories"),
+        (["diff", "REPORT", "REPORT"], "a saved report is compared with directories"),
+        (["diff", "--name", "x=SITE", "REPORT", "SITE"], "a saved report is compared with directories"),
         (["diff", "--topic", "payments", "REPORT", "SITE"], "nothing to verify: the report names no digest"),
         (["diff", "REPORT", "nowhere"], "no such file or directory"),
         (["diff", "--fingerprint", "REPORT", "SITE"], "a kaudit.scan/1 document, not kaudit.fingerprint/1"),

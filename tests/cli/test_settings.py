@@ -164,7 +164,7 @@ def test_config_show_lists_every_value_with_its_origin(kaudit, here, monkeypatch
     assert any(line.startswith("broker-version = 2.8.2 ") and line.endswith(f"# {here}/kaudit.toml") for line in text)
     assert any(line.startswith("fail-on = error ") and line.endswith("# default") for line in text)
     assert "  ignore KA102: ticket 7" in text
-    assert "KAUDIT_SELCET is no option of kaudit: ignored" in text
+    assert "KAUDIT_SELCET is not an option of kaudit: ignored" in text
     document = json.loads(kaudit("config", "show", "--output-format", "json").out)
     assert document["settings"]["jobs"] == {"value": "2", "origin": "KAUDIT_JOBS"}
     assert document["settings"]["fail-on"] == {"value": "error", "origin": "default"}

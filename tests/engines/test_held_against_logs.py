@@ -57,7 +57,7 @@ def test_a_log_that_is_as_it_was(site):
     assert verdicts(found) == [
         ("orders", 0, "b1", VerificationOutcome.UNCHANGED), ("orders", 1, "b1", VerificationOutcome.UNCHANGED), ("pay", 0, "b1", VerificationOutcome.UNCHANGED),
     ]  # fmt: skip
-    assert (found.inputs, found.not_judged, found.not_audited, found.incomplete) == ([str(site)], [], [], False)
+    assert (found.inputs, found.not_in_report, found.not_audited, found.incomplete) == ([str(site)], [], [], False)
     assert progress.total == [sum(path.stat().st_size for path in site.glob("*/*.log"))]
 
 
@@ -73,7 +73,7 @@ def test_what_is_gone_and_what_was_not_judged(site, tmp_path):
     gone = found.partitions[1]
     assert (gone.topic, gone.partition, gone.replica, gone.start_offset, gone.end_offset) == ("orders", 1, "b1", 0, 3)
     assert (gone.log_start_offset, gone.log_end_offset) == (None, None)
-    assert found.not_judged == [("other", 1)]
+    assert found.not_in_report == [("other", 1)]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_only_what_is_asked_for_is_held_against_the_log(site, options, wanted):
     report = judged(site)
     found = verified(site, report, **options)
     assert [(each.topic, each.partition) for each in found.partitions] == wanted
-    assert found.not_judged == []
+    assert found.not_in_report == []
     unknown = verified(site, report[:1], topics=["orders"])
-    assert (len(unknown.partitions), unknown.not_judged) == (1, [("orders", 1)])
+    assert (len(unknown.partitions), unknown.not_in_report) == (1, [("orders", 1)])
 
 
 def test_nothing_to_verify(site, tmp_path):

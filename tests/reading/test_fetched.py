@@ -2,9 +2,8 @@
 
 import pytest
 
-from kaudit.reading.fetched import fetched_batches
-from kaudit.source.kafka.failures import BrokerError
-from kaudit.source.kafka.fetched_segment import FetchedSegment
+from kaudit.reading.batch_stream import fetched_batches
+from kaudit.source.kafka.fetched_segment import BrokerError, FetchedSegment
 from kaudit.source.layout import FetchedRange
 from tests.logs import data
 

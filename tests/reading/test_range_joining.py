@@ -11,11 +11,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kaudit.partition.assembler import PartitionAssembler, read_planned
+from kaudit.partition.assembler import PartitionAssembler
 from kaudit.reading.chunk_codec import pack_chunk
 from kaudit.reading.chunk_rows import ChunkRange, ChunkRows, Outcome
 from kaudit.reading.chunk_summary import compress
 from kaudit.reading.range_joining import MOST_ROW_BYTES, join, join_ranges
+from kaudit.reading.range_reader import read_planned
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.layout import list_snapshots

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from kaudit.errors import UsageError
 from kaudit.model.columns import Columns
-from kaudit.partition.assembler import read_planned
 from kaudit.reading.chunk_codec import pack_chunk, unpack_chunk
 from kaudit.reading.chunk_plan import ChunkSpec
 from kaudit.reading.chunk_reader import read_chunk
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.column_codec import decode_columns, encode_columns
+from kaudit.reading.range_reader import read_planned
 from kaudit.reading.rows import BOUNDARY_BATCH, MARKER, RUN
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.reading.struct_codec import FORMAT

@@ -16,7 +16,7 @@ def audited(verdict, number=0, *, start=0, end=100, **more):
 
 
 def held(*partitions, **more):
-    return Verification(["/data"], partitions, more.pop("not_judged", ()), **more)
+    return Verification(["/data"], partitions, more.pop("not_in_report", ()), **more)
 
 
 def lines_of(found, console=Console()):  # noqa: B008 - frozen
@@ -35,7 +35,7 @@ def test_the_gravest_first_each_in_a_sentence():
         audited(
             VerificationOutcome.DIFFERS, 4, log_end_offset=60, differing=[OffsetRange(0, 49)], lost=OffsetRange(60, 99)
         ),
-        not_judged=[("logs", 0), ("logs", 1)],
+        not_in_report=[("logs", 0), ("logs", 1)],
     )
     assert lines_of(found) == [
         (
@@ -113,7 +113,7 @@ def test_verdicts_have_colours():
 def test_document():
     grown = audited(VerificationOutcome.UNCHANGED, log_start_offset=0, log_end_offset=103, unchanged=ALL)
     level = audited(VerificationOutcome.UNCHANGED, 1, log_start_offset=0, log_end_offset=100, unchanged=ALL)
-    found = held(grown, level, not_judged=[("logs", 4)], not_audited=[NotAudited("x", "gone")], incomplete=True)
+    found = held(grown, level, not_in_report=[("logs", 4)], not_audited=[NotAudited("x", "gone")], incomplete=True)
     text = "".join(verification_document(found, "report.json"))
     assert text.endswith("\n")
     shown = json.loads(text)

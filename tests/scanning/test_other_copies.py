@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from kaudit.model.leader_epochs import OtherCopies, copies_between
-from kaudit.partition.assembler import PartitionAssembler, read_planned
+from kaudit.partition.assembler import PartitionAssembler
 from kaudit.partition.audit import PartitionAudit
+from kaudit.reading.range_reader import read_planned
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.other_copies import other_copies
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs

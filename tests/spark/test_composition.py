@@ -15,8 +15,8 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.model.table_columns import DATAFRAME_TABLES
 from kaudit.model.timeline import RunEntry
-from kaudit.partition.assembler import read_planned
 from kaudit.reading.chunk_codec import pack_chunk, unpack_chunk
+from kaudit.reading.range_reader import read_planned
 from kaudit.reading.shuffle_codec import pack
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs

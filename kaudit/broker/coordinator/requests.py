@@ -4,9 +4,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaudit.broker.coordinator.transaction_metadata import COMPLETE, PREPARED, TransactionMetadata
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+DONE = KafkaError.NONE
 
 
 class RequestContext(Struct, frozen=True, gc=False):
@@ -56,3 +59,40 @@ class EndOfTransaction(Struct, frozen=True, gc=False):
 def rejected(error: KafkaError, why: str) -> CoordinatorResult:
     """Return an answer with an error."""
     return CoordinatorResult(error, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, why)
+
+
+def check_owner(
+    transaction: TransactionMetadata | None, producer_id: int, transactional_id: str
+) -> CoordinatorResult | None:
+    """Return a refusal unless the transactional id belongs to the producer id."""
+    if transaction is None or transaction.producer_id != producer_id:
+        owner = "nobody" if transaction is None else f"producer id {transaction.producer_id}"
+        return rejected(
+            KafkaError.INVALID_PRODUCER_ID_MAPPING,
+            f"transactional id {transactional_id!r} belongs to {owner}, not to producer id {producer_id}",
+        )
+    return None
+
+
+def busy(transaction: TransactionMetadata) -> CoordinatorResult:
+    """Refuse a request while the transaction's markers are being written."""
+    return rejected(
+        KafkaError.CONCURRENT_TRANSACTIONS,
+        f"the transaction is {transaction.state.label}, a partition refused its marker or was never sent one",
+    )
+
+
+def ended_before(transaction: TransactionMetadata, *, commit: bool) -> CoordinatorResult:
+    """Answer EndTxn where no transaction is open: a repeated end succeeds, the other one does not."""
+    if COMPLETE.get(transaction.state) is commit:
+        return CoordinatorResult(DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
+    if transaction.markers_sent or PREPARED.get(transaction.state) is commit:
+        return busy(transaction)
+    return rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
+
+
+def retried_end(transaction: TransactionMetadata, *, commit: bool) -> CoordinatorResult:
+    """Answer an EndTxn that repeats the one that completed the transaction (transaction version 2)."""
+    if COMPLETE[transaction.state] is not commit:
+        return rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
+    return CoordinatorResult(DONE, transaction.producer_id, transaction.epoch, "a retry: it had ended that way already")

@@ -7,8 +7,28 @@ CONCURRENT_TRANSACTIONS - is done at once: an attempt's answer is the one its cl
 from collections.abc import Callable
 
 from kaudit.broker.config import BrokerConfig
-from kaudit.broker.coordinator.requests import CoordinatorResult, EndOfTransaction, RequestContext, rejected
-from kaudit.broker.coordinator.transaction_metadata import TransactionMetadata
+from kaudit.broker.coordinator.requests import (
+    DONE,
+    CoordinatorResult,
+    EndOfTransaction,
+    RequestContext,
+    busy,
+    check_owner,
+    ended_before,
+    rejected,
+    retried_end,
+)
+from kaudit.broker.coordinator.transaction_metadata import (
+    COMPLETE,
+    COMPLETE_ABORT,
+    COMPLETE_COMMIT,
+    EXHAUSTED_EPOCH,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+    PREPARED,
+    TransactionMetadata,
+)
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_append_info import MAX_EPOCH, TRANSACTION_VERSION_2
 from kaudit.broker.releases.profile import Profile
@@ -16,10 +36,6 @@ from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kaudit.model.coordinator import TransactionStatus
 
-EXHAUSTED_EPOCH = MAX_EPOCH - 1
-"""The last epoch a producer gets; the one above is kept for fencing it."""
-
-_LONG_AGO = -(2**63)
 _EMPTY_ID = "an empty transactional id"
 
 ProducerIdAndEpoch = tuple[int, int]
@@ -32,35 +48,10 @@ _FENCED_END = 2
 """Versions of InitProducerId, AddPartitionsToTxn and EndTxn from which PRODUCER_FENCED is sent as such (KIP-588)."""
 
 
-# Module names: reading a member from its Enum costs as much as the rest of a request.
-_ONGOING, _DONE = TransactionStatus.ONGOING, KafkaError.NONE
-_PREPARE_COMMIT, _PREPARE_ABORT = TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT
-_COMPLETE_COMMIT, _COMPLETE_ABORT = TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT
-_PREPARED = {_PREPARE_COMMIT: True, _PREPARE_ABORT: False}
-_COMPLETE = {_COMPLETE_COMMIT: True, _COMPLETE_ABORT: False}
-"""Whether it is a commit."""
-
-
 WriteMarkers = Callable[[EndOfTransaction], bool]
 """Writes the markers; returns whether every partition accepted its own."""
 Allocate = Callable[[int | None], int]
 """Allocates a producer id: the recorded one, or the next of its own."""
-
-
-def _busy(transaction: TransactionMetadata) -> CoordinatorResult:
-    return rejected(
-        KafkaError.CONCURRENT_TRANSACTIONS,
-        f"the transaction is {transaction.state.label}, a partition refused its marker or was never sent one",
-    )
-
-
-def _ended_before(transaction: TransactionMetadata, *, commit: bool) -> CoordinatorResult:
-    """Answer EndTxn where no transaction is open: a repeated end succeeds, the other one does not."""
-    if _COMPLETE.get(transaction.state) is commit:
-        return CoordinatorResult(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
-    if transaction.markers_sent or _PREPARED.get(transaction.state) is commit:
-        return _busy(transaction)
-    return rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
 
 
 class TransactionCoordinator:
@@ -88,7 +79,7 @@ class TransactionCoordinator:
             return rejection
         if transactional_id is None:
             producer_id = self._allocate(request.granted_producer_id)
-            return CoordinatorResult(_DONE, producer_id, 0, "a new producer id, epoch 0")
+            return CoordinatorResult(DONE, producer_id, 0, "a new producer id, epoch 0")
         transaction = self._find(request, transactional_id)
         if transaction is None:
             transaction = TransactionMetadata(self._allocate(request.granted_producer_id), timeout_ms)
@@ -99,7 +90,7 @@ class TransactionCoordinator:
         if rejection is not None:
             return rejection
         result = self._next_epoch(request, transaction, expected)
-        if result.error is _DONE:
+        if result.error is DONE:
             transaction.timeout_ms = timeout_ms
             self._touch(transaction, request.now)
         return result
@@ -124,12 +115,12 @@ class TransactionCoordinator:
     ) -> CoordinatorResult | None:
         """Check InitProducerId against its transactional id, and abort a transaction that is open."""
         if transaction.markers_sent:
-            return _busy(transaction)
-        if expected is not None and not _knows(transaction, expected):
+            return busy(transaction)
+        if expected is not None and not transaction.may_be_of(*expected):
             return self._fenced(request, _FENCED_INIT, transaction, expected)
-        if transaction.state is _ONGOING:
+        if transaction.state is ONGOING:
             self._fence(transaction, request.now, request.granted_producer_id)
-        return _busy(transaction) if transaction.state in _PREPARED else None
+        return busy(transaction) if transaction.state in PREPARED else None
 
     def add_partitions(
         self, request: RequestContext, transactional_id: str, producer_id: int, producer_epoch: int
@@ -139,25 +130,25 @@ class TransactionCoordinator:
             return rejected(KafkaError.INVALID_REQUEST, _EMPTY_ID)
         transaction = self._find(request, transactional_id)
         if transaction is not None and transaction.markers_sent and self._profile.checks_pending_transition_first:
-            return _busy(transaction)
-        rejection = self._check_owner(transaction, producer_id, transactional_id)
+            return busy(transaction)
+        rejection = check_owner(transaction, producer_id, transactional_id)
         if rejection is not None:
             return rejection
         assert transaction is not None
         if transaction.epoch != producer_epoch:
             return self._fenced(request, _FENCED_ADD, transaction, (producer_id, producer_epoch))
-        if transaction.state in _PREPARED:
-            return _busy(transaction)
-        if transaction.state is not _ONGOING:
-            transaction.state = _ONGOING
+        if transaction.state in PREPARED:
+            return busy(transaction)
+        if transaction.state is not ONGOING:
+            transaction.state = ONGOING
             transaction.started_at = request.now if request.knows_now else None
         partition = request.partition
         if partition not in transaction.partitions:
             transaction.partitions[partition] = None
             self._open.setdefault(partition, []).append(transaction)
-            due = _due(transaction)
+            due = transaction.due
             self.timeouts[partition] = min(self.timeouts.get(partition, due), due)
-        return CoordinatorResult(_DONE, producer_id, producer_epoch, "the partition is part of the transaction")
+        return CoordinatorResult(DONE, producer_id, producer_epoch, "the partition is part of the transaction")
 
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
@@ -166,7 +157,7 @@ class TransactionCoordinator:
         if transactional_id == "":
             return KafkaError.INVALID_REQUEST, _EMPTY_ID
         transaction = self._transactions.get(transactional_id)
-        rejection = self._check_owner(transaction, producer_id, transactional_id)
+        rejection = check_owner(transaction, producer_id, transactional_id)
         if rejection is not None:
             return KafkaError.INVALID_PRODUCER_ID_MAPPING, "the transactional id does not belong to this producer id"
         assert transaction is not None
@@ -175,12 +166,12 @@ class TransactionCoordinator:
                 KafkaError.INVALID_PRODUCER_EPOCH,
                 f"the coordinator's epoch is {transaction.epoch}, the batch's {producer_epoch}",
             )
-        if transaction.state in _PREPARED:
+        if transaction.state in PREPARED:
             # Partition leaders make this retriable for their clients (KAFKA-15459).
             return KafkaError.NOT_ENOUGH_REPLICAS, f"the transaction is {transaction.state.label}"
         if partition not in transaction.partitions:
             return KafkaError.TRANSACTION_ABORTABLE, "the partition was not added to the transaction"
-        return _DONE, ""
+        return DONE, ""
 
     def end_transaction(
         self,
@@ -199,7 +190,7 @@ class TransactionCoordinator:
             return rejected(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
         if transaction_version >= TRANSACTION_VERSION_2:
             return self._end_version2(request, transaction, producer, commit=commit)
-        owner = self._check_owner(transaction, producer[0], transactional_id)
+        owner = check_owner(transaction, producer[0], transactional_id)
         return owner or self._end_version1(request, transaction, producer, commit=commit)
 
     def _end_version1(
@@ -209,13 +200,13 @@ class TransactionCoordinator:
         exact = producer_epoch == transaction.epoch
         if producer_epoch < transaction.epoch or (not exact and self._profile.end_txn_needs_exact_epoch):
             return self._fenced(request, _FENCED_END, transaction, producer)
-        if transaction.state is not _ONGOING:
-            return _ended_before(transaction, commit=commit)
+        if transaction.state is not ONGOING:
+            return ended_before(transaction, commit=commit)
         if not exact:
-            transaction.state = _PREPARE_COMMIT if commit else _PREPARE_ABORT
+            transaction.state = PREPARE_COMMIT if commit else PREPARE_ABORT
             return self._fenced(request, _FENCED_END, transaction, producer)
         self._end(transaction, transaction.epoch, request.now, commit=commit, transaction_version=0)
-        return CoordinatorResult(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
+        return CoordinatorResult(DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
 
     @property
     def has_transactions(self) -> bool:
@@ -233,19 +224,19 @@ class TransactionCoordinator:
         That is when the coordinator looked last, at `now` or before; None if it has not yet.
         """
         for transaction in tuple(self._open.get(partition, ())):
-            if transaction.state is not _ONGOING:
+            if transaction.state is not ONGOING:
                 continue
             if transaction.started_at is None:
                 transaction.started_at = now
-            if checked_at is None or _due(transaction) >= checked_at:
+            if checked_at is None or transaction.due >= checked_at:
                 continue
             if self._profile.timeout_bumps_epoch:
                 self._fence(transaction, checked_at, None)
             else:
                 self._end(transaction, transaction.epoch, checked_at, commit=False, transaction_version=0)
-        open_still = [other for other in self._open.get(partition, ()) if other.state is _ONGOING]
+        open_still = [other for other in self._open.get(partition, ()) if other.state is ONGOING]
         if open_still:
-            self.timeouts[partition] = min(map(_due, open_still))
+            self.timeouts[partition] = min(other.due for other in open_still)
         else:
             self.timeouts.pop(partition, None)
 
@@ -268,7 +259,7 @@ class TransactionCoordinator:
 
     def _load(self, transaction: TransactionMetadata, now: int, restarted: TopicPartition | None) -> None:
         transaction.last_epoch = NO_PRODUCER_EPOCH
-        if transaction.state in _PREPARED:
+        if transaction.state in PREPARED:
             self._send_markers(transaction, now, restarted)
 
     # -- steps -------------------------------------------------------------------------------------------------------
@@ -279,7 +270,7 @@ class TransactionCoordinator:
         transaction = self._transactions.get(transactional_id)
         if transaction is None:
             return None
-        ended = transaction.state not in (_ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT)
+        ended = transaction.state not in (ONGOING, PREPARE_COMMIT, PREPARE_ABORT)
         if ended and transaction.updated_at is not None and self._running_since is not None:
             cleaned_at = request.now - (request.now - self._running_since) % self._config.transactional_id_check_ms
             if transaction.updated_at + self._config.transactional_id_expiration_ms <= cleaned_at:
@@ -292,17 +283,6 @@ class TransactionCoordinator:
         """Take note of when a transactional id changed last, once the clock is known: else it would expire at once."""
         if self._running_since is not None:
             transaction.updated_at = now
-
-    def _check_owner(
-        self, transaction: TransactionMetadata | None, producer_id: int, transactional_id: str
-    ) -> CoordinatorResult | None:
-        if transaction is None or transaction.producer_id != producer_id:
-            owner = "nobody" if transaction is None else f"producer id {transaction.producer_id}"
-            return rejected(
-                KafkaError.INVALID_PRODUCER_ID_MAPPING,
-                f"transactional id {transactional_id!r} belongs to {owner}, not to producer id {producer_id}",
-            )
-        return None
 
     def _fenced(
         self, request: RequestContext, since: int, transaction: TransactionMetadata, incoming: ProducerIdAndEpoch
@@ -344,7 +324,7 @@ class TransactionCoordinator:
         self, transaction: TransactionMetadata, epoch: int, at: int, *, commit: bool, transaction_version: int
     ) -> None:
         transaction.epoch = epoch
-        transaction.state = _PREPARE_COMMIT if commit else _PREPARE_ABORT
+        transaction.state = PREPARE_COMMIT if commit else PREPARE_ABORT
         transaction.transaction_version = transaction_version
         transaction.started_at = None
         self._touch(transaction, at)
@@ -352,7 +332,7 @@ class TransactionCoordinator:
 
     def _send_markers(self, transaction: TransactionMetadata, at: int, restarted: TopicPartition | None = None) -> None:
         """Write the markers of a decided transaction; it is over when every partition took its own."""
-        commit = _PREPARED[transaction.state]
+        commit = PREPARED[transaction.state]
         transaction.markers_sent = True
         partitions = tuple(transaction.partitions)
         ended = EndOfTransaction(
@@ -371,7 +351,7 @@ class TransactionCoordinator:
         """Complete a transaction whose last marker was written late; return False if that has happened already."""
         transaction = self._transactions[transactional_id]
         is_it = (transaction.producer_id, transaction.epoch) == (ended.producer_id, ended.marker_epoch)
-        if transaction.state not in _PREPARED or not (is_it or transaction.previous_producer_id == ended.producer_id):
+        if transaction.state not in PREPARED or not (is_it or transaction.previous_producer_id == ended.producer_id):
             return False
         self._complete(transaction)
         return True
@@ -383,7 +363,7 @@ class TransactionCoordinator:
                 self._open[partition] = still_open
             else:
                 del self._open[partition]
-        transaction.state = _COMPLETE_COMMIT if _PREPARED[transaction.state] else _COMPLETE_ABORT
+        transaction.state = COMPLETE_COMMIT if PREPARED[transaction.state] else COMPLETE_ABORT
         transaction.partitions = {}
         transaction.markers_sent = False
 
@@ -404,15 +384,15 @@ class TransactionCoordinator:
         else:
             return self._fenced(request, _FENCED_INIT, transaction, expected)
         transaction.state = TransactionStatus.EMPTY
-        return CoordinatorResult(_DONE, transaction.producer_id, transaction.epoch, why)
+        return CoordinatorResult(DONE, transaction.producer_id, transaction.epoch, why)
 
     def _end_version2(
         self, request: RequestContext, transaction: TransactionMetadata, incoming: ProducerIdAndEpoch, *, commit: bool
     ) -> CoordinatorResult:
         producer_id, epoch = incoming
         if transaction.markers_sent:
-            return _busy(transaction)
-        completed = transaction.state in _COMPLETE
+            return busy(transaction)
+        completed = transaction.state in COMPLETE
         overflowed = (
             transaction.previous_producer_id == producer_id and epoch == EXHAUSTED_EPOCH and transaction.epoch == 0
         )
@@ -422,10 +402,10 @@ class TransactionCoordinator:
                 f"the transactional id belongs to producer id {transaction.producer_id}, not to {producer_id}",
             )
         if completed and (transaction.epoch == epoch + 1 or overflowed):
-            return _retried_end(transaction, commit=commit)
+            return retried_end(transaction, commit=commit)
         if epoch != transaction.epoch:
             return self._fenced(request, _FENCED_END, transaction, incoming)
-        if commit and transaction.state is not _ONGOING:
+        if commit and transaction.state is not ONGOING:
             return rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
         self._end(transaction, epoch + 1, request.now, commit=commit, transaction_version=TRANSACTION_VERSION_2)
         transaction.last_epoch = epoch
@@ -433,28 +413,4 @@ class TransactionCoordinator:
         if epoch >= EXHAUSTED_EPOCH:
             self._change_producer_id(transaction, request.granted_producer_id)
             why = "the transaction ended with the last epoch, the next one has a new producer id"
-        return CoordinatorResult(_DONE, transaction.producer_id, transaction.epoch, why)
-
-
-def _retried_end(transaction: TransactionMetadata, *, commit: bool) -> CoordinatorResult:
-    """Answer an EndTxn that repeats the one that completed the transaction (transaction version 2)."""
-    if _COMPLETE[transaction.state] is not commit:
-        return rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
-    return CoordinatorResult(
-        _DONE, transaction.producer_id, transaction.epoch, "a retry: it had ended that way already"
-    )
-
-
-def _due(transaction: TransactionMetadata) -> int:
-    """Return when an open transaction times out (ms); long ago if its start is unknown."""
-    return _LONG_AGO if transaction.started_at is None else transaction.started_at + transaction.timeout_ms
-
-
-def _knows(transaction: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
-    """Return whether the client's producer id can be this transactional id's (KIP-360)."""
-    producer_id, epoch = expected
-    return (
-        transaction.epoch == NO_PRODUCER_EPOCH
-        or producer_id == transaction.producer_id
-        or (producer_id == transaction.previous_producer_id and epoch >= EXHAUSTED_EPOCH)
-    )
+        return CoordinatorResult(DONE, transaction.producer_id, transaction.epoch, why)

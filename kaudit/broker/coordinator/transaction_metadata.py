@@ -2,9 +2,22 @@
 
 from msgspec import Struct, field
 
+from kaudit.broker.producer_state.producer_append_info import MAX_EPOCH
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kaudit.model.coordinator import TransactionStatus, TransactionValue
+
+EXHAUSTED_EPOCH = MAX_EPOCH - 1
+"""The last epoch a producer gets; the one above is kept for fencing it."""
+_LONG_AGO = -(2**63)
+
+# Names of the module: reading a member from its Enum costs as much as the rest of a request.
+ONGOING = TransactionStatus.ONGOING
+PREPARE_COMMIT, PREPARE_ABORT = TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT
+COMPLETE_COMMIT, COMPLETE_ABORT = TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT
+PREPARED = {PREPARE_COMMIT: True, PREPARE_ABORT: False}
+COMPLETE = {COMPLETE_COMMIT: True, COMPLETE_ABORT: False}
+"""States of a decided and of an ended transaction: whether it was committed."""
 
 
 class TransactionMetadata(Struct):
@@ -25,6 +38,19 @@ class TransactionMetadata(Struct):
     """Of the end that was decided last."""
     markers_sent: bool = False
     """Whether its markers are being written: a transition is pending, which no request may interrupt."""
+
+    @property
+    def due(self) -> int:
+        """When the open transaction times out (ms); long ago if its start is unknown."""
+        return _LONG_AGO if self.started_at is None else self.started_at + self.timeout_ms
+
+    def may_be_of(self, producer_id: int, epoch: int) -> bool:
+        """Return whether a client with this producer id and epoch can own the transactional id (KIP-360)."""
+        return (
+            self.epoch == NO_PRODUCER_EPOCH
+            or producer_id == self.producer_id
+            or (producer_id == self.previous_producer_id and epoch >= EXHAUSTED_EPOCH)
+        )
 
 
 _S = TransactionStatus

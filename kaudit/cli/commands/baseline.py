@@ -19,7 +19,7 @@ Examples:
 
 _Inputs = Annotated[
     list[str],
-    typer.Argument(metavar="PATH", help="What scan takes, or one saved scan: a .json that scan wrote."),
+    typer.Argument(metavar="PATH", help="The same as for scan, or one saved scan (.json)."),
 ]
 
 
@@ -66,7 +66,7 @@ def _group() -> None:
 @app.command(short_help="Write a new baseline.")
 @with_option_groups
 def create(context: typer.Context, paths: _Inputs, *, entries: _NewBaseline, audit: BaselineAudit) -> int:
-    """Write a baseline of all findings there are: errors and warnings."""
+    """Write a baseline of all errors and warnings that are found."""
     return on_demand("baselines", "run_create")(settings_of(context), paths, entries, audit, force=entries.force)
 
 
@@ -80,5 +80,5 @@ def update(context: typer.Context, paths: _Inputs, *, entries: NewEntries, audit
 @app.command(short_help="Remove what is no longer found.")
 @with_option_groups
 def prune(context: typer.Context, paths: _Inputs, *, audit: BaselineAudit) -> int:
-    """Remove entries whose findings are no longer there; what this audit could not see stays."""
+    """Remove entries whose findings are no longer there; entries that this audit does not cover stay."""
     return on_demand("baselines", "run_prune")(settings_of(context), paths, audit)

@@ -56,7 +56,7 @@ def _text(options: Mapping[str, TyperOption], settings: Settings, console: Conso
         lines.append(f"{text if origin == _DEFAULT else console.paint(text, Style.STRONG)}  {remark}")
     for rule in settings.topics:
         lines += _topic(rule, settings.topics_origin, console)
-    lines += [f"{visible(name)} is no option of kaudit: ignored" for name in settings.unknown]
+    lines += [f"{visible(name)} is not an option of kaudit: ignored" for name in settings.unknown]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""`kaudit dedup`: what a consumer is given twice, and by what it could recognise it."""
+"""`kaudit dedup`: the records that a consumer reads twice, and how it could recognise them."""
 
 import enum
 from typing import Annotated
@@ -31,7 +31,7 @@ _Isolation = Annotated[
     typer.Option(
         "--isolation-level",
         metavar="LEVEL",
-        help="Of the consumer: read_uncommitted is given aborted records too, read_committed is not.",
+        help="The level of the consumer: read_uncommitted reads aborted records too, read_committed does not.",
     ),
 ]
 
@@ -49,7 +49,7 @@ def dedup(  # noqa: PLR0913 - its groups of options
     compared: Compared,
     display: DisplayOptions,
 ) -> int:
-    """List what a consumer of these logs is given twice, and whether keys, or producer id, epoch and sequence, show it.
+    """List the records that a consumer of these logs reads twice, and whether keys, or producer id, epoch and sequence, identify them.
 
     Batches are compared by their records, with --depth records each record by key, value and headers, with the last 1,048,576 of
     the partition before it. Repeats that a scan reports (KA701, KA702, KA704) are listed from further back, too.

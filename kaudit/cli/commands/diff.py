@@ -1,4 +1,4 @@
-"""`kaudit diff`: replicas held against one another."""
+"""`kaudit diff`: replicas compared with one another."""
 
 from typing import Annotated
 
@@ -64,10 +64,10 @@ def diff(
     *,
     options: DiffOptions,
 ) -> int:
-    """Compare replicas of the same partitions batch by batch: which agree, which are behind, where they part.
+    """Compare replicas of the same partitions batch by batch: which agree, which lag, where they diverge.
 
     Normal differences are ignored: other segment boundaries, an older log start, compaction. Copies of one broker made at
-    different times (by meta.properties) are not replicas: shown is what it appended or truncated in between. Nothing is
+    different times (by meta.properties) are not replicas: diff shows what the broker appended or truncated in between. Nothing is
     ever written into DIR.
     """
     return on_demand("comparison", "run_diff")(settings_of(context), paths, options)

@@ -23,7 +23,7 @@ _SHOWN = {
     "since": "Only batches from this time on (RFC 3339, UTC).",
     "until": "Only batches up to this time.",
 }
-"""These options choose batches here, and findings in an audit."""
+"""Here these options select batches; in an audit they select findings."""
 
 
 class ContentOptions(OptionGroup, frozen=True, kw_only=True):
@@ -35,15 +35,15 @@ class ContentOptions(OptionGroup, frozen=True, kw_only=True):
         bool, typer.Option("--records", help="Show the records of each batch, with keys and values.")
     ] = False
     hex_bytes: Annotated[
-        bool, typer.Option("--hex", help="Keys and values in hex; default: text where it is UTF-8.")
+        bool, typer.Option("--hex", help="Show keys and values in hex; default: as text where they are UTF-8.")
     ] = False
-    utf8: Annotated[bool, typer.Option("--utf8", help="Keys and values as UTF-8 whatever they are.")] = False
+    utf8: Annotated[bool, typer.Option("--utf8", help="Show keys and values as UTF-8 even where they are not.")] = False
     max_bytes: Annotated[
         int | None,
         typer.Option(metavar="N", min=0, help="Bytes shown of each key and value; default: 64 in tables, else all."),
     ] = None
     max_decompressed: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Most bytes one batch may become.")
+        int | None, typer.Option(metavar="N", min=1, help="Most bytes that one batch may have after decompression.")
     ] = None
 
 
@@ -53,10 +53,10 @@ class RowSelection(OptionGroup, frozen=True, kw_only=True):
     heading = "Filters"
 
     around: Annotated[
-        int | None, typer.Option(metavar="OFFSET", min=0, help="The batch of this offset and its neighbours.")
+        int | None, typer.Option(metavar="OFFSET", min=0, help="Only the batch with this offset and its neighbours.")
     ] = None
     at: Annotated[
-        int | None, typer.Option(metavar="POSITION", min=0, help="The header at this byte, field by field.")
+        int | None, typer.Option(metavar="POSITION", min=0, help="Only the batch header at this byte, field by field.")
     ] = None
     offset: Annotated[str | None, typer.Option(metavar="A[..B]", help="Only this offset, or these (inclusive).")] = None
     producer_epoch: Annotated[
@@ -70,14 +70,16 @@ class RowSelection(OptionGroup, frozen=True, kw_only=True):
 
 
 class InspectedLog(OptionGroup, frozen=True, kw_only=True):
-    """What a file does not say of itself."""
+    """What a file itself does not say."""
 
     heading = "About the log"
 
-    topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Topic of batches that name none.")] = None
-    partition: Annotated[int | None, typer.Option(metavar="N", min=0, help="Partition of batches that name none.")] = (
-        None
-    )
+    topic: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Topic of batches in files that do not name it.")
+    ] = None
+    partition: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Partition of batches in files that do not name it.")
+    ] = None
     broker_version: Annotated[
         str, typer.Option(metavar="VERSION", help="The broker that would load damaged files, e.g. 2.0.1; auto: any.")
     ] = "auto"
@@ -111,5 +113,5 @@ def inspect(
     *,
     options: InspectOptions,
 ) -> int:
-    """Decode batches, records and side files into rows. Damage is shown, never a stop."""
+    """Decode batches, records and side files into rows. Damage is shown, and reading goes on after it."""
     return on_demand("inspection", "run_inspect")(paths, options)

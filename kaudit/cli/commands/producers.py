@@ -26,7 +26,7 @@ class ListingOptions(OptionGroup, frozen=True, kw_only=True):
     heading = "Listing"
 
     summary: Annotated[
-        bool, typer.Option("--summary", help="Only the figures of all ids, with histograms, and no list.")
+        bool, typer.Option("--summary", help="Show only statistics of all ids, with histograms, and no list.")
     ] = False
     live: Annotated[
         bool,
@@ -41,8 +41,8 @@ class ListingOptions(OptionGroup, frozen=True, kw_only=True):
             "--sort", metavar="ORDER", help="By id, oldest first, or the latest, busiest, most suspect first."
         ),
     ] = SortKey.ID
-    reverse: Annotated[bool, typer.Option("--reverse", help="The other way round.")] = False
-    limit: Annotated[int | None, typer.Option(metavar="N", min=0, help="List the first N only.")] = None
+    reverse: Annotated[bool, typer.Option("--reverse", help="Reverse the order.")] = False
+    limit: Annotated[int | None, typer.Option(metavar="N", min=0, help="List only the first N.")] = None
     min_batches: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only ids with N batches or more.")] = None
     max_batches: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only ids with N batches or fewer.")] = (
         None
@@ -51,17 +51,18 @@ class ListingOptions(OptionGroup, frozen=True, kw_only=True):
         None
     )
     min_age: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Only ids silent for so long: 90s, 30m, 12h, 7d, before --now.")
+        str | None,
+        typer.Option(metavar="SPAN", help="Only ids silent for at least this long before --now: 90s, 30m, 12h, 7d."),
     ] = None
-    max_age: Annotated[str | None, typer.Option(metavar="SPAN", help="Only ids silent for no longer.")] = None
-    with_findings: Annotated[bool, typer.Option("--with-findings", help="Only ids that a finding is about.")] = False
+    max_age: Annotated[str | None, typer.Option(metavar="SPAN", help="Only ids silent for at most this long.")] = None
+    with_findings: Annotated[bool, typer.Option("--with-findings", help="Only ids with findings.")] = False
 
 
 _ACTIVITY = {
     "since": "Only ids active at or after this time (RFC 3339, UTC).",
     "until": "Only ids active at or before this time.",
 }
-"""The times choose ids here, and findings in an audit."""
+"""Here the times select ids; in an audit they select findings."""
 
 
 class ProducersCommand(AuditOptions, frozen=True, kw_only=True):

@@ -37,7 +37,7 @@ class ReplayOptions(OptionGroup, frozen=True, kw_only=True):
         typer.Option("--explain", metavar="INDEX", help="Explain one attempt: state before, rule, state after."),
     ] = None
     list_profiles: Annotated[
-        bool, typer.Option("--list-profiles", help="What every broker version does differently.")
+        bool, typer.Option("--list-profiles", help="List what every broker version does differently.")
     ] = False
 
 
@@ -55,9 +55,9 @@ class ReplayOutput(OptionGroup, frozen=True, kw_only=True):
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="File of the format without one.")
     ] = None
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="JSON: the producer's state before and after.")] = (
-        False
-    )
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="With json and jsonl: add the producer's state before and after.")
+    ] = False
 
 
 class FirstState(OptionGroup, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class FirstState(OptionGroup, frozen=True, kw_only=True):
     partition: Annotated[int | None, typer.Option(metavar="N", min=0, help="The partition in --on.")] = None
     memory: Annotated[
         Memory,
-        typer.Option("--memory", metavar="MEMORY", help="With --on, a broker that has just restarted, or never did."),
+        typer.Option("--memory", metavar="MEMORY", help="With --on: the broker has just restarted, or never did."),
     ] = Memory.RESTART
 
     @property

@@ -31,7 +31,7 @@ app = typer.Typer()
 @with_option_groups
 def report(
     context: typer.Context,
-    saved: Annotated[str, typer.Argument(metavar="SAVED.json", help="What scan wrote with json; - reads stdin.")],
+    saved: Annotated[str, typer.Argument(metavar="SAVED.json", help="A scan that was saved as json; - reads stdin.")],
     *,
     options: ReportOptions,
 ) -> int:

@@ -26,7 +26,7 @@ class RunOptions(OptionGroup, frozen=True, kw_only=True):
 
     seed: Annotated[
         int | None,
-        typer.Option("--seed", metavar="N", min=0, help="What chance does; the scenario has one of its own."),
+        typer.Option("--seed", metavar="N", min=0, help="Seed of all random choices; default: the scenario's own."),
     ] = None
     sweep: Annotated[
         int | None, typer.Option("--sweep", min=1, metavar="N", help="Run N seeds and count the outcomes.")
@@ -44,11 +44,11 @@ class RunOptions(OptionGroup, frozen=True, kw_only=True):
         str,
         typer.Option("--output-format", metavar="FORMAT[:FILE]", help="terminal, html, mermaid or json."),
     ] = "terminal"
-    rows: Annotated[int, typer.Option("--rows", metavar="N", min=0, help="Show so many messages at most.")] = 200
+    rows: Annotated[int, typer.Option("--rows", metavar="N", min=0, help="Show at most N messages.")] = 200
     list_scenarios: Annotated[bool, typer.Option("--list", help="List the shipped scenarios.")] = False
-    show_scenario: Annotated[bool, typer.Option("--show", help="Print the scenario's TOML: a start for one's own.")] = (
-        False
-    )
+    show_scenario: Annotated[
+        bool, typer.Option("--show", help="Print the scenario's TOML, as a start for your own.")
+    ] = False
 
 
 class OutcomeChoice(enum.Enum):
@@ -84,7 +84,7 @@ class SearchOptions(OptionGroup, frozen=True, kw_only=True):
     ] = None
     tries: Annotated[
         int | None,
-        typer.Option("--tries", metavar="N", min=1, help="Try so many schedules at most (default 1000)."),
+        typer.Option("--tries", metavar="N", min=1, help="Try at most N schedules (default 1000)."),
     ] = None
 
 

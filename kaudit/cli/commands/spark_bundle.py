@@ -28,7 +28,7 @@ def spark_bundle(
 
     output_file(str(output), ())
     if output.exists() and not output.is_file():
-        raise UsageError(f"--output {output}: is no file")  # a device would be replaced by one
+        raise UsageError(f"--output {output}: is not a file")  # a device would be replaced by one
     with refused(f"--output {output}"):
         held = write_bundle(output)
     sys.stderr.write(f"kaudit: {output} holds kaudit and {len(held)} packages, {output.stat().st_size >> 20} MiB\n")

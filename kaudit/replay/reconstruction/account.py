@@ -1,4 +1,4 @@
-"""What was reconstructed and what was not, in counts."""
+"""Counts of what was reconstructed and what was not."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ class Account(Struct):
     without_producer_id: Counter[LogEventKind] = field(default_factory=Counter)
     """Refusals whose line names no producer id or no partition: no attempt can be made of them."""
     contradicting: Counter[LogEventKind] = field(default_factory=Counter)
-    """Refusals that the broker's rules do not repeat from the log as it is."""
+    """Refusals that do not follow from the log by the broker's rules."""
     lost: Counter[LogEventKind] = field(default_factory=Counter)
     """Refusals among offsets that a later leader does not have."""
     of_clients: int = 0
@@ -48,7 +48,7 @@ class Account(Struct):
     impossible: int = 0
     """Batches with offsets or counts that no attempt can have."""
     control_batches: int = 0
-    """Control batches whose record was cleaned away or is no transaction's."""
+    """Control batches whose record was cleaned away or is not a transaction marker."""
 
     def notes(self) -> Iterator[str]:
         """Yield what could not be reconstructed, and what was taken for granted, one sentence each."""
@@ -146,7 +146,7 @@ class KnownTransactions(Struct):
                     self.initialisations.append(found)
 
     def hear(self, events: Iterable[LogEvent]) -> None:
-        """Take what logs say of transactional ids."""
+        """Take the transactional ids that logs name."""
         for event in events:
             known = event.transactional_id is not None and event.producer_id is not None
             if known and event.event is LogEventKind.PRODUCER_ID_ASSIGNED:

@@ -101,7 +101,7 @@ class BrokerLog(Struct):
         self.clock = estimate_clock(anchors, zone_known=self.zone_known)
 
     def to_batch_time(self, logged_ms: int) -> int:
-        """Return a line's time by the batches' clock: as it is where nothing is known."""
+        """Return a line's time by the batches' clock; unchanged where the clock's offset is not known."""
         return logged_ms if self.clock is None else self.clock.batch_time(logged_ms)
 
     @property

@@ -70,7 +70,7 @@ class LogRow(Struct, frozen=True, gc=False):
 
 
 class LogRows:
-    """Reads a partition's batches, in order, past damage; memory is one window. `damages` counts ranges that are no batches."""
+    """Reads a partition's batches, in order, past damage; memory is one window. `damages` counts ranges that are not valid batches."""
 
     def __init__(self, directory: PartitionDirectory, open_source: OpenSource) -> None:
         self._directory = directory
@@ -112,7 +112,7 @@ def _row(segment: SegmentFile, end: int, fields: tuple[int, ...]) -> LogRow:
     if attributes & CONTROL_FLAG:
         if control in (ABORT_MARKER, COMMIT_MARKER) and producer_id != NO_PRODUCER_ID:
             commit = control == COMMIT_MARKER
-        else:  # its record was cleaned away, or it is no transaction's
+        else:  # its record was cleaned away, or it is not a transaction marker
             producer_id = NO_PRODUCER_ID
     return LogRow(
         segment.path,

@@ -303,7 +303,7 @@ class PartitionLines:
         yield from self._noted(line, event)
 
     def _noted(self, line: Line, event: LogEvent) -> Iterator[TimedLine]:
-        """What happened to the partition, if the rules let it happen."""
+        """Yield the line of an event in the partition, if the rules allow it."""
         written = self._write(line, _place(event), "ok")
         if written is not None:
             yield written

@@ -1,4 +1,4 @@
-"""A refusal in a server log as the produce attempt that was refused: what its line states, and what has to be assumed."""
+"""Turns a refusal in a server log into the attempt that was refused: fields its line states, and fields that are assumed."""
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -16,7 +16,7 @@ OF_MARKERS = "epoch-of-marker-smaller"
 """The pattern of a refused marker that has words of its own; other releases refuse markers and batches in the same words."""
 _NEVER_FIRST = 1
 _COUNTS = range(1, 7)
-"""Of as many batches a broker remembers fewer: one at least is none that came again."""
+"""Record counts to try: more than a broker remembers batches, so that at least one makes no duplicate."""
 ERRORS = {
     LogEventKind.OUT_OF_ORDER_SEQUENCE: frozenset({KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER}),
     LogEventKind.INVALID_PRODUCER_EPOCH: frozenset({KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED}),
@@ -53,7 +53,7 @@ def possible_producer(
 
 
 def says_forgotten(event: LogEvent, state: ProducerStateEntry) -> bool:
-    """Whether a line says that the broker does not remember a producer, of which the log has left `state`."""
+    """Whether a line says that the broker does not remember a producer; `state` is what follows from the log."""
     if event.event is LogEventKind.UNKNOWN_PRODUCER_ID:
         return True
     return _is_new_epoch(event) and state.epoch == event.producer_epoch and not state.in_transaction

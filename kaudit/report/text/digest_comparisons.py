@@ -182,7 +182,7 @@ def verification_document(found: Verification, report: str) -> Iterator[str]:
                 entry.to_dict() | {"grown": None if entry.grown is None else entry.grown.to_dict()}
                 for entry in found.partitions
             ],
-            "not_judged": [{"topic": topic, "partition": number} for topic, number in found.not_judged],
+            "not_judged": [{"topic": topic, "partition": number} for topic, number in found.not_in_report],
         },
         indent=2,
     )
@@ -250,7 +250,7 @@ def _verification_summary(found: Verification, report: str) -> str:
     changes = {
         "grown since": sum(entry.grown is not None for entry in found.partitions),
         "without its former beginning": sum(entry.removed is not None for entry in found.partitions),
-        "here that the report did not audit": len(found.not_judged),
+        "here that the report did not audit": len(found.not_in_report),
     }
     more = "".join(f"; {number:,} {what}" for what, number in changes.items() if number)
     return f"{counted}, by the digests of {visible(report)}{more}"

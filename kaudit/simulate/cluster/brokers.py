@@ -23,7 +23,7 @@ class BrokerProcess:
         self.name = f"broker {number}"
         self.process = ProcessState.RUNNING
         self.incarnation = 0
-        """Counts its starts: what one process had begun does not go on in the next."""
+        """Counts the ends of its process: work that one process began does not continue in the next."""
         self.started_at = 0
         """When its process was started, in ms since the run began."""
         self.disk_delay_ms = 0

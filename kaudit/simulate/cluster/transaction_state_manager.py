@@ -12,10 +12,10 @@ from kaudit.broker import attempts
 from kaudit.broker.config import BrokerConfig
 from kaudit.broker.coordinator.requests import CoordinatorResult, EndOfTransaction, RequestContext
 from kaudit.broker.coordinator.transaction_coordinator import (
-    EXHAUSTED_EPOCH,
     FIRST_END_TXN_OF_VERSION_2,
     TransactionCoordinator,
 )
+from kaudit.broker.coordinator.transaction_metadata import EXHAUSTED_EPOCH
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN
@@ -246,7 +246,7 @@ class TransactionStateManager:
             self._schedule_timeout(transactional_id, transaction.started_at, transaction.timeout_ms)
 
     def _schedule_timeout(self, transactional_id: str, started_at: int, timeout_ms: int) -> None:
-        """Look whether a transaction has timed out when that is first so, by the coordinator's clock."""
+        """Schedule the check of a transaction's timeout for when it is due by the coordinator's clock."""
         due = self._clock.now + max(started_at + timeout_ms + 1 - self.now, 0)
         check = self._next_check(due, self._scheduled_since)
         first = min(self._next_check(due, since) for since in (self._scheduled_since, *self._started))
@@ -257,7 +257,7 @@ class TransactionStateManager:
 
     @property
     def _scheduled_since(self) -> int:
-        """Since when the coordinator looks every so often, in ms since the run began: the start of its broker."""
+        """When the coordinator's periodic checks began: the start of its broker, in ms since the run began."""
         broker = self.broker
         return 0 if broker is None else self._brokers.started_at(broker)
 
@@ -273,7 +273,7 @@ class TransactionStateManager:
             )
 
     def _check(self, transactional_id: str, started_at: int) -> None:
-        """Abort a transaction that has timed out, if this is when the coordinator looks."""
+        """Abort a transaction that has timed out, if a periodic check of the coordinator is due now."""
         since = self._clock.now - self._scheduled_since
         if since and since % self._check_ms == 0:
             self._time_out(transactional_id, started_at)
@@ -334,7 +334,7 @@ class TransactionStateManager:
         self.coordinator.abort_timed_out(partitions[0], self.now, self.now)
         self._timing_out = False
         for key in partitions:
-            # An abort by timeout is no attempt: the answers after this one show it.
+            # An abort by timeout is not an attempt; the answers after this one show it.
             self._recorder.record(self._recorder.attempt(attempts.Wait, key, ms=0), {"outcome": "ok"})
 
     def _time_out_with_id(self, transactional_id: str, started_at: int, granted: int | None) -> None:
@@ -409,7 +409,7 @@ class TransactionStateManager:
         self.write_unwritten()
 
     def write_unwritten(self) -> None:
-        """Write what waits for the transaction log to have a leader."""
+        """Write the records that wait for the transaction log to have a leader."""
         log = self.log
         if log is None or log.leader is None or not self._brokers.is_running(log.leader):
             return

@@ -30,7 +30,7 @@ from kaudit.simulate.simulation import Simulation
 from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT
 
 INDEX_INTERVAL_BYTES = 4096
-"""index.interval.bytes: an index row at most every so many bytes."""
+"""index.interval.bytes: at least this many bytes lie between two index rows."""
 _INDEX_ROW = OFFSET_ENTRY.struct()
 _TIME_ROW = TIME_ENTRY.struct()
 _TRANSACTION_ROW = ABORTED_TXN.struct()

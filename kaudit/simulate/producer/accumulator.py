@@ -101,7 +101,7 @@ class RecordAccumulator:
         return not (self._new_leader_skips_backoff and batch.sent_to != leader)
 
     def backoff(self, attempts: int) -> int:
-        """Draw how long a batch waits after so many failed attempts, in ms. Source: ExponentialBackoff."""
+        """Draw how long a batch waits after `attempts` failed attempts, in ms. Source: ExponentialBackoff."""
         config = self._config
         if not config.client.backoff_grows:
             return config.retry_backoff_ms

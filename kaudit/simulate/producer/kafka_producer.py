@@ -25,7 +25,7 @@ class KafkaProducer:
     ) -> None:
         """`recorded_under` is the partition under which its InitProducerId and EndTxn stand in the attempts.
 
-        `first_sequence`: where each partition begins, as if so many records had been sent before.
+        `first_sequence`: the sequence with which each partition begins.
         """
         config = client.config
         self._client = client
@@ -99,7 +99,7 @@ class KafkaProducer:
         return list(self.accumulator.incomplete.values())
 
     def kill(self) -> None:
-        """End the process: what was not sent never will be, responses are ignored."""
+        """End the process: unsent batches are never sent, responses are ignored."""
         self._client.kill()
 
     def pause(self) -> None:

@@ -101,7 +101,7 @@ class Metadata:
 
 
 class NetworkClient:
-    """What a producer's sender and its transactional requests share.
+    """The process, metadata and connections that a producer's sender and its transactional requests share.
 
     `source` gives the jitter of backoffs, and where the search for the least loaded broker begins.
     """
@@ -171,7 +171,7 @@ class NetworkClient:
                 connection.close()
 
     def kill(self) -> None:
-        """End the process: what was not sent never will be, responses are ignored."""
+        """End the process: unsent batches are never sent, responses are ignored."""
         self.process.kill()
         for connection in self._connections.values():
             connection.abandon()

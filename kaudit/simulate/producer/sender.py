@@ -29,11 +29,11 @@ _STALE_METADATA = frozenset(
 )
 """Errors whose exceptions are InvalidMetadataException."""
 _DELIVERY_FAILED = KafkaError.REQUEST_TIMED_OUT
-"""TimeoutException: what an expired batch fails with."""
+"""The error of an expired batch (TimeoutException)."""
 
 
 class Idempotence(NamedTuple):
-    """What a sender needs to know to be idempotent."""
+    """The parts of a producer that make its sender idempotent."""
 
     manager: TransactionManager
     recovery: Recovery

@@ -38,16 +38,16 @@ ORDER = (
     "failover-acks1",
     "anything",
 )
-"""Their names, as they are best read."""
+"""Their names, in the order to read them."""
 
 
 def scenario_text(name: str) -> str:
-    """Return the TOML of a shipped scenario. Raises KeyError for a name there is none of."""
+    """Return the TOML of a shipped scenario. Raises KeyError for an unknown name."""
     if name not in ORDER:
         raise KeyError(name)
     return (files("kaudit.simulate") / "scenarios" / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
 
 
 def shipped(name: str) -> Scenario:
-    """Read a shipped scenario. Raises KeyError for a name there is none of."""
+    """Read a shipped scenario. Raises KeyError for an unknown name."""
     return parse_scenario(scenario_text(name), name)

@@ -28,12 +28,12 @@ WEIGHTS = {
     "kill-broker": 2.0,
     "pause-broker": 2.0,
 }
-"""How often a kind is drawn beside the others, which have 1. An injected error is no event that leads to one: never."""
+"""Weights with which kinds are drawn; the others have 1. Injected errors are never drawn: they have no cause in the cluster."""
 
 _LONGEST = 4
-"""Durations are drawn up to so many times the time in which records are sent."""
+"""Upper bound of drawn durations, as a multiple of the time in which records are sent."""
 _MOST = 8
-"""Numbers without a meaning of their own are drawn up to this one."""
+"""Upper bound of drawn numbers whose field gives none."""
 
 
 class Activity(Struct, frozen=True):
@@ -44,7 +44,7 @@ class Activity(Struct, frozen=True):
 
     @classmethod
     def of(cls, truth: Truth) -> "Activity":
-        """Read it off a run."""
+        """Return the activity of a run."""
         simulation = truth.simulation
         last = simulation.clock.base
         batches: dict[str, int] = dict.fromkeys(simulation.applications, 0)
@@ -88,7 +88,7 @@ class FaultSpace:
         return table
 
     def _value(self, name: str, kind: schema.Type, chance: random.Random) -> Any:  # noqa: ANN401 - of TOML
-        """Draw a field's value, None where nothing says what it could be."""
+        """Draw a field's value, None where the possible values are not known."""
         value: Any = None
         match kind:
             case schema.UnionType(types=types):
@@ -131,10 +131,10 @@ def table_of(fault: Fault) -> dict[str, Any]:
 FEW_RECORDS = 60
 """Records a producer sends at most in a schedule that is drawn: many short runs find more than a few long ones."""
 _LONG = 1000
-"""Events of a scenario that is tried with fewer records only."""
+"""A scenario with more events is tried with fewer records only."""
 _MOST_FAULTS = 5
 _SLOWEST = 6
-"""The upper bound of the network's delays is doubled up to so often."""
+"""How often the upper bound of the network's delays is doubled at most."""
 
 
 _DURATION_MS = 180_000

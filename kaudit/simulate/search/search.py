@@ -1,4 +1,4 @@
-"""Looking for a schedule of a scenario with a certain outcome, and for the smallest one."""
+"""Search for the smallest schedule of a scenario with a given outcome."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,16 +13,16 @@ from kaudit.simulate.search.shrinking import Shrinking
 
 DEFAULT_TRIES = 1000
 SMALL = 12
-"""Events of a schedule that is small enough: of a larger one another is looked for."""
+"""A schedule with at most this many events is small enough; after a larger one the search goes on."""
 _SHRINKING_TRIES = 1000
 """Schedules tried at most to make one smaller."""
 
 
 class SearchProgress(Protocol):
-    """Where a search says how far it is."""
+    """Receives the progress of a search."""
 
     def tried(self, schedules: int, smallest: Schedule | None) -> None:
-        """Take how many schedules were tried so far, and the smallest one that did it."""
+        """Report how many schedules were tried so far, and the smallest one with the outcome."""
         ...
 
 
@@ -42,7 +42,7 @@ class Found(Struct):
 
 
 class _EndedError(Exception):
-    """Shrinking is over before it could not go on."""
+    """Shrinking ended before the schedule was smallest: it was stopped or had its tries."""
 
 
 class Search:

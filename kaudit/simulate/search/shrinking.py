@@ -1,4 +1,4 @@
-"""Cutting a schedule down while it still does what it was found for.
+"""Make a schedule smaller while it still has the outcome it was found for.
 
 Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input (ddmin).
 """
@@ -10,20 +10,20 @@ from kaudit.simulate.search.schedule import Document, Schedule, schedule_of, wit
 
 _Item = TypeVar("_Item")
 Try = Callable[[Schedule], bool]
-"""Whether a schedule still does it. It may raise to end the search."""
+"""Whether a schedule still has the outcome. It may raise to end the search."""
 
 
 class Shrinking:
     """The smallest schedule so far; `best` holds also while and after `run` is ended by an exception."""
 
     def __init__(self, found: Schedule, still_does: Try) -> None:
-        """`found` must do what it was found for; `still_does` decides about others."""
+        """`found` must have the outcome; `still_does` decides about others."""
         self.best = found
         self._still_does = still_does
         self._name = found.scenario.name
 
     def run(self) -> Schedule:
-        """Shrink until nothing can be left out and no value be simpler."""
+        """Shrink until nothing can be left out and no value made simpler."""
         before = None
         while before != self.best.document:
             before = self.best.document
@@ -132,9 +132,9 @@ class Shrinking:
 
 
 _IDENTITY = ("kind", "producer", "broker", "leader_of", "partition", "records")
-"""What an event is about: no value that could be simpler."""
+"""Keys that say what an event is about; their values are not simplified."""
 _TIMING = ("start_ms", "every_ms", "burst", "sessions", "initializations")
-"""What is simplified of a producer; its configuration is the scenario's."""
+"""Keys of a producer whose values are simplified; its configuration stays the scenario's."""
 
 
 def _of_producer(table: dict[str, Any]) -> bool:
@@ -165,7 +165,7 @@ def _simpler(value: int) -> Iterator[int]:
 
 
 def ddmin(items: Sequence[_Item], still_does: Callable[[Sequence[_Item]], bool]) -> Sequence[_Item]:
-    """Return a part of `items` that still does it, none of which can be left out alone.
+    """Return a part of `items` for which `still_does` holds, and of which no single item can be left out.
 
     `still_does` is called with parts in the same order; it must hold for all of `items`.
     """

@@ -12,7 +12,8 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from kaudit.model.limits import ANSWER_BYTES
 from kaudit.source.kafka.answers import Node
 from kaudit.source.kafka.command_config import ClientSettings
-from kaudit.source.kafka.failures import BrokerError, RetriableError, broker_error
+from kaudit.source.kafka.failures import RetriableError, broker_error
+from kaudit.source.kafka.fetched_segment import BrokerError
 from kaudit.source.uri import UrlError
 
 CLIENT_ID = "kaudit"

@@ -7,17 +7,12 @@ from collections.abc import Callable
 
 import kafka.errors as kafka_errors
 
+from kaudit.source.kafka.fetched_segment import BrokerError
+
 _TLS_ALERT_LENGTH = range(0x15030000, 0x15040000)
 """A TLS alert (content type 21, version 3.x) read as the length of an answer."""
 _HTTP_LENGTH = int.from_bytes(b"HTTP")
 _LONGEST_TEXT = 300
-
-
-class BrokerError(OSError):
-    """A broker cannot be asked, or its answer cannot be used. `strerror` says why, `filename` is its host and port."""
-
-    def __init__(self, place: str, reason: str) -> None:
-        super().__init__(errno.EIO, reason, place)
 
 
 class RetriableError(BrokerError):

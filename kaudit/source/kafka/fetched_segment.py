@@ -19,6 +19,13 @@ _LEAST_FETCH_BYTES = 64 << 10
 _PAUSE_SECONDS = 0.02
 
 
+class BrokerError(OSError):
+    """A broker cannot be asked, or its answer cannot be used. `strerror` says why, `filename` is its host and port."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(errno.EIO, reason, place)
+
+
 class RemovedByRetentionError(OSError):
     """Retention or DeleteRecords removed an offset before it was read; the log begins at `log_start` now."""
 

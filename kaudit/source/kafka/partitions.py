@@ -10,8 +10,8 @@ from kaudit.formats.log.batch_header import HEADER_SIZE, base_offset_of, batch_s
 from kaudit.source.kafka.answers import PartitionMetadata, TopicPartition
 from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, KafkaClient
 from kaudit.source.kafka.command_config import load_settings
-from kaudit.source.kafka.failures import BrokerError, OffsetOutOfRangeError, UnknownTopicError
-from kaudit.source.kafka.fetched_segment import Aborted, FetchedSegment, RemovedByRetentionError, Throttle
+from kaudit.source.kafka.failures import OffsetOutOfRangeError, UnknownTopicError
+from kaudit.source.kafka.fetched_segment import Aborted, BrokerError, FetchedSegment, RemovedByRetentionError, Throttle
 from kaudit.source.kafka.options import ClusterOptions, TopicUrl
 from kaudit.source.layout import FetchedRange, FoundPartitions, PartitionDirectory, SegmentFile, Unreadable
 from kaudit.source.uri import UrlError

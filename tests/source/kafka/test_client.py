@@ -29,13 +29,12 @@ from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED, KafkaCl
 from kaudit.source.kafka.command_config import settings_of
 from kaudit.source.kafka.connections import parse_servers
 from kaudit.source.kafka.failures import (
-    BrokerError,
     OffsetOutOfRangeError,
     RetriableError,
     UnknownTopicError,
     broker_error,
 )
-from kaudit.source.kafka.fetched_segment import FETCH_BYTES, NO_ABORTS, FetchedSegment
+from kaudit.source.kafka.fetched_segment import FETCH_BYTES, NO_ABORTS, BrokerError, FetchedSegment
 from kaudit.source.kafka.options import TopicUrl
 from kaudit.source.layout import FetchedRange
 from kaudit.source.uri import Uri, UrlError
