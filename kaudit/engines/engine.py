@@ -6,7 +6,7 @@ An engine reads the ranges of all partitions, keeps rows of each, does work for 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kaudit.engines.progress import Progress
 from kaudit.engines.rows import NO_ROWS, Rows
@@ -77,6 +77,13 @@ class AuditedInput(ABC):
         """Return the scan with what writes its tables, of the rows of `kept_rows.HISTORIES`."""
 
 
+def listings() -> Any:  # noqa: ANN401 - a module
+    """Return the module `kept_rows`: a scan starts without the listings that it imports."""
+    from kaudit.engines import kept_rows  # noqa: PLC0415 - only `timeline`, `producers`, `dedup` and tables need them
+
+    return kept_rows
+
+
 class Engine(ABC):
     """Schedules the reading of logs. Every command raises what `audited` raises."""
 
@@ -112,9 +119,7 @@ class Engine(ABC):
 
         An engine that brings them from elsewhere brings the first ones of all, and says how many more there are.
         """
-        from kaudit.engines.kept_rows import runs_of  # noqa: PLC0415 - a scan starts without the listings
-
-        with self.audited(options, progress, runs_of(options.producer_ids)) as audited:
+        with self.audited(options, progress, listings().runs_of(options.producer_ids)) as audited:
             return audited.timelines()
 
     def producers(self, options: ScanOptions, progress: Progress, query: Query) -> ProducersResult:
@@ -125,15 +130,11 @@ class Engine(ABC):
     @contextmanager
     def listed_producers(self, options: ScanOptions, progress: Progress, query: Query) -> "Iterator[ListedProducers]":
         """Audit, and list producer ids; tables of all that `query` chooses can be made while the body runs."""
-        from kaudit.engines.kept_rows import ACTIVITY  # noqa: PLC0415 - as in `timeline`
-
-        with self.audited(options, progress, ACTIVITY) as audited:
+        with self.audited(options, progress, listings().ACTIVITY) as audited:
             yield audited.producers(query)
 
     @contextmanager
     def record(self, options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]":
         """Audit, and keep the producers' histories on disk while the body runs, for tables."""
-        from kaudit.engines.kept_rows import HISTORIES  # noqa: PLC0415 - as in `timeline`
-
-        with self.audited(options, progress, HISTORIES) as audited:
+        with self.audited(options, progress, listings().HISTORIES) as audited:
             yield audited.recorded()

@@ -1,19 +1,43 @@
-"""The rows that commands beside `scan` keep of each partition."""
+"""The rows that commands beside `scan` keep of each partition, and what the local engine makes of them. Imported on demand."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
+from kaudit.audits.repeats.suspects import Room, SuspectRows
 from kaudit.engines.rows import Rows, sink_itself
 from kaudit.errors import UsageError
-from kaudit.listings.producer_histories import HistoryRows, PartitionHistory
+from kaudit.listings.duplicates import duplicate_listing
+from kaudit.listings.producer_histories import HistoryRows, HistoryWriter, PartitionHistory, Piece, RecordedScan
+from kaudit.listings.producer_listing import ListedProducers, list_producers
+from kaudit.listings.query import Query
+from kaudit.listings.timeline import build_timelines, by_replica
+from kaudit.model.finding import Finding
+from kaudit.model.result import ScanResult
 from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.batch_export import BatchWriter, segment_tasks, write_segment
 from kaudit.partition.replay import KeptRows
 from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.scanning.audit import Audit
+from kaudit.scanning.plan import audit_needs, plan_jobs
+from kaudit.scanning.versions import newest_profile
+from kaudit.source.schemes import open_segment
+
+__all__ = [
+    "ACTIVITY",
+    "HISTORIES",
+    "build_timelines",
+    "duplicate_listing",
+    "listed_producers",
+    "recorded",
+    "runs_of",
+    "suspects",
+]
 
 
 class HistoryFiles:
@@ -54,3 +78,29 @@ HISTORIES = Rows(HistoryRows, PartitionHistory, PartitionHistory.of, HistoryFile
 def runs_of(producer_ids: Sequence[int]) -> Rows:
     """Keep runs and markers for timelines of these producer ids, of all if there are none."""
     return Rows(partial(KeptRows, frozenset(producer_ids) or None), KeptRows, sink_itself)
+
+
+def suspects() -> Rows:
+    """Keep what `dedup` compares."""
+    return Rows(partial(SuspectRows, Room()), SuspectRows, sink_itself)
+
+
+def listed_producers(audit: Audit, kept: Iterable[Any], query: Query) -> ListedProducers:
+    """List the producer ids of partitions of which ACTIVITY was kept."""
+    return ListedProducers(list_producers(audit, [sink.activity for sink in kept], query))
+
+
+def recorded(audit: Audit, result: ScanResult, kept: Iterable[PartitionHistory]) -> RecordedScan:
+    """Return a scan with what writes its tables, of the HISTORIES that were kept."""
+
+    def write_histories(writer: HistoryWriter, findings: Sequence[Finding]) -> Iterator[Piece]:
+        own, newest = by_replica(findings), newest_profile(result.broker_version)
+        for history in kept:
+            yield from writer(history, own.get(history.key, ()), newest)
+
+    def write_batches(writer: BatchWriter) -> Iterator[Piece]:
+        jobs = plan_jobs(audit.options, audit.layout, audit_needs(audit.options, audit.layout, audit.histories))
+        for task in segment_tasks(jobs):
+            yield from write_segment(task, open_segment, writer)
+
+    return RecordedScan(result, write_histories, write_batches, audit.high_watermarks, audit.transactional_ids)

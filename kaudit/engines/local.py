@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from kaudit.engines.engine import AuditedInput, Done, Engine, Task
+from kaudit.engines.engine import AuditedInput, Done, Engine, Task, listings
 from kaudit.engines.engine import Job as PartitionJob
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
+from kaudit.engines.processes import read_in_processes
 from kaudit.engines.progress import Progress
 from kaudit.engines.ranges import PROCESSES_PAY_BYTES, RangeRead, ranges, read_here, with_rest
-from kaudit.engines.rows import NO_ROWS, Rows, RowStore, sink_itself
+from kaudit.engines.rows import NO_ROWS, Rows, RowStore
 from kaudit.listings.query import Query
-from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.partition.assembler import PartitionAssembler
 from kaudit.partition.audit import PartitionAudit
@@ -28,16 +28,15 @@ from kaudit.scanning.audit import Audit
 from kaudit.scanning.block_histories import read_blocks
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.plan import all_needs, audit_needs, find_input, plan_jobs, share_rate
-from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import INTERNAL_TOPICS, Layout
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
+    from kaudit.audits.repeats.suspects import SuspectRows
     from kaudit.listings.duplicates import DuplicateListing
-    from kaudit.listings.producer_histories import HistoryWriter, Piece, RecordedScan
+    from kaudit.listings.producer_histories import RecordedScan
     from kaudit.listings.producer_listing import ListedProducers
-    from kaudit.partition.batch_export import BatchWriter
     from kaudit.scanning.opened_state import OpenedState
 
 _RECORD_PIECE_BYTES = 4 << 20
@@ -80,20 +79,17 @@ class LocalEngine(Engine):
 
         Raises as `audited` does.
         """
-        from kaudit.audits.repeats.suspects import Room, SuspectRows  # noqa: PLC0415 - only `dedup` lists them
-        from kaudit.listings.duplicates import duplicate_listing  # noqa: PLC0415 - as above
-
         keep_freed_memory()
-        found = []
+        found: list[tuple[PartitionAudit, object]] = []
 
-        def close(partition: PartitionAudit, kept: SuspectRows) -> None:
+        def close(partition: PartitionAudit, kept: "SuspectRows") -> None:
             if partition.directory.topic not in INTERNAL_TOPICS:
                 found.append((partition, kept.of(partition.directory, compacted=partition.compacted)))
 
         pieces = _RECORD_PIECE_BYTES if options.depth is Depth.RECORDS else None
-        rows = Rows(partial(SuspectRows, Room()), SuspectRows, sink_itself)
-        audit = _audit(replace(options, contents=True), progress, rows, close, pieces)
-        return duplicate_listing(audit.result(), found, open_segment)
+        audit = _audit(replace(options, contents=True), progress, listings().suspects(), close, pieces)
+        listing: DuplicateListing = listings().duplicate_listing(audit.result(), found, open_segment)
+        return listing
 
 
 def _advancing(work: Sequence[Task], results: Iterable[Done], progress: Progress) -> Iterator[Done]:
@@ -112,35 +108,16 @@ class _LocalAudit(AuditedInput):
         return self._audit.result()
 
     def timelines(self) -> TimelineResult:
-        from kaudit.listings.timeline import build_timelines  # noqa: PLC0415 - a scan needs no histories
-
-        return build_timelines(self._audit, list(self._kept))
+        made: TimelineResult = listings().build_timelines(self._audit, list(self._kept))
+        return made
 
     def producers(self, query: Query) -> "ListedProducers":
-        from kaudit.listings.producer_listing import ListedProducers, list_producers  # noqa: PLC0415 - as above
-
-        return ListedProducers(list_producers(self._audit, [sink.activity for sink in self._kept], query))
+        listed: ListedProducers = listings().listed_producers(self._audit, self._kept, query)
+        return listed
 
     def recorded(self) -> "RecordedScan":
-        from kaudit.listings.producer_histories import RecordedScan  # noqa: PLC0415 - as above
-
-        audit = self._audit
-        return RecordedScan(self.result, self._histories, self._batches, audit.high_watermarks, audit.transactional_ids)
-
-    def _histories(self, writer: "HistoryWriter", findings: Sequence[Finding]) -> "Iterator[Piece]":
-        from kaudit.listings.timeline import by_replica  # noqa: PLC0415 - as above
-
-        own, newest = by_replica(findings), newest_profile(self.result.broker_version)
-        for history in self._kept:
-            yield from writer(history, own.get(history.key, ()), newest)
-
-    def _batches(self, writer: "BatchWriter") -> "Iterator[Piece]":
-        from kaudit.partition.batch_export import segment_tasks, write_segment  # noqa: PLC0415 - as above
-
-        options, layout = self._audit.options, self._audit.layout
-        jobs = plan_jobs(options, layout, audit_needs(options, layout, self._audit.histories))
-        for task in segment_tasks(jobs):
-            yield from write_segment(task, open_segment, writer)
+        recorded: RecordedScan = listings().recorded(self._audit, self.result, self._kept)
+        return recorded
 
 
 def _audit(
@@ -198,8 +175,6 @@ def _read(
     found = ranges(jobs, chunk_sizes)
     if processes == 1:
         return read_here(found)
-    from kaudit.engines.processes import read_in_processes  # noqa: PLC0415 - a small log is read in less time
-
     return read_in_processes(found, processes, _start_method(layout))
 
 

@@ -1,9 +1,7 @@
-"""Keeping the process small under glibc, and garbage collections short in Spark's workers."""
+"""Keeping the process small under glibc."""
 
 import ctypes
-import gc
 import sys
-from functools import cache
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _SMALL = 1 << 20
@@ -28,20 +26,6 @@ def keep_freed_memory_small() -> None:
     short-lived columns stays with the process and holes between them are never used. Setting it stops that.
     """
     _set(_SMALL, _SMALL)
-
-
-@cache
-def prepare_worker() -> None:
-    """Keep freed memory; in a worker of Spark, leave what it has imported by now out of garbage collections.
-
-    Spark's daemon collects after every task, which takes 45 ms with pyarrow, pandas and kaudit imported: more than
-    reading 128 MiB.
-    """
-    from pyspark import TaskContext  # noqa: PLC0415 - an extra
-
-    keep_freed_memory()
-    if TaskContext.get() is not None:
-        gc.freeze()
 
 
 def _set(mapped_above: int, trimmed_above: int) -> None:

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.checks.incident_groups import with_incidents
-from kaudit.engines.memory import prepare_worker
 from kaudit.errors import UnreadableInputError
 from kaudit.listings.producer_histories import PartitionHistory
 from kaudit.listings.timeline import by_replica
@@ -43,6 +42,7 @@ from kaudit.spark.tasks import (
     SCAN_WIDE,
     WHOLE,
     Batches,
+    prepare_worker,
     shard_of,
     step,
 )

@@ -8,13 +8,15 @@ outlines; tasks make findings with it. The driver gets counts and as many findin
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, get_type_hints
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
+from pyspark import StorageLevel
 
 from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader, DecisionHistory, ExpiredIds
 from kaudit.audits.producer_ids.block_sources import BlockSource, read_metadata
@@ -77,6 +79,7 @@ from kaudit.spark.task_findings import (
     first_timelines,
     list_findings,
     make_timelines,
+    sent,
 )
 from kaudit.spark.tasks import CHUNK_ORDER, CHUNKS, OUTLINE, STEPS, ArrowMap, reading, replay
 
@@ -114,14 +117,28 @@ class SparkEngine(Engine):
         directories = [directory for task in work for directory in task.directories if directory.segments]
         with session(self._spark, options.jobs) as started:
             require_readable(started, {directory.log_dir: directory.segments[-1] for directory in directories})
-            one = partial(job, options=options, open_source=from_here())
-            kinds = get_type_hints(job)["task"], get_type_hints(job)["return"]
-            done: list[Done] = ask_tasks(
-                started, "kaudit: compare partitions", [work[number] for number in by_size], one, kinds
+            one = partial(_with_findings_apart, job=job, options=options, open_source=from_here())
+            hints = get_type_hints(job)
+            kinds: Any = hints["task"], GenericAlias(tuple, (hints["return"], list[SentFinding]))
+            asked = [work[number] for number in by_size]
+            done: list[tuple[Done, list[SentFinding]]] = ask_tasks(
+                started, "kaudit: compare partitions", asked, one, kinds
             )
         progress.advance(sum(task.bytes for task in work))
-        results = dict(zip(by_size, done, strict=True))
+        results = {
+            number: replace(result, findings=findings) if findings else result  # type: ignore[type-var]
+            for number, (result, findings) in zip(by_size, done, strict=True)
+        }
         return [results[number] for number in range(len(work))]
+
+
+def _with_findings_apart(
+    task: Task, job: PartitionJob[Task, Done], options: ScanOptions, open_source: OpenSource
+) -> tuple[Done, list[SentFinding]]:
+    """Do the job; return what it gives, and its findings, if it has some, as tasks send them."""
+    done: Any = job(task, options=options, open_source=open_source)
+    findings = getattr(done, "findings", ())
+    return replace(done, findings=()) if findings else done, sent(findings)
 
 
 class _SparkAudit(AuditedInput):
@@ -347,8 +364,6 @@ def _listed(run: _Run, replayed: "DataFrame", make: ArrowMap) -> Iterator[Findin
 
 @contextmanager
 def _kept_on_disk(frame: "DataFrame") -> Iterator["DataFrame"]:
-    from pyspark import StorageLevel  # noqa: PLC0415 - an extra
-
     kept = frame.persist(StorageLevel.DISK_ONLY)
     try:
         yield kept

@@ -19,6 +19,7 @@ from kaudit.spark.composition import STEP_ORDER, Evidence, Histories, WithIncide
 from kaudit.spark.options import ReadOptions, Time, absolute, read_options, time_ms
 from kaudit.spark.rows import NEEDED, batches_to_runs
 from kaudit.spark.schemas import errors_of_tasks, spark_schema
+from kaudit.spark.sources import SOURCES
 from kaudit.spark.tasks import CHUNK, CHUNK_ORDER, KEY, STEPS, replay
 
 if TYPE_CHECKING:
@@ -65,8 +66,6 @@ class Judgement(TypedDict, total=False):
 
 def register(spark: "SparkSession") -> None:
     """Register the data sources with a session: `spark.read.format("kaudit.batches")`, `kaudit.runs`, `kaudit.records`."""
-    from kaudit.spark.sources import SOURCES  # noqa: PLC0415 - pyspark is an extra
-
     if spark not in _registered:  # Spark warns of each source that is replaced
         for source in SOURCES:
             spark.dataSource.register(source)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
+from pyspark.errors import PySparkException
 
 from kaudit.engines.progress import Progress
 from kaudit.errors import UnreadableInputError
@@ -133,8 +134,6 @@ def errors_in_one_line() -> Iterator[None]:
         SparkFailedError: in place of what Spark raised.
 
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra
-
     try:
         yield
     except PySparkException as error:

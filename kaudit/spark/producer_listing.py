@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from kaudit.listings.partition_join import join, replica_places
 from kaudit.listings.producer_histories import Piece, TableWriter
@@ -190,8 +191,6 @@ class RowsOfList(Struct, frozen=True):
 
     def frame(self, writer: TableWriter) -> "DataFrame":
         """Describe the rows, with the columns that they are sorted by."""
-        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - an extra
-
         make = making_rows(self.ids.sharing, writer, self.last)
         return self.ids.frame.mapInArrow(make, from_arrow_schema(row_schema(writer)))
 

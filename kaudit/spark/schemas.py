@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructField, StructType
 
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES, NEVER_NULL
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    pass
 
 _OURS = {error.__name__: error for error in (UsageError, NothingToAuditError, UnreadableInputError)}
 _LINE = re.compile(rf"kaudit\.errors\.({'|'.join(_OURS)}): (.*)")
@@ -38,9 +41,6 @@ def _field(table: str, name: str) -> pa.Field:
 
 def spark_schema(table: str, metadata: Mapping[str, str] | None = None) -> "StructType":
     """Return the schema of a DataFrame; `metadata` goes with its first column, and stays with it through filters and joins."""
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - an extra
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415
-
     fields = list(from_arrow_schema(arrow_schema(table)))
     for number, field in enumerate(fields):
         about: dict[str, Any] = {"comment": DATAFRAME_COLUMNS[field.name].meaning}
@@ -120,8 +120,6 @@ def milliseconds(column: pa.Array) -> "np.ndarray[Any, np.dtype[np.int64]]":
 @contextmanager
 def errors_of_tasks() -> Iterator[None]:
     """Raise again what kaudit raised in the body's tasks: Spark brings it to the driver as text."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra
-
     try:
         yield
     except PySparkException as error:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -16,8 +15,12 @@ from kaudit.source.filesystem import CONNECT_VARIABLE, connect_seconds
 from kaudit.source.uri import UrlError
 from kaudit.spark.java import java_home
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+try:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame, SparkSession
+except ImportError as missing:
+    raise UsageError(f"--engine spark needs an extra: {install_command('spark')}") from missing
 
 SESSION_SETTINGS: Mapping[str, str] = {
     # a row is a whole range of a segment, some 100 KB: Spark's 10,000 rows a batch would not fit into memory
@@ -63,7 +66,7 @@ class SparkOptions(Struct, frozen=True):
 
 
 @contextmanager
-def session(options: SparkOptions, jobs: int | None) -> Iterator["SparkSession"]:
+def session(options: SparkOptions, jobs: int | None) -> Iterator[SparkSession]:
     """Give a session for one scan: a running one's sibling, or a new one that is stopped afterwards.
 
     Raises:
@@ -71,10 +74,6 @@ def session(options: SparkOptions, jobs: int | None) -> Iterator["SparkSession"]
 
     """
     given = _parse_settings(options.settings)
-    try:
-        from pyspark.sql import DataFrame, SparkSession  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise UsageError(f"--engine spark needs an extra: {install_command('spark')}") from error
     if not hasattr(DataFrame, "repartitionById"):
         raise UsageError("kaudit needs Spark 4.1 or newer")
     running = SparkSession.getActiveSession()
@@ -101,11 +100,7 @@ def _parse_settings(settings: Sequence[str]) -> dict[str, str]:
     return parsed
 
 
-def _start(master: str | None, given: Mapping[str, str], jobs: int | None) -> "SparkSession":
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - an extra
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
+def _start(master: str | None, given: Mapping[str, str], jobs: int | None) -> SparkSession:
     timeout = {"spark.hadoop.ipc.client.connect.timeout": _connect_ms()}
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started the JVM, and chosen all of this
         _prepare_launch(master, given)

@@ -24,7 +24,6 @@ from pyspark.sql.types import StructType
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.engines import local
-from kaudit.engines.memory import prepare_worker
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.producer_histories import PartitionHistory, Piece
 from kaudit.model.batch import Batches, concatenate, first_timestamps, last_offsets
@@ -44,7 +43,7 @@ from kaudit.spark.plan import Chosen, SegmentRead, chosen_by, plan_input, share_
 from kaudit.spark.record_rows import record_rows
 from kaudit.spark.rows import batch_rows, run_rows
 from kaudit.spark.schemas import spark_schema, to_batches
-from kaudit.spark.tasks import CHUNKS, LAYOUT, ReadTask, read_task, row
+from kaudit.spark.tasks import CHUNKS, LAYOUT, ReadTask, prepare_worker, read_task, row
 
 _SETS: Mapping[str, str] = {"topic": "topics", "partition": "partitions", "replica": "replicas", "segment": "segments"}
 _OFFSETS = ("base_offset", "last_offset", "first_offset", "offset")

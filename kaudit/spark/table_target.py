@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from msgspec import Struct
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from kaudit.spark.jobs import SparkFailedError, named_job
 from kaudit.spark.tasks import ArrowMap, Batches
@@ -86,8 +89,6 @@ class TableTarget(Struct, frozen=True):
 
 def _unpacked(pieces: "DataFrame", files: int, schema: pa.Schema) -> "DataFrame":
     """Describe the rows of the pieces of one table, to be written as so many files."""
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - an extra
-
     shared = _in_files(pieces.select("topic", "job_index", "number", "data"), files, "topic", "job_index", "number")
     return shared.mapInArrow(unpacking(), from_arrow_schema(spark_schema(schema)))
 
@@ -100,8 +101,6 @@ def _in_files(rows: "DataFrame", files: int, *by: str) -> "DataFrame":
 
 def _sizes(pieces: "DataFrame") -> dict[str, tuple[int, int]]:
     """Return the rows and the packed bytes of each table."""
-    from pyspark.sql import functions  # noqa: PLC0415 - an extra
-
     sizes = pieces.select("table", "rows", functions.length("data").alias("bytes"))
     # some bytes of each piece, in one task: Spark's own choice is 200
     sums = sizes.repartition(1).groupBy("table").agg(functions.sum("rows"), functions.sum("bytes"))
@@ -109,8 +108,6 @@ def _sizes(pieces: "DataFrame") -> dict[str, tuple[int, int]]:
 
 
 def _rows_seen(spark: "SparkSession", path: str, row_type: "StructType") -> int:
-    from pyspark.errors import AnalysisException  # noqa: PLC0415 - an extra
-
     try:
         # with the type at hand no job has to look for it in the files
         return spark.read.schema(row_type).parquet(path).count()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from msgspec import Struct
+from pyspark import StorageLevel
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.listings.producer_histories import HistoryWriter, PartitionHistory, Piece, TableWriter
@@ -128,8 +129,6 @@ class SparkTables(Struct, frozen=True):
             SparkFailedError: Spark gave up, or the driver does not find what the workers wrote.
 
         """
-        from pyspark import StorageLevel  # noqa: PLC0415 - an extra
-
         target = TableTarget.of(self.session, url, manifest)
         output_batches = OutputBatches(len(self.jobs))
         frame = self._tables(writer, output_batches)

@@ -1,10 +1,11 @@
-"""What Spark's tasks do with a log until its partitions are replayed: Arrow batches in, Arrow batches out. Needs pyarrow, not pyspark.
+"""What Spark's tasks do with a log until its partitions are replayed: Arrow batches in, Arrow batches out.
 
 Rows of CHUNKS say which partitions there are and what reading their ranges gave. They are shuffled by partition replica, sorted, and
 replayed; what comes of that are rows of STEPS. The command line and the functions of kaudit.spark use the same rows and functions.
 Workers import this module by name, so kaudit must be installed where they run (`kaudit spark-bundle`).
 """
 
+import gc
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -14,9 +15,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from msgspec import Struct
+from pyspark import TaskContext
 
 from kaudit import __version__
-from kaudit.engines.memory import prepare_worker
+from kaudit.engines.memory import keep_freed_memory
 from kaudit.engines.rows import Rows
 from kaudit.partition.assembler import PartitionAssembler
 from kaudit.partition.audit import PartitionAudit
@@ -83,6 +85,18 @@ def step(shard: int, job_index: int, kind: int, value: object = None) -> pa.Reco
 def shard_of(directory: PartitionDirectory) -> int:
     """Return the shard of a topic partition."""
     return 1 + zlib.crc32(f"{directory.topic}-{directory.partition}".encode()) % SHARDS
+
+
+@cache
+def prepare_worker() -> None:
+    """Keep freed memory; in a worker of Spark, leave what it has imported by now out of garbage collections.
+
+    Spark's daemon collects after every task, which takes 45 ms with pyarrow, pandas and kaudit imported: more than
+    reading 128 MiB.
+    """
+    keep_freed_memory()
+    if TaskContext.get() is not None:
+        gc.freeze()
 
 
 def answering(questions: Batches, answer: Callable[[Any], object], kind: type[Any]) -> Batches:
@@ -188,9 +202,6 @@ def _outcomes(spec: ChunkSpec, open_source: OpenSource, count: Count | None, *, 
 
 def _attempt() -> int:
     """Return how often the task has failed before."""
-    # imported here: what runs outside Spark's tasks needs no pyspark
-    from pyspark import TaskContext  # noqa: PLC0415 - an extra
-
     task = TaskContext.get()
     return 0 if task is None else task.attemptNumber()
 

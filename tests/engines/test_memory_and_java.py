@@ -12,7 +12,7 @@ import pytest
 
 from kaudit.engines import memory
 from kaudit.errors import UsageError
-from kaudit.spark import java
+from kaudit.spark import java, tasks
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
@@ -50,7 +50,7 @@ def test_in_a_worker_of_spark_what_is_imported_is_left_out_of_collections(asked,
     times: list[bool] = []
     monkeypatch.setattr(pyspark.TaskContext, "get", lambda: context)
     monkeypatch.setattr(gc, "freeze", lambda: times.append(True))
-    memory.prepare_worker.__wrapped__()
+    tasks.prepare_worker.__wrapped__()
     assert len(times) == frozen
     assert dict(asked) == {M_MMAP_THRESHOLD: 32 << 20, M_TRIM_THRESHOLD: 1 << 30}
 

@@ -61,7 +61,7 @@ def started(monkeypatch) -> Any:
         state.conf = conf.values
         return SimpleNamespace(getOrCreate=get_or_create)
 
-    monkeypatch.setattr(pyspark, "SparkConf", Conf)
+    monkeypatch.setattr(spark_session, "SparkConf", Conf)
     monkeypatch.setattr(pyspark.SparkContext, "_ensure_initialized", lambda: None)
     monkeypatch.setattr(SparkSession, "builder", SimpleNamespace(config=config))
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)

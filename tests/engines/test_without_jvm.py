@@ -680,7 +680,7 @@ def test_pieces_of_histories_say_whose_they_are_and_with_which_the_driver_takes_
     newest: Any = "newest"
     finding = Finding("KA101", "", Severity.ERROR, Confidence.CERTAIN, "")
     write = spark_tables.history_writing(
-        cast("Any", writer), {2: pack([finding])}, spark_tables.OutputBatches(4, 2), newest=newest
+        cast("Any", writer), {2: pack(spark_judging.sent([finding]))}, spark_tables.OutputBatches(4, 2), newest=newest
     )
     rows = [row for batch in write(iter(())) for row in batch.to_pylist()]
     expected = []
