@@ -12,8 +12,8 @@ from kaudit.broker.coordinator.transaction_coordinator import TransactionCoordin
 from kaudit.broker.coordinator.verification import TransactionVerifier
 from kaudit.broker.partition.partition import Partition
 from kaudit.broker.partition.replica import Tampering
+from kaudit.broker.producer_state.append_result import Outcome
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
-from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition
 
@@ -114,7 +114,7 @@ class BrokerState:
         accepted = True
         for key in ended.partitions:
             partition = self.partitions.get(key) or self._create(key)
-            verdict = partition.append_marker(
+            result = partition.append_marker(
                 MarkerBatch(
                     ended.producer_id,
                     ended.marker_epoch,
@@ -125,5 +125,5 @@ class BrokerState:
                     ended.transaction_version,
                 )
             )
-            accepted = accepted and verdict.outcome is Outcome.APPENDED
+            accepted = accepted and result.outcome is Outcome.APPENDED
         return accepted

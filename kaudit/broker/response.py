@@ -5,8 +5,8 @@ from typing import Any
 from msgspec import Struct
 
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.append_result import AppendResult, Outcome
 from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
-from kaudit.broker.producer_state.verdict import Outcome, Verdict
 
 TopicPartition = tuple[str, int]
 
@@ -34,7 +34,7 @@ class Ruling(Struct, frozen=True, gc=False):
     """
 
     attempt: int
-    verdict: Verdict
+    result: AppendResult
     offset: int
     partition: TopicPartition
     after: ProducerStateEntry
@@ -42,26 +42,26 @@ class Ruling(Struct, frozen=True, gc=False):
     @property
     def fields(self) -> dict[str, Any]:
         """The answer's fields."""
-        verdict = self.verdict
-        if verdict.outcome is Outcome.REJECTED:
-            return rejected_fields(verdict.error)
+        result = self.result
+        if result.outcome is Outcome.REJECTED:
+            return rejected_fields(result.error)
         return {
-            "outcome": verdict.outcome.value,
+            "outcome": result.outcome.value,
             "error": "NONE",
             "error_code": 0,
-            "base_offset": self.offset if verdict.outcome is Outcome.APPENDED else verdict.base_offset,
+            "base_offset": self.offset if result.outcome is Outcome.APPENDED else result.base_offset,
         }
 
     @property
     def why(self) -> str:
-        """The verdict in one sentence."""
+        """The result in one sentence."""
         topic, number = self.partition
-        return self.verdict.why(self.offset, f"{topic}-{number}")
+        return self.result.why(self.offset, f"{topic}-{number}")
 
     @property
     def producer(self) -> ProducerBeforeAfter:
         """The batch's producer."""
-        return self.verdict.batch.producer_id, self.verdict.state, self.after
+        return self.result.batch.producer_id, self.result.state, self.after
 
 
 Answer = Response | Ruling

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from msgspec.structs import replace
 
-from kaudit.broker.partition.log_loading import loading_verdict
+from kaudit.broker.partition.log_loading import loading_effect
 from kaudit.broker.releases.version import Version
 from kaudit.errors import NothingToAuditError
 from kaudit.formats.log.batch_header import HEADER_SIZE
@@ -87,7 +87,7 @@ class SegmentReader:
         if not is_batch(damage):
             missing = self._missing(damage, expected)
             lost = damage.resynchronised and missing[0] is not None
-            verdict = loading_verdict(damage, self._later_segments(), was_batch=lost, version=self._version)
+            verdict = loading_effect(damage, self._later_segments(), was_batch=lost, version=self._version)
             yield damage_row(damage, self.file, verdict, missing)
             return
         size = damage.end - damage.position if self.file.fetched is None else _MARKER_BYTES

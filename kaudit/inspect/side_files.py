@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kaudit.broker.partition.log_loading import file_verdict
+from kaudit.broker.partition.log_loading import file_effect
 from kaudit.broker.releases.version import Version
 from kaudit.formats.dump_text.rows import DumpAbortedTransaction, DumpSnapshotEntry
 from kaudit.formats.errors import Damage, Reason, WireError
@@ -25,7 +25,7 @@ def side_rows(file: LogFile, version: Version | None = None) -> Iterator[Row]:
     Raises OSError if it is unreadable.
     """
     for row in _rows(file):
-        yield row if row["row"] != "damage" else row | {"broker": file_verdict(file.path.name, version)}
+        yield row if row["row"] != "damage" else row | {"broker": file_effect(file.path.name, version)}
 
 
 def _rows(file: LogFile) -> Iterator[Row]:

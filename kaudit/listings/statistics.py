@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.audits.producer_ids.block_sources import ClusterBlocks
-from kaudit.broker.producer_ids.allocation_verdicts import measure_burn
+from kaudit.broker.producer_ids.allocation_faults import measure_burn
 from kaudit.broker.producer_ids.block_history import MAX_PRODUCER_ID
 from kaudit.listings.partition_join import Joined
 from kaudit.model.coordinator import name_pattern

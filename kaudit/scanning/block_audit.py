@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kaudit.audits.producer_ids.block_sources import ClusterBlocks
 from kaudit.audits.sequences.rescan import Questions, Rescan
-from kaudit.broker.producer_ids.allocation_verdicts import (
+from kaudit.broker.producer_ids.allocation_faults import (
     find_malformed,
     find_near_end,
     find_shared_blocks,

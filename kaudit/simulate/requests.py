@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.producer_state.verdict import Outcome
+from kaudit.broker.producer_state.append_result import Outcome
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kaudit.model.sequence import add as add_sequence

@@ -16,8 +16,8 @@ from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.log_validator import check_batch
 from kaudit.broker.partition.record_set import RecordSet, Refusal, WireBatch, check_request, refused
 from kaudit.broker.partition.replica import Replica
+from kaudit.broker.producer_state.append_result import Outcome
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
-from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Response, Ruling, TopicPartition, appended_fields, rejected_fields
 from kaudit.model.batch_fields import NO_TIMESTAMP
@@ -220,13 +220,13 @@ def _written_timestamp(batch: WireBatch) -> int:
 def _decide(index: int, batch: DataBatch, key: TopicPartition, partition: Replica) -> Ruling:
     """Let the partition decide about a batch."""
     offset = partition.log_end
-    after, verdict = partition.append(batch)
-    return Ruling(index, verdict, offset, key, after)
+    after, result = partition.append(batch)
+    return Ruling(index, result, offset, key, after)
 
 
 def _timed_out(ruling: Ruling, partition: Replica) -> Answer:
     """Answer the retry of a batch that is remembered but was never written: no replica will ever have it."""
-    batch, outcome = ruling.verdict.batch, ruling.verdict.outcome
+    batch, outcome = ruling.result.batch, ruling.result.outcome
     if outcome is not Outcome.DUPLICATE or isinstance(batch, MarkerBatch) or not partition.never_replicates(batch):
         return ruling
     why = f"{ruling.why}; it waits for an offset that was never written"

@@ -6,8 +6,8 @@ from kaudit.broker.coordinator.requests import RequestContext
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.partition import Partition
 from kaudit.broker.partition.record_set import Refusal, refused
+from kaudit.broker.producer_state.append_result import Origin, Outcome
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
-from kaudit.broker.producer_state.verdict import Origin, Outcome
 from kaudit.broker.response import Answer, Response, TopicPartition, ok_fields, rejected_fields
 from kaudit.model.batch_fields import NO_SEQUENCE
 
@@ -45,8 +45,6 @@ def answer(
     offset, last = partition.log_end, attempt.record_count - 1
     # Every such batch has the sequences 0 to last: nobody checks them.
     batch = DataBatch(producer_id, epoch, 0, last, offset, offset + last, now, is_transactional=True)
-    after, verdict = partition.append(batch, Origin.COORDINATOR)
-    fields = ok_fields() if verdict.outcome is Outcome.APPENDED else rejected_fields(verdict.error)
-    return Response(
-        attempt.index, fields, verdict.why(offset, f"{key[0]}-{key[1]}"), (producer_id, verdict.state, after)
-    )
+    after, result = partition.append(batch, Origin.COORDINATOR)
+    fields = ok_fields() if result.outcome is Outcome.APPENDED else rejected_fields(result.error)
+    return Response(attempt.index, fields, result.why(offset, f"{key[0]}-{key[1]}"), (producer_id, result.state, after))

@@ -4,8 +4,8 @@ from kaudit.broker.attempts.base import ApiVersion, Int8, Int16, Int32, Int64, P
 from kaudit.broker.broker_state import BrokerState
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.partition import Partition
+from kaudit.broker.producer_state.append_result import Outcome
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
-from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.response import Answer, Response, TopicPartition, ok_fields, rejected_fields
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH
 
@@ -36,7 +36,7 @@ def answer(attempt: WriteMarker, _: BrokerState, key: TopicPartition, partition:
     if marker.producer_epoch == NO_PRODUCER_EPOCH:
         why = "a batch of a producer id cannot be built without an epoch (MemoryRecordsBuilder)"
         return Response(attempt.index, rejected_fields(KafkaError.UNKNOWN_SERVER_ERROR), why)
-    verdict = partition.append_marker(marker)
-    fields = ok_fields() if verdict.outcome is Outcome.APPENDED else rejected_fields(verdict.error)
-    why = verdict.why(marker.offset, f"{key[0]}-{key[1]}")
-    return Response(attempt.index, fields, why, (producer_id, verdict.state, partition.state_of(producer_id)))
+    result = partition.append_marker(marker)
+    fields = ok_fields() if result.outcome is Outcome.APPENDED else rejected_fields(result.error)
+    why = result.why(marker.offset, f"{key[0]}-{key[1]}")
+    return Response(attempt.index, fields, why, (producer_id, result.state, partition.state_of(producer_id)))

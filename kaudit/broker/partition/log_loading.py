@@ -28,7 +28,7 @@ def _is_unknown_magic(damage: LogDamage, *, was_batch: bool) -> bool:
     return damage.kind is DamageKind.UNPARSABLE and named
 
 
-def loading_verdict(damage: LogDamage, later_segments: int, *, was_batch: bool, version: Version | None = None) -> str:
+def loading_effect(damage: LogDamage, later_segments: int, *, was_batch: bool, version: Version | None = None) -> str:
     """Say what happens to this log in a broker of `version`, any if None; `later_segments` follow the damaged one.
 
     `was_batch`: as in `truncates`.
@@ -47,7 +47,7 @@ def loading_verdict(damage: LogDamage, later_segments: int, *, was_batch: bool, 
     return f"after an unclean stop, from the recovery point on, truncates the log at byte {damage.position}{deleted}; {_CLEAN}"
 
 
-def gap_verdict() -> str:
+def gap_effect() -> str:
     """What happens to a log whose offsets or leader epochs have a break."""
     return _UNNOTICED
 
@@ -70,7 +70,7 @@ _UNPARSABLE_FILES = {
 }
 
 
-def _index_verdict(version: Version | None) -> str:
+def _index_effect(version: Version | None) -> str:
     recovers = "after an unclean stop, from the recovery point on, rebuilds it from the segment"
     if version is None:
         return f"{recovers}; after a clean stop does so up to 2.2, and from 2.3 on reads it as it is"
@@ -79,34 +79,34 @@ def _index_verdict(version: Version | None) -> str:
     return f"{recovers}; after a clean stop reads it as it is"
 
 
-def _directory_verdict(name: str) -> Callable[[Version | None], str]:
-    def verdict(version: Version | None) -> str:
+def _directory_effect(name: str) -> Callable[[Version | None], str]:
+    def effect(version: Version | None) -> str:
         return (
             "does not start" if version is not None and version < _DIRECTORIES_FAIL_ALONE else _UNPARSABLE_FILES[name]
         )
 
-    return verdict
+    return effect
 
 
 _BY_VERSION: Mapping[str, Callable[[Version | None], str]] = {
-    ".index": _index_verdict,
-    ".timeindex": _index_verdict,
-    "leader-epoch-checkpoint": _directory_verdict("leader-epoch-checkpoint"),
-    "replication-offset-checkpoint": _directory_verdict("replication-offset-checkpoint"),
+    ".index": _index_effect,
+    ".timeindex": _index_effect,
+    "leader-epoch-checkpoint": _directory_effect("leader-epoch-checkpoint"),
+    "replication-offset-checkpoint": _directory_effect("replication-offset-checkpoint"),
 }
 
 
-def file_verdict(name: str, version: Version | None = None) -> str | None:
+def file_effect(name: str, version: Version | None = None) -> str | None:
     """What a broker of `version`, any if None, makes of a log beside which a file of this name cannot be read.
 
     None where nobody has seen it.
     """
-    for ending, verdict in _BY_VERSION.items():
+    for ending, effect in _BY_VERSION.items():
         if name.endswith(ending):
-            return verdict(version)
-    return next((verdict for ending, verdict in _UNPARSABLE_FILES.items() if name.endswith(ending)), None)
+            return effect(version)
+    return next((effect for ending, effect in _UNPARSABLE_FILES.items() if name.endswith(ending)), None)
 
 
-def unparsable_checkpoint_verdict(name: str) -> str:
+def unparsable_checkpoint_effect(name: str) -> str:
     """What happens to a log directory whose offset checkpoint of this name cannot be read."""
     return _UNPARSABLE_FILES[name]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from kaudit.broker.partition.log_history import History
+from kaudit.broker.producer_state.append_result import AppendResult, Origin, Outcome
 from kaudit.broker.producer_state.producer_append_info import (
     TRANSACTION_VERSION_2,
     validate_append,
@@ -21,7 +22,6 @@ from kaudit.broker.producer_state.producer_state_entry import (
     VerificationStateEntry,
 )
 from kaudit.broker.producer_state.producer_state_manager import AbortedTransaction, ProducerStateManager
-from kaudit.broker.producer_state.verdict import Origin, Outcome, Verdict
 from kaudit.broker.releases.profile import Profile
 
 _APPENDED, _CLIENT, _COORDINATOR = Outcome.APPENDED, Origin.CLIENT, Origin.COORDINATOR
@@ -64,15 +64,15 @@ class Replica:
         """Offsets of the producer snapshots on disk."""
 
     # -- appends -----------------------------------------------------------------------------------------------------
-    def append(self, batch: DataBatch, origin: Origin = _CLIENT) -> tuple[ProducerStateEntry, Verdict]:
+    def append(self, batch: DataBatch, origin: Origin = _CLIENT) -> tuple[ProducerStateEntry, AppendResult]:
         """Check a batch of a client or coordinator and, when it passes, write it; return the producer's state afterwards."""
         producer_id = batch.producer_id
         states = self.producers.states
         verification = None
         if self.verifications and self._profile.verification_remembers_lowest_sequence:
             verification = self.verifications.get(producer_id)
-        after, verdict = validate_append(states.get(producer_id, UNKNOWN), batch, self._profile, origin, verification)
-        if verdict.outcome is _APPENDED:
+        after, result = validate_append(states.get(producer_id, UNKNOWN), batch, self._profile, origin, verification)
+        if result.outcome is _APPENDED:
             states[producer_id] = after
             if batch.is_transactional:
                 self.producers.ongoing[after.current_txn_first_offset] = producer_id
@@ -80,9 +80,9 @@ class Replica:
                     del self.verifications[producer_id]
             self._history.add_data(batch)
             self.log_end = batch.last_offset + 1
-        elif after is not verdict.state:
+        elif after is not result.state:
             states[producer_id] = after  # see Switches.refused_batch_is_remembered
-        return after, verdict
+        return after, result
 
     def state_of(self, producer_id: int) -> ProducerStateEntry:
         """Return what is remembered of a producer now."""
@@ -93,17 +93,17 @@ class Replica:
         known = self.producers.get(batch.producer_id).batches
         return any(old.last_sequence == batch.last_sequence and old.last_offset >= self.log_end for old in known)
 
-    def append_marker(self, marker: MarkerBatch) -> Verdict:
+    def append_marker(self, marker: MarkerBatch) -> AppendResult:
         """Check a marker at the log's end and, when it passes, write it."""
         state = self.producers.get(marker.producer_id)
-        after, verdict, completed = validate_end_txn_marker(state, marker, self._profile, _COORDINATOR)
-        if verdict.outcome is _APPENDED:
+        after, result, completed = validate_end_txn_marker(state, marker, self._profile, _COORDINATOR)
+        if result.outcome is _APPENDED:
             self.producers.put(marker.producer_id, after)
             self.producers.complete(completed)
             self._history.add_marker(marker)
             self.log_end = marker.offset + 1
             self._end_verification(marker)
-        return verdict
+        return result
 
     def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         """Return whether a batch of this producer needs no verification."""

@@ -7,6 +7,7 @@ between releases is asked of the profile.
 from typing import NamedTuple
 
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.append_result import AppendResult, CompletedTransaction, Origin, Outcome, Rule
 from kaudit.broker.producer_state.producer_state_entry import (
     BatchMetadata,
     DataBatch,
@@ -20,7 +21,6 @@ from kaudit.broker.producer_state.rules import (
     is_fenced,
     is_outside_transaction,
 )
-from kaudit.broker.producer_state.verdict import CompletedTransaction, Origin, Outcome, Rule, Verdict
 from kaudit.broker.releases.profile import Profile
 from kaudit.model.batch_fields import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.sequence import MAX_SEQUENCE
@@ -41,8 +41,8 @@ class _Refusal(NamedTuple):
     rule: Rule
     bound: int = 0
 
-    def of(self, batch: DataBatch | MarkerBatch, state: ProducerStateEntry) -> Verdict:
-        return Verdict(Outcome.REJECTED, self.error, self.rule, NO_OFFSET, batch, state, self.bound)
+    def of(self, batch: DataBatch | MarkerBatch, state: ProducerStateEntry) -> AppendResult:
+        return AppendResult(Outcome.REJECTED, self.error, self.rule, NO_OFFSET, batch, state, self.bound)
 
 
 def validate_append(
@@ -51,8 +51,8 @@ def validate_append(
     profile: Profile,
     origin: Origin,
     verification: VerificationStateEntry | None = None,
-) -> tuple[ProducerStateEntry, Verdict]:
-    """Check one batch against a producer's state; return the state afterwards and the verdict.
+) -> tuple[ProducerStateEntry, AppendResult]:
+    """Check one batch against a producer's state; return the state afterwards and the result.
 
     `verification` is the entry the leader keeps for this producer, if any. A rejected batch leaves the state as it is
     (but see Switches.refused_batch_is_remembered); a duplicate too. Source: analyzeAndValidateProducerState, then appendDataBatch.
@@ -60,10 +60,12 @@ def validate_append(
     if origin is _CLIENT:
         looks_back_first = profile.old_duplicate_error is _DUPLICATE_SEQUENCE
         if verification is None and not looks_back_first and _is_next(state, batch):
-            return add_batch(state, batch, profile), Verdict(_APPENDED, _NONE, _NEXT, batch.base_offset, batch, state)
+            return add_batch(state, batch, profile), AppendResult(
+                _APPENDED, _NONE, _NEXT, batch.base_offset, batch, state
+            )
         duplicate = find_duplicate_batch(state, batch, profile)
         if duplicate is not None:
-            return state, Verdict(Outcome.DUPLICATE, _NONE, Rule.DUPLICATE, duplicate.first_offset, batch, state)
+            return state, AppendResult(Outcome.DUPLICATE, _NONE, Rule.DUPLICATE, duplicate.first_offset, batch, state)
     refusal = _validate_data_batch(state, batch, profile, origin, verification)
     if refusal is None and is_outside_transaction(state.in_transaction, batch.is_transactional):
         refusal = _Refusal(KafkaError.INVALID_TXN_STATE, Rule.NOT_TRANSACTIONAL)
@@ -71,7 +73,7 @@ def validate_append(
         remembered = refusal.rule is Rule.NOT_TRANSACTIONAL and profile.refused_batch_is_remembered
         return add_batch(state, batch, profile) if remembered else state, refusal.of(batch, state)
     rule = _accepting_rule(state, batch, origin)
-    return add_batch(state, batch, profile), Verdict(_APPENDED, _NONE, rule, batch.base_offset, batch, state)
+    return add_batch(state, batch, profile), AppendResult(_APPENDED, _NONE, rule, batch.base_offset, batch, state)
 
 
 def _is_next(state: ProducerStateEntry, batch: DataBatch) -> bool:
@@ -207,8 +209,8 @@ def add_batch(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> 
 
 def validate_end_txn_marker(
     state: ProducerStateEntry, marker: MarkerBatch, profile: Profile, origin: Origin
-) -> tuple[ProducerStateEntry, Verdict, CompletedTransaction | None]:
-    """Check an end of transaction marker; return the state afterwards, the verdict and the transaction it ended."""
+) -> tuple[ProducerStateEntry, AppendResult, CompletedTransaction | None]:
+    """Check an end of transaction marker; return the state afterwards, the result and the transaction it ended."""
     if origin is not _REPLICATION or profile.marker_checks_bind_replicas:
         refusal = _check_marker_epoch(state, marker, profile, origin) or _check_coordinator_epoch(state, marker)
         if refusal is not None:
@@ -220,8 +222,8 @@ def validate_end_txn_marker(
         )
     elif profile.empty_marker_completes_transaction:
         completed = CompletedTransaction(marker.producer_id, marker.offset, marker.offset, not marker.commit)
-    verdict = Verdict(_APPENDED, _NONE, _MARKER, marker.offset, marker, state)
-    return append_end_txn_marker(state, marker, profile), verdict, completed
+    result = AppendResult(_APPENDED, _NONE, _MARKER, marker.offset, marker, state)
+    return append_end_txn_marker(state, marker, profile), result, completed
 
 
 def append_end_txn_marker(state: ProducerStateEntry, marker: MarkerBatch, profile: Profile) -> ProducerStateEntry:

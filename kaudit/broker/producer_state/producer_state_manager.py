@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from kaudit.broker.producer_state.append_result import CompletedTransaction, Origin
 from kaudit.broker.producer_state.producer_append_info import add_batch, append_end_txn_marker, validate_end_txn_marker
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch, MarkerBatch, ProducerStateEntry
-from kaudit.broker.producer_state.verdict import CompletedTransaction, Origin
 from kaudit.broker.releases.profile import Profile
 from kaudit.model.batch_fields import NO_OFFSET
 

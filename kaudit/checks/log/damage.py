@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.broker.partition.log_loading import loading_verdict, truncates
+from kaudit.broker.partition.log_loading import loading_effect, truncates
 from kaudit.checks.check import BYTES_NOT_DAMAGED, Check, Evidence, Reading, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
@@ -156,7 +156,7 @@ def damage_finding(  # noqa: PLR0913 - how a check reports a range, by keyword
         anchor=anchor,
         evidence=_DamageEvidence(
             rule=rule,
-            broker=loading_verdict(damage, later_segments, was_batch=found.was_batch)
+            broker=loading_effect(damage, later_segments, was_batch=found.was_batch)
             if context.fetched is None
             else _SERVED,
             detail=damage.detail,

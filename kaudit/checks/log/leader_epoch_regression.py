@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.broker.partition.log_loading import gap_verdict
+from kaudit.broker.partition.log_loading import gap_effect
 from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
@@ -45,7 +45,7 @@ def leader_epoch_regression(context: Context, evidence: Evidence) -> Iterator[Fi
             last_offset=found.last_offset,
             evidence=_Evidence(
                 rule="leader epochs never fall along a log (LeaderEpochFileCache); the CRC does not cover the field",
-                broker=gap_verdict(),
+                broker=gap_effect(),
                 leader_epoch=found.leader_epoch,
                 expected_leader_epoch=found.expected_epoch,
             ),

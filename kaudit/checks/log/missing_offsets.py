@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kaudit.broker.partition.log_loading import gap_verdict
+from kaudit.broker.partition.log_loading import gap_effect
 from kaudit.checks.check import BYTES_NOT_DAMAGED, Evidence, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
@@ -98,7 +98,7 @@ class _GapEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
 
 def _gap_evidence(evidence: Evidence, gap: MissingOffsets, rule: str) -> _GapEvidence:
     lacking = lacking_producers(evidence, gap.first_offset, gap.last_offset)
-    return _GapEvidence(rule=rule, broker=gap_verdict(), missing_offsets=gap.count, consequences=consequences(lacking))
+    return _GapEvidence(rule=rule, broker=gap_effect(), missing_offsets=gap.count, consequences=consequences(lacking))
 
 
 def _impact(context: Context, evidence: Evidence, gap: MissingOffsets) -> Impact:

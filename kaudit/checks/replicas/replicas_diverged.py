@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypedDict
 
-from kaudit.broker.partition.log_loading import gap_verdict
+from kaudit.broker.partition.log_loading import gap_effect
 from kaudit.checks.check import REPLICAS_NOT_COMPARED, Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE, LEADER_CHANGE
@@ -184,7 +184,7 @@ def _lacking(context: Context, found: ReplicaEvidence, gap: ReplicaGap) -> Findi
         anchor=str(gap.first_offset),
         evidence=_LackingEvidence(
             rule=_RULE,
-            broker=f"{gap_verdict()}: consumers read past these offsets where a copy that lacks them leads",
+            broker=f"{gap_effect()}: consumers read past these offsets where a copy that lacks them leads",
             missing_on=list(gap.missing_on),
             held_by=list(gap.held_by),
             records=gap.records,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from kaudit.broker.partition.log_loading import unparsable_checkpoint_verdict
+from kaudit.broker.partition.log_loading import unparsable_checkpoint_effect
 from kaudit.checks.check import Evidence, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
@@ -75,7 +75,7 @@ def _unparsable_offsets(context: Context, found: UnparsableCheckpoint) -> Findin
         anchor=found.file,
         evidence=FaultEvidence(
             rule="version 0, a count, and one line of topic, partition and offset each (OffsetCheckpointFile)",
-            broker=unparsable_checkpoint_verdict(found.file),
+            broker=unparsable_checkpoint_effect(found.file),
             detail=found.detail,
         ),
         explanations=_UNPARSABLE_OFFSETS_CAUSES,

@@ -13,9 +13,9 @@ import msgspec
 from kaudit.audits.log_events.placement import Certainty, EventPlacer, Placement
 from kaudit.broker.attempts import Attempt, Describe, Wait
 from kaudit.broker.broker import Broker
+from kaudit.broker.producer_state.append_result import AppendResult, Origin, Outcome
 from kaudit.broker.producer_state.producer_append_info import validate_append, validate_end_txn_marker
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch, MarkerBatch, ProducerStateEntry
-from kaudit.broker.producer_state.verdict import Origin, Outcome, Verdict
 from kaudit.broker.response import TopicPartition
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.batch_fields import NO_PRODUCER_ID
@@ -124,11 +124,11 @@ class PartitionLines:
         known = self._broker.remembered(self._key).get(row.producer_id, UNKNOWN)
         profile = self._broker.profile
         if row.commit is not None:
-            _, verdict, _ = validate_end_txn_marker(known, _marker_of(row), profile, Origin.COORDINATOR)
+            _, result, _ = validate_end_txn_marker(known, _marker_of(row), profile, Origin.COORDINATOR)
         else:
             origin = Origin.COORDINATOR if self._key[0] == OFFSETS_TOPIC else Origin.CLIENT
-            _, verdict = validate_append(known, _batch_of(row), profile, origin)
-        return verdict.outcome is _APPENDED
+            _, result = validate_append(known, _batch_of(row), profile, origin)
+        return result.outcome is _APPENDED
 
     def _produced(self, row: LogRow) -> Line:
         line: Line = {
@@ -220,14 +220,14 @@ class PartitionLines:
         known = self._broker.remembered(self._key).get(producer_id, UNKNOWN)
         for sent, assumed in candidates(event, producer_id, known):
             line = {**sent, "assumed": assumed, "place": placement.certainty.value}
-            verdict = self._verdict(line, known)
-            if verdict.outcome is Outcome.REJECTED and verdict.error in ERRORS[event.event]:
+            result = self._result(line, known)
+            if result.outcome is Outcome.REJECTED and result.error in ERRORS[event.event]:
                 if line.get("is_transactional"):
                     owner = self._owner(producer_id)
                     line |= owner | {"assumed": [*assumed, *owner.get("assumed", ())]}
                 if not agrees(event, known, self._end):
                     line["differs"] = True
-                written = self._write(line, _place(event), verdict.error.name)
+                written = self._write(line, _place(event), result.error.name)
                 if written is not None:
                     self._account.placed[placement.certainty] += 1
                     self._account.named += event.producer_id is None
@@ -235,7 +235,7 @@ class PartitionLines:
                     return
         self._account.contradicting[event.event] += 1
 
-    def _verdict(self, line: Line, known: ProducerStateEntry) -> Verdict:
+    def _result(self, line: Line, known: ProducerStateEntry) -> AppendResult:
         profile = self._broker.profile
         if line["op"] == "write_marker":
             marker = MarkerBatch(

@@ -4,8 +4,8 @@ from collections.abc import Hashable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.append_result import AppendResult, Compared, Outcome, Rule
 from kaudit.broker.producer_state.producer_state_entry import BatchMetadata, DataBatch, MarkerBatch, ProducerStateEntry
-from kaudit.broker.producer_state.verdict import Compared, Outcome, Rule, Verdict
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Ruling
 from kaudit.model.batch_fields import NO_OFFSET
@@ -51,15 +51,15 @@ def short_reason(decided: BrokerAnswer) -> str:
     """Return why a broker refused, in short."""
     if decided.why or decided.answer is None:
         return decided.why
-    verdict = _verdict(decided.answer)
-    if verdict is None or not verdict.expected:
+    result = _result(decided.answer)
+    if result is None or not result.expected:
         return decided.answer.why
-    held = verdict.state.batches
+    held = result.state.batches
     more = ""
-    if held and verdict.rule.compared in (Compared.SEQUENCES, Compared.WINDOW):
+    if held and result.rule.compared in (Compared.SEQUENCES, Compared.WINDOW):
         first = subtract(held[0].last_sequence, held[0].offset_delta)
         more = f"; remembered: sequences {numbers_text(first, held[-1].last_sequence)}"
-    return f"expected {verdict.expected}, got {verdict.got}: {verdict.rule.reason}{more}"
+    return f"expected {result.expected}, got {result.got}: {result.rule.reason}{more}"
 
 
 def window(partition: str, producer_id: int, entry: ProducerStateEntry, profile: Profile) -> Window:
@@ -90,34 +90,34 @@ def decision(decided: BrokerAnswer, profile: Profile, windows: Interned[Window],
         producer_id, old, new = answer.producer
         before = windows.place(window(decided.partition, producer_id, old, profile))
         after = windows.place(window(decided.partition, producer_id, new, profile))
-    verdict = _verdict(answer)
-    expected = "" if verdict is None else verdict.expected
+    result = _result(answer)
+    expected = "" if result is None else result.expected
     own = str(answer.fields.get("error", "NONE"))
     return Decision(
         decided.partition,
         str(answer.fields.get("outcome", "")),
         error or ("" if own == "NONE" else own),
-        decided.why or (answer.why if verdict is None else verdict.rule.reason),
+        decided.why or (answer.why if result is None else result.rule.reason),
         expected,
-        verdict.got if verdict is not None and expected else "",
-        "" if verdict is None else _incoming(verdict.batch),
+        result.got if result is not None and expected else "",
+        "" if result is None else _incoming(result.batch),
         before,
         after,
-        None if verdict is None else _matched(verdict),
+        None if result is None else _matched(result),
         history,
     )
 
 
-def _matched(verdict: Verdict) -> int | None:
+def _matched(result: AppendResult) -> int | None:
     """Return the slot that a duplicate repeats."""
-    if verdict.outcome is not Outcome.DUPLICATE:
+    if result.outcome is not Outcome.DUPLICATE:
         return None
-    offsets = [batch.first_offset for batch in verdict.state.batches]
-    return offsets.index(verdict.base_offset) if verdict.base_offset in offsets else None
+    offsets = [batch.first_offset for batch in result.state.batches]
+    return offsets.index(result.base_offset) if result.base_offset in offsets else None
 
 
-def _verdict(answer: Answer) -> Verdict | None:
-    return answer.verdict if isinstance(answer, Ruling) else None
+def _result(answer: Answer) -> AppendResult | None:
+    return answer.result if isinstance(answer, Ruling) else None
 
 
 def _slot(batch: BatchMetadata, profile: Profile) -> Slot:
@@ -194,13 +194,13 @@ class BatchHistory:
         if answer is not None and copies and answer.fields.get("outcome") == Outcome.APPENDED.value:
             (copy, *_) = copies
             return f"The log holds the same records already, at offset {copy.offset}. {_unrecognised(answer, copy)}"
-        if not isinstance(answer, Ruling) or not isinstance(answer.verdict.batch, DataBatch):
+        if not isinstance(answer, Ruling) or not isinstance(answer.result.batch, DataBatch):
             return ""
-        batch = answer.verdict.batch
+        batch = answer.result.batch
         itself = self._forgotten.get((key, batch.producer_epoch, batch.last_sequence))
         if itself is not None and itself.first_sequence == batch.base_sequence:
             return self._story(numbers_text(batch.base_sequence, batch.last_sequence), itself)
-        if answer.verdict.rule is not Rule.OUT_OF_ORDER or batch.base_sequence == 0:
+        if answer.result.rule is not Rule.OUT_OF_ORDER or batch.base_sequence == 0:
             return ""
         before = self._forgotten.get((key, batch.producer_epoch, batch.base_sequence - 1))
         return "" if before is None else self._story(f"{batch.base_sequence - 1}, which comes before it,", before)
@@ -223,7 +223,7 @@ def _unrecognised(answer: Answer, copy: Copy) -> str:
     """Return why a broker writes records that its log already holds."""
     if not isinstance(answer, Ruling):
         return "Without a producer id a broker compares nothing."
-    batch = answer.verdict.batch
+    batch = answer.result.batch
     if copy.producer_id != batch.producer_id:
         return f"They were sent under producer id {copy.producer_id} then: a broker compares batches of one producer id only."
     if copy.epoch != batch.producer_epoch:

@@ -1,4 +1,4 @@
-"""The page of a replay: attempts as steps between clients and the broker, each with its verdict, the rule and the window.
+"""The page of a replay: attempts as steps between clients and the broker, each with its answer, the rule and the window.
 
 A file of attempts may be of any length. Of a short one all rows are kept, of a longer one its beginning and the rows around
 refusals and duplicates; the page says how many are left out.
@@ -25,8 +25,8 @@ from kaudit.broker.attempts import (
     Wait,
 )
 from kaudit.broker.broker import Broker
+from kaudit.broker.producer_state.append_result import Outcome
 from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
-from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Ruling
 from kaudit.report.html.page_model import LeftOut
@@ -302,8 +302,8 @@ def _partition(attempt: Attempt) -> str:
 def _outcome(answer: Answer) -> tuple[str, str]:
     """Return an answer's outcome and error, empty for none."""
     if isinstance(answer, Ruling):  # its fields would be made for this
-        verdict = answer.verdict
-        return verdict.outcome.value, verdict.error.name if verdict.error else ""
+        result = answer.result
+        return result.outcome.value, result.error.name if result.error else ""
     error = str(answer.fields.get("error", "NONE"))
     return str(answer.fields.get("outcome", "ok")), "" if error == "NONE" else error
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from kaudit import __version__
-from kaudit.broker.producer_state.verdict import Outcome
+from kaudit.broker.producer_state.append_result import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer
 from kaudit.report.html.page_model import LeftOut

@@ -16,8 +16,8 @@ from kaudit.broker.attempts import (
     WriteMarker,
     op_of,
 )
+from kaudit.broker.producer_state.append_result import Outcome
 from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
-from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Ruling
 from kaudit.report.text.formatting import plural
@@ -55,7 +55,7 @@ def state_fields(state: ProducerStateEntry, profile: Profile) -> dict[str, Any]:
 
 def as_json(answer: Answer) -> str:
     """Return an answer as one line of JSON, keys sorted."""
-    if type(answer) is Ruling and answer.verdict.outcome is _APPENDED:
+    if type(answer) is Ruling and answer.result.outcome is _APPENDED:
         # The most common answer, written out for speed.
         return (
             f'{{"base_offset": {answer.offset}, "error": "NONE", "error_code": 0, "index": {answer.attempt}, '

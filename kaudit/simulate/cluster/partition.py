@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from kaudit.broker.config import TopicLimits
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.truncation import truncation_offset
+from kaudit.broker.producer_state.append_result import AppendResult, Outcome
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch, ProducerStateEntry
-from kaudit.broker.producer_state.verdict import Outcome, Verdict
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.cluster.brokers import Brokers
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
@@ -224,11 +224,11 @@ class ReplicatedPartition:
             if id(stored) in kept
         )
 
-    def append_marker(self, marker: MarkerBatch) -> Verdict:
+    def append_marker(self, marker: MarkerBatch) -> AppendResult:
         """Write an end of transaction marker at the leader, if its producer state allows."""
         log = self.leader_log()
-        verdict = log.memory.append_marker(marker)
-        if verdict.outcome is Outcome.APPENDED:
+        result = log.memory.append_marker(marker)
+        if result.outcome is Outcome.APPENDED:
             data = record_batch.marker(
                 marker.producer_id,
                 marker.producer_epoch,
@@ -236,8 +236,8 @@ class ReplicatedPartition:
                 marker.timestamp,
                 commit=marker.commit,
             )
-            self.append_internal(data, marker, verdict.state, marker.timestamp)
-        return verdict
+            self.append_internal(data, marker, result.state, marker.timestamp)
+        return result
 
     def append_internal(
         self, data: bytes, state: MarkerBatch | None, before: ProducerStateEntry, timestamp: int

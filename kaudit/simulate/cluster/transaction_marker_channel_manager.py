@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from kaudit.broker.attempts import WriteMarker
 from kaudit.broker.coordinator.requests import EndOfTransaction
+from kaudit.broker.producer_state.append_result import AppendResult, Outcome
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
-from kaudit.broker.producer_state.verdict import Outcome, Verdict
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.cluster.brokers import Brokers
 from kaudit.simulate.cluster.partition import ReplicatedPartition
@@ -143,8 +143,8 @@ class TransactionMarkerChannelManager:
         leader = self._partitions[key].leader
         if leader is None or not self._brokers.is_running(leader):
             return True
-        verdicts = [self._append(key, marker) for marker in self._waiting.pop(key, ())]
-        return all(verdict.outcome is Outcome.APPENDED for verdict in verdicts)
+        results = [self._append(key, marker) for marker in self._waiting.pop(key, ())]
+        return all(result.outcome is Outcome.APPENDED for result in results)
 
     def write_lost(self, key: TopicPartition, lost_from: int, committed: int) -> None:
         """Write the markers again that a partition's new leader lacks from offset `lost_from` on, and those that wait.
@@ -164,10 +164,10 @@ class TransactionMarkerChannelManager:
                 coordinator_epoch=0,  # attempts know of one coordinator, which never moves
                 transaction_version=marker.transaction_version,
             )
-            verdict = self._append(key, replace(marker, timestamp=self._now()))
-            outcome = "ok" if verdict.outcome is Outcome.APPENDED else "rejected"
+            result = self._append(key, replace(marker, timestamp=self._now()))
+            outcome = "ok" if result.outcome is Outcome.APPENDED else "rejected"
             self._recorder.record(
-                attempt, {"outcome": outcome, "error": verdict.error.name, "error_code": int(verdict.error)}
+                attempt, {"outcome": outcome, "error": result.error.name, "error_code": int(result.error)}
             )
 
     def _now(self) -> int:
@@ -175,11 +175,11 @@ class TransactionMarkerChannelManager:
         coordinator = self.coordinator()
         return self._clock.timestamp if coordinator is None else self._brokers.timestamp(coordinator)
 
-    def _append(self, key: TopicPartition, marker: MarkerBatch) -> Verdict:
+    def _append(self, key: TopicPartition, marker: MarkerBatch) -> AppendResult:
         partition = self._partitions[key]
         marker = replace(marker, offset=partition.leader_log().memory.log_end)
-        verdict = partition.append_marker(marker)
-        if verdict.outcome is Outcome.APPENDED:
+        result = partition.append_marker(marker)
+        if result.outcome is Outcome.APPENDED:
             self._written.setdefault(key, []).append(marker)
         kind = "commit" if marker.commit else "abort"
         self._trace.note(
@@ -189,4 +189,4 @@ class TransactionMarkerChannelManager:
             f"offset {marker.offset}",
             partition.name,
         )
-        return verdict
+        return result

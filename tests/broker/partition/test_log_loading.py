@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from kaudit.broker.partition.log_loading import file_verdict, loading_verdict, truncates
+from kaudit.broker.partition.log_loading import file_effect, loading_effect, truncates
 from kaudit.broker.releases.version import Version
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
@@ -101,7 +101,7 @@ def damage(kind, detail="", *, resynchronised=True):
 def test_what_is_said_of_damage(found, later, version, said):
     """As in broker-verdict/: LogSegment.recover stops at the first batch that is not valid."""
     asked = None if version is None else Version.parse(version)
-    verdict = loading_verdict(found, later, was_batch=True, version=asked)
+    verdict = loading_effect(found, later, was_batch=True, version=asked)
     assert verdict.startswith(said)
     assert truncates(found, was_batch=True) == (verdict.startswith((TRUNCATES, "cuts")))
 
@@ -109,7 +109,7 @@ def test_what_is_said_of_damage(found, later, version, said):
 def test_an_unknown_magic_is_a_batch_only_where_offsets_are_missing():
     found = damage(DamageKind.UNPARSABLE, "unknown magic 5")
     assert truncates(found, was_batch=False)
-    assert loading_verdict(found, 0, was_batch=False).startswith(TRUNCATES)
+    assert loading_effect(found, 0, was_batch=False).startswith(TRUNCATES)
 
 
 @pytest.mark.parametrize(
@@ -131,11 +131,11 @@ def test_an_unknown_magic_is_a_batch_only_where_offsets_are_missing():
 )
 def test_what_is_said_of_files_beside_the_log(name, version, said):
     """KAFKA-7283: from 2.3 on indexes are not checked at start. KIP-112: from 1.0 on a directory fails by itself."""
-    verdict = file_verdict(name, None if version is None else Version.parse(version))
+    verdict = file_effect(name, None if version is None else Version.parse(version))
     assert verdict is not None
     assert verdict.startswith(said)
     assert ("after a clean stop" in verdict) == (name.endswith("index") and "txn" not in name and version != "2.2.2")
 
 
 def test_of_other_files_nothing_is_said():
-    assert file_verdict("meta.properties") is None
+    assert file_effect("meta.properties") is None

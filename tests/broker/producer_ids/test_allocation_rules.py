@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.broker.producer_ids.allocation_rules import Coverage, StepKind, is_complete, next_block, replay
-from kaudit.broker.producer_ids.allocation_verdicts import (
+from kaudit.broker.producer_ids.allocation_faults import (
     Burn,
     find_malformed,
     find_near_end,
@@ -18,6 +17,7 @@ from kaudit.broker.producer_ids.allocation_verdicts import (
     find_unallocated,
     measure_burn,
 )
+from kaudit.broker.producer_ids.allocation_rules import Coverage, StepKind, is_complete, next_block, replay
 from kaudit.broker.producer_ids.block_history import (
     BlockHistory,
     ProducerIdsRecord,

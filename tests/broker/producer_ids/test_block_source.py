@@ -2,8 +2,8 @@
 
 import pytest
 
+from kaudit.broker.producer_ids.allocation_faults import Burn, BurnMeter
 from kaudit.broker.producer_ids.allocation_rules import Step, StepKind
-from kaudit.broker.producer_ids.allocation_verdicts import Burn, BurnMeter
 from kaudit.broker.producer_ids.allocators import Controller, ControllerBroker, Grant, Znode
 from kaudit.broker.producer_ids.block_history import (
     BlockHistory,

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kaudit.broker.producer_ids.allocation_rules import Coverage, StepKind, is_complete, next_block, replay
-from kaudit.broker.producer_ids.allocation_verdicts import (
+from kaudit.broker.producer_ids.allocation_faults import (
     find_malformed,
     find_near_end,
     find_shared_blocks,
     find_unallocated,
 )
+from kaudit.broker.producer_ids.allocation_rules import Coverage, StepKind, is_complete, next_block, replay
 from kaudit.broker.producer_ids.block_history import (
     BlockHistory,
     ProducerIdsRecord,

@@ -2,9 +2,9 @@
 
 from kaudit.broker.partition.partition import Partition
 from kaudit.broker.partition.replica import Tampering
+from kaudit.broker.producer_state.append_result import Origin
 from kaudit.broker.producer_state.producer_append_info import validate_append
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
-from kaudit.broker.producer_state.verdict import Origin
 from kaudit.broker.releases.profile import profile_for
 from kaudit.model.sequence import add as add_sequence
 
@@ -32,8 +32,8 @@ class Story:
     def sends(self, sequence, epoch=0, count=1, producer=1, transactional=False, at=None, offset=None):
         """A client's batch: ('appended', offset), ('duplicate', offset) or the error's code."""
         batch = self.batch(epoch, sequence, count, producer, transactional, at, offset)
-        _, verdict = self.partition.append(batch)
-        return int(verdict.error) or (verdict.outcome.value, verdict.base_offset)
+        _, result = self.partition.append(batch)
+        return int(result.error) or (result.outcome.value, result.base_offset)
 
     def replicates(self, sequence, epoch=0, count=1, producer=1, transactional=False, at=None, offset=None):
         """A batch a follower, or a loading broker, takes over."""
@@ -45,9 +45,9 @@ class Story:
         """A batch of a group coordinator: its error's code, 0 when it is fine."""
         state = self.partition.state_of(producer)
         batch = self.batch(epoch, sequence, 1, producer, transactional, None, None)
-        after, verdict = validate_append(state, batch, self.profile, Origin.COORDINATOR)
+        after, result = validate_append(state, batch, self.profile, Origin.COORDINATOR)
         self.partition.producers.put(producer, after)
-        return int(verdict.error)
+        return int(result.error)
 
     def marks(self, commit=True, epoch=0, coordinator_epoch=0, producer=1, offset=None, transaction_version=0):
         """A marker: its error's code, 0 when it was written."""

@@ -2,10 +2,10 @@
 
 import pytest
 
+from kaudit.broker.producer_state.append_result import Origin
 from kaudit.broker.producer_state.producer_append_info import validate_append
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
 from kaudit.broker.producer_state.rules import SHORTEST_EXPIRY_MS
-from kaudit.broker.producer_state.verdict import Origin
 from kaudit.broker.releases.profile import profile_groups
 from kaudit.model.sequence import MAX_SEQUENCE
 from tests.broker.producer_state.story import DAY_MS, Story

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.append_result import CompletedTransaction, Origin, Outcome, Rule
 from kaudit.broker.producer_state.producer_append_info import validate_append, validate_end_txn_marker
 from kaudit.broker.producer_state.producer_state_entry import (
     UNKNOWN,
@@ -18,7 +19,6 @@ from kaudit.broker.producer_state.producer_state_entry import (
     ProducerStateEntry,
     VerificationStateEntry,
 )
-from kaudit.broker.producer_state.verdict import CompletedTransaction, Origin, Outcome, Rule
 from kaudit.broker.releases.profile import profile_for
 
 LAST = 2**31 - 1
@@ -151,10 +151,10 @@ def decided(case):
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_what_is_appended(case):
     case = ACCEPTED[case]
-    after, verdict = decided(case)
-    assert (verdict.outcome, verdict.error, verdict.rule) == (Outcome.APPENDED, KafkaError.NONE, case.rule)
-    assert (verdict.incoming, verdict.remembered, verdict.expected) == (case.incoming, case.remembered, "")
-    assert (verdict.base_offset, verdict.state) == (20, case.state)
+    after, result = decided(case)
+    assert (result.outcome, result.error, result.rule) == (Outcome.APPENDED, KafkaError.NONE, case.rule)
+    assert (result.incoming, result.remembered, result.expected) == (case.incoming, case.remembered, "")
+    assert (result.base_offset, result.state) == (20, case.state)
     length = (case.batch.last_sequence - case.batch.base_sequence) % 2**31
     kept = case.state.batches if case.state.epoch == case.batch.producer_epoch else ()
     newest = BatchMetadata(case.batch.last_sequence, case.batch.last_offset, length, 5)
@@ -164,13 +164,13 @@ def test_what_is_appended(case):
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused_and_why(case):
     case = REFUSED[case]
-    after, verdict = decided(case)
-    assert (verdict.outcome, verdict.error, verdict.rule) == (Outcome.REJECTED, case.error, case.rule)
-    assert (verdict.incoming, verdict.remembered) == (case.incoming, case.remembered)
-    assert (verdict.expected, verdict.got) == (case.expected, case.got)
-    assert (verdict.base_offset, after) == (-1, case.state)
+    after, result = decided(case)
+    assert (result.outcome, result.error, result.rule) == (Outcome.REJECTED, case.error, case.rule)
+    assert (result.incoming, result.remembered) == (case.incoming, case.remembered)
+    assert (result.expected, result.got) == (case.expected, case.got)
+    assert (result.base_offset, after) == (-1, case.state)
     why = f"producer 7 at offset 20 in orders-3: incoming {case.incoming}, remembered {case.remembered}; {case.rule.reason}"
-    assert verdict.why(20, "orders-3") == why
+    assert result.why(20, "orders-3") == why
 
 
 @pytest.mark.parametrize("case", ["the next", "the next behind a marker", "the first of all", "a new epoch"])
@@ -184,15 +184,15 @@ def test_the_five_values_of_what_is_appended(case):
 
 @pytest.mark.parametrize(("first", "last", "offset"), [(3, 6, 13), (7, 9, 17)])
 def test_what_is_remembered_is_answered_with_its_offset(first, last, offset):
-    after, verdict = validate_append(OPEN, batch(3, first, last), profile_for("3.9.1"), Origin.CLIENT)
-    assert (verdict.outcome, verdict.error, verdict.rule) == (Outcome.DUPLICATE, KafkaError.NONE, Rule.DUPLICATE)
-    assert (verdict.base_offset, verdict.remembered, after) == (offset, WINDOW, OPEN)
+    after, result = validate_append(OPEN, batch(3, first, last), profile_for("3.9.1"), Origin.CLIENT)
+    assert (result.outcome, result.error, result.rule) == (Outcome.DUPLICATE, KafkaError.NONE, Rule.DUPLICATE)
+    assert (result.base_offset, result.remembered, after) == (offset, WINDOW, OPEN)
 
 
 @pytest.mark.parametrize(("first", "last"), [(3, 9), (4, 6), (3, 5), (7, 8), (8, 9)])
 def test_only_the_same_first_and_last_sequence_are_a_duplicate(first, last):
-    _, verdict = validate_append(KNOWN, batch(3, first, last), profile_for("3.9.1"), Origin.CLIENT)
-    assert verdict.outcome is Outcome.REJECTED
+    _, result = validate_append(KNOWN, batch(3, first, last), profile_for("3.9.1"), Origin.CLIENT)
+    assert result.outcome is Outcome.REJECTED
 
 
 def test_five_batches_are_remembered_and_sequences_wrap():
@@ -200,12 +200,12 @@ def test_five_batches_are_remembered_and_sequences_wrap():
     state, profile = UNKNOWN, profile_for("3.9.1")
     sent = [(LAST - 3, LAST - 2), (LAST - 1, 0), (1, 1), (2, 2), (3, 4), (5, 5)]
     for count, (first, last) in enumerate(sent, start=1):
-        state, verdict = validate_append(state, batch(0, first, last), profile, Origin.CLIENT)
-        assert verdict.outcome is Outcome.APPENDED
+        state, result = validate_append(state, batch(0, first, last), profile, Origin.CLIENT)
+        assert result.outcome is Outcome.APPENDED
         assert [known.last_sequence for known in state.batches] == [end for _, end in sent[:count]][-5:]
     for first, last in sent:
-        _, verdict = validate_append(state, batch(0, first, last), profile, Origin.CLIENT)
-        assert verdict.outcome is (Outcome.REJECTED if first == LAST - 3 else Outcome.DUPLICATE)
+        _, result = validate_append(state, batch(0, first, last), profile, Origin.CLIENT)
+        assert result.outcome is (Outcome.REJECTED if first == LAST - 3 else Outcome.DUPLICATE)
 
 
 @pytest.mark.parametrize(
@@ -224,24 +224,24 @@ def test_five_batches_are_remembered_and_sequences_wrap():
     ],
 )  # fmt: skip
 def test_markers_of_old_epochs(state, sent, version, rule, expected, got):
-    after, verdict, completed = validate_end_txn_marker(state, sent, profile_for(version), Origin.COORDINATOR)
-    assert (verdict.rule, verdict.expected, verdict.got) == (rule, expected, got)
-    assert verdict.incoming == f"marker of epoch {sent.producer_epoch}, coordinator epoch {sent.coordinator_epoch}"
+    after, result, completed = validate_end_txn_marker(state, sent, profile_for(version), Origin.COORDINATOR)
+    assert (result.rule, result.expected, result.got) == (rule, expected, got)
+    assert result.incoming == f"marker of epoch {sent.producer_epoch}, coordinator epoch {sent.coordinator_epoch}"
     if rule is Rule.MARKER:
         kept = state.batches if sent.producer_epoch == state.epoch else ()
         assert after == ProducerStateEntry(sent.producer_epoch, 2, 5, kept)
         opened = state.current_txn_first_offset
         assert completed == (CompletedTransaction(7, opened, 20, aborted=True) if opened >= 0 else None)
-        assert verdict.remembered == f"epoch {state.epoch}, coordinator epoch 2"
+        assert result.remembered == f"epoch {state.epoch}, coordinator epoch 2"
     else:
-        assert (after, completed, verdict.outcome) == (state, None, Outcome.REJECTED)
-        assert verdict.error is (KafkaError.TRANSACTION_COORDINATOR_FENCED if "coord" in expected else FENCED)
+        assert (after, completed, result.outcome) == (state, None, Outcome.REJECTED)
+        assert result.error is (KafkaError.TRANSACTION_COORDINATOR_FENCED if "coord" in expected else FENCED)
 
 
 def test_replicas_take_markers_of_old_epochs():
     for sent in (marker(2), marker(3, 1)):
-        after, verdict, completed = validate_end_txn_marker(OPEN, sent, profile_for("3.9.1"), Origin.REPLICATION)
-        assert verdict.rule is Rule.MARKER
+        after, result, completed = validate_end_txn_marker(OPEN, sent, profile_for("3.9.1"), Origin.REPLICATION)
+        assert result.rule is Rule.MARKER
         assert (after.epoch, after.coordinator_epoch) == (sent.producer_epoch, sent.coordinator_epoch)
         assert completed == CompletedTransaction(7, 15, 20, aborted=True)
 

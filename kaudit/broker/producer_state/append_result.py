@@ -92,7 +92,7 @@ class Rule(Enum):
 _NEXT = Rule.NEXT
 
 
-class Verdict(Struct, frozen=True, gc=False):
+class AppendResult(Struct, frozen=True, gc=False):
     """A decision on `batch` against what was remembered.
 
     `base_offset` is where the batch is (appended, duplicate), -1 when rejected; `bound` the lowest sequence under
@@ -177,28 +177,28 @@ _REMEMBERED: dict[Compared, Callable[[ProducerStateEntry], str]] = {
 }
 
 
-def _zero(_: Verdict) -> str:
+def _zero(_: AppendResult) -> str:
     return "sequence 0"
 
 
-def _following(verdict: Verdict) -> str:
-    return f"sequence {next_sequence(verdict.state.last_sequence)}"
+def _following(result: AppendResult) -> str:
+    return f"sequence {next_sequence(result.state.last_sequence)}"
 
 
-def _current_epoch(verdict: Verdict) -> str:
-    return f"epoch {verdict.state.epoch} or higher"
+def _current_epoch(result: AppendResult) -> str:
+    return f"epoch {result.state.epoch} or higher"
 
 
-_EXPECTED: dict[Rule, Callable[[Verdict], str]] = {
+_EXPECTED: dict[Rule, Callable[[AppendResult], str]] = {
     Rule.STALE_EPOCH: _current_epoch,
     Rule.STALE_MARKER: _current_epoch,
-    Rule.REPEATED_MARKER: lambda verdict: f"an epoch above {verdict.state.epoch}",
-    Rule.STALE_COORDINATOR: lambda verdict: f"coordinator epoch {verdict.state.coordinator_epoch} or higher",
+    Rule.REPEATED_MARKER: lambda result: f"an epoch above {result.state.epoch}",
+    Rule.STALE_COORDINATOR: lambda result: f"coordinator epoch {result.state.coordinator_epoch} or higher",
     Rule.UNKNOWN_PRODUCER: _zero,
     Rule.UNKNOWN_NEXT: _zero,
     Rule.TV2_START: _zero,
     Rule.NEW_EPOCH_NONZERO: _zero,
-    Rule.VERIFICATION: lambda verdict: f"at most sequence {verdict.bound}",
+    Rule.VERIFICATION: lambda result: f"at most sequence {result.bound}",
     Rule.OLD_DUPLICATE: _following,
     Rule.OUT_OF_ORDER: _following,
     Rule.NOT_TRANSACTIONAL: lambda _: "a transactional batch",
