@@ -91,13 +91,12 @@ class PartitionAudit(Struct):
     state: StateUse | None = None
     """What was taken from a saved state, where there is one."""
 
-    def with_own_observations(self) -> "PartitionAudit":
+    def relink_observations(self) -> None:
         """Make the observations of `shared` the same objects as those of `observations`, as checks expect; after decoding."""
         for number, found in enumerate(self.shared):
             left = iter(self.observations)
             own = [next(each for each in left if each == wanted) for wanted in found.observations]
             self.shared = [*self.shared[:number], replace(found, observations=own), *self.shared[number + 1 :]]
-        return self
 
     def outline(self) -> "PartitionAudit":
         """Return what judging all partitions together needs of this one: no list that grows with what is wrong in it."""

@@ -27,10 +27,9 @@ from kaudit.source.layout import PartitionDirectory
 from kaudit.spark.table_target import KEY, PLACE, spark_schema
 from kaudit.spark.tables import OutputBatches, names_piece
 from kaudit.spark.task_findings import FindingsInTasks, replicas
-from kaudit.spark.tasks import ArrowMap, Batches
+from kaudit.spark.tasks import ArrowMap, Batches, row
 
 SHARES_SCHEMA = "share int, kind int, number long, data binary"
-_SHARES = pa.schema([("share", pa.int32()), ("kind", pa.int32()), ("number", pa.int64()), ("data", pa.binary())])
 _ROWS, _FINDINGS, _NAMES = range(3)
 _MADE_AT_ONCE = 1000
 """Producers made to objects and rows at a time."""
@@ -45,8 +44,7 @@ def _shared(shares: int, kind: int, number: int, ids: NDArray[np.int64], some: C
 
 
 def _row(share: int, kind: int, number: int, value: object) -> pa.RecordBatch:
-    row = {"share": share, "kind": kind, "number": number, "data": pack(value)}
-    return pa.RecordBatch.from_pylist([row], _SHARES)
+    return row(SHARES_SCHEMA, share, kind, number, pack(value))
 
 
 def sharing(in_tasks: FindingsInTasks, query: Query, shares: int) -> ArrowMap:

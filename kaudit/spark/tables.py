@@ -18,24 +18,14 @@ from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
 from kaudit.spark.table_target import TableTarget
 from kaudit.spark.task_findings import FindingsInTasks, SentFinding, audits_of, replicas, sent
-from kaudit.spark.tasks import ArrowMap, Batches
+from kaudit.spark.tasks import ArrowMap, Batches, arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 PIECES_SCHEMA = "output_batch int, job_index int, number long, table string, topic string, rows long, data binary"
-_PIECES = pa.schema(
-    [
-        ("output_batch", pa.int32()),
-        ("job_index", pa.int32()),
-        ("number", pa.int64()),
-        ("table", pa.string()),
-        ("topic", pa.string()),
-        ("rows", pa.int64()),
-        ("data", pa.binary()),
-    ]
-)
+_PIECES = arrow_schema(PIECES_SCHEMA)
 _MOST_OUTPUT_BATCHES = 200
 """Each batch of pieces that the driver takes is a job of its own: some 50 ms."""
 NAMES = "names"

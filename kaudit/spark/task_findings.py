@@ -253,7 +253,7 @@ def replicas(rows: Batches, kind: Any) -> Iterator[tuple[int, Replayed, Any]]:  
                 kept.append(part)
         assert audit is not None, f"job {job_index}: its audit did not arrive"
         replayed = unpack(audit, Replayed)
-        replayed.partition.with_own_observations()
+        replayed.partition.relink_observations()
         yield job_index, replayed, unpack(b"".join(kept), kind) if kept else None
 
 

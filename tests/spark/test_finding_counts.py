@@ -115,7 +115,7 @@ class Audit(Struct):
     def partition(self):
         return self
 
-    def with_own_observations(self):
+    def relink_observations(self):
         return self
 
 
