@@ -1,6 +1,13 @@
-"""Runs a watch: rounds until it is to end, and after each the findings, the table, the metrics and the state file."""
+"""Runs a watch: rounds until it is to end, and after each the findings, the table, the metrics and the state file.
 
+The first line of a state file is JSON: whose it is, and length and SHA-256 of the rest, which is JSON too. A new one replaces
+the old one as a whole, so a watch that is killed leaves the one before.
+"""
+
+import hashlib
+import json
 import math
+import os
 import sys
 import threading
 import time
@@ -8,18 +15,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit import __version__
 from kaudit.cli.commands.watch import WatchOptions, WatchRun
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.parsing import parse_duration
 from kaudit.cli.progress import ends_on_signals
 from kaudit.cli.request import AuditRequest, audit_request
 from kaudit.cli.settings import Settings
+from kaudit.cli.streams import whole_file
 from kaudit.cli.targets import output_file
 from kaudit.cli.watch_outputs import Metrics, Outputs, served
-from kaudit.cli.watch_state import load_state, save_state
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import ScanResult
@@ -33,6 +42,9 @@ from kaudit.watch.memory import Memory
 from kaudit.watch.status import StatusTracker
 from kaudit.watch.watcher import Round, Watcher
 
+SCHEMA = "kaudit.watch-state/1"
+_LONGEST_HEADER = 1 << 20
+_LARGEST = 4 << 30
 _SHORTEST_SECONDS = 0.1
 _SAVE_SECONDS = 10.0
 """Findings are saved as they are reported; how much was read, only so often."""
@@ -176,3 +188,69 @@ def _exit_code(request: AuditRequest, result: ScanResult | None, worst: Severity
         return ExitCode.OK if request.exit_zero else ExitCode.FINDINGS
     unreadable = result is not None and any(item.unreadable for item in result.not_audited)
     return ExitCode.UNREADABLE if unreadable else ExitCode.OK
+
+
+class _Header(Struct):
+    schema: str
+    kaudit: str
+    inputs: list[str]
+    bytes: int
+    sha256: str
+
+
+def load_state(file: Path, inputs: Sequence[str]) -> Memory | None:
+    """Return what a state file remembers, None if there is none yet.
+
+    Raises:
+        UsageError: it is damaged, no state file, of another version, or of a watch of other inputs.
+
+    """
+    try:
+        with file.open("rb") as stream:
+            first = stream.readline(_LONGEST_HEADER)
+            body = stream.read(_LARGEST)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"--state {file} cannot be read: {error.strerror or error}") from error
+    header = _header(file, first)
+    if header.inputs != _absolute(inputs):
+        raise UsageError(f"--state {file}: belongs to a watch of {', '.join(header.inputs)}; name another file")
+    if len(body) != header.bytes or hashlib.sha256(body).hexdigest() != header.sha256:
+        raise UsageError(f"--state {file}: damaged; delete it to begin again, which reports all findings again")
+    try:
+        return msgspec.json.decode(body, type=Memory)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"--state {file}: {error}; delete it to begin again") from error
+
+
+def save_state(file: Path, inputs: Sequence[str], memory: Memory) -> None:
+    """Write the state, whole or not at all.
+
+    Raises:
+        UsageError: it cannot be written.
+
+    """
+    body = msgspec.json.encode(memory)
+    header = _Header(SCHEMA, __version__, _absolute(inputs), len(body), hashlib.sha256(body).hexdigest())
+    with whole_file(file, "--state") as out:
+        out.write(msgspec.json.encode(header) + b"\n" + body)
+
+
+def _header(file: Path, line: bytes) -> _Header:
+    try:
+        schema = json.loads(line).get("schema")
+    except (ValueError, AttributeError, RecursionError):
+        schema = None
+    if not isinstance(schema, str) or not schema.startswith("kaudit.watch-state/"):
+        raise UsageError(f"--state {file}: not a state file of kaudit watch")
+    if schema != SCHEMA:
+        raise UsageError(f"--state {file}: has the form {schema}, this kaudit reads {SCHEMA}; delete it to begin again")
+    try:
+        return msgspec.json.decode(line, type=_Header)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"--state {file}: damaged ({error}); delete it to begin again") from error
+
+
+def _absolute(inputs: Sequence[str]) -> list[str]:
+    return sorted(entry if "://" in entry else os.path.realpath(entry) for entry in inputs)

@@ -222,8 +222,7 @@ def _asked(
     read = _options_of(cast("DataFrame", source)) if paths is None else _read_options(paths, cast("Read", options))
     if paths is None and options:
         raise UsageError(f"{', '.join(sorted(options))}: given where the log is read, in batches() or runs()")
-    audit = {f"{name}_ms": time_ms(judgement.pop(name)) for name in ("since", "until", "now") if name in judgement}
-    return read, read.scan_options(**audit, **judgement), allow_incomplete
+    return read, read.scan_options(**judgement), allow_incomplete
 
 
 def _read_options(paths: Paths, options: Read) -> ReadOptions:

@@ -9,8 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from kaudit.errors import UsageError, suggestion
-from kaudit.scanning.options import Depth, ScanOptions
-from kaudit.source.kafka.options import ClusterOptions
+from kaudit.scanning.options import Depth, ScanOptions, scan_options_of
 from kaudit.source.uri import Uri, UrlError
 
 Time = datetime | str | int
@@ -48,13 +47,14 @@ class ReadOptions(Struct, frozen=True):
             if (value := getattr(self, name)) not in (None, ())
         }
 
-    def scan_options(self, **audit: Any) -> ScanOptions:  # noqa: ANN401 - fields of ScanOptions
-        """Return the options of an audit of what is read."""
-        names = ("paths", "topics", "partitions", "log_start_offset", "compacted_topics", "digests")
-        own = {name: getattr(self, name) for name in names}
-        return ScanOptions(**own, depth=Depth(self.depth), cluster=ClusterOptions(self.command_config), **audit)
+    def scan_options(self, **audit: Any) -> ScanOptions:  # noqa: ANN401 - values of options
+        """Return the options of an audit of what is read; `audit` are others, with the keywords of `kaudit.scan`."""
+        own = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _OF_READING}
+        return scan_options_of({**own, **audit})
 
 
+_OF_READING = ("first_offset", "last_offset", "since", "until", "partition_bytes", "cut", "pushdown")
+"""Options of reading. The others set the fields of ScanOptions with their names."""
 _NAMES = ReadOptions.__struct_fields__
 _TEXTS = ("paths", "topics", "compacted_topics")
 _NUMBERS = ("partitions",)

@@ -16,7 +16,7 @@ import pytest
 
 from kaudit.cli.app import run
 from kaudit.cli.watch_outputs import Metrics, served
-from kaudit.cli.watch_state import load_state, save_state
+from kaudit.cli.watching import load_state, save_state
 from kaudit.errors import UsageError
 from kaudit.watch.memory import Memory, Reported
 from tests.cli.conftest import Terminal

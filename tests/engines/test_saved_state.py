@@ -11,8 +11,8 @@ from kaudit.report.json_documents import scan_document
 from kaudit.report.render_options import RenderOptions
 from kaudit.spark.plan import share
 from tests.engines.faulty_logs import FAULTS
-from tests.engines.test_spark_plan import MIB, pieces, plan, sized
 from tests.properties.histories import build
+from tests.spark.test_plan import MIB, pieces, plan, sized
 from tests.watch.growing import GrowingLog
 
 ACTIONS = [
