@@ -1,4 +1,4 @@
-"""What a broker answers to one batch, and why."""
+"""The result of appending one batch: the outcome, and the rule that decided."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -21,7 +21,7 @@ class Origin(Enum):
 
 
 class Outcome(Enum):
-    """What became of a batch."""
+    """The outcome of an append."""
 
     APPENDED = "appended"
     DUPLICATE = "duplicate"
@@ -124,7 +124,7 @@ class AppendResult(Struct, frozen=True, gc=False):
 
     @property
     def incoming(self) -> str:
-        """What came, as far as the rule compared it."""
+        """The batch's values that the rule compared."""
         batch = self.batch
         if isinstance(batch, MarkerBatch):
             return f"marker of epoch {batch.producer_epoch}, coordinator epoch {batch.coordinator_epoch}"
@@ -136,13 +136,13 @@ class AppendResult(Struct, frozen=True, gc=False):
 
     @property
     def expected(self) -> str:
-        """What the rule that rejected it would have accepted, without its other checks; empty where none rejected it."""
+        """Values that the rejecting rule would have accepted, other checks apart; empty where no rule rejected the batch."""
         expects = _EXPECTED.get(self.rule)
         return "" if expects is None else expects(self)
 
     @property
     def got(self) -> str:
-        """What came in place of `expected`: of the batch only what that names."""
+        """The batch's value that `expected` is about."""
         batch = self.batch
         if self.rule.compared is Compared.TRANSACTION:
             return "a non-transactional batch"
@@ -154,7 +154,7 @@ class AppendResult(Struct, frozen=True, gc=False):
 
     @property
     def remembered(self) -> str:
-        """What was remembered, as far as the rule compared it."""
+        """The remembered values that the rule compared."""
         state, compared = self.state, self.rule.compared
         if compared is Compared.LOWEST:
             return f"lowest sequence {self.bound} under verification"
