@@ -1,4 +1,4 @@
-"""What a batch or a record says apart from where it lies, as numbers that can be compared by the million.
+"""The content of batches and records, apart from their place, as numbers that can be compared by the million.
 
 A batch's content is the CRC-32C of its records, which follows from its header (formats/log/crc_algebra.py), a record's its key,
 value and headers. Control batches have none: no consumer is given them.
