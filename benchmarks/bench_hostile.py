@@ -1,15 +1,15 @@
-"""What commands take, in processor time and memory, for logs that someone made to be slow.
+"""Processor time and memory of commands on logs that are made to be slow.
 
     uv run python -m benchmarks.bench_hostile [--only WORD] [--growth] [--rounds 1] [--kilobytes 1000]
 
-Logs are of batches of 61 bytes, headers without records, the smallest there are: what a batch, a damage or a finding costs
-shows most. Each command is a process of its own that starts and writes its format; its row is printed when it ends. All take
+The logs have batches of 61 bytes, headers without records, which are the smallest possible: so the cost per batch, damage or finding
+is most visible. Each command is a separate process that starts and writes its format; its row is printed when it ends. All cases take
 some minutes, with `--growth` three times as long. Exit code 1 if a limit is exceeded:
 
-- 2 s of processor time for 1 MB. Seconds depend on the machine and on who else uses it, so it is a multiple of what scanning the healthy
-  log takes, measured next to each case (TIMES_HEALTHY); a case beyond it is measured twice more.
-- 100 MB, at any moment, beyond a process that has imported numpy and nothing else.
-- with `--growth`, four times as long a log takes four times as long: GROWTH, the start of the process taken off both.
+- 2 s of processor time for 1 MB. Seconds depend on the machine and its load, so the limit is a multiple of the time of scanning the
+  healthy log, measured next to each case (TIMES_HEALTHY); a case that exceeds it is measured twice more.
+- 100 MB at the peak, more than a process that has imported only numpy.
+- with `--growth`, a log four times as long takes at most GROWTH times as long, without the start of the process.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from benchmarks.generate import record
 from benchmarks.processes import Cost, Runner
 
 TIMES_HEALTHY = 6.0
-"""2 s where the healthy log takes 0.34 s, of which four fifths are the start of a process."""
+"""2 s if the healthy log takes 0.34 s; four fifths of that are the start of a process."""
 MEMORY = 100.0
 """MB."""
 GROWTH = 4.4
@@ -45,7 +45,7 @@ FORMATS = {
 }
 HEALTHY = "healthy"
 START = "one_batch"
-"""A log of one batch: what a command takes to start."""
+"""A log of one batch, to measure the start of a command."""
 FIRST_TIMESTAMP = 1_700_000_000_000
 TAIL = struct.Struct(">hiqqqhii")
 HEAD = struct.Struct(">qiibI")
@@ -133,7 +133,7 @@ def open_transactions(_: random.Random) -> Iterator[bytes]:
 
 
 def claims(size: int, claim: Callable[[int], bytes]) -> bytes:
-    """Headers that each claim half of what is left of the file, between sound batches: none is followed to its end in vain."""
+    """Headers that each claim half of the remaining file, between valid batches: none of them is read to its end."""
     content = bytearray(batch(0, 0))
     while len(content) < size:
         content += claim(max((size - len(content)) // 2, MIN_LENGTH))
@@ -184,7 +184,7 @@ def write_claims(directory: Path, size: int, claim: Callable[[int], bytes]) -> N
 def write_segments(directory: Path, size: int, *, snapshots_behind: int | None = None) -> None:
     """Write a healthy log with a segment for each batch.
 
-    With `snapshots_behind` a snapshot of the producer lies at each, as the broker writes them (0) or older by so many batches.
+    With `snapshots_behind` a snapshot of the producer lies at each segment, as the broker writes them (0) or older by this many batches.
     """
     directory.mkdir(parents=True)
     for number in range(size // 61):
@@ -259,7 +259,7 @@ def main() -> int:
 
 
 class _Measuring:
-    """Runs cases, each next to the healthy scan it is compared with: a machine that others use is fast by turns."""
+    """Runs cases, each next to the healthy scan that it is compared with, because the speed of a shared machine varies."""
 
     def __init__(self, place: Path, kilobytes: int, rounds: int) -> None:
         self._place, self._kilobytes, self._rounds = place, kilobytes, rounds
@@ -278,7 +278,7 @@ class _Measuring:
             self._runner.run(self._line(UNIT), unit)
             self._runner.run(self._line(case), cost)
             if attempt + 1 >= self._rounds and cost.cpu <= TIMES_HEALTHY * unit.cpu:
-                break  # else again: one slow moment is no defect
+                break  # otherwise measure again: the machine may just have been slow
         ratio, memory = cost.cpu / unit.cpu, cost.memory - self.numpy
         row = f"| {case.command} | {case.format} | {case.log} | {cost.cpu:.2f} | {ratio:.1f} | {memory:.0f} |"
         broken = []

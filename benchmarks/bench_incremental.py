@@ -1,4 +1,4 @@
-"""`kaudit scan --state`: what the second audit of a log costs that grew by one percent, beside the first.
+"""`kaudit scan --state`: the cost of the second audit of a log that grew by one percent, compared with the first.
 
     python -m benchmarks.bench_incremental [--mib 1024] [--shape large] [--engine local] [--rounds 3] [--directory DIR]
 
@@ -22,7 +22,7 @@ from benchmarks.partition_logs import SHAPES, logs
 from benchmarks.process_tree import cpu_seconds
 
 LIMIT = 0.05
-"""Of the second audit, as a share of the first."""
+"""Maximum cost of the second audit, as a share of the first."""
 NEW = 0.01
 _LENGTH = 8
 

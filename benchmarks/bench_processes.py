@@ -1,4 +1,4 @@
-"""What kaudit's own processes save over concurrent.futures: CPU time to read all ranges and take their rows, interleaved.
+"""Savings of kaudit's own processes over concurrent.futures: CPU time to read all ranges and take their rows, interleaved.
 
     uv run python -m benchmarks.bench_processes [--rounds 5] [--processes 2] DIRECTORY...
 

@@ -36,11 +36,11 @@ EXCHANGE_LIMITS = {"large": 0.01, "small": 0.01, "short runs": 0.15, "200,000 id
 RESULT_LIMIT = 64 << 10
 """Bytes that a task over a healthy log sends the driver at most."""
 MOST_GAPS = 100_000
-"""What an audit keeps of a partition: the result of twice as many is hardly larger."""
+"""Gaps that an audit keeps of a partition: the result of twice as many is hardly larger."""
 SPEED_UP = 1.6
-"""Of two cores over one, at least."""
+"""Minimum speed-up of two cores over one."""
 WARM_AUDITS = 6
-"""One after the other in a session, of which the first is cold and the fastest of the others counts."""
+"""Audits in one session; the first is cold, and the fastest of the others counts."""
 QUIET = 1.0
 """Load average of a machine on which seconds mean something."""
 LOCAL_ENGINE = "local engine"
@@ -137,7 +137,7 @@ def pieces(arguments: argparse.Namespace, directory: Path) -> bool:
 
 
 def in_pieces(path: Path, task_bytes: int) -> tuple[int, int, int]:
-    """Read a log's first partition in tasks of so many bytes; return its bytes, those of the rows, and the number of their series."""
+    """Read a log's first partition in tasks of that many bytes; return its bytes, those of the rows, and the number of their series."""
     from kaudit.scanning.options import ScanOptions  # noqa: PLC0415 - as above
     from kaudit.scanning.plan import all_needs, find_input, plan_jobs  # noqa: PLC0415
     from kaudit.source.schemes import open_segment  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What the driver of an audit on Spark holds as the input's parts grow: its Python's memory, and the bytes of tasks' results.
+"""Memory of the driver of an audit on Spark as the input grows: its Python process, and the bytes of tasks' results.
 
     python -m benchmarks.bench_spark_driver [findings timelines producers partitions segments listing plan] [--scale 1.0] [--master local[2]]
 
@@ -58,19 +58,19 @@ def findings(root: Path, number: int) -> None:
 
 
 def timelines(root: Path, number: int) -> None:
-    """So many producer ids with two batches each."""
+    """Producer ids with two batches each."""
     sent = [(producer_id, sequence) for sequence in range(2) for producer_id in range(number)]
     one_record_batches(root / "orders-0" / FIRST_SEGMENT, sent)
 
 
 def partitions(root: Path, number: int) -> None:
-    """So many partitions of one small segment."""
+    """Partitions of one small segment."""
     for partition in range(number):
         one_record_batches(root / f"orders-{partition}" / FIRST_SEGMENT, [(100, sequence) for sequence in range(5)])
 
 
 def segments(root: Path, number: int) -> None:
-    """One partition of so many segments of one batch each, of which only names and sizes are read."""
+    """One partition of segments with one batch each; only their names and sizes are read."""
     first = root / "orders-0" / FIRST_SEGMENT
     one_record_batches(first, [(100, 0)])
     content = first.read_bytes()

@@ -1,4 +1,4 @@
-"""A scan over the wire beside what the same client library fetches and throws away, from one broker on loopback.
+"""A scan over the wire compared with the same client library, which only fetches; one broker on loopback.
 
     python -m benchmarks.bench_wire HOST:PORT TOPIC [ROUNDS]
 
@@ -63,7 +63,7 @@ async def _fetch_all(manager, topic: str) -> int:
 
 
 def _after_last(records: bytes) -> tuple[int, int]:
-    """The offset behind the last whole batch, and where that ends: all that must be known of what is thrown away."""
+    """The offset after the last whole batch, and the position where that batch ends: all that the next fetch needs."""
     at, last, size = 0, 0, len(records)
     while at + 61 <= size:
         following = at + 12 + int.from_bytes(records[at + 8 : at + 12])
@@ -96,7 +96,7 @@ def compare(address: str, topic: str, rounds: int) -> None:
 
 
 def _filled(broker: Broker) -> list[str]:
-    """Start the broker with a partition of each shape: its segments are put in place of those it made."""
+    """Start the broker with a partition of each shape; generated segments replace those that the broker made."""
     broker.start()
     connection = Connection(broker.port)
     for shape in SHAPES:

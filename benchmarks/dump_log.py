@@ -13,7 +13,7 @@ POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 
 def dump_log_command(cache: Path) -> list[str] | str:
-    """Return the command that dumps a segment given behind it, or why there is none."""
+    """Return the command to which a segment's path is appended to dump it, or the reason why there is none."""
     if shutil.which("java") is None:
         return "no java on the PATH"
     jars = cache / f"kafka-{VERSION}"

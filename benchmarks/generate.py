@@ -1,4 +1,4 @@
-"""Segments made from a seed, with the truth about what is wrong in them. Shares no code with kaudit."""
+"""Segments made from a seed, with the truth about their faults. Shares no code with kaudit."""
 
 import random
 import struct
@@ -19,7 +19,7 @@ FLUSH_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class Shape:
-    """What a log looks like. Rates are per batch; `stride` is the distance between producer ids."""
+    """The shape of a log. Rates are per batch; `stride` is the distance between producer ids."""
 
     name: str
     records: tuple[int, int] = (1, 1)
@@ -172,7 +172,7 @@ def generate(path: Path, shape: Shape, total_bytes: int, seed: int = 1, segment_
 
 
 def anomalies(rng: random.Random, shape: Shape) -> Iterator[str]:
-    """Yield what goes wrong with each batch: mostly nothing."""
+    """Yield the fault of each batch, mostly none."""
     kinds = (
         ("gap",) if shape.transactions == 1 else () if shape.transactions else ("gap", "duplicate", "fence", "corrupt")
     )

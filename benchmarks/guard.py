@@ -23,7 +23,7 @@ LIMITS = {
     "50,000 ids": ("times small", 2.4),
     "sparse ids": ("times small", 1.3),
 }
-"""A third above what was measured when these were set (docs/performance.md): noise, and nothing more."""
+"""A third above the values measured when these limits were set (docs/performance.md), to allow for noise."""
 MIB_EACH = {"large": 256}
 
 

@@ -39,7 +39,7 @@ def one_record_batches(segment: Path, producers: list[tuple[int, int]]) -> None:
 
 
 def gaps(root: Path, number: int, partition: int = 0) -> Path:
-    """One partition of one producer with so many gaps, no two alike in a row; made once. Return the root."""
+    """One partition of one producer with that many gaps, each different from the one before; made once. Return the root."""
     segment = root / f"orders-{partition}" / f"{0:020d}.log"
     if not segment.exists():
         sent, sequence = [], 0

@@ -1,4 +1,4 @@
-"""What kaudit is measured against, one process each: `python benchmarks/peers.py NAME SEGMENT`."""
+"""The programs that kaudit is compared with, one process each: `python benchmarks/peers.py NAME SEGMENT`."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What this process and those below it cost: CPU seconds, and the most memory of each kind. Linux only, from /proc."""
+"""Cost of this process and its descendants: CPU seconds, and the most memory of each kind. Linux only, from /proc."""
 
 import os
 import re
@@ -30,14 +30,14 @@ def below() -> dict[int, list[str]]:
 
 
 def cpu_seconds() -> float:
-    """Return the user and system time of all of them, and of those they have waited for: of those below in steps of 10 ms."""
+    """Return the user and system time of all of them and of the children they have waited for; for descendants in steps of 10 ms."""
     ticks = {process: list(map(int, stat[11:15])) for process, stat in below().items()}
     own = ticks.pop(os.getpid())
     return time.process_time() + _TICK * (sum(own[2:]) + sum(map(sum, ticks.values())))
 
 
 class PeakMemory:
-    """The highest VmHWM (MiB) of this process and of each kind below it, looked at while the body runs."""
+    """The highest VmHWM (MiB) of this process and of each kind below it, sampled while the body runs."""
 
     def __init__(self) -> None:
         self.peaks: dict[str, int] = {}

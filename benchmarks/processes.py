@@ -23,7 +23,7 @@ class Cost:
 
 
 class Runner:
-    """Runs commands, each behind `prefix`; compiled modules are kept in `cache`, as an installation keeps them."""
+    """Runs commands, each with `prefix` before it; compiled modules are kept in `cache`, as an installation keeps them."""
 
     def __init__(self, prefix: list[str], cache: Path) -> None:
         self.prefix = prefix
@@ -31,7 +31,7 @@ class Runner:
         self.environment["PYTHONPYCACHEPREFIX"] = str(cache / "pycache")
 
     def run(self, command: list[str], cost: Cost) -> None:
-        """Run a command once, nothing of its output kept."""
+        """Run a command once and discard its output."""
         launched = [*self.prefix, sys.executable, "-S", "-E", str(LAUNCH), *command]
         done = subprocess.run(launched, capture_output=True, text=True, check=False, env=self.environment)
         if done.returncode:
@@ -41,7 +41,7 @@ class Runner:
         cost.memory = max(cost.memory, measured["memory"])
 
     def run_at_once(self, commands: list[list[str]], cost: Cost) -> None:
-        """Run commands side by side, nothing of their output kept; the wall time is that of the last one's end."""
+        """Run commands in parallel and discard their output; the wall time ends with the last one."""
         start = time.perf_counter()
         running = [
             subprocess.Popen(
@@ -62,7 +62,7 @@ class Runner:
         return done.stdout
 
     def interleaved(self, commands: dict[str, list[str]], rounds: int) -> dict[str, Cost]:
-        """Run all commands in turn, so many rounds; return each one's least cost."""
+        """Run all commands in turn, `rounds` times; return the least cost of each."""
         costs = {name: Cost() for name in commands}
         for _ in range(rounds):
             for name, command in commands.items():

@@ -37,7 +37,7 @@ SHAPES = (
     Shape("sparse ids", stride=10**9 + 7),
 )
 LONGER = {"small": 8, "large": 28, "lz4": 28, "zstd": 28}
-"""These are so many times as long, or start-up would be most of what is measured."""
+"""These logs are this many times as long, because otherwise most of the measured time would be start-up."""
 DEPTHS = ("headers", "crc", "records")
 GROWTH = (Shape("1 KB", value_bytes=(800, 1200), anomalies=0), replace(LARGE, name="16 KiB", anomalies=0))
 GROWTH_GIB = (0.25, 1, 4)
@@ -50,7 +50,7 @@ Table = list[str]
 
 @dataclass
 class Result:
-    """What was measured of one log."""
+    """The measurements of one log."""
 
     shape: Shape
     truth: Truth
@@ -125,7 +125,7 @@ def _each(result: Result) -> float:
 
 
 def start_up(runner: Runner, place: Path) -> str:
-    """Cost of a scan of next to nothing."""
+    """Cost of a scan of a tiny log."""
     partition = place / "log-0"
     partition.mkdir()
     generate(partition / f"{0:020d}.log", Shape("tiny", anomalies=0), 1000)
@@ -174,7 +174,7 @@ def spread(runner: Runner, place: Path, mib: int, rounds: int) -> Table:
 
 
 def many_ids(runner: Runner, place: Path) -> Table:
-    """Every id writes one batch, every second one another."""
+    """Every id writes one batch, and every second id a second one."""
     lines = ["| producer ids | batches | MB, --jobs 1 | MB, all cores |", "|---:|---:|---:|---:|"]
     for ids in MANY_IDS:
         directory = place / f"ids{ids}-0"

@@ -1,4 +1,4 @@
-"""What Spark itself says of the stages it ran, from the REST interface of its UI."""
+"""Spark's own metrics of the stages that it ran, from the REST interface of its UI."""
 
 import datetime as dt
 import json

@@ -13,7 +13,7 @@ TARGET = Path(__file__).parents[1] / "samples" / "crafted"
 
 
 def old_duplicate() -> Log:
-    """A batch from behind the window of five is sent again."""
+    """A batch from before the window of five is sent again."""
     log = Log()
     sent = [log.append(data(1, 0, sequence, payload=b"order %d" % sequence)) for sequence in range(8)]
     log.append(sent[1], keep_time=True)

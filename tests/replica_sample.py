@@ -1,4 +1,4 @@
-"""samples/replicas and samples/retries: what three brokers and careless producers leave behind, made by hand.
+"""samples/replicas and samples/retries: the logs that three brokers and careless producers leave, made by hand.
 
 Run: python -m tests.replica_sample.
 """

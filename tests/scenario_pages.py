@@ -42,7 +42,7 @@ _LESSONS = {
     "unknown-producer-id": "Sequences that begin again at 0 in the same epoch look like KA105; the deleted head explains them here, "
     "so kaudit reports nothing. KA802 reports producers that are about to be forgotten like this.",
     "remembered-producer": "As long as the broker remembers, a retry may come as late as it likes.",
-    "sequence-wrap": "Nothing to do: KA106 only notes that the log begins behind the first sequences of the producer.",
+    "sequence-wrap": "Nothing to do: KA106 only notes that the log begins after the first sequences of the producer.",
     "five-in-flight": "Five is what a broker remembers of a producer since 1.0.0: see [why-five.md](../why-five.md).",
     "six-in-flight": "The copies are valid batches of a new epoch, but their records are byte for byte those in front of the "
     "bump.",
@@ -78,7 +78,7 @@ def pages() -> Iterator[tuple[Path, str]]:
         yield PAGES / f"{name}.md", page(name)
     index.append(
         "\n`kaudit simulate NAME --output-format html:FILE` writes a page to step through: what the client holds, what the broker"
-        "\nremembers, and the rule behind each answer. `kaudit simulate NAME --show` prints a scenario's TOML, a starting point for your own: [simulate.md](../simulate.md)."
+        "\nremembers, and the rule for each answer. `kaudit simulate NAME --show` prints a scenario's TOML, a starting point for your own: [simulate.md](../simulate.md)."
     )
     yield PAGES / "README.md", "\n".join(index) + "\n"
 

@@ -174,8 +174,8 @@ def test_commands_of_a_comparison(confirm):
 
 
 def test_commands_where_the_old_leaders_copy_was_given_too(confirm, evidence):
-    moment = evidence.capture("failover-acks1") / "B2-unclean-leader-old-one-down"
-    findings = _findings(moment / "b1", moment / "b2")
+    copies = evidence.capture("failover-acks1") / "B2-unclean-leader-old-one-down"
+    findings = _findings(copies / "b1", copies / "b2")
     assert any(command.startswith("kaudit diff ") for finding in findings for command in finding.next)
     assert confirm(findings)
 

@@ -31,7 +31,7 @@ _VERIFIES = "transaction.partition.verification.enable"
 _KRAFT, _ZOOKEEPER = "process.roles", "zookeeper.connect"
 
 BROKER_CONFIG = frozenset({*_NAMES.values(), _PRODUCER_ID_EXPIRATION, _VERIFIES, _KRAFT, _ZOOKEEPER})
-"""What is read of a broker's configuration, besides its defaults for topics."""
+"""Names that are read of a broker's configuration, besides its defaults for topics."""
 
 
 def config_number(config: dict[str, str], name: str, default: _Default) -> int | _Default:
@@ -140,7 +140,7 @@ class TopicLimits(Struct, frozen=True):
     ahead_ms: int | None = None
     behind_ms: int | None = None
     codec: Codec | None = None
-    """What batches are compressed with in the log, None: as the producer did."""
+    """Codec of the batches in the log; None keeps the producer's."""
 
     @property
     def checks_more(self) -> bool:

@@ -11,7 +11,7 @@ from kaudit.model.batch_fields import NO_TIMESTAMP
 
 
 class RecordedLog(Struct, frozen=True):
-    """What a partition's log holds.
+    """The content of a partition's log.
 
     `now` is the log's own clock, its newest timestamp in ms. `restarts`: the broker has just been restarted, so that
     only the newest batch of a producer is remembered; otherwise as if it had been up since the log began.

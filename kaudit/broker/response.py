@@ -1,4 +1,4 @@
-"""What a broker answers to one attempt."""
+"""Answers of a broker to attempts."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ ProducerBeforeAfter = tuple[int, ProducerStateEntry, ProducerStateEntry]
 
 
 class Response(Struct, frozen=True, gc=False):
-    """What a broker answers to the attempt of index `attempt`.
+    """The answer to the attempt of index `attempt`.
 
     `fields` are those of an answer's JSON object without `index` and `why`; `why` is one sentence with the remembered and
     the incoming values and the rule; `producer` is None where no producer is concerned.

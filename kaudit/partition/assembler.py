@@ -44,7 +44,7 @@ class PartitionAssembler:
         self.kept = kept
         self.replay = self._new_replay()
         self._failures: dict[Failure, bool] = {}
-        """What could not be read, and whether that is for good."""
+        """Ranges that could not be read, and whether that is for good."""
         self.out_of_order = bool(job.plan) and not job.in_pieces
         """The ranges taken do not ascend, or damage crosses a cut: all must be read in order."""
         self.stopped = False

@@ -1,4 +1,4 @@
-"""What is kept of a partition once it has been read: what the findings need of it, and no rows."""
+"""The audit of one partition: what the findings need, without rows."""
 
 from collections.abc import Mapping, Sequence
 
@@ -36,7 +36,7 @@ from kaudit.source.layout import PartitionDirectory, Unreadable, count_older_sna
 
 
 class PartitionAudit(Struct):
-    """What is kept of a partition once it has been read: no rows, only what may be reported."""
+    """Results of one partition: no rows, only what may be reported."""
 
     directory: PartitionDirectory
     counts: Counts
@@ -63,7 +63,7 @@ class PartitionAudit(Struct):
     malformed: Sequence[MalformedBatch] = ()
     producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     side_facts: Sequence[SideFileFault] = ()
-    """What is wrong with the files beside the segments."""
+    """Faults of the files beside the segments."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()
     side_files_unread: Sequence[Unreadable] = ()
     repeats: Repeats = field(default_factory=Repeats)
@@ -89,7 +89,7 @@ class PartitionAudit(Struct):
     digest: PartitionDigest | None = None
     """Which batches were audited, where that is asked for; none of a text, nor where something could not be read."""
     state: StateUse | None = None
-    """What was taken from a saved state, where there is one."""
+    """Use of a saved state, where there is one."""
 
     def relink_observations(self) -> None:
         """Make the observations of `shared` the same objects as those of `observations`, as checks expect; after decoding."""
@@ -129,11 +129,11 @@ _DETAILS = (
     "repeated_epochs",
     "leader_changes",
 )
-"""What is looked at by nobody but the checks of the partition itself."""
+"""Fields that only the checks of the partition itself read."""
 
 
 class Needs(Struct, frozen=True):
-    """What judging all partitions together needs of each beyond its observations: columns that grow with its ids and markers."""
+    """What the audit of all partitions needs of each beyond its observations: columns that grow with its ids and markers."""
 
     producer_ids: bool = True
     markers: bool = True

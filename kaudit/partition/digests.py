@@ -1,4 +1,4 @@
-"""Which batches of a partition were audited: their digests, kept up as the rows of its ranges are put together."""
+"""Digests of a partition's audited batches, kept up to date as the rows of its ranges are put together."""
 
 import copy
 
@@ -32,7 +32,7 @@ class AuditedBatches(Struct):
 
 
 class AuditedLog(Struct, frozen=True):
-    """What was read of a partition's log.
+    """The part of a partition's log that was read.
 
     `next_offset` is that after its last batch, None without one; `begins_at` where its batches begin if what lay before them was
     removed while it was read, None if nothing was. `compacted` and `damaged` as in PartitionDigest.

@@ -27,7 +27,7 @@ _ANOMALIES = frozenset(
         ObservationKind.SEQUENCE_RESTART,
     }
 )
-"""What a second writer's batches look like to an audit that expects one writer."""
+"""Observations that a second writer's batches cause."""
 
 
 def find_repeats(partition: PartitionAudit, open_source: OpenSource) -> None:

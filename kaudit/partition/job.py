@@ -27,7 +27,7 @@ class Job(Struct, frozen=True):
     compacted: bool = False
     needs: Needs = field(default_factory=Needs)
     saved: SavedPartition | None = None
-    """What an earlier audit saved of it, and where to save what this one reads."""
+    """Rows that an earlier audit saved, and where this one saves its own."""
 
     @property
     def bytes(self) -> int:
@@ -37,13 +37,13 @@ class Job(Struct, frozen=True):
 
     @property
     def in_pieces(self) -> Sequence[ChunkSpec]:
-        """What can be cut into ranges: nothing where a text is too long to be one range, as a text cannot be cut."""
+        """Specs that can be cut into ranges: none where a text is too long for one range, as a text cannot be cut."""
         longest = max((spec.stop - spec.start for spec in self.plan if spec.file.text is not None), default=0)
         return self.plan if longest <= LONGEST_TEXT_BYTES else ()
 
     @property
     def joined(self) -> Iterator[ChunkSpec]:
-        """What can be cut into ranges, with small segments read together."""
+        """Specs that can be cut into ranges, with small segments read together."""
         plan = self.in_pieces if self.saved is None else with_saved(self.in_pieces, self.saved)
         return join_small(plan, self.chunk_bytes, [file.offset for file in list_snapshots(self.directory)])
 

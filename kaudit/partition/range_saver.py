@@ -34,7 +34,7 @@ from kaudit.source.schemes import filesystem, writable_filesystem
 from kaudit.source.uri import Uri
 
 MOST_FILES = 16
-"""With more files of rows than this, all rows that are still needed go into one."""
+"""Most files of rows; beyond, all rows that are still needed are written into one."""
 _HELD_BYTES = 8 << 20
 _RANGE_BYTES = 64 << 10
 """Fixed cost of loading a range and feeding its rows (about 1 ms), in bytes of packed rows."""

@@ -1,4 +1,4 @@
-"""What a partition's first ranges came to, as bytes: the state of producers, open transactions, gaps and observations so far.
+"""A replay of a partition's first ranges as bytes: the state of producers, open transactions, gaps and observations so far.
 
 The next audit goes on from there instead of loading the rows of these ranges.
 """
@@ -88,7 +88,7 @@ _CODEC: StructCodec[_SavedReplay] = StructCodec(
 def pack_replay(replay: PartitionReplay, segment: int, position: int) -> bytes | None:
     """Encode a replay that was fed everything up to a position of its last segment, and perhaps the bytes after it.
 
-    None where it depends on damage before that position of which nothing valid follows.
+    None where it depends on damage before that position that no valid batch follows.
     """
     pending = replay.continuity.pending
     if any(number != segment or damage.position < position for number, damage in pending):

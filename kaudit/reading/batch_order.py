@@ -66,7 +66,7 @@ class OrderFilter:
     def _take_ascending(
         self, bases: NDArray[np.int64], lasts: NDArray[np.int64], start: int, stop: int, keep: list[int]
     ) -> int:
-        """Take the batches from `start` to `stop`, none of which is odd, if the first ascends; return where that ends."""
+        """Take the batches from `start` to `stop`, none of them odd, if the first ascends; return where that ends."""
         if stop == start or bases[start] <= self._last:
             return start
         keep.extend(range(start, stop))

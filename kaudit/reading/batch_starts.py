@@ -1,6 +1,6 @@
-"""Where some of a segment's batches begin: what rows of its offset index are compared with, without reading the log twice.
+"""Positions where some of a segment's batches begin: its offset index is compared with them, without reading the log twice.
 
-Which are kept depends on the position alone, so that a row of the index shows whether its batch is among them.
+The position alone decides which are kept, so that a row of the index shows whether its batch is among them.
 """
 
 import numpy as np

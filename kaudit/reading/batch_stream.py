@@ -109,7 +109,7 @@ def stream_batches(
 
     `where.start` is a batch boundary. The last piece's `read_to` is where the first batch not yielded starts: `stop` when the
     ranges of a file were cut at boundaries. With `verify` every batch's CRC is checked; without, framing is trusted.
-    A segment of which only a text is there is one range, from a byte of the segment to its end.
+    A text in place of a segment is one range, from a byte of the segment to its end.
     """
     start, stop, _ = where
     if isinstance(source, SegmentText):

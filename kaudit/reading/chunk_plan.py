@@ -44,7 +44,7 @@ class ChunkSpec(Struct, frozen=True):
     joined: Sequence[SegmentFile] = ()
     """The segments that follow, read whole with this one as if their bytes were its."""
     saved: SavedRows | None = None
-    """Where an earlier audit saved what reading these bytes gave."""
+    """The rows of these bytes that an earlier audit saved."""
     limit: int | None = None
     """No range that is cut from this one ends after this position, wherever the next batch begins."""
 

@@ -48,7 +48,7 @@ def read_parts(spec: ChunkSpec, source: ByteSource, cuts: Sequence[int]) -> Iter
 
 
 class _Read(NamedTuple):
-    """What was read of a chunk that ends at `stop`."""
+    """The pieces of a chunk that ends at `stop`."""
 
     pieces: list[Piece]
     stop: int
@@ -192,7 +192,7 @@ def rows_of(
         digests=spec.digests,
     )
     _attach(rows, sorted(damages, key=lambda damage: damage.position), batches)
-    decodes = spec.decode and not spec.contents  # who asks for contents decodes the records once, for these
+    decodes = spec.decode and not spec.contents  # reading the contents decodes the records already
     rows.malformed, rows.more_malformed = malformed_batches(batches, spec.segment, source if decodes else None)
     rows.decoded = spec.decode
     if spec.contents and source is not None:

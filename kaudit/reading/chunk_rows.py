@@ -1,4 +1,4 @@
-"""What a chunk of a segment is compressed to: its rows, its damage, its counts."""
+"""The compressed form of a chunk of a segment: its rows, its damage, its counts."""
 
 import copy
 from typing import NamedTuple
@@ -72,7 +72,7 @@ class LastBatch(Struct, frozen=True, array_like=True):
 
 
 class ChunkRange(NamedTuple):
-    """The bytes `start` to `stop` of a segment, of which those before `read_to` gave rows."""
+    """The bytes `start` to `stop` of a segment; those before `read_to` gave rows."""
 
     segment: int
     start: int
@@ -133,20 +133,20 @@ class ChunkRows(Struct, array_like=True):
     not_read: Failure | None = None
     """The part of the range before these rows that could not be read."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()
-    """What a text in place of the segment leaves out."""
+    """Gaps that a text in place of the segment leaves in the coverage."""
     joined: int = 0
     """Number of following segments that were read with this one."""
     contents: Columns | None = None
-    """Of CONTENT, where they are asked for."""
+    """Rows of CONTENT, where they are asked for."""
     undecoded: int = 0
     """Batches whose records are not among `contents` as they cannot be decoded."""
     leaves: RangeLeaves | None = None
-    """What digests need of the batches, where they are asked for."""
+    """Leaves of the batches' digests, where they are asked for."""
     last_batch: LastBatch | None = None
     least_beyond: int | None = None
     """The least timestamp that was not counted as it lies beyond the plan's `latest_timestamp`."""
     batch_starts: Rows = field(default_factory=lambda: np.empty(0, dtype=BATCH_START))
-    """Where some of the batches begin, those below the log start offset too."""
+    """Positions where some of the batches begin, also below the log start offset."""
     is_saved: bool = False
     """An earlier audit read it: it comes from the saved state."""
 
@@ -186,7 +186,7 @@ class ChunkRows(Struct, array_like=True):
 
 
 Outcome = ChunkRows | Failure
-"""What comes of reading a range: its rows, or why there are none."""
+"""The outcome of reading a range: its rows, or why there are none."""
 
 
 def _moved(rows: Rows, by: int) -> Rows:

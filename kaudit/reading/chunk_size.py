@@ -27,7 +27,7 @@ _MANY_RUNS = 100_000
 
 
 class RecentSizes(Struct):
-    """What the ranges of the partitions read so far are like, for those of which nothing is known yet."""
+    """The chunk size that suited the partitions read so far, for partitions that are not read yet."""
 
     bytes: int = LEAST_BYTES
 

@@ -117,7 +117,7 @@ def _count(batches: Batches, latest_timestamp: int) -> Counts:
 
 
 def last_batch_of(batches: Batches, lasts: NDArray[np.int64]) -> LastBatch:
-    """Describe the last of `batches`, of which there is one at least; `lasts` are their last offsets."""
+    """Describe the last of `batches`, at least one; `lasts` are their last offsets."""
     last = batches[len(batches) - 1]
     names = ("position", "size", "base_offset", "leader_epoch", "crc")
     position, size, base_offset, leader_epoch, crc = (int(last[name]) for name in names)

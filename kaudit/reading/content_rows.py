@@ -1,4 +1,4 @@
-"""What a batch or a record says apart from where it lies, as numbers that can be compared by the million.
+"""The content of batches and records, apart from their place, as numbers that can be compared by the million.
 
 A batch's content is the CRC-32C of its records, which follows from its header (formats/log/crc_algebra.py), a record's its key,
 value and headers. Control batches have none: no consumer is given them.
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
 from kaudit.formats.errors import WireError
@@ -22,7 +21,7 @@ from kaudit.model.columns import Columns, no_rows
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.log_rows import Content
 from kaudit.reading.batch_content import MAX_BATCH_BYTES
-from kaudit.reading.record_content import batch_content, content_of, mixed
+from kaudit.reading.record_content import batch_content, content_of, hashes, mixed
 from kaudit.source.bytes import ByteSource
 
 CONTENT = dtype_of(Content)
@@ -119,7 +118,10 @@ def records_of(batch: memoryview) -> Iterator[Record | LegacyRecord]:
 
 def key_of(record: Record | LegacyRecord) -> int:
     """Return 64 bits of the key, NO_KEY where it is null."""
-    return NO_KEY if record.key is None else xxhash.xxh3_64_intdigest(record.key) or 1
+    if record.key is None:
+        return NO_KEY
+    digest: int = hashes().xxh3_64_intdigest(record.key)
+    return digest or 1
 
 
 def _sequence(record: Record | LegacyRecord) -> int:

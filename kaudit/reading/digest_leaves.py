@@ -18,7 +18,7 @@ LEAF = np.dtype([("number", "<i8"), ("digest", "V32")])
 
 
 class RangeLeaves(Struct, frozen=True):
-    """What digests need of the batches of a range, in offset order.
+    """Digest leaves of a range's batches, in offset order.
 
     `first` and `last` are the batches of its first and its last leaf (`last` has none if that is the first): what lies beside the
     range may begin there too. `leaves` are the leaves between them, `batches` counts those of all.

@@ -1,4 +1,4 @@
-"""A segment of which only a text of kafka-dump-log is there: its lines to the batches a segment's bytes would give.
+"""The text of kafka-dump-log in place of a segment: its lines to the batches that the segment's bytes would give.
 
 Positions are those printed, of the segment. What the text leaves out is said (`CoverageGap`, DamageKind.LEFT_OUT): nothing is
 taken to be fine because it cannot be seen.

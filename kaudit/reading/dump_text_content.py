@@ -1,4 +1,4 @@
-"""Records of an internal topic of which only a text of kafka-dump-log is there."""
+"""Records of an internal topic, read from a text of kafka-dump-log."""
 
 from collections.abc import Iterator
 

@@ -33,7 +33,7 @@ class EqualUnits(NamedTuple):
 
     contents: NDArray[np.int64]
     order: Indexes
-    """Of each the index it had before."""
+    """The index that each had before."""
     positions: NDArray[np.int64]
     """In the log: windows are measured in these."""
 

@@ -1,4 +1,4 @@
-"""Batches without a producer id, of which a client without idempotence may have sent one twice.
+"""Batches without a producer id: a client without idempotence may have sent one twice.
 
 A batch that is sent again has the same records: their CRC follows from the header (formats/log/crc_algebra.py). Some clients
 (kafkajs) and brokers (LogAppendTime with recompression) give it new timestamps. Of a chunk only those batches are kept that

@@ -32,10 +32,10 @@ class Window:
         self._source = source
         self.end = end
         self.base = 0
-        """Where the bytes of the last load begin."""
+        """Position of the first byte of the last load."""
         self._buffer = memoryview(bytearray(size))
         self._origin = 0
-        """Where the first byte of the buffer lies in the file."""
+        """Position of the buffer's first byte in the file."""
         self._filled = 0
         self._spent = 0
         self._claimed = 0

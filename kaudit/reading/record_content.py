@@ -61,7 +61,7 @@ def mixed(*columns: NDArray[Any]) -> NDArray[np.uint64]:
 def records_digest(batch: bytes | memoryview) -> int:
     """Return 128 bits of a batch of magic 2: the bytes of its records and their codec."""
     (attributes,) = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)
-    digest: int = _hashes().xxh3_128_intdigest(batch[HEADER_SIZE:], seed=attributes & CODEC_MASK)
+    digest: int = hashes().xxh3_128_intdigest(batch[HEADER_SIZE:], seed=attributes & CODEC_MASK)
     return digest
 
 
@@ -71,12 +71,13 @@ def content_of(record: Record | LegacyRecord) -> int:
     if isinstance(record, Record):
         parts += [part for header in record.headers for part in header]
     text = b"".join([_NULL if part is None else _LENGTH.pack(len(part)) + part for part in parts])
-    digest: int = _hashes().xxh3_64_intdigest(text)
+    digest: int = hashes().xxh3_64_intdigest(text)
     return digest
 
 
 @cache
-def _hashes() -> ModuleType:
+def hashes() -> ModuleType:
+    """Return the module xxhash."""
     import xxhash  # noqa: PLC0415 - most scans compare no records
 
     return xxhash

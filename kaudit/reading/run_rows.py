@@ -125,16 +125,16 @@ def _markers(chunk: ChunkBatches, control: Indexes) -> Columns:
 
 
 class RunIndexes(NamedTuple):
-    """Which batches make up runs; int64 arrays, shape (runs,) unless said otherwise."""
+    """The batches that make up runs; int64 arrays, shape (runs,) unless said otherwise."""
 
     data: Indexes
     """Indexes of the data batches by producer id, shape (batches,)."""
     starts: Indexes
-    """Where in `data` each run begins."""
+    """Index in `data` of each run's first batch."""
     lengths: Indexes
     boundary_counts: Indexes
     boundary_stops: Indexes
-    """Where among all boundary batches each run's end."""
+    """Index after each run's last one among all boundary batches."""
 
     @classmethod
     def of(cls, data: Indexes, starts_run: NDArray[np.bool_]) -> "RunIndexes":
@@ -146,7 +146,7 @@ class RunIndexes(NamedTuple):
 
     @property
     def boundary_starts(self) -> Indexes:
-        """Where among all boundary batches each run's begin."""
+        """Index of each run's first one among all boundary batches."""
         return self.boundary_stops - self.boundary_counts
 
     def boundary_batches(self) -> Indexes:

@@ -16,7 +16,7 @@ class OtherFormatStateError(DamagedStateError):
 
 
 class SavedRows(Struct, frozen=True):
-    """Where the rows of a partition's ranges are saved: its directory in the state, and the digest of its index.
+    """Place of the saved rows of a partition's ranges: its directory in the state, and the digest of its index.
 
     One object for all ranges of a partition.
     """
@@ -41,21 +41,21 @@ class SavedPiece(Struct, frozen=True):
 
 
 class FileIdentity(Struct, frozen=True, array_like=True):
-    """What a segment's file was before it was read, as far as its file system says: it changes when the file does."""
+    """Identity of a segment's file before it was read, from its file system: it changes when the file does."""
 
     inode: int = 0
     changed_ns: int = 0
 
 
 class Settings(Struct, frozen=True):
-    """What must be the same for saved rows to be used: how deep the log was read, and whether for digests too."""
+    """Settings that must be equal for saved rows to be used: how deep the log was read, and whether for digests too."""
 
     depth: str
     digests: bool = False
 
 
 class SavedPartition(Struct, frozen=True):
-    """What is saved of a partition and holds for what is there now; what is read of it is to be saved in `directory`.
+    """The saved rows of a partition that hold for its files today; new rows are saved in `directory`.
 
     `rows` is None where nothing holds. `files`: of each segment, as it was before anything was read; `snapshots`: of each
     snapshot, by offset. What the first `resumed` pieces come to is saved too: they need not be put together again.

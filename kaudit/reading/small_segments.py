@@ -1,7 +1,7 @@
 """Small segments read together: what a chunk costs by itself is what some thousand batches cost.
 
-They are, where their bytes one after the other read like one segment's without a fault. Where they do not, each is read by
-itself, so that nothing that is reported depends on it.
+They are read together if their bytes, one after the other, read like one segment's without a fault. Otherwise each is read
+by itself, so the results do not depend on it.
 """
 
 from bisect import bisect_left, bisect_right

@@ -99,7 +99,7 @@ class SavedRange(Struct, frozen=True, array_like=True):
 
 
 class Checkpoint(Struct, frozen=True, array_like=True):
-    """What putting the first `ranges` ranges together came to, in a file of its own: `length` bytes.
+    """The replay of the first `ranges` ranges, in a file of its own: `length` bytes.
 
     It holds for the same segments from the first on, and the same `log_start_offset`; with the same `snapshots`, which were
     compared with it, and no other below `end_offset`; and if the cleaner's checkpoint lists the partition or not, as then.
@@ -116,7 +116,7 @@ class Checkpoint(Struct, frozen=True, array_like=True):
 
 
 class PartitionIndex(Struct, frozen=True):
-    """What is saved of one partition. `files` are names of files beside the index; ranges are in the partition's order."""
+    """Index of the saved ranges of one partition. `files` are names of files beside the index; ranges are in the partition's order."""
 
     settings: Settings
     directory: bytes

@@ -79,7 +79,7 @@ class UnreadSegments:
 
     @property
     def unreadable(self) -> list[Unreadable]:
-        """What leaves the audit incomplete."""
+        """Files and ranges whose absence leaves the audit incomplete."""
         ranges = (
             Unreadable(f"{failed.path} offsets {failed.offsets[0]}..{failed.offsets[1]}", failed.reason)
             for failed in self._ranges
@@ -89,5 +89,5 @@ class UnreadSegments:
 
     @property
     def removed(self) -> list[Unreadable]:
-        """What retention removed from the head of the log while it was read, part of one segment perhaps read before."""
+        """Segments that retention removed from the head of the log while it was read; part of one may have been read before."""
         return [entry for path, entry in self._removed.items() if path not in self._unreadable]

@@ -38,7 +38,7 @@ _MOST_SEARCH_BYTES = 256 << 10
 
 
 class Block(NamedTuple):
-    """Bytes of the file from `start` on, of which those before `stop` were searched; `candidates` ascend, as file positions."""
+    """Bytes of the file from `start` on, searched up to `stop`; `candidates` ascend, as file positions."""
 
     start: int
     stop: int

@@ -4,8 +4,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-import rich.live
-
+from kaudit.cli import bars
 from kaudit.cli import watch_outputs as outputs
 from kaudit.cli.watch_outputs import Outputs
 from kaudit.report.formats import FORMATS
@@ -19,7 +18,7 @@ def test_the_table_is_drawn_when_it_is_told(monkeypatch):
         made.append(given)
         yield SimpleNamespace()
 
-    monkeypatch.setattr(rich.live, "Live", live)
+    monkeypatch.setattr(bars, "Live", live)
     monkeypatch.setattr(outputs, "_on_terminal", lambda _: True)
     monkeypatch.setattr(outputs, "console_of", lambda *_: SimpleNamespace(color=False))
     target = SimpleNamespace(form=FORMATS["table"], file=None)

@@ -77,7 +77,7 @@ class _Node:
 
 
 class _Connection(Connection):
-    """Hands over every request when it arrives, so that the script sees what waits behind a held one."""
+    """Hands over every request when it arrives, so that the script sees the requests that wait behind a held one."""
 
     cluster: "_Cluster"
 

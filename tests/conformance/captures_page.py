@@ -20,7 +20,7 @@ every line of this table on each run, and compares batches and records with what
 """
 _TAIL = """
 What yields notes has tests of its own there: open transactions within their timeouts (KA302), a preallocated tail (KA004),
-fencing (KA203), files the broker left behind (KA011). The 47 labelled damages of `torn-writes/artificial` are in
+fencing (KA203), files that the broker did not delete (KA011). The 47 labelled damages of `torn-writes/artificial` are in
 `tests/scanning/test_damage.py`: one finding each, at its byte.
 
 The log directories of the oracle (five broker versions) yield what their scenarios put there, and nothing else:

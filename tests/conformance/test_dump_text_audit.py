@@ -126,7 +126,7 @@ def test_texts_of_five_versions(evidence, version, kind, tmp_path):
 
 
 def test_damage_the_tool_saw(evidence, tmp_path):
-    """Where the tool lived to print it: a batch it calls invalid, and what it says lies behind the last whole one."""
+    """If the tool did not crash before: a batch that it calls invalid, and the bytes that it reports after the last whole one."""
     root = evidence.capture("torn-writes")
     seen: Counter[str] = Counter()
     for text in sorted((root / "dumps").glob("artificial__*.log.batches.txt")):

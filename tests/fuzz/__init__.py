@@ -1,4 +1,4 @@
-"""Fuzzing: one target a parser, run for a moment in the tests and for as long as you like by hand.
+"""Fuzzing: one target a parser, run for a second in the tests and for as long as you like by hand.
 
 uv run python -m tests.fuzz                        every target, ten seconds each
 uv run python -m tests.fuzz records dump_text --seconds 600

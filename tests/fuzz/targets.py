@@ -71,7 +71,7 @@ _BATCH = "00000000000000000000.log"
 
 @dataclass(frozen=True)
 class Target:
-    """`run` takes any bytes. `seal` makes the checksums of such bytes right, so that what lies behind them is reached.
+    """`run` takes any bytes. `seal` makes the checksums of such bytes right, so that the code after the checksum is reached.
 
     `made` makes inputs that are well formed and say impossible things.
     """

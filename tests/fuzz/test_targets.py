@@ -1,4 +1,4 @@
-"""Each fuzz target for a moment, and everything fuzzing has ever found."""
+"""Each fuzz target for a second, and every input that ever broke one."""
 
 from itertools import islice
 

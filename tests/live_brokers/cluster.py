@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.live_brokers.jvm import Broker
 
-KEEPER = 4
+CONTROLLER = 4
 REPLICAS = (1, 2, 3)
 QUICK_CHANGES: dict[str, object] = {
     "auto.leader.rebalance.enable": "false",
@@ -15,14 +15,14 @@ QUICK_CHANGES: dict[str, object] = {
     "broker.heartbeat.interval.ms": 500,
     "zookeeper.session.timeout.ms": 6000,
 }
-"""A follower that is paused for a moment stays in sync; a leader that is gone is replaced soon."""
+"""A follower that is paused briefly stays in sync; a leader that is gone is replaced soon."""
 
 
 @dataclass
 class Cluster(Broker):
     """The broker that never stops, which is the controller, with `nodes` beside it; `leaders` names every topic's leader."""
 
-    node: int = KEEPER
+    node: int = CONTROLLER
     heap: str = "256m"
     nodes: tuple[int, ...] = REPLICAS
     leaders: dict[str, int] = field(default_factory=dict)

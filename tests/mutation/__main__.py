@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.mutation.mutants import ROOT, Mutant, mutants_of, python_files
 from tests.mutation.reach import CACHE, Reached, RecordedTest, lines_of_imports, reach
-from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, Judge, Result, Trial, try_functions, try_imports
+from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, MutantRunner, Result, Trial, try_functions, try_imports
 
 ROOMS = {
     "broker rules": ["kaudit/broker"],
@@ -142,10 +142,10 @@ def _try(options: argparse.Namespace, mutants: list[Mutant], results: dict[Mutan
             imports.append(Trial(mutant, affordable([test for test in tests if test.file in few], options.seconds)))
         else:
             functions.append(Trial(mutant, affordable(tests, options.seconds)))
-    judge = Judge(options.jobs, report)
+    runner = MutantRunner(options.jobs, report)
     with console:
-        try_imports(judge, imports)
-        try_functions(judge, functions, files)
+        try_imports(runner, imports)
+        try_functions(runner, functions, files)
 
 
 def affordable(tests: list[RecordedTest], seconds: float) -> list[RecordedTest]:

@@ -297,7 +297,7 @@ def _moved(path: str, recorded: str, numbits: str) -> bytes:
 
 @cache
 def _places(path: str, recorded: str) -> dict[int, list[int]]:
-    """Where the lines of a module are now; lines that are new go with the lines before and behind them."""
+    """Where the lines of a module are now; lines that are new belong to the lines before and after them."""
     old, new = ((file.read_text().splitlines()) for file in (_SOURCES / recorded, ROOT / path))
     places: dict[int, list[int]] = defaultdict(list)
     for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

@@ -15,7 +15,7 @@ from tests.mutation import reach
 from tests.mutation.__main__ import affordable, equivalent_mutants
 from tests.mutation.mutants import ROOT, Mutant, mutants_of
 from tests.mutation.reach import NotedLines, Reached, RecordedTest
-from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, Judge, Result, Trial
+from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, MutantRunner, Result, Trial
 
 CONSTANTS = "kaudit/model/batch_fields.py"
 SOURCE = '''
@@ -88,11 +88,11 @@ def test_the_listed_equivalents_are_mutants_of_today():
     assert all(reason.endswith((".", ")")) for reason in equivalent_mutants().values())
 
 
-def judged(run: Any) -> list[Result]:
+def results_of(run: Any) -> list[Result]:
     results: list[Result] = []
-    judge = Judge(2, lambda _, result: results.append(result))
+    runner = MutantRunner(2, lambda _, result: results.append(result))
     tests = [RecordedTest("test_x.py::test_a", 0.01, {}), RecordedTest("test_x.py::test_b", 0.01, {})]
-    judge.try_all([Trial(mutated()[0], tests)], run)
+    runner.try_all([Trial(mutated()[0], tests)], run)
     return results
 
 
@@ -102,14 +102,14 @@ def test_a_process_that_says_nothing_was_killed():
     def run(trial: Trial, *_) -> None:
         os.kill(os.getpid(), signal.SIGXCPU)
 
-    assert judged(run) == [Result(KILLED, "SIGXCPU")]
+    assert results_of(run) == [Result(KILLED, "SIGXCPU")]
 
 
 def test_an_error_of_the_trial_itself_kills_nothing():
     def run(trial: Trial, *_) -> None:
         raise LookupError("window")
 
-    assert judged(run) == [Result(UNDECIDED, "LookupError('window')")]
+    assert results_of(run) == [Result(UNDECIDED, "LookupError('window')")]
 
 
 @pytest.mark.parametrize("flaky", [False, True])
@@ -118,7 +118,7 @@ def test_a_test_that_fails_without_the_mutant_proves_nothing(flaky):
         fails = trial.tests and trial.tests[-1].id.endswith("b") and (flaky or trial.mutant is not None)
         finish(Result(KILLED, trial.tests[-1].id) if fails else Result(SURVIVED))
 
-    assert [result.outcome for result in judged(run)] == [SURVIVED if flaky else KILLED]
+    assert [result.outcome for result in results_of(run)] == [SURVIVED if flaky else KILLED]
 
 
 def test_a_function_is_changed_wherever_it_is_known():

@@ -61,7 +61,7 @@ Run = Callable[[Trial, Path, Callable[[Result], None]], None]
 
 
 @dataclass
-class Judge:
+class MutantRunner:
     """Tries mutants, `jobs` at a time, and keeps what it learns about tests."""
 
     jobs: int
@@ -107,7 +107,7 @@ class Judge:
         return None
 
     def _is_reliable(self, trial: Trial, test_id: str, run: Run) -> bool:
-        """Whether a test passes without the mutant behind the tests of its file that had been run before it."""
+        """Whether a test passes without the mutant, after the tests of its file that had been run before it."""
         if test_id in self._reliable or all(test.id != test_id for test in trial.tests):
             return True
         place = [test.id for test in trial.tests].index(test_id)
@@ -191,20 +191,20 @@ class _Failures:
 # What functions do: tried in forks of a process that has collected all tests
 
 
-def try_functions(judge: Judge, trials: list[Trial], files: list[str]) -> None:
+def try_functions(runner: MutantRunner, trials: list[Trial], files: list[str]) -> None:
     """Try mutants inside functions. The calling process will have imported kaudit."""
     if not trials:
         return
     _settle_hypothesis()
     with _silence():
-        pytest.main([*_PYTEST, *files], plugins=[_Server(judge, trials)])
+        pytest.main([*_PYTEST, *files], plugins=[_Server(runner, trials)])
 
 
 class _Server(_Failures):
     """A plugin of pytest that tries mutants in place of the tests' one run."""
 
-    def __init__(self, judge: Judge, trials: list[Trial]) -> None:
-        self._judge = judge
+    def __init__(self, runner: MutantRunner, trials: list[Trial]) -> None:
+        self._runner = runner
         self._trials = trials
         self._items: dict[str, pytest.Item] = {}
         self._functions: dict[tuple[str, int, str], list[FunctionType]] = defaultdict(list)
@@ -221,7 +221,7 @@ class _Server(_Failures):
             elif isinstance(thing, _lru_cache_wrapper) and thing.__module__.startswith("kaudit"):
                 self._caches.append(thing)
         gc.freeze()
-        self._judge.try_all(self._trials, self._run)
+        self._runner.try_all(self._trials, self._run)
         return True
 
     @staticmethod
@@ -275,7 +275,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 # What runs at import: tried in forks of a process that has not imported kaudit
 
 
-def try_imports(judge: Judge, trials: list[Trial]) -> None:
+def try_imports(runner: MutantRunner, trials: list[Trial]) -> None:
     """Try mutants of what runs at import. The calling process must not have imported kaudit."""
     if not trials:
         return
@@ -305,7 +305,7 @@ def try_imports(judge: Judge, trials: list[Trial]) -> None:
             finish(Result(KILLED, "collection"))
 
         with _silence():
-            judge.try_all(trials, run)
+            runner.try_all(trials, run)
 
 
 class _Chosen(_Failures):

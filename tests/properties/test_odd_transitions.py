@@ -73,7 +73,7 @@ GOES_ON_AFTER_A_DAY = (0, "data", "same", "next", 1, 0, DAY_MS - 1, 0, 0)  # a d
 
 
 @settings(max_examples=500, deadline=None)
-# reported once of a producer, with a chunk between the two silences that nobody needs to judge batch by batch
+# reported once of a producer, with a chunk between the two silences that needs no audit batch by batch
 @example([GOES_ON, GOES_ON_AFTER_A_DAY, GOES_ON, GOES_ON, GOES_ON_AFTER_A_DAY], [0, 0, 0], [2, 3, 4], False, True)
 # an epoch near its end, once as well
 @example([GOES_ON] * 4, [32_000, 0, 0], [1, 2, 3], False, True)

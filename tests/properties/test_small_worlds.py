@@ -1,7 +1,7 @@
 """Every history of three or four steps over small alphabets, all in one log, one producer id each, against the reference.
 
 Generated histories (test_law.py) have three producers and long lives; here are thousands of producers side by side, so that
-what numpy does for many at once meets every neighbourhood of steps, in one chunk and with a cut behind each step.
+what numpy does for many at once meets every neighbourhood of steps, in one chunk and with a cut after each step.
 """
 
 from collections.abc import Callable

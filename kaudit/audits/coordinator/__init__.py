@@ -1,1 +1,1 @@
-"""What __transaction_state decided."""
+"""Decisions of the coordinator, from __transaction_state."""

@@ -21,7 +21,7 @@ MIN_ANCHORS = 3
 """Fewer lines say nothing: one producer with a wrong clock would decide."""
 _MIN_AGREEING = 0.6
 _NEARLY = 0.9
-"""The interval goes as far as so many of the lines that agree still allow it."""
+"""Share of the agreeing lines that must allow a value inside the interval."""
 _QUARTER_HOUR_MS = 15 * 60 * 1000
 _MAX_ZONE_MS = 14 * 3600 * 1000
 """Local times are at most so far from UTC, in steps of a quarter of an hour."""
@@ -41,7 +41,7 @@ class Anchor(NamedTuple):
 
 
 class ClockOffset(Struct, frozen=True):
-    """What to add to the times of a log to get times of the batches: between `lower_ms` and `upper_ms`, most likely `likely_ms`.
+    """The offset that turns the times of a log into times of the batches: between `lower_ms` and `upper_ms`, most likely `likely_ms`.
 
     That is 0, if most lines allow it; else the least they do, since a line is written right after the event it
     reports, and long before the next batch.

@@ -1,4 +1,4 @@
-"""Where in a partition's order the events of server logs stand: between which offsets, and what says so."""
+"""The places of server log events in a partition's order: the offsets around each, and the reason."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum, auto
@@ -24,7 +24,7 @@ _AT_LOG_END = frozenset(
 
 
 class Certainty(StrEnum):
-    """What an event's place follows from, the most certain first."""
+    """Reasons for an event's place, the most certain first."""
 
     OFFSET = auto()
     """The line names the log's end."""

@@ -33,7 +33,7 @@ _MAX_BAD_LINES = 20
 
 
 class BlockSource(Struct):
-    """What one source says. `cluster` is the id of its cluster, empty where unknown; `extent` as in MetadataLog."""
+    """The blocks from one source. `cluster` is the id of its cluster, empty where unknown; `extent` as in MetadataLog."""
 
     origin: str
     history: BlockHistory = field(default_factory=BlockHistory)

@@ -23,7 +23,7 @@ _MAX_BATCH = 64 << 20
 
 
 class MetadataLog(Struct):
-    """What one replica of the metadata log says of producer ids.
+    """The grants of producer ids in one replica of the metadata log.
 
     `extent` is its first and last offset and `newest_ms` its newest timestamp, None when empty; `problems` and `unreadable` are (path, words) of what is
     damaged and of files the operating system refused.

@@ -1,6 +1,6 @@
 """Suspects read again and compared: what a consumer is given twice, and by what it could have recognised it.
 
-Of equal batches, or records, only the first is read for each suspect that follows it: what it says is kept as a digest.
+The first of equal batches, or records, is read once and kept as a digest; each later suspect is compared with that.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ MAX_CHAINS = 100_000
 """Distinct batches, or records, whose copies are counted on; with more, those that were not repeated for longest begin again."""
 _BATCHES_HELD = 64
 _HIDDEN = frozenset({"aborted", "open"})
-"""What became of transactions that read_committed consumers are given nothing of."""
+"""Outcomes of transactions that are hidden from read_committed consumers."""
 
 _HEADER = HEADER.struct(*RecordBatchHeader._fields)
 

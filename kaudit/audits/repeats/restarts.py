@@ -40,7 +40,7 @@ from kaudit.source.layout import PartitionDirectory
 MAX_RESTARTS = 100
 """Producers of one partition looked into; each reads some of the log again."""
 MAX_PRODUCERS = 20_000
-"""With more, most are short-lived, and nothing is compared."""
+"""With more producers than this, most are short-lived, and nothing is compared."""
 
 
 class _Producer(NamedTuple):
@@ -186,7 +186,7 @@ class Side(NamedTuple):
 
     batches: list[BoundaryBatch]
     contents: list[int]
-    """Of each as of `batch_content`."""
+    """The content of each batch, as `batch_content` gives it."""
     times: list[int]
     """Base timestamps: with equal records all timestamps are equal if these are. Brokers leave them alone."""
 
@@ -357,7 +357,7 @@ def _compare(bump: Observation, directory: PartitionDirectory, open_source: Open
 
 
 def _longest(tail: Sequence[object], head: Sequence[object]) -> tuple[int, int]:
-    """Where in `tail` the longest beginning of `head` is found, and how long it is; the latest of several."""
+    """Return the index in `tail` of the longest beginning of `head`, and its length; the latest of several."""
     best = 0, 0
     for start in range(len(tail)):
         length = 0

@@ -19,14 +19,14 @@ from kaudit.reading.producer_grouping import Merged
 from kaudit.source.layout import PartitionDirectory
 
 WINDOW = 1 << 20
-"""A unit - a batch or a record - is compared with so many before it: about 100 bytes of memory each."""
+"""Number of earlier units - batches or records - with which each is compared: about 100 bytes of memory each."""
 _SLOT_BITS = 23
 _SLOTS = 1 << _SLOT_BITS
 _SLOT_SHIFT = 64 - _SLOT_BITS
 
 
 class _Filter:
-    """Which values may be in the blocks: most are in none, and need not be searched."""
+    """Filter of values: most are in no block, and need not be searched."""
 
     def __init__(self) -> None:
         self._slots = np.zeros(_SLOTS, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""What checks about forgotten producers need: those idle longest, and those that end below the log start."""
+"""Producers that brokers forget: those idle longest, and those that end below the log start."""
 
 from contextlib import closing
 

@@ -1,4 +1,4 @@
-"""What is remembered of every producer id of a partition, as columns: a million ids are rows, not objects."""
+"""The audit's state of every producer id of a partition, as columns: a million ids are rows, not objects."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -35,7 +35,7 @@ _CHAIN = np.dtype(
 
 
 class Questions(Struct, frozen=True):
-    """What to look for: batches of these (producer id, epoch)s from an offset on, first batches, negative ids."""
+    """Questions for a rescan: batches of these (producer id, epoch)s from an offset on, first batches, negative ids."""
 
     chains: Mapping[tuple[int, int], int] = field(default_factory=dict)
     first_of: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))

@@ -31,7 +31,7 @@ _PART_ROWS = 1 << 14
 """Rows audited at a time: the columns made of them stay in the processor's cache, and memory stays bounded."""
 
 _HEADS = 1 << 10
-"""Runs and producers taken at a time: what is done for each column is done once for so many."""
+"""Runs and producers taken at a time, so that the cost per column is shared."""
 
 _IN_FLIGHT = 5
 """max.in.flight.requests.per.connection of an idempotent producer at most: these batches it may renumber together."""
@@ -205,7 +205,7 @@ def _heads(merged: Merged, boundary: Columns, groups: NDArray[np.intp]) -> Itera
 
 
 def _ranges(starts: NDArray[Any], counts: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the numbers from each start, so many of each, one after the other."""
+    """Return `counts[i]` consecutive numbers from each `starts[i]`, concatenated."""
     ends = np.cumsum(counts, dtype=np.intp)
     return np.repeat(starts - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
 

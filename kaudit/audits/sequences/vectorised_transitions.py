@@ -1,4 +1,4 @@
-"""Which of many producers are healthy: all their batches and markers in a part of a chunk pass every rule.
+"""The producers that are healthy: all their batches and markers in a part of a chunk pass every rule.
 
 The rules are those the scalar audit asks (sequence_audit.py), here of whole columns. They may err on one side only: a
 producer that is not healthy by these goes to the scalar audit, which decides.
@@ -144,7 +144,7 @@ def _valid_sequences(columns: TransitionColumns, *, holes_are_normal: bool) -> M
 
 
 def _valid_epochs(columns: TransitionColumns) -> Mask:
-    """As `_valid_sequences`, where sequences mean nothing."""
+    """Like `_valid_sequences`, for topics whose sequences mean nothing."""
     merged = columns.merged
     valid: Mask = (merged.epochs == columns.previous_epoch).take(merged.run_rows)
     others = np.flatnonzero(~valid)

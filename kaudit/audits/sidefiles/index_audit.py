@@ -25,7 +25,7 @@ _WrongRow = tuple[int, str]
 
 
 class IndexedSegment(Struct, frozen=True):
-    """What an index is compared with. `end_offset` is exclusive, None where damage in the log hides it.
+    """The segment an index is compared with. `end_offset` is exclusive, None where damage in the log hides it.
 
     `size` bytes of the `.log`, None if positions in it prove nothing.
     """
@@ -37,7 +37,7 @@ class IndexedSegment(Struct, frozen=True):
 
 
 class Probe(Struct, frozen=True):
-    """What lies at the position of one row: the base offset of the batch that starts there, None if none does."""
+    """The base offset of the batch that starts at the position of one row, None if none does."""
 
     row: int
     base_offset: int | None
@@ -163,7 +163,7 @@ def _current(files: SideFileReader, log: LogFacts, segment: IndexedSegment, inde
 
 
 def _probed(log: LogFacts, segment: IndexedSegment, index: OffsetIndex) -> list[Probe]:
-    """What lies where rows point to, of those positions that are kept of the log."""
+    """Return a probe for each row whose position would be kept if a batch of the log began there."""
     last, stop = log.read_to
     if segment.size is None or segment.number > last or any(damage.segment == segment.number for damage in log.damages):
         return []

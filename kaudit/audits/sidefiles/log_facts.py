@@ -1,4 +1,4 @@
-"""What side files are compared with, a partition as it was read, and reading side files whole."""
+"""Facts of a partition's log that side files are compared with, and reading side files whole."""
 
 from collections.abc import Sequence
 from contextlib import closing

@@ -17,7 +17,7 @@ _BASE_DIGITS = 20
 _COMPARISONS: Mapping[str, Callable[[Any, LogFacts], Iterator[SideFileFault]]] = {
     LEADER_EPOCHS.name: compare_leader_epochs
 }
-"""What compares a parsed file of a kind with the log."""
+"""By kind of file, the comparison of a parsed file with the log."""
 
 
 def compare_side_files(reader: SideFileReader, log: LogFacts) -> list[SideFileFault]:

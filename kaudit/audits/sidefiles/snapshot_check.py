@@ -1,4 +1,4 @@
-"""What a replica would have written into a producer snapshot, for the producers whose entry did not fit.
+"""The entries that a replica would have written into a producer snapshot, for producers whose entry did not fit.
 
 The log is read again for these producers, as a replica reads it.
 """
@@ -28,7 +28,7 @@ _MAGIC_2 = 2
 
 
 class ReplicaState(Struct):
-    """What replicas of the versions in question hold at an offset, and which of `asked` batch ends are in the log."""
+    """States that replicas of the versions in question have at an offset, and which of `asked` batch ends are in the log."""
 
     versions: tuple[ProducerStateManager, ...]
     forgetful: tuple[ProducerStateManager, ...]
@@ -41,7 +41,7 @@ class ReplicaState(Struct):
     """(producer id, last offset) of the batches a snapshot names."""
     present: set[tuple[int, int]] = field(default_factory=set)
     markers: set[tuple[int, int]] = field(default_factory=set)
-    """Those of `present` that are markers."""
+    """Members of `present` that are markers."""
     first_offset: int | None = None
     begun: set[int] = field(default_factory=set)
     """Producer ids with a batch from the log start on."""

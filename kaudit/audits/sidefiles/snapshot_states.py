@@ -43,7 +43,7 @@ _NOT_ADOPTED = frozenset(
         ObservationKind.COORDINATOR_EPOCH_REGRESSION,
     }
 )
-"""Where the audit's state and a broker's part: the broker adds invalid batches to its state too."""
+"""Kinds of observations after which the audit's state differs from a broker's, which adds invalid batches too."""
 
 
 _OFFSET = attrgetter("offset")
@@ -66,7 +66,7 @@ class OpenInSnapshot(Struct, frozen=True, eq=False):
     def begun_before(self, offset: int, ended: NDArray[np.int64]) -> Iterator[tuple[SnapshotEntry, int]]:
         """Yield the entries whose transaction began before an offset, the oldest MAX_SUSPECTS, each with its byte.
 
-        `ended`: producer ids of which no transaction is open any more.
+        `ended`: producer ids without an open transaction.
         """
         first = self.rows["current_txn_first_offset"]
         chosen = np.flatnonzero((first < offset) & ~np.isin(self.rows["producer_id"], ended))
@@ -78,10 +78,10 @@ class SnapshotWatch(Struct):
     """Takes a partition's chunks in offset order."""
 
     files: Sequence[SnapshotFile]
-    """Those still to come, by offset."""
+    """Snapshots still to come, by offset."""
     suspects: list[Suspects] = field(default_factory=list)
     newest: OpenInSnapshot | None = None
-    """Of the newest snapshot so far that can be read."""
+    """The newest readable snapshot so far."""
 
     @property
     def offsets(self) -> list[int]:

@@ -96,7 +96,7 @@ def compare_rows(
 
 
 def _difference(row: AbortedTxn, abort: Abort | None, log_start_offset: int) -> str | None:
-    """What the log says of the transaction otherwise than the row, None if nothing."""
+    """Return how the log contradicts the row, None if it does not."""
     if abort is None:
         return "no abort marker lies at its last offset"
     if row.producer_id != abort.producer_id:

@@ -29,7 +29,7 @@ class EndedTransaction(NamedTuple):
     """-1: no data before the marker."""
     marker_offset: Int64
     stable_offset: Int64
-    """Of an abort: first offset of the oldest other transaction open at the marker, -1 without one."""
+    """First offset of the oldest other transaction that is open at an abort marker, -1 without one."""
     timestamp: Int64
     position: Int64
     segment: Int32

@@ -61,7 +61,7 @@ PartitionAttempt = (
     | ExpireProducers
     | Describe
 )
-"""What one partition was asked, or what happened to it."""
+"""A request to one partition, or an event at it."""
 Attempt = StartBroker | ConfigureTopic | PartitionAttempt
 
 

@@ -1,4 +1,4 @@
-"""What every attempt has: the fields of a line of attempts that do not depend on its `op`, and their ranges.
+"""Fields that every attempt has, whatever its `op`, and the ranges of their values.
 
 A field without a default is required; unknown fields are ignored, except in `tamper`, where ignoring one would answer for a log
 that is not there. Times are ms; `at` is the broker's clock, None where it is unknown.
@@ -25,14 +25,14 @@ NO_INDEX = -1
 
 
 class AttemptBase(Struct, tag_field="op", kw_only=True, omit_defaults=True, gc=False):
-    """What was asked of a broker, or happened to it."""
+    """A request to a broker, or an event at it."""
 
     index: Natural = NO_INDEX
     """Joins attempts and answers; where a line has none, its number among the attempts from 0."""
 
 
 class PartitionAttemptBase(AttemptBase, kw_only=True):
-    """What was asked of one partition, or happened to it."""
+    """A request to one partition, or an event at it."""
 
     topic: str
     partition: PartitionNumber

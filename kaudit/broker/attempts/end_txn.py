@@ -18,7 +18,7 @@ class EndTxn(PartitionAttemptBase, tag="end_txn", kw_only=True):
     producer_epoch: Int16
     commit: bool
     granted_producer_id: Int64 | None = None
-    """What the allocator is known to have given for the next transaction (transaction version 2)."""
+    """The producer id that the allocator gave for the next transaction, if known (transaction version 2)."""
     api_version: ApiVersion = 0
 
 

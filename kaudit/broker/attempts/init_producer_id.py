@@ -16,7 +16,7 @@ class InitProducerId(PartitionAttemptBase, tag="init_producer_id", kw_only=True)
     producer_epoch: Int16 | None = None
     timeout_ms: Int32 = 60_000
     granted_producer_id: Int64 | None = None
-    """What the allocator is known to have given."""
+    """The producer id that the allocator gave, if known."""
     api_version: ApiVersion = 0
 
 

@@ -52,11 +52,11 @@ class SentBatch(Struct, kw_only=True, omit_defaults=True, gc=False):
 
 
 class SentElsewhere(SentBatch, kw_only=True, omit_defaults=True, gc=False):
-    """What a produce request holds for another partition than the attempt's own: one batch, or several `batches`."""
+    """The part of a produce request for another partition than the attempt's own: one batch, or several `batches`."""
 
     partition: PartitionNumber
     topic: str | None = None
-    """Where absent, the attempt's own."""
+    """The topic; where absent, the attempt's own."""
     batches: list[SentBatch] | None = None
 
 
@@ -72,7 +72,7 @@ class Produce(PartitionAttemptBase, tag="produce", kw_only=True):
     records_hex: str | None = None
     batches: list[SentBatch] | None = None
     other_partitions: list[SentElsewhere] | None = None
-    """What the same request holds for more partitions."""
+    """The same request's parts for more partitions."""
     transactional_id: str | None = None
     acks: Int16 = -1
     api_version: ApiVersion = 8

@@ -30,12 +30,12 @@ class FoundBatch(Struct, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Tamper(Struct, kw_only=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
-    """What was done to a partition's files while the broker was down; `deleted` and `corrupted` are file names."""
+    """Changes to a partition's files while the broker was down; `deleted` and `corrupted` are file names."""
 
     truncated_to_offset: Natural | None = None
     corrupted_batch_offset: Natural | None = None
     torn_batch_offset: Natural | None = None
-    """The batch of which only a part was written."""
+    """The batch that was written only in part."""
     deleted: list[str] = []
     corrupted: list[str] = []
 

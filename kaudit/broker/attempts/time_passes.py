@@ -26,7 +26,7 @@ class ExpireProducers(PartitionAttemptBase, tag="expire_producers", kw_only=True
     """The broker dropped producers that were idle; for when its clock or configuration do not say so."""
 
     producer_ids: list[Int64] | None = None
-    """Which; where absent, all that are idle for too long at `at`. Open transactions never expire."""
+    """The producer ids; where absent, all that are idle for too long at `at`. Open transactions never expire."""
 
 
 def answer_expire_producers(

@@ -61,7 +61,7 @@ class CoordinatorEpochs:
         return max((rs.before if rs.after == _BEGINNING else rs.after for rs in over), default=None)
 
     def at(self, now: int, restarted: tuple[str, int] | None = None) -> int:
-        """Return the coordinator epoch at `now`, behind the unfinished restart of `restarted` if given."""
+        """Return the coordinator epoch at `now`, after the unfinished restart of `restarted` if given."""
         passed = [restart.clean for restart in self._known if restart.before <= now]
         if restarted is not None:
             passed += [clean for _, clean in self.unfinished.get(restarted, ())]

@@ -1,4 +1,4 @@
-"""What the transaction coordinator is asked, answers, and decides."""
+"""Requests to the transaction coordinator, its answers, and the transactions it decides to end."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ DONE = KafkaError.NONE
 
 
 class RequestContext(Struct, frozen=True, gc=False):
-    """What every request to the coordinator has.
+    """The context of a request to the coordinator.
 
     The partition whose attempts it belongs to, its version, the broker's clock in ms, and the producer id the allocator
     is known to have given, if any.
@@ -53,7 +53,7 @@ class EndOfTransaction(Struct, frozen=True, gc=False):
     at: int
     partitions: tuple[TopicPartition, ...]
     restarted: TopicPartition | None = None
-    """Whose restart made a coordinator send them again, None where they are sent for the first time."""
+    """The partition whose broker's restart makes the coordinator send them again, None at the first time."""
 
 
 def rejected(error: KafkaError, why: str) -> CoordinatorResult:

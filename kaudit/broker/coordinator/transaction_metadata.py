@@ -1,4 +1,4 @@
-"""What the coordinator keeps of a transactional id, and which of its states may follow one another."""
+"""The coordinator's entry of a transactional id, and the legal transitions between its states."""
 
 from msgspec import Struct, field
 
@@ -21,7 +21,7 @@ COMPLETE = {COMPLETE_COMMIT: True, COMPLETE_ABORT: False}
 
 
 class TransactionMetadata(Struct):
-    """What a coordinator keeps of one transactional id. Times in ms, None while unknown."""
+    """The coordinator's entry of one transactional id. Times in ms, None while unknown."""
 
     producer_id: int
     timeout_ms: int
@@ -35,7 +35,7 @@ class TransactionMetadata(Struct):
     """The partition whose attempts it appeared in last."""
     updated_at: int | None = None
     transaction_version: int = 0
-    """Of the end that was decided last."""
+    """Transaction version of the end that was decided last."""
     markers_sent: bool = False
     """Whether its markers are being written: a transition is pending, which no request may interrupt."""
 

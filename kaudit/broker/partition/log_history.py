@@ -1,4 +1,4 @@
-"""What lies in one partition's log: enough of every batch to rebuild producer state from any offset.
+"""The batches of one partition's log, as far as producer state can be rebuilt from any offset.
 
 Packed, since attempts may be any number: 47 bytes a batch instead of a Python object.
 """

@@ -48,7 +48,7 @@ def loading_effect(damage: LogDamage, later_segments: int, *, was_batch: bool, v
 
 
 def gap_effect() -> str:
-    """What happens to a log whose offsets or leader epochs have a break."""
+    """Return what a broker does with a log whose offsets or leader epochs have a break."""
     return _UNNOTICED
 
 
@@ -61,7 +61,7 @@ _DIRECTORIES_FAIL_ALONE = Version((1, 0, 0))
 
 _UNPARSABLE_FILES = {
     ".txnindex": "rebuilds it when it recovers the segment: after an unclean stop, from the recovery point on",
-    ".snapshot": "drops it, and builds the producers' state from an older one and the log behind that",
+    ".snapshot": "drops it, and builds the producers' state from an older one and the log after that",
     "leader-epoch-checkpoint": "fails the whole log directory at start; with no other directory it stops",
     "recovery-point-offset-checkpoint": "warns and recovers every segment of the directory from its first offset",
     "replication-offset-checkpoint": "takes the log directory offline",
@@ -97,7 +97,7 @@ _BY_VERSION: Mapping[str, Callable[[Version | None], str]] = {
 
 
 def file_effect(name: str, version: Version | None = None) -> str | None:
-    """What a broker of `version`, any if None, makes of a log beside which a file of this name cannot be read.
+    """Return what a broker of `version`, any if None, does with a log whose file of this name cannot be read.
 
     None where nobody has seen it.
     """
@@ -108,5 +108,5 @@ def file_effect(name: str, version: Version | None = None) -> str | None:
 
 
 def unparsable_checkpoint_effect(name: str) -> str:
-    """What happens to a log directory whose offset checkpoint of this name cannot be read."""
+    """Return what a broker does with a log directory whose offset checkpoint of this name cannot be read."""
     return _UNPARSABLE_FILES[name]

@@ -144,7 +144,7 @@ def _validate_records(records: RecordSet, profile: Profile, api_version: int) ->
         return Refusal(KafkaError.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
     if len(batches) > 1:
         return Refusal(profile.invalid_record_error, f"{len(batches)} batches, it must be exactly one")
-    return None if corrupt is None else Refusal(KafkaError.CORRUPT_MESSAGE, f"behind the first batch: {corrupt}")
+    return None if corrupt is None else Refusal(KafkaError.CORRUPT_MESSAGE, f"after the first batch: {corrupt}")
 
 
 def _unreadable(corrupt: str) -> Refusal:

@@ -32,7 +32,7 @@ _NEVER, _ALWAYS = -(2**63) - 1, 2**63
 
 
 class Tampering(Struct, frozen=True):
-    """What was done to a partition's files while the broker was down."""
+    """Changes to a partition's files while the broker was down."""
 
     truncated_to_offset: int | None = None
     corrupted_batch_offset: int | None = None
@@ -42,7 +42,7 @@ class Tampering(Struct, frozen=True):
 
 
 class Replica:
-    """What one broker holds of a partition. Times are ms; offsets 0..2^63-1.
+    """One broker's replica of a partition. Times are ms; offsets 0..2^63-1.
 
     Replicas of one log may share its `history`: what lies beyond a replica's own log end is not its own yet.
     """
@@ -266,7 +266,7 @@ class Replica:
     def restart(self, now: int, found: list[DataBatch | MarkerBatch], tampering: Tampering, *, clean: bool) -> None:
         """Stop the broker and start it again.
 
-        `found` lies behind the log's end when it comes back. Clean: a snapshot is written at the end and no segment is
+        `found` lies beyond the log's end when it comes back. Clean: a snapshot is written at the end and no segment is
         recovered. Unclean: the last segment is read again, which ends with a snapshot too, so either way the newest
         batch of a producer is what remains, unless the files were touched.
         """

@@ -1,4 +1,4 @@
-"""What a history and the ids seen in the logs say together."""
+"""Faults of a block history, and producer ids of the logs that no block holds."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator

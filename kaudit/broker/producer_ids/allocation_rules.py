@@ -93,7 +93,7 @@ def _after(state: _State, entry: BlockEntry) -> _State:
     assert entry.start is not None
     assert entry.end is not None
     if entry.kind is EntryKind.RESERVED:
-        # The controller goes on at the start of what it reserved, ZooKeeper's brokers behind it.
+        # The controller goes on at the start of what it reserved, ZooKeeper's brokers after it.
         return _State(entry, entry, (entry.start, entry.end + 1), state.highest)
     return _State(entry, entry, (entry.end + 1,), max(state.highest, entry.end))
 

@@ -19,7 +19,7 @@ from kaudit.formats.zookeeper.pid_block import VALUE_VERSION, parse_pid_block
 
 
 class ExchangeOutcome(StrEnum):
-    """What happens to one exchange with ZooKeeper."""
+    """The outcome of one exchange with ZooKeeper."""
 
     ANSWERED = "answered"
     ANSWER_LOST = "answer-lost"  # done, but the broker does not learn of it and asks again
@@ -85,7 +85,7 @@ class Grant(Struct, frozen=True):
 
 
 class Exchange(Struct, frozen=True):
-    """What a broker is about to ask ZooKeeper; a write carries its value and condition."""
+    """The next request of a broker to ZooKeeper; a write carries its value and condition."""
 
     what: str
     grant: Grant | None = None

@@ -1,4 +1,4 @@
-"""What a broker answers to one batch, and why."""
+"""The result of appending one batch: the outcome, and the rule that decided."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -21,7 +21,7 @@ class Origin(Enum):
 
 
 class Outcome(Enum):
-    """What became of a batch."""
+    """The outcome of an append."""
 
     APPENDED = "appended"
     DUPLICATE = "duplicate"
@@ -39,8 +39,20 @@ class Compared(Enum):
     LOWEST = "lowest sequence"
 
 
+def _zero(_: "AppendResult") -> str:
+    return "sequence 0"
+
+
+def _following(result: "AppendResult") -> str:
+    return f"sequence {next_sequence(result.state.last_sequence)}"
+
+
+def _current_epoch(result: "AppendResult") -> str:
+    return f"epoch {result.state.epoch} or higher"
+
+
 class Rule(Enum):
-    """The check that decided: its reason in one clause, and what it compared."""
+    """The check that decided: its reason in one clause, what it compared and, of a refusal, what it would have accepted."""
 
     DUPLICATE = (
         "same epoch, first and last sequence as a remembered batch: answered with its offset, nothing is written",
@@ -53,40 +65,53 @@ class Rule(Enum):
     REPLICATED = ("replicas and log loading accept what the leader wrote", Compared.SEQUENCES)
     COORDINATOR = ("appends of a coordinator have no sequences to check", Compared.EPOCHS)
     MARKER = ("the marker's epochs are current", Compared.COORDINATOR_EPOCHS)
-    STALE_EPOCH = ("its epoch is below the current one: a fenced producer", Compared.EPOCHS)
-    STALE_MARKER = ("the marker's epoch must not be below the current one", Compared.EPOCHS)
+    STALE_EPOCH = ("its epoch is below the current one: a fenced producer", Compared.EPOCHS, _current_epoch)
+    STALE_MARKER = ("the marker's epoch must not be below the current one", Compared.EPOCHS, _current_epoch)
     REPEATED_MARKER = (
         "a marker of transaction version 2 must raise the epoch of an open transaction",
         Compared.EPOCHS,
+        lambda result: f"an epoch above {result.state.epoch}",
     )
-    STALE_COORDINATOR = ("the marker's coordinator epoch is below the last one seen", Compared.COORDINATOR_EPOCHS)
+    STALE_COORDINATOR = (
+        "the marker's coordinator epoch is below the last one seen",
+        Compared.COORDINATOR_EPOCHS,
+        lambda result: f"coordinator epoch {result.state.coordinator_epoch} or higher",
+    )
     UNKNOWN_PRODUCER = (
         "no state is remembered of this producer id, so only sequence 0 could follow",
         Compared.SEQUENCES,
+        _zero,
     )
     UNKNOWN_NEXT = (
         "the epoch is current but no batch of it is remembered, so only sequence 0 could follow",
         Compared.SEQUENCES,
+        _zero,
     )
     TV2_START = (
         "under transaction version 2 a producer without remembered batches starts at 0",
         Compared.SEQUENCES,
+        _zero,
     )
     VERIFICATION = (
         "while a transaction is being verified no sequence above the lowest one seen is accepted",
         Compared.LOWEST,
+        lambda result: f"at most sequence {result.bound}",
     )
-    NEW_EPOCH_NONZERO = ("a new epoch must start at 0", Compared.SEQUENCES)
-    OLD_DUPLICATE = ("it ends before the oldest remembered batch", Compared.WINDOW)
-    OUT_OF_ORDER = ("it is neither the next sequence nor a remembered batch", Compared.SEQUENCES)
+    NEW_EPOCH_NONZERO = ("a new epoch must start at 0", Compared.SEQUENCES, _zero)
+    OLD_DUPLICATE = ("it ends before the oldest remembered batch", Compared.WINDOW, _following)
+    OUT_OF_ORDER = ("it is neither the next sequence nor a remembered batch", Compared.SEQUENCES, _following)
     NOT_TRANSACTIONAL = (
         "the producer has an open transaction, a non-transactional batch must not come between",
         Compared.TRANSACTION,
+        lambda _: "a transactional batch",
     )
 
-    def __init__(self, reason: str, compared: Compared) -> None:
+    def __init__(
+        self, reason: str, compared: Compared, expected: "Callable[[AppendResult], str] | None" = None
+    ) -> None:
         self.reason = reason
         self.compared = compared
+        self.expected = expected
 
 
 _NEXT = Rule.NEXT
@@ -124,7 +149,7 @@ class AppendResult(Struct, frozen=True, gc=False):
 
     @property
     def incoming(self) -> str:
-        """What came, as far as the rule compared it."""
+        """The batch's values that the rule compared."""
         batch = self.batch
         if isinstance(batch, MarkerBatch):
             return f"marker of epoch {batch.producer_epoch}, coordinator epoch {batch.coordinator_epoch}"
@@ -136,13 +161,12 @@ class AppendResult(Struct, frozen=True, gc=False):
 
     @property
     def expected(self) -> str:
-        """What the rule that rejected it would have accepted, without its other checks; empty where none rejected it."""
-        expects = _EXPECTED.get(self.rule)
-        return "" if expects is None else expects(self)
+        """Values that the rejecting rule would have accepted, other checks apart; empty where no rule rejected the batch."""
+        return "" if self.rule.expected is None else self.rule.expected(self)
 
     @property
     def got(self) -> str:
-        """What came in place of `expected`: of the batch only what that names."""
+        """The batch's value that `expected` is about."""
         batch = self.batch
         if self.rule.compared is Compared.TRANSACTION:
             return "a non-transactional batch"
@@ -154,7 +178,7 @@ class AppendResult(Struct, frozen=True, gc=False):
 
     @property
     def remembered(self) -> str:
-        """What was remembered, as far as the rule compared it."""
+        """The remembered values that the rule compared."""
         state, compared = self.state, self.rule.compared
         if compared is Compared.LOWEST:
             return f"lowest sequence {self.bound} under verification"
@@ -174,34 +198,6 @@ _REMEMBERED: dict[Compared, Callable[[ProducerStateEntry], str]] = {
         f"epoch {state.epoch}, batches from offset {state.batches[0].first_offset} "
         f"to last sequence {state.last_sequence}"
     ),
-}
-
-
-def _zero(_: AppendResult) -> str:
-    return "sequence 0"
-
-
-def _following(result: AppendResult) -> str:
-    return f"sequence {next_sequence(result.state.last_sequence)}"
-
-
-def _current_epoch(result: AppendResult) -> str:
-    return f"epoch {result.state.epoch} or higher"
-
-
-_EXPECTED: dict[Rule, Callable[[AppendResult], str]] = {
-    Rule.STALE_EPOCH: _current_epoch,
-    Rule.STALE_MARKER: _current_epoch,
-    Rule.REPEATED_MARKER: lambda result: f"an epoch above {result.state.epoch}",
-    Rule.STALE_COORDINATOR: lambda result: f"coordinator epoch {result.state.coordinator_epoch} or higher",
-    Rule.UNKNOWN_PRODUCER: _zero,
-    Rule.UNKNOWN_NEXT: _zero,
-    Rule.TV2_START: _zero,
-    Rule.NEW_EPOCH_NONZERO: _zero,
-    Rule.VERIFICATION: lambda result: f"at most sequence {result.bound}",
-    Rule.OLD_DUPLICATE: _following,
-    Rule.OUT_OF_ORDER: _following,
-    Rule.NOT_TRANSACTIONAL: lambda _: "a transactional batch",
 }
 
 

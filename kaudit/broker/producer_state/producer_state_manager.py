@@ -16,7 +16,7 @@ from kaudit.model.batch_fields import NO_OFFSET
 
 
 class AbortedTransaction(Struct, frozen=True, gc=False):
-    """A row of the transaction index: first data offset, the abort marker's, and the last stable offset behind it."""
+    """A row of the transaction index: first data offset, the abort marker's, and the last stable offset after it."""
 
     producer_id: int
     first_offset: int

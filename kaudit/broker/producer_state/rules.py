@@ -46,7 +46,7 @@ def offsets_missing(base_offset: N, present_before: N, earlier_base_offset: N, e
 
 
 def explains(missing_offsets: N, missing_sequences: N) -> N:
-    """As many offsets are missing as sequences: the batches between were removed from the log, or lost with it."""
+    """At least as many offsets are missing as sequences: the batches between were removed from the log, or lost with it."""
     return missing_offsets >= missing_sequences
 
 
@@ -91,7 +91,7 @@ def is_coordinator_fenced(coordinator_epoch: N, current_epoch: N) -> N:
 
 
 def may_commit(marker_type: N) -> N:
-    """A commit marker, or one of which only a text is there that does not say what it is."""
+    """A commit marker, or a marker of a dump text that does not print its type."""
     return (marker_type == COMMIT_MARKER) | (marker_type == UNREPORTED_CONTROL)
 
 

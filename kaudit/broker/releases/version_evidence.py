@@ -1,4 +1,4 @@
-"""Which releases can have written a log: a range of them, with the reason for each bound."""
+"""The range of releases that can have written a log, with the reason for each bound."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -12,7 +12,7 @@ from kaudit.broker.releases.version import Version
 
 
 class VersionEvidence(Struct, frozen=True):
-    """What was seen in and beside the logs. Absence proves nothing."""
+    """Traces of releases in and beside the logs. Absence proves nothing."""
 
     has_delete_horizon: bool = False
     has_tv2_commit: bool = False

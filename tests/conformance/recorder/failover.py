@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tests.conformance.recorder.script import NOT_READY, Recorder
 from tests.conformance.recorder.topic import Line, Step, Topic, clock
-from tests.live_brokers.cluster import KEEPER, REPLICAS, Cluster
+from tests.live_brokers.cluster import CONTROLLER, REPLICAS, Cluster
 from tests.live_brokers.protocol import (
     DESCRIBE_PRODUCERS,
     ELECT_LEADERS,
@@ -81,7 +81,7 @@ class FailOverRecorder(Recorder):
             replica.resume()
             if not replica.running:
                 replica.start()
-        self._until(lambda: self._connection.metadata()[0], {*REPLICAS, KEEPER}.__eq__, CHANGE_SECONDS)
+        self._until(lambda: self._connection.metadata()[0], {*REPLICAS, CONTROLLER}.__eq__, CHANGE_SECONDS)
 
     # -- what happens to the brokers -----------------------------------------------------------------------------------
     def _meet(self, step: Step, topics: list[Topic]) -> None:

@@ -168,7 +168,7 @@ class Steps:
     def _grown(self, topic: Topic, partition: int, attempt: Step, base_offset: int = -1) -> bool:
         """Return whether a batch was written: the log has grown, or it begins where the log ended.
 
-        0.11 may report an old end for a moment.
+        0.11 may briefly report an old end.
         """
         known = topic.ends[partition]
         _, end = topic.connection.offset(topic.name, LATEST, partition)
