@@ -26,7 +26,7 @@ def _run() -> int:
     gc.set_threshold(500_000, 2, 2)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        from kaudit.cli.app import run
+        from kaudit.cli.app import run  # after the settings above
 
         code = run()
     except KeyboardInterrupt:  # during the imports; run() answers for the rest

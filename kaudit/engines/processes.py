@@ -40,7 +40,7 @@ _Answer = tuple[bytes, list[memoryview]]
 
 
 def read_in_processes(found: Iterable[Range], processes: int, start_method: str) -> Generator[RangeRead]:
-    """Read every range in one of so many processes; yield them in order.
+    """Read every range in one of several processes; yield them in order.
 
     What a process cannot read - it was killed, or failed - is read here, and fails here if it must.
     """

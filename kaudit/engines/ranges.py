@@ -14,7 +14,7 @@ from kaudit.reading.range_reader import read_planned, read_range
 from kaudit.reading.small_segments import apart
 
 _MOST_BATCHES = 1 << 19
-"""Of a range, where batches become small behind large ones: some 100 bytes each are held."""
+"""Batches of one range that are held, about 100 bytes each: small batches may follow large ones."""
 
 
 PROCESSES_PAY_BYTES = 64 << 20

@@ -22,7 +22,7 @@ Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
 def ranges_each(partitions: int) -> int:
-    """Return how many digests each of so many partitions has in one document."""
+    """Return the number of digests that each partition gets in a document with this many partitions."""
     return max(FEWEST_RANGES, min(MOST_RANGES, DIGESTS // max(partitions, 1)))
 
 

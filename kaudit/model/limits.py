@@ -56,7 +56,7 @@ METADATA_GRANTS: Final = 100_000
 METADATA_PROBLEMS: Final = 1000
 """Damaged places of one replica of __cluster_metadata that are listed one by one."""
 CHUNK_ROWS: Final = 1 << 21
-"""Rows of one kind that a stored chunk may have: no chunk has so many batches."""
+"""Rows of one kind that a stored chunk may have: no chunk has as many batches."""
 PACKED_CHUNK_BYTES: Final = 1 << 30
 """What a stored chunk unpacks to."""
 STATE_INDEX_BYTES: Final = 256 << 20
