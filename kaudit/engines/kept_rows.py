@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -14,7 +14,6 @@ from kaudit.engines.rows import Rows, sink_itself
 from kaudit.errors import UsageError
 from kaudit.listings.duplicates import duplicate_listing
 from kaudit.listings.producer_histories import HistoryRows, HistoryWriter, PartitionHistory, Piece, RecordedScan
-from kaudit.listings.producer_listing import ListedProducers, list_producers
 from kaudit.listings.query import Query
 from kaudit.listings.timeline import build_timelines, by_replica
 from kaudit.model.finding import Finding
@@ -27,6 +26,9 @@ from kaudit.scanning.audit import Audit
 from kaudit.scanning.plan import audit_needs, plan_jobs
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.schemes import open_segment
+
+if TYPE_CHECKING:
+    from kaudit.listings.producer_listing import ListedProducers
 
 __all__ = [
     "ACTIVITY",
@@ -85,8 +87,10 @@ def suspects() -> Rows:
     return Rows(partial(SuspectRows, Room()), SuspectRows, sink_itself)
 
 
-def listed_producers(audit: Audit, kept: Iterable[Any], query: Query) -> ListedProducers:
+def listed_producers(audit: Audit, kept: Iterable[Any], query: Query) -> "ListedProducers":
     """List the producer ids of partitions of which ACTIVITY was kept."""
+    from kaudit.listings.producer_listing import ListedProducers, list_producers  # noqa: PLC0415 - 20 ms, and timelines need none
+
     return ListedProducers(list_producers(audit, [sink.activity for sink in kept], query))
 
 

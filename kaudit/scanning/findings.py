@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +17,6 @@ from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
 from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
-from kaudit.checks.log_evidence import EventsOfLogs
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.finding import Finding
@@ -49,6 +49,13 @@ class CrossPartitionEvidence(Struct, frozen=True):
     grants: Mapping[int, int] = {}
 
 
+class ExplainsFindings(Protocol):
+    """Events of logs (`checks.log_evidence.EventsOfLogs`): few audits have them, and importing what holds them takes milliseconds."""
+
+    def all_explained(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings with the events that speak for their causes."""
+
+
 class ScanContext(Struct, frozen=True):
     """What is the same for every partition: options, the context of the whole scan, one context per group of copies, log events.
 
@@ -58,7 +65,7 @@ class ScanContext(Struct, frozen=True):
     options: ScanOptions
     scan_wide: Context
     contexts: Sequence[Context]
-    events: EventsOfLogs | None = None
+    events: ExplainsFindings | None = None
 
 
 class PartitionFindings(Struct, frozen=True):
