@@ -55,7 +55,7 @@ OF_BROKERS = [ticket for ticket in SIMULATED if BUGS[ticket].program is Program.
 
 
 def scanned(paths, broker_version="auto", **options):
-    return scan(ScanOptions([str(path) for path in paths], broker_version, **options), SilentProgress())
+    return scan(ScanOptions([str(path) for path in paths], broker_version=broker_version, **options), SilentProgress())
 
 
 def named(paths, broker_version="auto", **options):

@@ -126,7 +126,7 @@ def test_spark_reads_metadata_logs_in_tasks(spark_session, cluster, monkeypatch)
     monkeypatch.setattr("kaudit.spark.engine.feature_levels", read)
     theirs = spark.producers(options, SilentProgress(), Query())
     assert theirs.blocks == ours.blocks != []
-    assert list(theirs.producers) == list(ours.producers) != []
+    assert [each.to_dict() for each in theirs.producers] == [each.to_dict() for each in ours.producers] != []
     assert theirs.summary == ours.summary
     assert theirs.scan == ours.scan
     named = ScanOptions([str(cluster / "t-0")], metadata=str(cluster))

@@ -202,7 +202,7 @@ def test_keys_that_recur_are_counted_where_records_are_read(tmp_path):
 
 
 def test_more_suspects_than_are_kept_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr("kaudit.audits.repeats.suspects.Room", lambda: Room(3))
+    monkeypatch.setattr("kaudit.engines.kept_rows.Room", lambda: Room(3))
     path = write(tmp_path, *[data(1, 0, sequence) for sequence in range(10)])
     found, listing = listed(path)
     assert len(found) == 3
