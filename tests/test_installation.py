@@ -32,7 +32,7 @@ class Installed:
 def installed(monkeypatch):
     def pretend(origin, *, pip=True):
         monkeypatch.setattr(metadata, "distribution", lambda name: Installed(origin))
-        monkeypatch.setattr("importlib.util.find_spec", lambda name: name if pip else None)
+        monkeypatch.setattr("kaudit.installation.find_spec", lambda name: name if pip else None)
 
     return pretend
 
