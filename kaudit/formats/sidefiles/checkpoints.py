@@ -218,7 +218,7 @@ def parse_quorum_state(data: Buffer) -> QuorumState:
 def _json(raw: bytes) -> object:
     try:
         return msgspec.json.decode(raw)
-    except (ValueError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise WireError(0, Reason.TEXT, f"{raw[:40]!r} is not JSON") from None
 
 
