@@ -110,7 +110,7 @@ def parse_account(data: bytes, place: str) -> Account:
     """Read capture.json; `place` is the directory's name. Raises OccupiedError for any other document."""
     try:
         account = msgspec.json.decode(data, type=Account)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise OccupiedError(f"{place}/{CAPTURE_ACCOUNT} is not an account of kaudit capture: {error}") from None
     if account.schema != SCHEMA:
         raise OccupiedError(

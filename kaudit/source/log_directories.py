@@ -107,7 +107,7 @@ def _captured_features(data: bytes) -> Mapping[str, int]:
     """Return the levels of the cluster's finalized features (KIP-584) by name; none where the account does not give them."""
     try:
         return msgspec.json.decode(data, type=_Account).origin.features
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return {}
 
 

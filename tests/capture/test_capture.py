@@ -736,6 +736,11 @@ def test_what_an_account_says_of_a_partition_that_nobody_has_asked_about():
     assert parse_account(account.text().encode(), "x") == account
 
 
+def test_an_account_nested_without_end_is_refused():
+    with pytest.raises(OccupiedError, match="x/capture.json is not an account"):
+        parse_account(b'{"schema": ' + b"[" * 100_000, "x")
+
+
 def test_no_more_bytes_come_than_asked_for(broker, tmp_path):
     in_pieces(broker, SIZE)
     began = time.monotonic()

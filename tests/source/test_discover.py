@@ -552,8 +552,9 @@ def test_a_capture_account_that_cannot_be_read_says_nothing(tmp_path):
     layout = found(tmp_path)
     assert (names(layout), layout.evidence.features) == (["orders-0"], {})
     account.unlink()
-    account.write_text('{"origin": 7}')
-    assert found(tmp_path).evidence.features == {}
+    for text in ('{"origin": 7}', '{"origin": ' + "[" * 100_000):
+        account.write_text(text)
+        assert found(tmp_path).evidence.features == {}
 
 
 def test_features_of_several_captures_are_those_of_all(tmp_path):
