@@ -123,9 +123,11 @@ class EvidenceAttributes:
         return None
 
 
-class FindingEvidence(
-    EvidenceAttributes, JsonRecord, frozen=True, kw_only=True, gc=False, rename={"kind": "class", "steps": "joints"}
-):
+_JSON_NAMES = {"kind": "class", "steps": "joints"}
+"""JSON keys of attributes whose names differ from them."""
+
+
+class FindingEvidence(EvidenceAttributes, JsonRecord, frozen=True, kw_only=True, gc=False, rename=_JSON_NAMES):
     """The evidence of one finding: what its check saw, in the fields of a subclass.
 
     A field without a default is null in JSON where it is None; one with the default None is left out.
@@ -251,7 +253,7 @@ def _hints() -> Iterator[tuple[str, object]]:
 
 
 def _reader(name: str, hint: object) -> property:
-    key = {"kind": "class", "steps": "joints"}.get(name, name)
+    key = _JSON_NAMES.get(name, name)
 
     def read(evidence: StoredEvidence) -> object:
         added = getattr(super(StoredEvidence, evidence), name)
