@@ -47,7 +47,7 @@ def write_checkpoints(directory: CaptureDirectory, account: Account) -> None:
         RECOVERY_POINT_CHECKPOINT: ends,
         HIGH_WATERMARK_CHECKPOINT: ends,
         LOG_START_CHECKPOINT: [(part, start) for part, start in starts if start > part.first_segment],
-        CLEANER_CHECKPOINT: [(part, part.first_offset) for part in captured if part.compacted_offsets],
+        CLEANER_CHECKPOINT: [(part, part.next_offset) for part in captured if part.compacted_offsets],
     }
     for name, offsets in rows.items():
         lines = [PartitionOffset(part.topic, part.partition, offset) for part, offset in offsets]

@@ -24,7 +24,7 @@ class MissingEntries:
         self._start = max(start, directory.log_start_offset or 0)
         by_cause: dict[MissingCause, list[MissingOffsets]] = {}
         for gap in sorted(partition.missing, key=_FIRST_OFFSET):
-            by_cause.setdefault(missing_cause(partition, gap), []).append(gap)
+            by_cause.setdefault(gap.cause, []).append(gap)
         self._by_cause = [_OfCause(cause, gaps) for cause, gaps in by_cause.items()]
 
     def of_producer(self, runs: Columns, markers: Columns) -> Iterator[MissingEntry]:
@@ -59,10 +59,3 @@ class _OfCause:
         if listed < stop:
             count = self._before[stop] - self._before[listed]
             yield MissingEntry(self._gaps[listed].first_offset, self._gaps[stop - 1].last_offset, count, self._cause)
-
-
-def missing_cause(partition: PartitionAudit, gap: MissingOffsets) -> MissingCause:
-    """Return why these offsets are missing, now that it is known whether the partition is compacted."""
-    if partition.compacted and gap.cause in (MissingCause.UNKNOWN, MissingCause.MISSING_SEGMENT):
-        return MissingCause.COMPACTION
-    return gap.cause

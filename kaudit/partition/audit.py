@@ -24,6 +24,7 @@ from kaudit.model.producer_state import TV2
 from kaudit.model.result import CoverageGap, StateUse
 from kaudit.model.side_files import SideFileFault
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
+from kaudit.partition.continuity import with_compaction
 from kaudit.partition.digests import AuditedLog, partition_digest
 from kaudit.partition.open_at_end import open_transactions
 from kaudit.partition.replay import PartitionReplay
@@ -153,6 +154,10 @@ def close_partition(
 ) -> PartitionAudit:
     """Take from a finished replay what the findings need, its side files included. `compacted`: the user says so."""
     rows = replay.transitions.table.rows
+    missing = replay.continuity.missing
+    if compacted or replay.compacted:
+        everywhere = compacted or CoverageGap.COUNTS in replay.coverage_gaps
+        missing = with_compaction(missing, replay.directory, everywhere=everywhere)
     compacted = compacted or replay.compacted
     log = _log_facts(replay, compacted=compacted, unread=bool(unread))
     files = SideFileReader(open_source)
@@ -168,7 +173,7 @@ def close_partition(
         counts=replay.counts,
         observations=observations,
         dropped_observations=replay.transitions.dropped_observations,
-        missing=replay.continuity.missing,
+        missing=missing,
         damages=replay.continuity.damages,
         unlisted=replay.continuity.unlisted
         + replay.more_malformed

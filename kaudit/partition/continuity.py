@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.model.damage import DamageKind, LeaderEpochRegression, LogDamage, MissingCause, MissingOffsets, PlacedDamage
 from kaudit.model.limits import DAMAGES
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.rows import LEADER_EPOCH_START, Rows
-from kaudit.source.layout import SegmentFile
+from kaudit.source.layout import PartitionDirectory, SegmentFile
 
 MAX_LISTED = DAMAGES
 """Gaps and damages kept of one partition; more are only counted."""
@@ -101,16 +102,39 @@ class Continuity(Struct):
 
     def skip(self) -> None:
         """A chunk could not be read: what follows has nothing to go on from."""
-        self.finish()
+        self._place_pending(self.next_offset, None)
         self.next_offset = None
         self.first_offset = None
         self._skipped = True
 
     def finish(self) -> None:
-        """The log has ended: damage not followed by anything costs an unknown number of offsets."""
-        for segment, damage in self.pending:
-            self._list_damage(PlacedDamage(damage, segment, self.next_offset, None, None))
+        """The log has ended.
+
+        A broker names a segment by the log's end when it begins it (UnifiedLog.roll): before an empty last segment every offset
+        was written. Damage that nothing follows costs an unknown number of offsets.
+        """
+        last = len(self.segments) - 1
+        if (
+            last < 1
+            or self.segments[last].size
+            or self.segments[last].deleted
+            or (self._skipped and self.next_offset is None)
+        ):
+            self._place_pending(self.next_offset, None)
+            return
+        start = max(self.segments[0].base_offset, self.log_start_offset or 0)
+        expected = start if self.next_offset is None else self.next_offset
+        end = self.segments[last].base_offset
+        missing = (expected, end - 1) if end > expected else None
+        self._share_out(missing, self._place_pending(expected, missing), last, 0)
+
+    def _place_pending(self, expected: int | None, missing: tuple[int, int] | None) -> list[PlacedDamage]:
+        """List the damage that waited for what follows it, with the offsets it cost of those missing there."""
+        placed = [PlacedDamage(damage, segment, expected, *_cost(damage, missing)) for segment, damage in self.pending]
+        for entry in placed:
+            self._list_damage(entry)
         self.pending = []
+        return placed
 
     def _finish_group(
         self, group: list[LogDamage], chunk: ChunkRows, expected: int | None, gaps: dict[int, Rows]
@@ -129,43 +153,51 @@ class Continuity(Struct):
         """Join the first batch of a chunk to what came before it."""
         assert chunk.first_position is not None
         leading = [damage for damage in chunk.damages if damage.position < chunk.first_position]
-        waiting = self.pending + [(chunk.segment, damage) for damage in leading]
-        self.pending = []
+        self.pending = self.pending + [(chunk.segment, damage) for damage in leading]
         base = self.segments[chunk.segment].base_offset
         expected = self.next_offset
         if self.first_offset is None:
             self.first_offset = first_offset
             # below the first segment there is nothing to expect: retention removed it, or the copy starts here
-            expected = max(base, self.log_start_offset if self.log_start_offset is not None else base)
+            # unless a segment that begins there is empty
+            begin = base if self._skipped or chunk.start > 0 else self.segments[0].base_offset
+            expected = max(begin, self.log_start_offset if self.log_start_offset is not None else begin)
             if self._skipped and chunk.start > 0:
                 expected = first_offset  # what lies before it in the segment could not be read
             expected = min(expected, first_offset)
         assert expected is not None
         missing = (expected, first_offset - 1) if first_offset > expected else None
-        placed = [PlacedDamage(damage, segment, expected, *_cost(damage, missing)) for segment, damage in waiting]
-        for entry in placed:
-            self._list_damage(entry)
-        if missing is None:
-            return
-        for first, last, damaged, before in _shares(missing, placed):
+        self._share_out(
+            missing, self._place_pending(expected, missing), chunk.segment, chunk.first_position, chunk.start
+        )
+
+    def _share_out(
+        self,
+        missing: tuple[int, int] | None,
+        placed: Sequence[PlacedDamage],
+        segment: int,
+        position: int,
+        start: int = 0,
+    ) -> None:
+        """List the offsets missing before `position` of a segment that is read from `start` on, and what took them."""
+        for first, last, damaged, before in () if missing is None else _shares(missing, placed):
             if damaged:
-                self._miss(MissingOffsets(first, last, MissingCause.DAMAGE, chunk.segment, chunk.first_position))
+                self._miss(MissingOffsets(first, last, MissingCause.DAMAGE, segment, position))
             elif before is not None:
                 self._miss(MissingOffsets(first, last, MissingCause.UNKNOWN, before.segment, before.damage.position))
             else:
-                self._miss_before(chunk, first, last)
+                self._miss_before(first, last, segment, position, start)
 
-    def _miss_before(self, chunk: ChunkRows, first: int, last: int) -> None:
-        """List offsets missing in front of a chunk's first batch: those in front of its segment are a segment's."""
-        assert chunk.first_position is not None
-        base = self.segments[chunk.segment].base_offset
-        if chunk.start == 0 and base > first:
-            empty = self._empty_segment(chunk.segment, first)
+    def _miss_before(self, first: int, last: int, segment: int, position: int, start: int) -> None:
+        """List offsets missing in front of a batch: those in front of its segment are a segment's."""
+        base = self.segments[segment].base_offset
+        if start == 0 and base > first:
+            empty = self._empty_segment(segment, first)
             between = min(base - 1, last)
-            self._miss(MissingOffsets(first, between, MissingCause.MISSING_SEGMENT, chunk.segment, 0, empty))
+            self._miss(MissingOffsets(first, between, MissingCause.MISSING_SEGMENT, segment, 0, empty))
             first = between + 1
         if first <= last:
-            self._miss(MissingOffsets(first, last, MissingCause.UNKNOWN, chunk.segment, chunk.first_position))
+            self._miss(MissingOffsets(first, last, MissingCause.UNKNOWN, segment, position))
 
     def _empty_segment(self, following: int, first_missing: int) -> int | None:
         for index in range(following - 1, -1, -1):
@@ -212,6 +244,35 @@ class Continuity(Struct):
         if (np.diff(steps["leader_epoch"].astype(np.int64)) >= 0).all():
             return []
         return _odd_epochs(steps)
+
+
+def with_compaction(
+    missing: Sequence[MissingOffsets], directory: PartitionDirectory, *, everywhere: bool
+) -> list[MissingOffsets]:
+    """Return the missing offsets of a compacted partition, with COMPACTION as the cause of those its log cleaner can have taken.
+
+    It takes none from the first dirty offset on, which its checkpoint names and which is never in the active segment
+    (LogCleanerManager.cleanableOffsets). Where no checkpoint was copied with the partition only the active segment is known.
+    `everywhere`: the user says that the topic is compacted, or too little of the log is shown to tell.
+    """
+    end = _cleaned_end(directory)
+    return [
+        replace(gap, cause=MissingCause.COMPACTION)
+        if gap.cause is not MissingCause.DAMAGE and (everywhere or end is None or gap.last_offset < end)
+        else gap
+        for gap in missing
+    ]
+
+
+def _cleaned_end(directory: PartitionDirectory) -> int | None:
+    """Return the offset from which on the log cleaner of this broker has removed nothing, None where that is not known."""
+    if directory.is_fetched:
+        return None
+    if directory.first_dirty_offset is not None:
+        return directory.first_dirty_offset
+    if directory.has_checkpoints:
+        return 0
+    return directory.segments[-1].base_offset if directory.whole_directory and directory.segments else None
 
 
 def _odd_epochs(steps: Rows) -> list[LeaderEpochRegression]:

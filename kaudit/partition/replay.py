@@ -213,9 +213,11 @@ class PartitionReplay:
 
     @property
     def compacted(self) -> bool:
-        """Whether compaction has worked here: the cleaner's checkpoint lists it, or it left its traces."""
+        """Whether compaction has worked here: the cleaner's checkpoint says that it read offsets, or it left its traces."""
         counts = self.counts
         traces = counts.partial_batches or counts.empty_batches or counts.delete_horizons
         # a text that counts no records shows no traces: a hole in it may be compaction's
         unseen = CoverageGap.COUNTS in self.coverage_gaps and self.continuity.missing
-        return self.directory.first_dirty_offset is not None or bool(traces or unseen)
+        first_dirty = self.directory.first_dirty_offset
+        cleaned = first_dirty is not None and (first_dirty > 0 or self.directory.is_fetched)
+        return cleaned or bool(traces or unseen)

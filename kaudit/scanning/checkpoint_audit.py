@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from kaudit.audits.replicas.log_tail import batches_from
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
+from kaudit.model.batch import last_offsets
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
 from kaudit.partition.audit import PartitionAudit
 from kaudit.source.layout import PartitionDirectory, SegmentFile
@@ -27,6 +29,10 @@ class CheckpointAudit(Struct):
     def compare(self, part: PartitionAudit) -> Iterator[CheckpointBeyondLogEnd]:
         """Yield the rows of one partition that lie beyond its log's end."""
         directory, end = part.directory, part.log_end_offset
+        if end is not None and directory.segments and not directory.is_fetched:
+            end = max(end, directory.segments[-1].base_offset)  # that of the log when an empty last segment began
+        elif end is None and directory.log_start_offset is not None:
+            end = self._end_of_deleted(directory)
         ends_in_damage = any(damage.segment == len(directory.segments) - 1 for damage in part.damages)
         for file in directory.checkpoints:
             checkpoint = self._read(file, directory.log_dir)
@@ -35,6 +41,14 @@ class CheckpointAudit(Struct):
             for offset in checkpoint.get((directory.topic, directory.partition), ()):
                 if offset > end:
                     yield CheckpointBeyondLogEnd(file.name, offset, end)
+
+    def _end_of_deleted(self, directory: PartitionDirectory) -> int | None:
+        """Return the end of a log whose batches all lie below the log start offset; None of one without a batch."""
+        try:
+            tail = [last_offsets(batches)[-1] for batches in batches_from(directory, self.files.open_source, 0)]
+        except OSError:
+            return None  # reported when the segment itself was read
+        return int(tail[-1]) + 1 if tail else None
 
     def offsets(self, directories: Iterable[PartitionDirectory], name: str) -> dict[PlaceKey, int]:
         """Return what the checkpoint of this name says of each partition replica, where it says anything."""

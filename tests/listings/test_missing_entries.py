@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import astuple
 
 from kaudit.listings.merged_runs import MERGED_RUN
-from kaudit.listings.missing_entries import MissingEntries, missing_cause
+from kaudit.listings.missing_entries import MissingEntries
 from kaudit.model.columns import Columns
 from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.dtypes import dtype_of
@@ -85,19 +85,9 @@ def test_ten_gaps_of_a_cause_are_listed_behind_each_run_and_the_rest_is_one(more
     ]
 
 
-@pytest.mark.parametrize(
-    ("cause", "of_compacted"),
-    [
-        (MissingCause.UNKNOWN, MissingCause.COMPACTION),
-        (MissingCause.MISSING_SEGMENT, MissingCause.COMPACTION),
-        (MissingCause.DAMAGE, MissingCause.DAMAGE),
-        (MissingCause.LOG_START, MissingCause.LOG_START),
-    ],
-)
-def test_the_cleaner_removes_what_else_would_be_unknown(cause, of_compacted):
-    assert missing_cause(partition(compacted=True), gap(1, 2, cause)) is of_compacted
-    assert missing_cause(partition(), gap(1, 2, cause)) is cause
-    assert found(partition(gap(5, 6, cause), compacted=True), runs((0, 1, 9))) == [(5, 6, 2, of_compacted)]
+@pytest.mark.parametrize("cause", MissingCause)
+def test_the_cause_is_the_audits(cause):
+    assert found(partition(gap(5, 6, cause), compacted=True), runs((0, 1, 9))) == [(5, 6, 2, cause)]
 
 
 def test_an_entry_of_a_timeline():

@@ -160,3 +160,24 @@ def test_below_its_first_segment_nothing_is_expected(log_start, expected, tmp_pa
     log.append(plain(5, 3))
     options = {} if log_start is None else {"log_start_offset": log_start}
     assert [each.code for each in findings(log, tmp_path, "KA00", **options)] == expected
+
+
+@pytest.mark.parametrize(
+    ("segments", "expected"),
+    [
+        # a broker names a segment by the end of the log when it begins it: UnifiedLog.roll
+        ([(0, (0, 5)), (8,)], [("KA008", 5, 7, None, 0)]),
+        ([(0, (0, 5)), (5,)], []),
+        ([(0,), (8, (8, 2))], [("KA008", 0, 7, 0, 0)]),
+        ([(3,), (8,)], [("KA008", 3, 7, 0, 3)]),
+        ([(8,)], []),
+        ([(0, (0, 5), (5, 3, True)), (8,)], [("KA001", 5, 7, size(5), 0)]),
+    ],
+)
+def test_empty_segments_name_offsets_that_the_log_had(tmp_path, segments, expected):
+    assert reported(write(tmp_path / "t-0", *segments)) == expected
+
+
+def test_a_log_start_after_an_empty_first_segment_says_that_nothing_is_missing(tmp_path):
+    directory = write(tmp_path / "t-0", (0,), (8, (8, 2)))
+    assert reported(directory, log_start_offset=8) == []

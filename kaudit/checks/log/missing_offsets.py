@@ -123,7 +123,7 @@ _SEGMENT_CAUSES = (
     simulated=BYTES_NOT_DAMAGED,
 )
 def missing_segment(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report each such gap; none in a compacted partition. A leftover file of that name may hold what is missing."""
+    """Report each such gap; none in a compacted partition (KA013). A leftover file of that name may hold what is missing."""
     if context.compacted:
         return
     leftovers = [file.name for file in evidence.of(LeftoverFile)]
@@ -195,3 +195,64 @@ def offset_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
             following=("look for these offsets on the partition's other replicas",),
             absent=NO_PRODUCER,
         )
+
+
+class _UncleanedEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
+    missing_offsets: int
+    gaps: int
+    consequences: Consequences | None = None
+
+
+_UNCLEANED_RULE = (
+    "the log cleaner removes nothing at or above its first dirty offset and nothing of the active segment "
+    "(LogCleanerManager.cleanableOffsets)"
+)
+_UNCLEANED_CAUSES = (
+    Explanation("records were cut out of the segment, or a segment was deleted or not copied"),
+    Explanation(
+        "this replica fetched the offsets from a leader that had compacted them (its other replicas lack them too)",
+        innocent=True,
+    ),
+)
+
+
+@check(
+    "KA013",
+    severity=Severity.WARNING,
+    summary="offsets are missing in a compacted partition where its log cleaner has not been",
+    needs=(MissingOffsets,),
+    incident=(DAMAGE,),
+    caused_by=(ELECTED, UNCLEAN_STOP),
+    simulated=none_because("simulated logs are not compacted"),
+)
+def uncleaned_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report all such offsets of a partition in one finding: a replica may have fetched many gaps from its leader."""
+    gaps = [
+        gap for gap in evidence.of(MissingOffsets) if gap.cause in (MissingCause.UNKNOWN, MissingCause.MISSING_SEGMENT)
+    ]
+    if not context.compacted or not gaps:
+        return
+    first, last = gaps[0], gaps[-1]
+    offsets = sum(gap.count for gap in gaps)
+    within = f" in {len(gaps)} gaps from {first.first_offset} to {last.last_offset}" if len(gaps) > 1 else ""
+    what = f"{offsets} offsets{within}" if within else offsets_text(first)
+    lacking = lacking_producers(evidence, first.first_offset, last.last_offset)
+    yield uncleaned_gap.finding(
+        context,
+        f"{what} missing where the log cleaner has not been",
+        segment=first.segment,
+        position=first.position,
+        offset=first.first_offset,
+        last_offset=last.last_offset,
+        evidence=_UncleanedEvidence(
+            rule=_UNCLEANED_RULE,
+            broker=gap_effect(),
+            missing_offsets=offsets,
+            gaps=len(gaps),
+            consequences=consequences(lacking),
+        ),
+        impact=Impact(records_lost_at_most=offsets),
+        explanations=_UNCLEANED_CAUSES,
+        following=("look for these offsets on the partition's other replicas",),
+        absent=NO_PRODUCER,
+    )

@@ -17,18 +17,20 @@ from kaudit.checks.sidefiles.about_file import (
 )
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.impact import Impact
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint, UnparsableSideFile, WrongLeaderEpochs
 
+_LOG_START = "log-start-offset-checkpoint"
 _MEANING = {
     "recovery-point-offset-checkpoint": "everything below it was flushed, so it cannot lie beyond the log's end",
     "replication-offset-checkpoint": "the high watermark: records below it were acknowledged by all in-sync replicas",
-    "log-start-offset-checkpoint": "records below it were deleted, so it cannot lie beyond the log's end",
+    _LOG_START: "records below it were deleted, so it cannot lie beyond the log's end",
     "cleaner-offset-checkpoint": "the cleaner has read up to it, so it cannot lie beyond the log's end",
 }
 _BROKER_BEYOND = {
     "recovery-point-offset-checkpoint": "takes the log's end instead",
     "replication-offset-checkpoint": "takes the log's end instead: records that were acknowledged are not there",
-    "log-start-offset-checkpoint": "removes all segments and starts the log anew at that offset",
+    _LOG_START: "removes all segments and starts the log anew at that offset",
     "cleaner-offset-checkpoint": "resets the cleaner to the log's start",
 }
 _BEYOND_CAUSES = (
@@ -49,7 +51,8 @@ class _BeyondEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
 
 @side_file_check(
     "KA505",
-    severity=Severity.WARNING,
+    severity=Severity.ERROR,
+    severity_note="warning unless the log start offset lies beyond the end of a log",
     summary="an offset checkpoint cannot be parsed or lies beyond the end of a log",
     needs=(UnparsableCheckpoint, CheckpointBeyondLogEnd),
     incident=none_because("a checkpoint is one file for all partitions of a log directory"),
@@ -70,6 +73,7 @@ def _unparsable_offsets(context: Context, found: UnparsableCheckpoint) -> Findin
     return checkpoint_disagrees.finding(
         replace(context, log_dir=found.log_dir),
         f"{found.file} cannot be parsed: {found.detail}",
+        severity=Severity.WARNING,
         file=found.file,
         position=found.position,
         anchor=found.file,
@@ -84,9 +88,12 @@ def _unparsable_offsets(context: Context, found: UnparsableCheckpoint) -> Findin
 
 
 def _beyond(context: Context, found: CheckpointBeyondLogEnd) -> Finding:
+    empties = found.file == _LOG_START
+    at_stake = found.log_end_offset - int(context.segments[0][:20]) if context.segments else 0
     return checkpoint_disagrees.finding(
         context,
         f"{found.file} says {found.offset}, but the log ends at {found.log_end_offset}",
+        severity=Severity.ERROR if empties else Severity.WARNING,
         offset=found.log_end_offset,
         last_offset=found.offset - 1,
         evidence=_BeyondEvidence(
@@ -99,6 +106,7 @@ def _beyond(context: Context, found: CheckpointBeyondLogEnd) -> Finding:
         file=context.log_dir_file(found.file),
         anchor=found.file,
         following=(context.inspect_log_dir_file(found.file),),
+        impact=Impact(records_lost_at_most=at_stake) if empties else Impact(),
         absent=WHOLE_FILE,
     )
 

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from kaudit.broker.releases.profile import Profile
 from kaudit.listings.activity import ActivityOverTime, activity_over_time
 from kaudit.listings.merged_runs import MERGED_RUN
-from kaudit.listings.missing_entries import missing_cause
 from kaudit.listings.producer_histories import PartitionHistory, Piece
 from kaudit.listings.timeline import in_order
 from kaudit.model.columns import Columns, no_rows
@@ -194,7 +193,7 @@ def _widest_gaps(partition: PartitionAudit, room: int) -> list[MissingRow]:
     """Return the widest gaps, in offset order."""
     widest = sorted(partition.missing, key=lambda gap: -gap.count)[: room // _LISTED_SHARE]
     return [
-        MissingRow(str(gap.first_offset), str(gap.last_offset), missing_cause(partition, gap).value)
+        MissingRow(str(gap.first_offset), str(gap.last_offset), gap.cause.value)
         for gap in sorted(widest, key=lambda gap: gap.first_offset)
     ]
 

@@ -30,3 +30,14 @@ def test_an_unparsable_checkpoint_is_one_finding_of_its_log_directory(tmp_path):
     (found,) = side_findings(tmp_path / "b")
     assert (found.code, found.topic, found.file) == ("KA505", None, "replication-offset-checkpoint")
     assert "offline" in found.evidence["broker"]
+
+
+@pytest.mark.parametrize(("start", "expected"), [(9, []), (10, []), (25, [("KA505", "error", 10, 24, 10)])])
+def test_a_log_start_beyond_the_end_empties_the_log(tmp_path, start, expected):
+    """UnifiedLog removes all segments and begins at the checkpoint's offset (LogLoader.load)."""
+    two_epochs(tmp_path)
+    (tmp_path / "b" / "log-start-offset-checkpoint").write_text(f"0\n1\nt 0 {start}\n")
+    assert [
+        (found.code, found.severity.value, found.offset, found.last_offset, found.impact.records_lost_at_most)
+        for found in side_findings(tmp_path / "b")
+    ] == expected

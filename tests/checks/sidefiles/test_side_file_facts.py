@@ -94,7 +94,7 @@ BEYOND = {
 def test_offset_checkpoints(file):
     (found,) = reported(checkpoint_disagrees, CheckpointBeyondLogEnd(file, 120, 100))
     assert found.message == f"{file} says 120, but the log ends at 100"
-    assert summary(found) == ("warning", "certain", 100, 119)
+    assert summary(found) == ("error" if file.startswith("log-start") else "warning", "certain", 100, 119)
     assert (found.evidence["checkpoint_offset"], found.evidence["log_end_offset"]) == (120, 100)
     assert (found.evidence["broker"], found.file) == (BEYOND[file], file)
     assert [each.innocent for each in found.explanations] == [False, True]
