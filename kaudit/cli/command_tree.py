@@ -13,7 +13,7 @@ from typer.models import CommandInfo
 
 from kaudit.cli.commands import COMMANDS, module_of
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.settings import Version, configurable_options
+from kaudit.cli.settings import INPUTS, Version, configurable_options
 
 _SHORT_HELP = """\
 kaudit audits Apache Kafka logs: which producer's records were lost, duplicated or fenced, where, and why.
@@ -106,7 +106,17 @@ def _root(context: typer.Context, version: Version = False) -> None:  # noqa: AR
 class GroupedCommand(TyperCommand):
     """A command whose --help has its options under the headings of their groups (`OptionGroup.heading`)."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer does not export their types
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer does not export their types
+        """Note the arguments first: --config is processed before them, and must know what lies in an input."""
+        if not ctx.resilient_parsing and "config" in {option.name for option in self.params}:
+            values, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+            given = [values.get(str(argument.name)) for argument in self.params if isinstance(argument, TyperArgument)]
+            ctx.meta[INPUTS] = [
+                path for value in given for path in (value if isinstance(value, list | tuple) else [value]) if path
+            ]
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
         """Write everything, examples before options: they are what most people came for."""
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)

@@ -11,9 +11,11 @@ from typer.core import TyperOption
 
 from kaudit.cli.settings import PREFIX, SHARED_FILE, Settings, Value, key_of
 from kaudit.errors import UsageError, suggestion
+from kaudit.formats.toml import parse_toml
 from kaudit.policy.topics import Accepted, TopicRule
 from kaudit.results.selection import parse_codes
 from kaudit.scanning.options import DECLARED
+from kaudit.source.local import read_document
 
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 _PATHS = frozenset({"baseline", *(name for name, field in DECLARED.items() if field.option.is_path)})
@@ -110,7 +112,7 @@ def _check(context: typer.Context, option: TyperOption, value: object, origin: s
 def _read_table(file: Path) -> Mapping[str, Any]:
     """Return kaudit's table of a configuration file."""
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = parse_toml(read_document(str(file)))
     except OSError as error:
         raise UsageError(f"configuration {file}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

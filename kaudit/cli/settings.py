@@ -27,6 +27,10 @@ _OTHER_VARIABLES = tuple(
 )
 
 
+INPUTS = "kaudit.inputs"
+"""Where a command's context keeps the arguments that it was given, before options are processed."""
+
+
 class Value(Struct, frozen=True):
     """A configured value, and where it stands."""
 
@@ -60,7 +64,10 @@ def configure(context: typer.Context, parameter: typer.CallbackParam, value: Any
         # `config show` lists the settings of the other commands: its own options are not configured
         own = {} if context.command.name == "show" else configurable_options(context.command)
         files = _files(
-            os.environ, config=given["config"], isolated=given["isolated"] or os.environ.get("KAUDIT_ISOLATED") == "1"
+            os.environ,
+            config=given["config"],
+            isolated=given["isolated"] or os.environ.get("KAUDIT_ISOLATED") == "1",
+            inputs=context.meta.get(INPUTS, ()),
         )
         variables = {
             name: text for name, text in os.environ.items() if name.startswith(PREFIX) and name not in _OTHER_VARIABLES
@@ -106,8 +113,11 @@ def key_of(option: TyperOption) -> str:
     return max(option.opts, key=len).lstrip("-")
 
 
-def _files(environ: Mapping[str, str], *, config: str | None, isolated: bool) -> list[Path]:
-    """Return the files to read, the weakest first: the user's and the project's, or the one of --config."""
+def _files(environ: Mapping[str, str], *, config: str | None, isolated: bool, inputs: Sequence[str]) -> list[Path]:
+    """Return the files to read, the weakest first: the user's and the project's, or the one of --config.
+
+    What lies in an input is evidence: it could silence the audit of itself.
+    """
     config = config or environ.get("KAUDIT_CONFIG") or None
     if config is not None:
         if isolated:
@@ -118,14 +128,14 @@ def _files(environ: Mapping[str, str], *, config: str | None, isolated: bool) ->
     if isolated:
         return []
     try:
-        project = _project_file(Path.cwd())
+        project = _project_file(Path.cwd(), [Path(path).resolve() for path in inputs if os.path.isdir(path)])  # noqa: PTH112 - a text that may be a URL
     except OSError as error:
         raise UsageError(f"configuration cannot be looked for: {error.strerror}; --isolated looks for none") from error
     return [file for file in (_user_file(environ), project) if file is not None]
 
 
-def _project_file(start: Path) -> Path | None:
-    """Return the nearest configuration at or above a directory. Only the nearest counts: nothing is merged.
+def _project_file(start: Path, inputs: Sequence[Path]) -> Path | None:
+    """Return the nearest configuration at or above a directory and outside the inputs. Only the nearest counts: nothing is merged.
 
     Raises:
         OSError: a directory may not be read.
@@ -133,6 +143,12 @@ def _project_file(start: Path) -> Path | None:
     """
     for directory in (start, *start.parents):
         own, shared = directory / _FILE, directory / SHARED_FILE
+        if any(directory.resolve().is_relative_to(place) for place in inputs):
+            if own.is_file():
+                typer.echo(
+                    f"kaudit: {own} lies in an input: it is evidence and was not used as configuration", err=True
+                )
+            continue
         if own.is_file():
             return own
         if shared.is_file() and b"[tool.kaudit" in shared.read_bytes():

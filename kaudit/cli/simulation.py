@@ -31,6 +31,7 @@ from kaudit.simulate.scenario.shipped import ORDER, scenario_text, shipped
 from kaudit.simulate.scenario.tables import ScenarioError
 from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.sweep import sweep
+from kaudit.source.local import read_document
 
 _FORMATS = ("terminal", "html", "mermaid", "json")
 
@@ -97,7 +98,7 @@ def _text(scenario: str) -> str:
     path = Path(scenario)
     if path.suffix == ".toml" or path.is_file():
         try:
-            return path.read_text(encoding="utf-8")
+            return read_document(scenario)
         except UnicodeDecodeError as error:
             raise UsageError(f"{scenario}: not UTF-8 at byte {error.start}") from None
         except OSError as error:

@@ -117,8 +117,21 @@ class WrongLeaderEpochs(Struct, frozen=True, tag=True):
     detail: str
 
 
+class KnownBeyondLogEnd(Struct, frozen=True, tag=True):
+    """Files of the partition that know offsets beyond the log's end (exclusive): each with the end that it knows."""
+
+    files: Sequence[tuple[str, int]]
+    log_end_offset: int
+
+
 SideFileFault = (
-    CorruptSnapshot | IndexFault | MissingIndexes | TransactionIndexMismatch | UnparsableSideFile | WrongLeaderEpochs
+    KnownBeyondLogEnd
+    | CorruptSnapshot
+    | IndexFault
+    | MissingIndexes
+    | TransactionIndexMismatch
+    | UnparsableSideFile
+    | WrongLeaderEpochs
 )
 """What can be wrong with a file beside a partition's segments."""
 

@@ -1,6 +1,8 @@
 """Random access to the bytes of one file, wherever it lives."""
 
+import errno
 import os
+import stat
 from collections.abc import Callable
 from typing import Protocol
 
@@ -18,6 +20,24 @@ class ByteSource(Protocol):
         """Release the file."""
 
 
+def open_regular(path: "str | os.PathLike[str]", flags: int = os.O_RDONLY) -> int:
+    """Return a descriptor of a file to read, and never wait for one: a FIFO or a device may stand in place of any audited file.
+
+    `flags`: as `open`'s opener takes them.
+
+    Raises:
+        OSError: it cannot be opened, or is not a regular file.
+
+    """
+    descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(number, "Is a directory" if stat.S_ISDIR(mode) else "not a regular file", os.fspath(path))
+    return descriptor
+
+
 class LocalFile:
     """A local file read with positioned reads.
 
@@ -25,7 +45,7 @@ class LocalFile:
     """
 
     def __init__(self, path: "str | os.PathLike[str]") -> None:
-        self._file = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        self._file = open_regular(path)
 
     def size(self) -> int:
         """Return the file's size now, in bytes."""

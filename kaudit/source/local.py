@@ -12,7 +12,7 @@ from itertools import islice
 from typing import IO, BinaryIO
 
 from kaudit.model.limits import DIRECTORY_ENTRIES, DOCUMENT_BYTES
-from kaudit.source.bytes import LocalFile
+from kaudit.source.bytes import LocalFile, open_regular
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
 from kaudit.source.uri import Uri
 
@@ -58,10 +58,9 @@ class LocalFileSystem:
 
     def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file."""
-        with open(uri.path, "rb") as file:
-            status = os.fstat(file.fileno())
+        with open(uri.path, "rb", opener=open_regular) as file:
             # read allocates the whole limit, which may be a GiB
-            return file.read(min(limit, status.st_size) if stat.S_ISREG(status.st_mode) else limit)
+            return file.read(min(limit, os.fstat(file.fileno()).st_size))
 
     def open(self, uri: Uri) -> LocalFile:
         """Open a file for ranged reads."""

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from kaudit.formats.errors import Damage, WireError
 from kaudit.formats.zookeeper.snapshot import scan_snapshot
 from kaudit.formats.zookeeper.transaction_log import ZnodeChange, ZnodeScan, scan_log
+from kaudit.source.bytes import open_regular
 from kaudit.source.file_kinds import parse_partition_name
 from kaudit.source.uri import Uri
 
@@ -214,7 +215,7 @@ def _noting_damage(path: Path, evidence: ZnodeEvidence) -> Iterator[None]:
 
 
 def _mapped(path: Path) -> memoryview:
-    with path.open("rb") as file:
+    with open(path, "rb", opener=open_regular) as file:
         if not path.stat().st_size:
             return memoryview(b"")
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

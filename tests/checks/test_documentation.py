@@ -30,6 +30,7 @@ CONTRACT = {
     "KA011": ("stray-file", {"note"}),
     "KA012": ("unreadable-segment", {"warning"}),
     "KA013": ("uncleaned-gap", {"warning"}),
+    "KA014": ("log-ends-early", {"error"}),
     "KA101": ("duplicate-batch", {"error", "warning"}),
     "KA102": ("old-duplicate", {"error"}),
     "KA103": ("overlapping-batch", {"error"}),

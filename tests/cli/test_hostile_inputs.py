@@ -1,6 +1,7 @@
 """Numbers, types, names and texts that no broker writes: one clear answer of the whole command, never an internal error."""
 
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -190,3 +191,38 @@ def test_diff_of_hostile_offsets_ends_under_faulthandler(tmp_path):
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.returncode, "Fatal Python error" in done.stderr) == (0, False), done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "orders-0/00000000000000000000.log",
+        "orders-0/00000000000000000000.index",
+        "orders-0/00000000000000000005.snapshot",
+        "orders-0/leader-epoch-checkpoint",
+        "orders-0/partition.metadata",
+        "replication-offset-checkpoint",
+        "meta.properties",
+    ],
+)
+def test_nothing_waits_for_a_fifo_in_place_of_a_file(tmp_path, name):
+    partition(tmp_path)
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    command = [sys.executable, "-m", "kaudit", "scan", "--isolated", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode in (ExitCode.OK, ExitCode.NOTHING_TO_AUDIT, ExitCode.UNREADABLE), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("prefix", ["::error file=a,line=1::", "  ::warning::", "##[error]", "a##[group]"])
+def test_concise_prints_no_line_that_a_ci_system_obeys(kaudit, tmp_path, prefix):
+    log = Log()
+    for sequence in (0, 5):
+        log.append(data(7, 0, sequence))
+    log.write(tmp_path / f"{prefix}name" / "orders-0")
+    outcome = kaudit("scan", str(tmp_path), "--output-format", "concise")
+    assert "KA104" in outcome.out
+    for line in outcome.out.splitlines():
+        assert not line.lstrip().startswith("::")
+        assert "##[" not in line

@@ -264,3 +264,40 @@ def test_checks_are_configured_by_name(engine, kaudit, here):
     (here / "kaudit.toml").write_text('ignore = ["old-duplicat"]\n')
     outcome = kaudit("scan", "/data")
     assert (outcome.code, "did you mean old-duplicate" in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("cwd", "path", "used"),
+    [
+        (".", ".", False),  # the input itself
+        ("orders-0", "..", False),  # inside an input
+        ("orders-0", ".", True),  # above the input
+        ("..", "deep", True),  # the project's own
+    ],
+)
+def test_configuration_in_an_input_is_evidence(engine, kaudit, here, monkeypatch, cwd, path, used):
+    (here / "orders-0").mkdir()
+    (here.parent / "kaudit.toml").write_text("jobs = 3\n")
+    (here / "kaudit.toml").write_text("jobs = 5\n")
+    monkeypatch.chdir(here / cwd)
+    outcome = kaudit("scan", path)
+    expected = 3 if not used or cwd == ".." else 5
+    assert engine.options.jobs == expected
+    assert ("was not used as configuration" in outcome.err) is not used
+    assert jobs(engine, kaudit, "--config", str(here / "kaudit.toml"), path) == 5
+
+
+def test_a_link_to_an_input_leads_to_the_input(engine, kaudit, here):
+    (here / "kaudit.toml").write_text("jobs = 5\n")
+    (here.parent / "link").symlink_to(here)
+    kaudit("scan", "../link")
+    assert engine.options.jobs is None
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 20_000, "# " + "x" * (1 << 20)])
+def test_toml_is_bounded_in_depth_and_size(kaudit, here, text):
+    (here / "deep.toml").write_text(text)
+    for command in (["scan", "--config", "deep.toml", "/data"], ["simulate", "deep.toml"]):
+        outcome = kaudit(*command)
+        assert outcome.code == 2
+        assert len(outcome.err.splitlines()) == 1

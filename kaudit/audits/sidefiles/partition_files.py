@@ -1,6 +1,7 @@
 """The files beside one partition's segments, each compared with the log."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 from kaudit.audits.sidefiles.index_audit import compare_indexes
@@ -9,9 +10,9 @@ from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.audits.sidefiles.transaction_index_audit import compare_listed_aborts, compare_transaction_indexes
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.producer_snapshot import validate_producer_snapshot
-from kaudit.model.side_files import CorruptSnapshot, SideFileFault, UnparsableSideFile
-from kaudit.source.file_kinds import LEADER_EPOCHS, FileKind, kind_by_name
-from kaudit.source.layout import SegmentFile
+from kaudit.model.side_files import CorruptSnapshot, KnownBeyondLogEnd, SideFileFault, UnparsableSideFile
+from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT, LEADER_EPOCHS, FileKind, kind_by_name
+from kaudit.source.layout import SegmentFile, list_snapshots
 
 _BASE_DIGITS = 20
 _COMPARISONS: Mapping[str, Callable[[Any, LogFacts], Iterator[SideFileFault]]] = {
@@ -30,6 +31,7 @@ def compare_side_files(reader: SideFileReader, log: LogFacts) -> list[SideFileFa
     for segment in log.directory.segments:
         if segment.fetched is not None:
             found += compare_listed_aborts(log, segment.fetched)
+    found += _known_beyond(reader, log, files)
     for name, file in files.items():
         kind, _ = kind_by_name(name)
         if kind.is_audited:
@@ -74,6 +76,46 @@ def _corrupt_snapshots(
             yield CorruptSnapshot(name, segment, position, len(data), error.reason.value, error.detail, valid)
         else:
             valid = name
+
+
+def _known_beyond(
+    reader: SideFileReader, log: LogFacts, files: Mapping[str, SegmentFile]
+) -> Iterator[KnownBeyondLogEnd]:
+    """Yield the files that know a later end of the log than its segments have; nothing where that end is not certain.
+
+    A broker names a producer snapshot by the end of the log when it writes it (ProducerStateManager.takeSnapshot), begins a leader
+    epoch there (LeaderEpochFileCache.assign), and takes both away when it truncates the log.
+    """
+    segments = log.directory.segments
+    end = max([log.log_end_offset or 0, *(segment.base_offset for segment in segments[-1:])])
+    is_hidden = log.log_end_offset is None and any(segment.size for segment in segments)
+    if not segments or log.unread or is_hidden or any(each.segment == len(segments) - 1 for each in log.damages):
+        return
+    known = [(file.name, file.offset) for file in list_snapshots(log.directory)[-1:]]
+    epochs = _parsed(reader, files[LEADER_EPOCH_CHECKPOINT]) if LEADER_EPOCH_CHECKPOINT in files else None
+    known += [(LEADER_EPOCH_CHECKPOINT, row.start_offset) for row in getattr(epochs, "rows", ())[-1:]]
+    beyond = [(name, offset) for name, offset in known if offset > end]
+    if beyond and not _has_grown(reader, segments[-1]):
+        yield KnownBeyondLogEnd(beyond, end)
+
+
+def _parsed(reader: SideFileReader, file: SegmentFile) -> object | None:
+    """Return the parsed file, None where it cannot be read or parsed: that is reported where it is compared."""
+    kind, _ = kind_by_name(file.name)
+    data = reader.read(file)
+    try:
+        return None if data is None or kind.parse is None else kind.parse(data)
+    except WireError:
+        return None
+
+
+def _has_grown(reader: SideFileReader, segment: SegmentFile) -> bool:
+    """Whether the log goes on after what was read of it: its side files are younger then."""
+    try:
+        with closing(reader.open_source(segment)) as source:
+            return source.size() > segment.size
+    except OSError:
+        return True  # reported when the segment itself was read
 
 
 def _offset_in(name: str) -> int | None:

@@ -30,12 +30,17 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
     if result.summary.omitted:
         lines.append(f"-:-: more: {omitted_text(result.summary.omitted)}")
     lines += [_not_audited(item) for item in result.not_audited]
-    return "".join(f"{line}\n" for line in lines)
+    return _text(lines)
 
 
 def stream_findings(findings: Iterable[Finding], options: RenderOptions) -> str:
     """Return the lines of findings that a watch reports."""
-    return "".join(f"{finding_line(finding, options)}\n" for finding in options.for_people(findings))
+    return _text(finding_line(finding, options) for finding in options.for_people(findings))
+
+
+def _text(lines: Iterable[str]) -> str:
+    """Return the lines, none of which a CI system would obey: GitHub runs `::` at the start of a line, and `##[` anywhere in it."""
+    return "".join(f"{'./' if line.lstrip().startswith('::') else ''}{line.replace('##[', '# #[')}\n" for line in lines)
 
 
 def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
@@ -50,15 +55,15 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
             elif (finding := by_fingerprint.get(entry.fingerprint)) is not None:
                 lines.append(finding_line(finding, options))
     lines += [_not_audited(item) for item in result.scan.not_audited]
-    return "".join(f"{line}\n" for line in lines)
+    return _text(lines)
 
 
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
     """Yield one line per producer id and expired transactional id, then the findings and what was not checked."""
     for producer in result.producers:
-        yield _producer(producer) + "\n"
+        yield _text([_producer(producer)])
     for entry in result.expired:
-        yield f"expired transactional id {expired_text(entry)}\n"
+        yield _text([f"expired transactional id {expired_text(entry)}"])
     yield render_scan(result.scan, options)
 
 
@@ -69,8 +74,8 @@ def render_diff(result: DiffResult, options: RenderOptions) -> str:
         if entry.relation is not Relation.IDENTICAL:
             ends = ", ".join(f"{name} ends at {end}" for name, end in entry.end_offsets.items())
             agree = "" if entry.common_end_offset is None else f"identical up to {entry.common_end_offset}, "
-            lines.append(visible(f"{entry.topic}-{entry.partition}: {entry.relation.value}: {agree}{ends}") + "\n")
-    return "".join(lines) + render_scan(result.scan, options)
+            lines.append(visible(f"{entry.topic}-{entry.partition}: {entry.relation.value}: {agree}{ends}"))
+    return _text(lines) + render_scan(result.scan, options)
 
 
 def _producer(producer: Producer) -> str:

@@ -13,6 +13,7 @@ from kaudit.broker.config import READ_OF_BROKERS, READ_OF_TOPICS
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.formats.schema_error import UNKNOWN_KEY, shown
+from kaudit.formats.toml import parse_toml
 from kaudit.simulate.producer.client_profile import NEWEST, ClientProfile, UnknownClientError, client_for
 from kaudit.simulate.producer.client_switches import ACKS_ALL, NO_LIMIT
 from kaudit.simulate.producer.config import ProducerConfig, ProducerSettings
@@ -169,7 +170,7 @@ def parse_scenario(text: str, name: str) -> Scenario:
 def parse_document(text: str) -> dict[str, Any]:
     """Read TOML, whatever it says. Raises ScenarioError."""
     try:
-        return tomllib.loads(text)
+        return parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError("", f"TOML: {error}") from None
 

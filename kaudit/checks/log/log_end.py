@@ -1,0 +1,70 @@
+"""Files beside the segments that know more of the log than its segments hold."""
+
+from collections.abc import Iterator, Sequence
+
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
+from kaudit.checks.context import Context
+from kaudit.checks.incident_rules import DAMAGE
+from kaudit.checks.log.missing_offsets import NO_PRODUCER
+from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
+from kaudit.checks.texts import counted
+from kaudit.model.evidence import BrokerEvidence
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.impact import Impact
+from kaudit.model.side_files import KnownBeyondLogEnd
+
+_RULE = (
+    "a producer snapshot is named by the end of the log, and a leader epoch begins there; truncating the log removes both "
+    "(ProducerStateManager.truncateAndReload, LeaderEpochFileCache.truncateFromEnd)"
+)
+_CAUSES = (
+    Explanation("the end of the log was lost: with the page cache, by an incomplete copy, or by another program"),
+    Explanation("the log was truncated, and the file was not written again before it was copied"),
+    Explanation("the file was copied later than the log", innocent=True),
+)
+
+
+class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
+    log_end_offset: int
+    missing_offsets: int
+    files: Sequence[str]
+
+
+@check(
+    "KA014",
+    severity=Severity.ERROR,
+    summary="a producer snapshot or a leader epoch knows offsets beyond the end of the log",
+    needs=(KnownBeyondLogEnd,),
+    withdrawn_by=Withdrawal.NEXT_READING,
+    incident=(DAMAGE,),
+    caused_by=(ELECTED, UNCLEAN_STOP),
+    simulated=none_because("simulated brokers remove these files when they truncate a log"),
+)
+def log_ends_early(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report the offsets from the log's end to the furthest that a file knows."""
+    for found in evidence.of(KnownBeyondLogEnd):
+        name, end = max(found.files, key=lambda known: known[1])
+        count = end - found.log_end_offset
+        yield log_ends_early.finding(
+            context,
+            f"the log ends at {found.log_end_offset}, but {name} knows it up to {end}: {counted(count, 'offset')} missing",
+            offset=found.log_end_offset,
+            last_offset=end - 1,
+            file=context.side_file(name),
+            anchor="log end",
+            evidence=_Evidence(
+                rule=_RULE,
+                broker="removes the file when it loads the log, and goes on at the end that the segments have",
+                log_end_offset=found.log_end_offset,
+                missing_offsets=count,
+                files=[f"{file} to {offset}" for file, offset in found.files],
+            ),
+            impact=Impact(records_lost_at_most=count),
+            explanations=_CAUSES,
+            following=(context.inspect_file(name), "look for these offsets on the partition's other replicas"),
+            absent={
+                **NO_PRODUCER,
+                "segment": "the offsets are in none",
+                "position": "the bytes are not there",
+            },
+        )
