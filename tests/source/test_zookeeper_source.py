@@ -152,7 +152,7 @@ def test_what_the_operating_system_says_of_a_file(data: Path, monkeypatch, error
         raise error
 
     files = find_zookeeper_files(data)
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("kaudit.source.zookeeper.open_regular", refuse)
     found = read_znode(files, ZNODE)
     assert found.unreadable == [(path, reason) for path in (*files.logs, *files.snapshots)]
     assert not found.sightings
