@@ -172,7 +172,7 @@ class _Reader:
         """Return the damage at `at` if the batch there fails its CRC and a valid one begins inside it."""
         end = self._valid.invalid_end(at) if self.verify else None
         inner = None if end is None else self._valid.first(at + 1, end)
-        if end is None or inner is None:
+        if end is None or inner is None or self._valid.is_framed(at, end):
             return None
         return self._lost_framing(at, end, inner, base_offset_of(self.window.load(at, HEADER_SIZE)))
 
@@ -235,8 +235,9 @@ class _Reader:
         corrupt = corrupt_indexes(view, base, batches)
         for index in corrupt:
             start, end = starts[index], starts[index] + sizes[index]
-            inner = self._valid.first(start + 1, end)
-            if inner is None and (index < len(starts) - 1 or self._goes_on_at(end)):
+            framed = self._valid.is_framed(start, end)
+            inner = None if framed else self._valid.first(start + 1, end)
+            if framed or (inner is None and (index < len(starts) - 1 or self._goes_on_at(end))):
                 damages.append(self._wrong_magic(batches, index) or _crc_mismatch(batches, index))
                 continue
             # a length that led astray makes batches of what follows: all of them in a row belong to the first

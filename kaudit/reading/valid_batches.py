@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from kaudit.formats.log import resync
 from kaudit.formats.log.batch_header import (
     CURRENT_MAGIC,
+    HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
+    base_offset_of,
     batch_size,
     plausible_length,
 )
@@ -35,6 +37,12 @@ _FIRST_SEARCH_BYTES = 512
 """Searched first, then twice as many: most logs have one damage, if any."""
 _MOST_SEARCH_BYTES = 256 << 10
 """A block is copied, and its candidates are a list: they stay small."""
+
+_MOST_CORRUPT = 4
+"""Damaged batches in a row after which the framing of the first counts as lost."""
+_MOST_INNER = 16
+"""Batches inside a damaged one that are followed to its end: a payload may hold any number."""
+_OFFSETS = HEADER.struct("base_offset", "last_offset_delta")
 
 
 class Block(NamedTuple):
@@ -128,6 +136,53 @@ class ValidBatches:
             return False
         length = batch_size(block.content, inside) - LOG_OVERHEAD
         return not plausible_length(block.content[inside + MAGIC_OFFSET], length)
+
+    def is_framed(self, start: int, end: int) -> bool:
+        """Whether a batch that fails its CRC is as long as it says: what follows it is sound and goes on from its offsets.
+
+        Bytes inside such a batch are not the log's, whatever they look like: a value may hold batches. A wrong length may lead to a
+        sound batch too, past others: then these lead there as well, and go on from the batch's own offsets.
+        """
+        head = bytes(self._window.load(start, HEADER_SIZE)[:HEADER_SIZE])
+        if len(head) < HEADER_SIZE or not self._is_sound_from(end, base_offset_of(head)):
+            return False
+        base_offset, last_offset_delta = _OFFSETS.unpack_from(head)
+        inner, tries = self.first(start + 1, end), 0
+        while inner is not None and tries < _MOST_INNER:
+            if self._leads_to(inner, end, base_offset + last_offset_delta):
+                return False
+            inner, tries = self.first(inner + 1, end), tries + 1
+        return True
+
+    def _is_sound_from(self, at: int, before: int) -> bool:
+        """Whether a valid batch or the end of the file is here or after a few more damaged batches; offsets rise from `before`."""
+        for _ in range(_MOST_CORRUPT):
+            size, base_offset = self._claim(at)
+            if not size or base_offset <= before:
+                return at == self._window.end
+            if self._window.is_batch(at, size):
+                return True
+            before, at = base_offset, at + size
+        return False
+
+    def _leads_to(self, at: int, end: int, last_offset: int) -> bool:
+        """Whether valid batches follow one another from here to `end` and beyond, with offsets that rise from `last_offset`."""
+        while at < end:
+            size, base_offset = self._claim(at)
+            if not size or at + size > end or base_offset <= last_offset or not self._window.is_batch(at, size):
+                return False
+            last_offset, at = base_offset, at + size
+        size, base_offset = self._claim(at)
+        return at == end and (not size or base_offset > last_offset)
+
+    def _claim(self, at: int) -> tuple[int, int]:
+        """Return the size and the base offset of what may be a batch here, whole in the file; size 0 of what cannot be one."""
+        view = self._window.load(at, HEADER_SIZE)
+        if len(view) <= MAGIC_OFFSET:
+            return 0, -1
+        size = batch_size(view, 0)
+        plausible = plausible_length(view[MAGIC_OFFSET], size - LOG_OVERHEAD) and size <= self._window.end - at
+        return size if plausible else 0, base_offset_of(view)
 
     def _is_valid(self, position: int) -> bool:
         known = self._valid.get(position)

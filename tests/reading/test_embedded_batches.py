@@ -1,0 +1,88 @@
+"""Batches inside the values, keys and headers of a damaged batch are data while a sound batch follows it."""
+
+import struct
+from random import Random
+
+import pytest
+
+from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
+from kaudit.scanning.options import ScanOptions
+from tests.logs import Batch, data, sealed_records, varint
+
+HEADER = 61
+"""Bytes before a batch's first record."""
+PLACES = ("key", "value", "header")
+
+
+def carrying(batch, payload, place):
+    """The batch with this payload in each of its records."""
+    records = []
+    for index in range(batch.count):
+        key = payload if place == "key" else b"k"
+        value = payload if place == "value" else b"v"
+        headers = varint(1) + varint(1) + b"h" + varint(len(payload)) + payload if place == "header" else varint(0)
+        body = b"\0" + varint(0) + varint(index) + varint(len(key)) + key + varint(len(value)) + value + headers
+        records.append(varint(len(body)) + body)
+    return sealed_records(batch, records)
+
+
+def log_of(directory, random, place):
+    """Five batches, the third of which carries batches; return the segment and where the third begins and ends."""
+    embedded = b"".join(
+        data(random.choice([1, 9]), 0, random.randrange(50), random.randrange(1, 4)).at(random.randrange(100)).encode()
+        for _ in range(random.randrange(1, 5))
+    )
+    offsets = (0, 3, 6, 9, 12)
+    batches = [data(1, 0, offset, 3).at(offset) for offset in offsets]
+    encoded = [carrying(batch, embedded, place) if batch.base_offset == 6 else batch.encode() for batch in batches]
+    partition = directory / "t-0"
+    partition.mkdir()
+    segment = partition / f"{0:020d}.log"
+    segment.write_bytes(b"".join(encoded))
+    start = len(encoded[0]) + len(encoded[1])
+    return segment, start, start + len(encoded[2])
+
+
+def reported(segment, **options):
+    result = scan(ScanOptions([str(segment.parent)], jobs=1, **options), SilentProgress())
+    return [(each.code, each.position, each.offset, each.last_offset) for each in result.findings]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("seed", range(40))
+def test_the_damage_named_is_the_damage_made(tmp_path, place, seed):
+    random = Random(f"{place} {seed}")
+    segment, start, end = log_of(tmp_path, random, place)
+    assert reported(segment) == []
+    content = bytearray(segment.read_bytes())
+    for _ in range(random.randrange(1, 4)):
+        # what a header says of its offsets is among the damage: the header is not believed then
+        bit = random.randrange((start + HEADER) * 8, end * 8)
+        content[bit // 8] ^= 1 << bit % 8
+    segment.write_bytes(content)
+    for chunk_bytes in (None, random.randrange(70, 500)):
+        assert reported(segment, chunk_bytes=chunk_bytes) == [("KA001", start, 6, 8)]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_batch_at_the_end_of_the_file_is_as_long_as_it_says(tmp_path, place):
+    segment, start, end = log_of(tmp_path, Random(place), place)
+    content = bytearray(segment.read_bytes()[:end])
+    content[-1] ^= 1
+    segment.write_bytes(content)
+    (found,) = reported(segment)
+    assert found[:2] == ("KA001", start)
+
+
+def test_a_length_that_leads_past_a_sound_batch_is_wrong(tmp_path):
+    """All batches are of one size: the length of the second plus one batch leads to the fourth."""
+    batches = [Batch(base_offset=offset, payload=b"x" * 19 + bytes([65 + offset])).encode() for offset in range(5)]
+    partition = tmp_path / "t-0"
+    partition.mkdir()
+    segment = partition / f"{0:020d}.log"
+    size = len(batches[0])
+    content = bytearray(b"".join(batches))
+    struct.pack_into(">i", content, size + 8, 2 * size - 12)
+    segment.write_bytes(content)
+    assert [(code, position) for code, position, *_ in reported(segment)] == [("KA003", size)]
