@@ -147,9 +147,11 @@ class ValidBatches:
         if len(head) < HEADER_SIZE or not self._is_sound_from(end, base_offset_of(head)):
             return False
         base_offset, last_offset_delta = _OFFSETS.unpack_from(head)
+        # at the end of the file no later offset confirms those that the damaged header claims
+        last_offset = base_offset + last_offset_delta if end < self._window.end else -1
         inner, tries = self.first(start + 1, end), 0
         while inner is not None and tries < _MOST_INNER:
-            if self._leads_to(inner, end, base_offset + last_offset_delta):
+            if self._leads_to(inner, end, last_offset):
                 return False
             inner, tries = self.first(inner + 1, end), tries + 1
         return True

@@ -65,7 +65,7 @@ def test_the_damage_named_is_the_damage_made(tmp_path, place, seed):
         assert reported(segment, chunk_bytes=chunk_bytes) == [("KA001", start, 6, 8)]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", ["key", "value"])  # a header's value is last in its batch: nothing follows it there
 def test_a_batch_at_the_end_of_the_file_is_as_long_as_it_says(tmp_path, place):
     segment, start, end = log_of(tmp_path, Random(place), place)
     content = bytearray(segment.read_bytes()[:end])
