@@ -291,7 +291,7 @@ class Switches(Struct, frozen=True, kw_only=True):
     stale_epoch_before_verification: Annotated[
         bool,
         "a fenced epoch is rejected before the verification is checked",
-        Change("4.0.1, 4.1.0, 4.2.0", True, "KAFKA-19690; recorded on 4.1.0"),
+        Change("4.1.0", True, "KAFKA-19690; recorded on 4.1.0 and 4.1.2, and not in 4.0.2"),
     ] = False
 
     # -- requests ----------------------------------------------------------------------------------------------------
