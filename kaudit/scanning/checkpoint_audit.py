@@ -8,6 +8,7 @@ from kaudit.audits.replicas.log_tail import last_batches
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
 from kaudit.model.batch import last_offsets
+from kaudit.model.coverage import EndWitness
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
 from kaudit.partition.audit import PartitionAudit
 from kaudit.source.layout import PartitionDirectory, SegmentFile
@@ -27,15 +28,24 @@ class CheckpointAudit(Struct):
     _checkpoints: dict[str, _Offsets] = field(default_factory=dict)
 
     def compare(self, part: PartitionAudit) -> Iterator[CheckpointBeyondLogEnd]:
-        """Yield the rows of one partition that lie beyond its log's end."""
+        """Yield the rows of one partition that lie beyond its log's end; its coverage gets what the checkpoints know."""
         directory, end = part.directory, self._end(part)
-        for file in directory.checkpoints:
-            checkpoint = self._read(file, directory.log_dir)
-            if end is None:
-                continue
-            for offset in checkpoint.get((directory.topic, directory.partition), ()):
-                if offset > end:
-                    yield CheckpointBeyondLogEnd(file.name, offset, end)
+        witnesses = [
+            EndWitness(file.name, offset)
+            for file in directory.checkpoints
+            for offset in self._read(file, directory.log_dir).get((directory.topic, directory.partition), ())
+        ]
+        if end is not None and any(known.end_offset > end for known in witnesses) and self._has_grown(part):
+            witnesses = [known for known in witnesses if known.end_offset <= end]
+        if part.coverage is not None:
+            part.coverage = part.coverage.with_witnesses(witnesses, end)
+        for known in witnesses:
+            if end is not None and known.end_offset > end:
+                yield CheckpointBeyondLogEnd(known.name, known.end_offset, end)
+
+    def _has_grown(self, part: PartitionAudit) -> bool:
+        """Whether a live log has more than was read of it, so that checkpoints that are read later know more."""
+        return any(self.files.size_now(segment) != segment.size for segment in part.directory.segments[-1:])
 
     def _end(self, part: PartitionAudit) -> int | None:
         """Return the end of a partition's log (exclusive), None where it is not certain.

@@ -1,6 +1,7 @@
 """What a scan did not audit: inputs, topics and producer ids that are not there, and parts of partitions, one line per reason."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ def partitions_not_audited(
     )
     yield from _reason(
         (part for part in users if part.compacted),
-        "compacted: missing offsets and the sequences they held are not reported",
+        "compacted: offsets that the log cleaner can have removed, and the sequences they held, are not reported",
     )
     yield from _reason((part for part in parts if part.still_growing), "the last batch was still being written")
     for part in parts:
@@ -103,6 +104,18 @@ def _left_out(part: PartitionAudit) -> Iterator[NotAudited]:
         segment = part.directory.segments[first.segment].name
         reason = f"{segment}: {first.damage.detail}: what lies there is not audited{more}"
         yield NotAudited(part.directory.name, reason)
+
+
+def offsets_unknown(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]:
+    """Yield the offsets of which nothing says what became of them; the audit is not complete then."""
+    for part in parts:
+        ranges = [] if part.coverage is None else [found for found in part.coverage.ranges if found.incomplete]
+        for reason, same in groupby(ranges, key=lambda found: found.reason):
+            first, *others = same
+            last = " on" if first.last_offset is None else f"..{first.last_offset}"
+            more = f" and {len(others)} more ranges" if others else ""
+            text = f"offsets {first.first_offset}{last}{more} are not accounted for: {reason}"
+            yield NotAudited(part.directory.name, text, unreadable=True)
 
 
 def _reason(parts: Iterable[PartitionAudit], reason: str) -> Iterator[NotAudited]:

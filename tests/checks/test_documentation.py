@@ -29,7 +29,7 @@ CONTRACT = {
     "KA010": ("limit-exceeded", {"error"}),
     "KA011": ("stray-file", {"note"}),
     "KA012": ("unreadable-segment", {"warning"}),
-    "KA013": ("uncleaned-gap", {"warning"}),
+    "KA013": ("uncleaned-gap", {"error"}),
     "KA014": ("log-ends-early", {"error"}),
     "KA101": ("duplicate-batch", {"error", "warning"}),
     "KA102": ("old-duplicate", {"error"}),

@@ -40,6 +40,11 @@ class LogFacts(Struct, frozen=True):
     read_to: tuple[int, int] = (0, 0)
 
     @property
+    def end_offset(self) -> int:
+        """The log's end, as far as its last batch and the name of its last segment say (UnifiedLog.roll)."""
+        return max([self.log_end_offset or 0, *(segment.base_offset for segment in self.directory.segments[-1:])])
+
+    @property
     def is_whole(self) -> bool:
         """Whether nothing but what retention deleted is missing."""
         return not (self.damages or self.compacted or self.unread) and all(

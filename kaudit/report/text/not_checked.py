@@ -7,7 +7,8 @@ from kaudit.model.digests import Digests, PartitionDigest
 from kaudit.model.result import BaselineComparison, BrokerVersions, NotAudited, ScanResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import plural, span
+from kaudit.report.text.coverage import coverage_section, coverage_sentence
+from kaudit.report.text.formatting import duration, extent, plural, span, verdict
 from kaudit.report.text.log_events import log_section
 
 _PATHS_SHOWN = 3
@@ -17,7 +18,16 @@ def closing_sections(result: ScanResult, options: RenderOptions) -> list[list[st
     """Return the last sections: log events, what was not checked, and which brokers' rules were applied."""
     console = options.console
     rules = _broker_rules(result.broker_version, console, with_reasons=options.verbose)
-    return [log_section(result.log_events, console), *unchecked_sections(result, console), rules]
+    coverage = coverage_section(result.coverage, console, each=options.verbose)
+    return [log_section(result.log_events, console), *unchecked_sections(result, console), coverage, rules]
+
+
+def closing_line(result: ScanResult, *, notes_hidden: bool, seconds: float | None) -> str:
+    """Return the line that ends a run on stderr."""
+    parts = [verdict(result, notes_hidden=notes_hidden), extent(result)]
+    text = " ".join(parts) + (f", {duration(seconds)}" if seconds is not None else "")
+    ends = [coverage_sentence(result.coverage), "incomplete" if result.incomplete else ""]
+    return "; ".join([text, *filter(None, ends)])
 
 
 def unchecked_sections(result: ScanResult, console: Console) -> list[list[str]]:

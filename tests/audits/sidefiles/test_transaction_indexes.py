@@ -162,7 +162,7 @@ def test_a_snapshot_that_does_not_parse_names_its_segment_and_the_valid_one_befo
     names = [f"{offset:020d}.snapshot" for offset in (50, 70, 0, 60)]
     side = files(tmp_path, **dict(zip(names, (b"x", b"\0", b"", valid), strict=True)))
     side |= files(tmp_path, **{"odd.snapshot": b"x"})
-    found: Any = compare_side_files(READER, facts(directory_of(segments, list(side.values())), []))
+    found: Any = compare_side_files(READER, facts(directory_of(segments, list(side.values())), [])).faults
     by_name = {each.file: each for each in found if each.file.endswith(".snapshot")}
     assert sorted(by_name) == sorted(names[:3])
     assert [by_name[name].segment for name in names[:3]] == expected

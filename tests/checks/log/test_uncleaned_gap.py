@@ -13,12 +13,12 @@ THINNED_OUT = Batch(count=3, kept=2)
 """The log cleaner removed one record of three."""
 
 
-def log_of(directory, *segments):
+def log_of(directory, *segments, thinned_out=0):
     """Write orders-0 of segments: the offset each begins at, and the offsets of its batches of three records."""
     partition = directory / "orders-0"
     partition.mkdir(parents=True)
     for base, *offsets in segments:
-        batches = (THINNED_OUT if offset == 0 else Batch(count=3) for offset in offsets)
+        batches = (THINNED_OUT if offset == thinned_out else Batch(count=3) for offset in offsets)
         content = b"".join(batch.at(offset).encode() for batch, offset in zip(batches, offsets, strict=True))
         (partition / f"{base:020d}.log").write_bytes(content)
     return directory
@@ -40,11 +40,11 @@ TWO_GAPS = ((0, 0, 6), (9, 9, 15))
 @pytest.mark.parametrize(
     ("first_dirty", "expected"),
     [
-        (None, [("KA013", "warning", 12, 14, 1)]),  # no checkpoint was copied: only the active segment is known
-        (9, [("KA013", "warning", 12, 14, 1)]),
+        (None, [("KA013", "error", 12, 14, 1)]),  # no checkpoint was copied: only the active segment is known
+        (9, [("KA013", "error", 12, 14, 1)]),
         (18, []),  # a copy made by `kaudit capture`: segments are not the broker's
-        (6, [("KA013", "warning", 12, 14, 1)]),
-        (3, [("KA013", "warning", 3, 14, 2)]),
+        (6, [("KA013", "error", 12, 14, 1)]),
+        (3, [("KA013", "error", 3, 14, 2)]),
     ],
 )
 def test_the_cleaner_excuses_gaps_below_its_checkpoint_and_outside_the_active_segment(tmp_path, first_dirty, expected):
@@ -58,7 +58,14 @@ def test_the_cleaner_excuses_gaps_below_its_checkpoint_and_outside_the_active_se
 def test_a_partition_that_the_checkpoints_do_not_list_was_never_cleaned_here(tmp_path):
     root = log_of(tmp_path, *TWO_GAPS)
     (root / "cleaner-offset-checkpoint").write_text("0\n1\nother 0 99\n")
-    assert found(root) == [("KA013", "warning", 3, 14, 2)]
+    assert found(root) == [("KA013", "error", 3, 14, 2)]
+
+
+def test_gaps_below_a_batch_that_a_cleaner_rewrote_may_be_a_leaders(tmp_path):
+    """A follower fetches what its leader's cleaner has left: rewritten batches too, with gaps before them."""
+    root = log_of(tmp_path, *TWO_GAPS, (18, 18, 24), thinned_out=15)
+    (root / "cleaner-offset-checkpoint").write_text("0\n1\nother 0 99\n")
+    assert found(root) == [("KA013", "warning", 3, 14, 2), ("KA013", "error", 21, 23, 1)]
 
 
 @pytest.mark.parametrize("first_dirty", [0, -1])
