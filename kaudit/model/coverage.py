@@ -20,6 +20,8 @@ class OffsetClass(enum.Enum):
     COMPACTED = "compacted"
     RETENTION = "retention"
     """It lies below the log start offset: retention or DeleteRecords removed it."""
+    REMOTE = "remote"
+    """A broker with remote storage has deleted its segment here (KIP-405); what is there was not read."""
     DAMAGED = "damaged"
     MISSING = "missing"
     UNKNOWN = "unknown"

@@ -165,7 +165,7 @@ def close_partition(
         cleaning = cleaning_of(replay.directory, replay.continuity, told=compacted, unseen=unseen)
         missing = cleaning.explained(missing)
     compacted = cleaning is not None
-    log = _log_facts(replay, compacted=compacted, unread=bool(unread))
+    log = replace(_log_facts(replay, compacted=compacted, unread=bool(unread)), missing=missing)
     files = SideFileReader(open_source)
     beside = compare_side_files(files, log)
     observations = replay.transitions.observations
@@ -204,7 +204,7 @@ def close_partition(
         coverage_gaps=replay.coverage_gaps,
         producer_ids=rows["producer_id"].copy() if needs.producer_ids else np.empty(0, dtype=np.int64),
         side_facts=beside.faults,
-        coverage=coverage_of(replay, missing, cleaning, unread, beside.witnesses),
+        coverage=coverage_of(replay, log, cleaning, unread, beside.witnesses),
         side_files_unread=files.unreadable,
         leader_epochs=log.epoch_steps,
         last_states=_last_states(rows, needs.states_of),

@@ -45,13 +45,21 @@ def cleaning_of(directory: PartitionDirectory, continuity: Continuity, *, told: 
     rewritten = cleaned_to + 1
     if told or unseen:
         return Cleaning(None, (continuity.next_offset or 0) if told else rewritten, rewritten)
-    if directory.first_dirty_offset is not None and not directory.is_fetched:
-        return Cleaning(directory.first_dirty_offset, directory.first_dirty_offset, rewritten)
-    if directory.has_checkpoints and not directory.is_fetched:
-        return Cleaning(0, 0, rewritten)
     bases = [segment.base_offset for segment in directory.segments]
+    active = bases[-1] if bases and directory.whole_directory and not directory.is_fetched else None
+    if (directory.has_checkpoints or directory.first_dirty_offset is not None) and not directory.is_fetched:
+        cleaned = _first_dirty(directory, continuity.next_offset, active)
+        return Cleaning(cleaned, cleaned, rewritten)
     # the cleaner takes a segment whole, and never the active one
     after = bisect_right(bases, cleaned_to)
-    proven = bases[after] if cleaned_to >= 0 and after < len(bases) else rewritten
-    is_whole = directory.whole_directory and not directory.is_fetched
-    return Cleaning(bases[-1] if bases and is_whole else None, proven, rewritten)
+    return Cleaning(active, bases[after] if cleaned_to >= 0 and after < len(bases) else rewritten, rewritten)
+
+
+def _first_dirty(directory: PartitionDirectory, log_end: int | None, active: int | None) -> int:
+    """Return up to where the checkpoint lets the cleaner have been: one beyond the log's end is reset (cleanableOffsets)."""
+    stated = directory.first_dirty_offset or 0
+    if directory.is_captured or log_end is None:
+        return stated
+    if stated > log_end:
+        return 0
+    return stated if active is None else min(stated, active)

@@ -250,7 +250,11 @@ class Continuity(Struct):
         self.unlisted_missing[segment] = self.unlisted_missing.get(segment, 0) + offsets
 
     def epoch_steps(self) -> Rows:
-        """The first batch of every range with one leader epoch, in offset order."""
+        """The first batch of every range with one leader epoch (>= 0), in offset order."""
+        steps = self._all_steps()
+        return steps[steps["leader_epoch"] >= 0]
+
+    def _all_steps(self) -> Rows:
         if not self._steps:
             return np.empty(0, dtype=LEADER_EPOCH_START)
         steps = np.concatenate(self._steps)
@@ -259,9 +263,9 @@ class Continuity(Struct):
         return steps[changed]
 
     def epoch_regressions(self) -> list[LeaderEpochRegression]:
-        """Batches whose leader epoch lies below one before them, or is an odd one out above its neighbours."""
-        steps = self.epoch_steps()
-        if (np.diff(steps["leader_epoch"].astype(np.int64)) >= 0).all():
+        """Batches whose leader epoch lies below one before them, is an odd one out above its neighbours, or is none (below -1)."""
+        steps = self._all_steps()
+        if (np.diff(steps["leader_epoch"].astype(np.int64)) >= 0).all() and (steps["leader_epoch"][:1] >= 0).all():
             return []
         return _odd_epochs(steps)
 
@@ -273,8 +277,9 @@ def _odd_epochs(steps: Rows) -> list[LeaderEpochRegression]:
     for index, epoch in enumerate(epochs):
         following = epochs[index + 1] if index + 1 < len(epochs) else None
         odd_up = following is not None and accepted is not None and accepted <= following < epoch
-        if accepted is not None and (epoch < accepted or odd_up):
-            found.append(_regression(steps[index], accepted))
+        if epoch < 0 or (accepted is not None and (epoch < accepted or odd_up)):
+            expected = accepted if accepted is not None else (-1 if following is None else following)
+            found.append(_regression(steps[index], expected))
         else:
             accepted = epoch
     return found

@@ -5,6 +5,7 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
+from kaudit.audits.sidefiles.log_facts import LogFacts
 from kaudit.model.coverage import Coverage, EndWitness, OffsetClass, OffsetRange
 from kaudit.model.damage import DamageKind, MissingCause, MissingOffsets, PlacedDamage
 from kaudit.partition.cleaning import Cleaning
@@ -16,20 +17,17 @@ from kaudit.source.layout import PartitionDirectory
 _NO_CHECKPOINT = "no cleaner checkpoint was copied, and no rewritten batch shows that the log cleaner has been here"
 _FETCHED = "the log cleaner of this broker has not been here, that of a leader may have been"
 _LEFT_OUT = "the text leaves them out"
-_BEFORE_SEGMENTS = (
-    f"{LOG_START_CHECKPOINT} has a log start offset below the first segment: retention that went on until the copy was made, "
-    "remote storage, or a loss"
+_NOT_HERE = (
+    f"they are not on this disk: {LOG_START_CHECKPOINT} starts the log below its first segment, so they are in remote storage, "
+    "or retention went on until the copy was made, or they are lost"
 )
-_MOST_OF_A_BATCH = 2**31
-"""A header that claims more offsets than a batch can have is not believed."""
-
 _Gap = tuple[MissingOffsets, OffsetClass, str]
 """Missing offsets, what became of them, and how that is known."""
 
 
 def coverage_of(
     replay: PartitionReplay,
-    missing: Sequence[MissingOffsets],
+    log: LogFacts,
     cleaning: Cleaning | None,
     unread: UnreadSegments,
     witnesses: Sequence[EndWitness],
@@ -43,7 +41,7 @@ def coverage_of(
     bases = [segment.base_offset for segment in directory.segments if segment.path not in gone]
     start = max([directory.log_start_offset or 0, *bases[:1]])
     end = _log_end(replay, start, unread)
-    gaps = [(gap, *_class_of(gap, cleaning, replay.continuity.damages)) for gap in missing]
+    gaps = [(gap, *_class_of(gap, cleaning, log.damages)) for gap in log.missing]
     counted = _counted(replay, start, gaps, _unlisted_compacted(replay, end, cleaning))
     ranges = _ranges(gaps)
     if end is None:
@@ -55,24 +53,27 @@ def coverage_of(
             reason = "segments could not be read" if unread else "they are among gaps that are only counted"
             # what could not be read is listed by itself
             ranges.append(replace(_unknown(start, end - 1, rest, reason), incomplete=not unread))
-        ranges += _after_last_batch(replay, end, witnesses)
-    before = list(_before_segments(directory, start, bases))
+        ranges = [*_after_last_batch(log), *ranges]
+    before = _not_here(directory, start)
+    if before and directory.is_tiered:
+        counted[OffsetClass.REMOTE] = before
+    elif before:
+        ranges.append(_unknown(start - before, start - 1, before, _NOT_HERE))
     if directory.whole_directory or directory.is_fetched:
-        counted[OffsetClass.RETENTION] = start - sum(found.offsets for found in before)
+        counted[OffsetClass.RETENTION] = start - before
     account = Coverage(
         directory.topic,
         directory.partition,
         directory.replica,
-        log_start_offset=start,
-        log_start_source=_start_source(directory, start),
+        log_start_offset=start - before,
+        log_start_source=_start_source(directory, start - before),
         log_end_offset=end,
         witnesses=(),
         offsets={kind.value: number for kind, number in counted.items() if number},
         ranges=(),
         all_accounted=True,
     )
-    is_hidden = any(found.last_offset is None for found in ranges)
-    return account.with_ranges([*before, *ranges]).with_witnesses(witnesses, None if is_hidden else end)
+    return account.with_ranges(ranges).with_witnesses(witnesses, None if log.claimed_end is None else end)
 
 
 def _counted(
@@ -109,11 +110,12 @@ def _start_source(directory: PartitionDirectory, start: int) -> str:
     return LOG_START_CHECKPOINT if directory.log_start_offset == start else "name of the first segment"
 
 
-def _before_segments(directory: PartitionDirectory, start: int, bases: Sequence[int]) -> Iterator[OffsetRange]:
-    """A broker's log starts at its first segment, or as the checkpoint says (UnifiedLog.logStartOffset): between them is nothing."""
+def _not_here(directory: PartitionDirectory, start: int) -> int:
+    """Return how many offsets lie between the log start offset and the first segment, where all segments were given."""
     stated = directory.log_start_offset
-    if stated is not None and bases and stated < bases[0] and not directory.is_fetched:
-        yield _unknown(stated, start - 1, start - stated, _BEFORE_SEGMENTS)
+    if stated is None or not directory.whole_directory or directory.is_fetched:
+        return 0
+    return max(start - stated, 0) if directory.segments else 0
 
 
 def _class_of(
@@ -164,23 +166,13 @@ def _damage(kinds: Sequence[DamageKind]) -> str:
     return f"damage ({', '.join(kind.value for kind in dict.fromkeys(kinds))})" if kinds else "damage"
 
 
-def _after_last_batch(replay: PartitionReplay, end: int, witnesses: Sequence[EndWitness]) -> Iterator[OffsetRange]:
-    """Yield what damage after the last valid batch cost; zeros there are a preallocated file's, or were never written.
-
-    The header of a damaged batch, or a witness, may say up to where.
-    """
-    after = [
-        placed
-        for placed in replay.continuity.damages
-        if (placed.segment, placed.damage.position) >= replay.read_to and placed.damage.kind is not DamageKind.ZEROS
-    ]
-    if not after or after[-1].segment < len(replay.directory.segments) - 1:
-        return
-    if any(placed.damage.kind is DamageKind.LEFT_OUT for placed in after):
-        yield _unknown(end, None, 0, _LEFT_OUT)
-        return
-    claims = [placed.damage.last_offset for placed in after if placed.damage.last_offset is not None]
-    claims += [known.end_offset - 1 for known in witnesses]
-    last = max((claimed for claimed in claims if end <= claimed < end + _MOST_OF_A_BATCH), default=None)
-    offsets = 0 if last is None else last + 1 - end
-    yield OffsetRange(end, last, offsets, OffsetClass.DAMAGED, _damage([placed.damage.kind for placed in after]))
+def _after_last_batch(log: LogFacts) -> Iterator[OffsetRange]:
+    """Yield what damage after the last valid batch cost; zeros there are a preallocated file's, or were never written."""
+    after = [placed.damage.kind for placed in log.after_last_batch if placed.damage.kind is not DamageKind.ZEROS]
+    end = log.claimed_end
+    if end is None:
+        yield _unknown(log.end_offset, None, 0, _LEFT_OUT)
+    elif after:
+        count = end - log.end_offset
+        last = end - 1 if count else None
+        yield OffsetRange(log.end_offset, last, count, OffsetClass.DAMAGED, _damage(after))

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.model.batch import Batches, last_offsets
-from kaudit.model.batch_fields import CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG
+from kaudit.model.batch_fields import CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG, NO_LEADER_EPOCH
 from kaudit.reading.batch_starts import batch_starts
 from kaudit.reading.chunk_rows import ChunkRange, ChunkRows, Counts, LastBatch
 from kaudit.reading.digest_leaves import range_leaves
@@ -179,7 +179,7 @@ def _leader_epoch_starts(
 
 def _epoch_changes(batches: Batches) -> NDArray[np.intp]:
     epochs = batches["leader_epoch"]
-    known = np.flatnonzero((batches["magic"] == CURRENT_MAGIC) & (epochs >= 0))
+    known = np.flatnonzero((batches["magic"] == CURRENT_MAGIC) & (epochs != NO_LEADER_EPOCH))
     changed = np.ones(len(known), dtype=bool)
     changed[1:] = epochs[known[1:]] != epochs[known[:-1]]
     return known[changed]

@@ -44,7 +44,7 @@ from kaudit.scanning.not_covered import (
     missing_from_inputs,
     missing_producer,
     missing_producers,
-    offsets_unknown,
+    offsets_not_checked,
     partitions_not_audited,
     without_digest,
 )
@@ -314,7 +314,7 @@ class Audit:
             for text in group.reader.unreadable:
                 yield NotAudited(TRANSACTION_STATE, text)
         yield from anomalies_not_listed(self.partitions)
-        yield from offsets_unknown(self.partitions)
+        yield from offsets_not_checked(self.partitions)
 
     def compared_logs(self) -> "ComparedLogs | None":
         """Return what the logs of brokers and clients say of the partitions, None without any. Called once all are read."""

@@ -8,7 +8,8 @@ from kaudit.audits.replicas.log_tail import last_batches
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
 from kaudit.model.batch import last_offsets
-from kaudit.model.coverage import EndWitness
+from kaudit.model.coverage import EndWitness, OffsetClass, OffsetRange
+from kaudit.model.damage import DamageKind
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
 from kaudit.partition.audit import PartitionAudit
 from kaudit.source.layout import PartitionDirectory, SegmentFile
@@ -39,8 +40,10 @@ class CheckpointAudit(Struct):
             witnesses = [known for known in witnesses if known.end_offset <= end]
         if part.coverage is not None:
             part.coverage = part.coverage.with_witnesses(witnesses, end)
+        # what a damaged batch at the end claims is reported with it
+        claimed = max([end or 0, *(found.last_offset + 1 for found in _damaged(part) if found.last_offset is not None)])
         for known in witnesses:
-            if end is not None and known.end_offset > end:
+            if end is not None and known.end_offset > claimed:
                 yield CheckpointBeyondLogEnd(known.name, known.end_offset, end)
 
     def _has_grown(self, part: PartitionAudit) -> bool:
@@ -53,7 +56,7 @@ class CheckpointAudit(Struct):
         An empty last segment begins at the end. Batches below the log start offset are not audited, but end the log.
         """
         segments = part.directory.segments
-        if not segments or part.unreadable or any(damage.segment == len(segments) - 1 for damage in part.damages):
+        if not segments or part.unreadable or any(each.damage.kind is DamageKind.LEFT_OUT for each in part.damages):
             return None
         if part.directory.is_fetched:
             return part.log_end_offset
@@ -91,3 +94,8 @@ class CheckpointAudit(Struct):
                 damage = checkpoint.damage[0]
                 self.unparsable.append(UnparsableCheckpoint(log_dir, file.name, damage.position, damage.detail))
         return self._checkpoints[file.path]
+
+
+def _damaged(part: PartitionAudit) -> list[OffsetRange]:
+    ranges = () if part.coverage is None else part.coverage.ranges
+    return [found for found in ranges if found.kind is OffsetClass.DAMAGED]

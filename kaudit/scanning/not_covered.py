@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.errors import suggestion
+from kaudit.model.coverage import OffsetClass
 from kaudit.model.damage import DamageKind
 from kaudit.model.result import CoverageGap, NotAudited
 from kaudit.partition.audit import PartitionAudit
@@ -106,15 +107,21 @@ def _left_out(part: PartitionAudit) -> Iterator[NotAudited]:
         yield NotAudited(part.directory.name, reason)
 
 
-def offsets_unknown(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]:
-    """Yield the offsets of which nothing says what became of them; the audit is not complete then."""
+def offsets_not_checked(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]:
+    """Yield the offsets in remote storage, and those of which nothing says what became of them: the audit is not complete then."""
     for part in parts:
-        ranges = [] if part.coverage is None else [found for found in part.coverage.ranges if found.incomplete]
+        if part.coverage is None:
+            continue
+        if remote := part.coverage.offsets.get(OffsetClass.REMOTE.value):
+            first = part.coverage.log_start_offset
+            text = f"offsets {first}..{first + remote - 1} are not on this disk: they are in remote storage, which was not read"
+            yield NotAudited(part.directory.name, text)
+        ranges = [found for found in part.coverage.ranges if found.incomplete]
         for reason, same in groupby(ranges, key=lambda found: found.reason):
-            first, *others = same
-            last = " on" if first.last_offset is None else f"..{first.last_offset}"
+            found, *others = same
+            last = " on" if found.last_offset is None else f"..{found.last_offset}"
             more = f" and {len(others)} more ranges" if others else ""
-            text = f"offsets {first.first_offset}{last}{more} are not accounted for: {reason}"
+            text = f"offsets {found.first_offset}{last}{more} are not accounted for: {reason}"
             yield NotAudited(part.directory.name, text, unreadable=True)
 
 

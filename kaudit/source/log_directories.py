@@ -14,6 +14,7 @@ from kaudit.source.file_kinds import (
     LOG_START_CHECKPOINT,
     META_PROPERTIES,
     OFFSET_CHECKPOINT_NAMES,
+    REMOTE_INDEX_CACHE,
 )
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import LogDirectoryIdentity, SegmentFile, Unreadable
@@ -30,6 +31,10 @@ class LogDirectory(Struct):
     identity: LogDirectoryIdentity | None = None
     has_checkpoints: bool = False
     checkpoints: tuple[SegmentFile, ...] = ()
+    is_tiered: bool = False
+    """The broker moves segments to remote storage."""
+    is_captured: bool = False
+    """`kaudit capture` wrote it: its segments are not the broker's."""
 
 
 class LogDirectories(Struct):
@@ -58,7 +63,9 @@ class LogDirectories(Struct):
             ]
             known.checkpoints = tuple(existing_files(named, self.unreadable))
             known.identity = self._take_meta(directory)
-            self.bootstrap = self.bootstrap or _is_file(directory / BOOTSTRAP_CHECKPOINT)
+            self.bootstrap = self.bootstrap or _is_there(directory / BOOTSTRAP_CHECKPOINT, is_directory=False)
+            known.is_captured = _is_there(directory / CAPTURE_ACCOUNT, is_directory=False)
+            known.is_tiered = _is_there(directory / REMOTE_INDEX_CACHE, is_directory=True)
         return known
 
     def take(self, directory: Uri, held: Collection[str]) -> None:
@@ -111,8 +118,8 @@ def _captured_features(data: bytes) -> Mapping[str, int]:
         return {}
 
 
-def _is_file(path: Uri) -> bool:
+def _is_there(path: Uri, *, is_directory: bool) -> bool:
     try:
-        return not filesystem(path).status(path).is_directory
+        return filesystem(path).status(path).is_directory is is_directory
     except OSError:
         return False

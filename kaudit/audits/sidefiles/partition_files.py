@@ -13,7 +13,13 @@ from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint
 from kaudit.formats.sidefiles.producer_snapshot import validate_producer_snapshot
 from kaudit.model.coverage import EndWitness
-from kaudit.model.side_files import CorruptSnapshot, KnownBeyondLogEnd, SideFileFault, UnparsableSideFile
+from kaudit.model.side_files import (
+    CorruptSnapshot,
+    IndexBeyondLogEnd,
+    KnownBeyondLogEnd,
+    SideFileFault,
+    UnparsableSideFile,
+)
 from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT, LEADER_EPOCHS, FileKind, kind_by_name
 from kaudit.source.layout import SegmentFile, list_snapshots
 
@@ -52,7 +58,9 @@ def compare_side_files(reader: SideFileReader, log: LogFacts) -> SideFileAudit:
             found += _COMPARISONS[kind.name](parsed, log)
         if name == LEADER_EPOCH_CHECKPOINT:
             epochs = parsed
-    witnesses = list(_end_witnesses(reader, log, epochs))
+    indexes = [fault for fault in found if isinstance(fault, IndexBeyondLogEnd) and fault.closed]
+    witnesses = [EndWitness(index.file, index.end_offset) for index in indexes]
+    witnesses += _end_witnesses(reader, log, epochs)
     found += _known_beyond(log, witnesses)
     return SideFileAudit(found, witnesses)
 
@@ -118,11 +126,12 @@ def _known_beyond(log: LogFacts, witnesses: Sequence[EndWitness]) -> Iterator[Kn
     """Yield the files that know a later end of the log than its segments have; nothing where that end is not certain."""
     segments = log.directory.segments
     is_hidden = log.log_end_offset is None and any(segment.size for segment in segments)
-    if not segments or log.unread or is_hidden or any(each.segment == len(segments) - 1 for each in log.damages):
+    end = log.claimed_end
+    if not segments or log.unread or is_hidden or end is None:
         return
-    beyond = [(known.name, known.end_offset) for known in witnesses if known.end_offset > log.end_offset]
+    beyond = [(known.name, known.end_offset) for known in witnesses if known.end_offset > end]
     if beyond:
-        yield KnownBeyondLogEnd(beyond, log.end_offset)
+        yield KnownBeyondLogEnd(beyond, end)
 
 
 def _offset_in(name: str) -> int | None:

@@ -26,14 +26,19 @@ def coverage_sentence(accounts: Sequence[Coverage]) -> str:
     return f"offsets not accounted for: {', '.join(parts) or 'their number is not known'}{places}"
 
 
+def coverage_line(accounts: Sequence[Coverage], end: str = ".") -> str:
+    """Return the sentence as a line of its own."""
+    sentence = coverage_sentence(accounts)
+    return f"{sentence[0].upper()}{sentence[1:]}{end}" if sentence else ""
+
+
 def coverage_section(accounts: Sequence[Coverage], console: Console, *, each: bool) -> list[str]:
     """Return the sentence as a section; with `each` what became of the offsets of every partition."""
-    sentence = coverage_sentence(accounts)
-    if not sentence:
+    if not accounts:
         return []
     if not each:
-        return console.wrap(f"{sentence[0].upper()}{sentence[1:]}.")
-    lines = [console.paint(f"{sentence[0].upper()}{sentence[1:]}:", Style.STRONG)]
+        return console.wrap(coverage_line(accounts))
+    lines = [console.paint(coverage_line(accounts, end=":"), Style.STRONG)]
     for account in accounts:
         lines += console.wrap(visible(account_text(account)), lead="  - ")
         lines += [line for text in _unaccounted(account) for line in console.wrap(visible(text), lead="    - ")]
@@ -43,13 +48,14 @@ def coverage_section(accounts: Sequence[Coverage], console: Console, *, each: bo
 def account_text(account: Coverage) -> str:
     """Return the log's bounds, who says so, and how many offsets there are of each class."""
     end = "is not known" if account.log_end_offset is None else f"{account.log_end_offset:,}{_confirmed(account)}"
-    classes = [
-        f"{account.offsets[kind.value]:,} {_WORDS.get(kind, kind.value)}"
-        for kind in OffsetClass
-        if account.offsets.get(kind.value)
-    ]
     start = f"log start {account.log_start_offset:,} ({account.log_start_source})"
-    return f"{account.topic}-{account.partition} of {account.replica}: {start}, end {end}: {', '.join(classes) or 'no offsets'}"
+    return f"{account.topic}-{account.partition} of {account.replica}: {start}, end {end}: {classes_text(account)}"
+
+
+def classes_text(account: Coverage) -> str:
+    """Return how many offsets there are of each class."""
+    counted = [(kind, account.offsets.get(kind.value, 0)) for kind in OffsetClass]
+    return ", ".join(f"{number:,} {_WORDS.get(kind, kind.value)}" for kind, number in counted if number) or "no offsets"
 
 
 def _confirmed(account: Coverage) -> str:

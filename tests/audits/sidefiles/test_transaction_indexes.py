@@ -18,6 +18,7 @@ from kaudit.audits.sidefiles.transaction_index_audit import (
 )
 from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION
 from kaudit.formats.sidefiles.indexes import AbortedTxn, TransactionIndex
+from kaudit.model.damage import DamageKind
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.source.bytes import LocalFile
 from kaudit.source.layout import PartitionDirectory, SegmentFile
@@ -185,8 +186,9 @@ def test_rows_of_checkpoints_beyond_the_end(tmp_path):
     assert audit.offsets([directory], "recovery-point-offset-checkpoint") == {("orders", 0, "b1"): 101}
     assert audit.offsets([directory], "replication-offset-checkpoint") == {}
     assert audit.offsets([replace(directory, partition=2)], "recovery-point-offset-checkpoint") == {}
-    # where the log's end is not known nothing is beyond it: damage in the last segment, one that cannot be read, no batch
-    for more in ({"damages": [placed(1)]}, {"unreadable": ["?"]}, {"log_end_offset": None}):
+    # where the log's end is not known nothing is beyond it: a text that leaves it out, one that cannot be read, no batch
+    left_out = replace(placed(1), damage=replace(placed(1).damage, kind=DamageKind.LEFT_OUT))
+    for more in ({"damages": [left_out]}, {"unreadable": ["?"]}, {"log_end_offset": None}):
         assert list(CheckpointAudit(READER).compare(replace_audit(directory, **more))) == []
     assert len(list(CheckpointAudit(READER).compare(replace_audit(directory, damages=[placed(0)])))) == 1
     assert audit.unparsable == []

@@ -42,7 +42,8 @@ TWO_GAPS = ((0, 0, 6), (9, 9, 15))
     [
         (None, [("KA013", "error", 12, 14, 1)]),  # no checkpoint was copied: only the active segment is known
         (9, [("KA013", "error", 12, 14, 1)]),
-        (18, []),  # a copy made by `kaudit capture`: segments are not the broker's
+        (18, [("KA013", "error", 12, 14, 1)]),  # the active segment is never cleaned
+        (19, [("KA013", "error", 3, 14, 2)]),  # beyond the end of the log: the cleaner begins again
         (6, [("KA013", "error", 12, 14, 1)]),
         (3, [("KA013", "error", 3, 14, 2)]),
     ],
@@ -53,6 +54,13 @@ def test_the_cleaner_excuses_gaps_below_its_checkpoint_and_outside_the_active_se
         (root / "cleaner-offset-checkpoint").write_text(f"0\n1\norders 0 {first_dirty}\n")
     assert found(root) == expected
     assert found(root, compacted=True) == []
+
+
+def test_segments_of_a_capture_are_not_the_brokers(tmp_path):
+    root = log_of(tmp_path, *TWO_GAPS)
+    (root / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 18\n")
+    (root / "capture.json").write_text("{}")
+    assert found(root) == []
 
 
 def test_a_partition_that_the_checkpoints_do_not_list_was_never_cleaned_here(tmp_path):
