@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.command_line import CommandLine, quote
+from kaudit.model.audit_clock import ClockSource
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.json_record import rfc3339
 from kaudit.source.layout import FetchedRange
@@ -24,6 +25,8 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     versions: VersionRange
     coordinator: CoordinatorView
     now_ms: int
+    clock: ClockSource = ClockSource.GIVEN
+    """What shows that this time has come."""
     topic: str | None = None
     partition: int | None = None
     replica: str | None = None

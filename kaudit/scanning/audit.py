@@ -1,6 +1,6 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
 from kaudit.errors import NothingToAuditError
+from kaudit.model.audit_clock import AuditClock, ClockSource
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
@@ -30,6 +31,7 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.allocation_evidence import allocation_evidence
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
+from kaudit.scanning.clock import audit_clock
 from kaudit.scanning.findings import (
     CrossPartitionEvidence,
     ScanContext,
@@ -45,6 +47,7 @@ from kaudit.scanning.not_covered import (
     missing_producer,
     missing_producers,
     partitions_not_audited,
+    transactions_without_clock,
     without_digest,
 )
 from kaudit.scanning.options import ScanOptions
@@ -58,12 +61,12 @@ if TYPE_CHECKING:
 
 
 class _CopyGroup(Struct, frozen=True):
-    """Partitions copied at the same time (their numbers in the scan), their coordinator's view of them, and their clock, ms."""
+    """Partitions copied at the same time (their numbers in the scan), their coordinator's view of them, and their clock."""
 
     numbers: Sequence[int]
     reader: CoordinatorReader
     coordinator: CoordinatorView
-    now_ms: int
+    clock: AuditClock
 
 
 class CrossPartition(Struct, frozen=True):
@@ -247,7 +250,10 @@ class Audit:
         context = ScanContext(
             self.options,
             scan_wide,
-            [replace(scan_wide, coordinator=group.coordinator, now_ms=group.now_ms) for group in groups],
+            [
+                replace(scan_wide, coordinator=group.coordinator, now_ms=group.clock.now_ms, clock=group.clock.source)
+                for group in groups
+            ],
             None if logs is None else logs.events,
         )
         evidence = Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
@@ -306,6 +312,8 @@ class Audit:
             without_coordinator=[[self.partitions[number] for number in group.numbers] for group in alone],
             other_coordinators=len(alone) < len(groups),
         )
+        for group in groups:
+            yield from transactions_without_clock([self.partitions[number] for number in group.numbers], group.clock)
         for text in self.not_asked:
             yield NotAudited("open transactions", f"their state could not be asked for: {text}")
         for group in groups:
@@ -336,13 +344,13 @@ class Audit:
 
     def now(self) -> int:
         """The directory's own clock: never the wall clock, so that recorded logs give the same answer for ever."""
-        if self.options.now_ms is not None:
-            return self.options.now_ms
-        return self._clock(self.partitions)
+        return self._clock(self.partitions, -1).now_ms
 
-    def _clock(self, parts: Iterable[PartitionAudit]) -> int:
-        newest = max((part.counts.max_timestamp for part in parts), default=-1)
-        return (newest if newest >= 0 else latest_modification(self.layout)) + self.idle_ms
+    def _clock(self, parts: Collection[PartitionAudit], coordinator_ms: int) -> AuditClock:
+        if self.options.now_ms is not None:
+            return AuditClock(self.options.now_ms, ClockSource.GIVEN)
+        clock = audit_clock(parts, coordinator_ms, latest_modification(self.layout))
+        return replace(clock, now_ms=clock.now_ms + self.idle_ms, newest_ms=clock.newest_ms + self.idle_ms)
 
     def _copy_groups(self, copies: Sequence[BrokerCopies]) -> list[_CopyGroup]:
         """Group the partitions by when they were copied: a coordinator's log of another time says nothing about them."""
@@ -361,8 +369,7 @@ class Audit:
             self.expired.add(reader.expired)
         else:
             reader, coordinator = CoordinatorReader(self.open_source), self._live_view(parts)
-        now = self.options.now_ms if self.options.now_ms is not None else self._clock(parts)
-        return _CopyGroup(numbers, reader, coordinator, now)
+        return _CopyGroup(numbers, reader, coordinator, self._clock(parts, reader.newest_ms))
 
     def _live_view(self, parts: Sequence[PartitionAudit]) -> CoordinatorView:
         """Return what live brokers say of the open transactions of partitions that they sent."""

@@ -6,9 +6,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from kaudit.checks.transactions.open_transactions import IDLE_LIMIT_MS
 from kaudit.errors import suggestion
+from kaudit.model.audit_clock import AuditClock
 from kaudit.model.damage import DamageKind
+from kaudit.model.json_record import rfc3339
 from kaudit.model.result import CoverageGap, NotAudited
+from kaudit.model.transactions import OpenTransaction
 from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
@@ -60,6 +64,20 @@ def partitions_not_audited(
             (part for part in together if part.opened),
             f"open transactions could not be compared with their coordinator: no __transaction_state {there}",
         )
+
+
+def transactions_without_clock(parts: Sequence[PartitionAudit], clock: AuditClock) -> Iterator[NotAudited]:
+    """Yield the partitions with transactions that are idle for too long by one client's timestamps only."""
+
+    def idle_by_one(transaction: OpenTransaction) -> bool:
+        shown = clock.source.is_proof and clock.now_ms - transaction.last_timestamp >= IDLE_LIMIT_MS
+        return not shown and clock.newest_ms - transaction.last_timestamp >= IDLE_LIMIT_MS
+
+    yield from _reason(
+        (part for part in parts if any(map(idle_by_one, part.opened))),
+        f"whether open transactions are past any timeout: only one client's timestamps reach {rfc3339(clock.newest_ms)}, "
+        "no time written by a broker does (pass --now)",
+    )
 
 
 def without_digest(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]:

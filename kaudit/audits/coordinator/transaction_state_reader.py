@@ -41,6 +41,8 @@ class CoordinatorReader:
         self.unreadable: list[str] = []
         self.history = DecisionHistory()
         self.expired = ExpiredIds()
+        self.newest_ms = -1
+        """The newest time of a record that `view` read; coordinators append with their own clock."""
 
     def view(self, directories: Sequence[PartitionDirectory], producer_ids: Iterable[int]) -> CoordinatorView:
         """Return what the coordinator says of `producer_ids`, from all replicas of its partitions given."""
@@ -54,6 +56,7 @@ class CoordinatorReader:
             self.history.enter(directory)
             self.expired.enter(directory.partition)
             for offset, timestamp, record in self.records(directory):
+                self.newest_ms = max(self.newest_ms, timestamp)
                 self.history.take(offset, record)
                 self.expired.take(offset, timestamp, record)
                 if record.value is not None and record.value.version > 0:

@@ -60,7 +60,7 @@ def state_expired(context: Context, evidence: Evidence) -> Iterator[Finding]:
             if _silence_ms(observation) >= limit:
                 reported.add(observation.producer_id)
                 yield _continued(context, observation, limit)
-    for producer in evidence.of(IdleProducer):
+    for producer in evidence.of(IdleProducer) if context.clock.is_proof else ():
         if context.now_ms - producer.last_timestamp >= limit and producer.producer_id not in reported:
             yield _idle(context, producer, limit)
 
@@ -115,6 +115,7 @@ class _IdleEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     last_timestamp: int
     now_timestamp: int
     limit_ms: int
+    clock: str
 
 
 def _idle(context: Context, producer: IdleProducer, limit: int) -> Finding:
@@ -135,6 +136,7 @@ def _idle(context: Context, producer: IdleProducer, limit: int) -> Finding:
             last_timestamp=producer.last_timestamp,
             now_timestamp=context.now_ms,
             limit_ms=limit,
+            clock=context.clock.value,
         ),
         explanations=(
             Explanation("the producer is done", innocent=True),

@@ -19,8 +19,8 @@ from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.transactions import OpenTransaction
 
-_LATE_MARGIN_MS = 5 * 60_000
-"""Margin that brokers add before they call a transaction late (KAFKA-13221)."""
+IDLE_LIMIT_MS = MAX_TRANSACTION_TIMEOUT_MS + 5 * 60_000
+"""No transaction is idle for so long: the margin is what brokers add before they call a transaction late (KAFKA-13221)."""
 _DESCRIBE_PRODUCERS = Version.parse("3.0.0")
 
 
@@ -42,7 +42,7 @@ def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Un
     """Yield the transactions that are open at the end of the log.
 
     One hangs for certain where the coordinator will not end it, and is likely to where nobody knows its coordinator and
-    it is idle for longer than any transaction may take.
+    it is idle for longer than any transaction may take, by more than the timestamps of one client.
     """
     oldest = oldest_transaction(evidence)
     for transaction in evidence.of(OpenTransaction):
@@ -50,11 +50,12 @@ def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Un
         verdict = context.coordinator.standing(
             transaction.producer_id, transaction.producer_epoch, context.topic, context.partition
         )
-        idle = context.now_ms - transaction.last_timestamp
+        # a marker of the producer's transaction before was written by a broker: the producer's own clock may be slow
+        idle = context.now_ms - max(transaction.last_timestamp, transaction.marker_timestamp)
         hangs = None
         if verdict.standing is TransactionStanding.NOT_ONGOING:
             hangs = Confidence.CERTAIN
-        elif verdict.standing is TransactionStanding.UNKNOWN and idle >= MAX_TRANSACTION_TIMEOUT_MS + _LATE_MARGIN_MS:
+        elif verdict.standing is TransactionStanding.UNKNOWN and context.clock.is_proof and idle >= IDLE_LIMIT_MS:
             hangs = Confidence.LIKELY
         yield Unfinished(transaction, oldest, verdict, hangs, idle)
 
@@ -101,6 +102,7 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     previous_marker_offset: int | None
     previous_marker_timestamp: int | None
     snapshot: str | None = None
+    clock: str | None = None
 
 
 def _transaction_finding(
@@ -148,6 +150,7 @@ def _evidence(context: Context, unfinished: Unfinished, rule: str) -> _Evidence:
         previous_marker_offset=_known(transaction.marker_offset),
         previous_marker_timestamp=transaction.marker_timestamp,
         snapshot=transaction.snapshot or None,
+        clock=None if verdict.standing is TransactionStanding.NOT_ONGOING else context.clock.value,
     )
 
 
@@ -329,7 +332,7 @@ def _is_overdue(context: Context, unfinished: Unfinished) -> bool:
     value = verdict.entry.value
     # a text of kafka-dump-log may not show when it began: no later than its last change
     begun = value.start_timestamp if value.start_timestamp >= 0 else value.last_update_timestamp
-    return context.now_ms - begun > value.timeout_ms
+    return context.clock.is_proof and context.now_ms - begun > value.timeout_ms
 
 
 def _at_the_coordinator(context: Context, unfinished: Unfinished) -> Sequence[str]:
