@@ -7,6 +7,7 @@ import zlib
 import pytest
 
 from tests.broker.client import PartitionClient
+from tests.logs import Batch, record, sealed_records
 
 UNKNOWN_SERVER_ERROR, INVALID_REQUIRED_ACKS, INVALID_PRODUCER_EPOCH, TRANSACTION_ABORTABLE = -1, 21, 47, 120
 
@@ -64,3 +65,24 @@ def test_offsets_of_a_negative_epoch_cannot_be_written(version):
     granted = client.ask("init_producer_id", transactional_id="x")
     owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": -1}
     assert client.code("txn_offset_commit", **owner) == UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize(
+    ("version", "format_version", "code"),
+    [
+        ("2.5.0", "0.10.2", UNKNOWN_SERVER_ERROR),
+        ("2.5.0", "0.11.0", 0),
+        ("2.5.0", "2.4-IV1", 0),
+        ("3.0.0", "0.10.2", 0),
+    ],
+)
+def test_an_older_message_format_has_no_producer_ids(version, format_version, code):
+    client = PartitionClient(version, topic_config={"message.format.version": format_version})
+    assert client.produce(0) == code
+    assert client.produce(-1, epoch=-1, pid=-1) == (0 if code else 1)
+
+
+def test_a_compressed_batch_is_unsupported_for_an_older_format():
+    client = PartitionClient("2.5.0", topic_config={"message.format.version": "0.10.2"})
+    batch = Batch(producer_id=900001, epoch=0, sequence=0, attributes=1)
+    assert client.produce(0, records_hex=sealed_records(batch, [gzip.compress(record(0, None, b"x"))]).hex()) == 43

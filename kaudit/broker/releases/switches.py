@@ -295,6 +295,11 @@ class Switches(Struct, frozen=True, kw_only=True):
     ] = False
 
     # -- requests ----------------------------------------------------------------------------------------------------
+    writes_older_formats: Annotated[
+        bool,
+        "message.format.version below 0.11 makes the broker write batches in an older format, which has no producer ids",
+        Change("3.0.0", False, "KIP-724"),
+    ] = True
     invalid_record_error: Annotated[
         KafkaError,
         "the error for a batch that fails validation",
