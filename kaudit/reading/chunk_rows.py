@@ -1,7 +1,6 @@
 """The compressed form of a chunk of a segment: its rows, its damage, its counts."""
 
 import copy
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -45,25 +44,17 @@ class Counts(Struct, array_like=True):
     min_timestamp: int = -1
     broker_timestamp: int = -1
     """The greatest that a broker wrote: of control batches, and of batches with LogAppendTime."""
-    newest_of_clients: tuple[tuple[int, int], ...] = ()
-    """Greatest timestamp that a client wrote, with its producer id, and the greatest of any other id; ids of -1 are one."""
+    broker_timestamps: int = 0
+    """The number of these batches."""
 
     def add(self, other: "Counts") -> None:
         """Add another chunk's counts."""
         newest = max(self.max_timestamp, other.max_timestamp)
         oldest = min((time for time in (self.min_timestamp, other.min_timestamp) if time >= 0), default=-1)
         of_broker = max(self.broker_timestamp, other.broker_timestamp)
-        of_clients = newest_of_two((*self.newest_of_clients, *other.newest_of_clients))
         for name in self.__struct_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.max_timestamp, self.min_timestamp = newest, oldest
-        self.broker_timestamp, self.newest_of_clients = of_broker, of_clients
-
-
-def newest_of_two(times: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Return the greatest time and producer id, and the greatest of another id; fewer where there are no two."""
-    newest = {producer_id: time for time, producer_id in sorted(times)}
-    return tuple(sorted(((time, producer_id) for producer_id, time in newest.items()), reverse=True)[:2])
+        self.max_timestamp, self.min_timestamp, self.broker_timestamp = newest, oldest, of_broker
 
 
 class LastBatch(Struct, frozen=True, array_like=True):

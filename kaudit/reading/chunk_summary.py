@@ -113,40 +113,12 @@ def _count(batches: Batches, latest_timestamp: int) -> Counts:
         counts.delete_horizons = int(np.count_nonzero(ahead))
     counts.markers = _flagged(batches["attributes"], CONTROL_FLAG)
     counts.log_append_time = _flagged(batches["attributes"], LOG_APPEND_TIME_FLAG)
-    _count_writers(counts, batches, latest_timestamp)
-    return counts
-
-
-def _count_writers(counts: Counts, batches: Batches, latest_timestamp: int) -> None:
-    """Part the timestamps that brokers wrote from those of clients."""
-    times, producers = batches["max_timestamp"], batches["producer_id"]
     if counts.markers or counts.log_append_time:
         by_broker = batches["attributes"] & (CONTROL_FLAG | LOG_APPEND_TIME_FLAG) != 0
-        counts.broker_timestamp = _newest(times[by_broker], latest_timestamp)
-        times, producers = times[~by_broker], producers[~by_broker]
-    newest = _newest(times, latest_timestamp)
-    if newest < 0:
-        return
-    first = int(producers[np.argmax(times == newest)])
-    others = producers != first
-    second = -1
-    if others.any():
-        times = np.where(others & (times <= latest_timestamp), times, -1)
-        at = int(times.argmax())
-        second = int(times[at])
-    counts.newest_of_clients = ((newest, first),)
-    if second >= 0:
-        counts.newest_of_clients = ((newest, first), (second, int(producers[at])))
-
-
-def _newest(times: NDArray[np.int64], latest_timestamp: int) -> int:
-    """The greatest time up to the latest that counts, -1 without one."""
-    if not len(times):
-        return -1
-    newest = int(times.max())
-    if newest > latest_timestamp:
-        newest = int(times[times <= latest_timestamp].max(initial=-1))
-    return max(newest, -1)
+        times = batches["max_timestamp"].compress(by_broker)
+        counts.broker_timestamps = len(times)
+        counts.broker_timestamp = int(times.max(where=times <= latest_timestamp, initial=-1))
+    return counts
 
 
 def last_batch_of(batches: Batches, lasts: NDArray[np.int64]) -> LastBatch:

@@ -19,7 +19,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
 from kaudit.errors import NothingToAuditError
-from kaudit.model.audit_clock import AuditClock, ClockSource
+from kaudit.model.audit_clock import AuditClock, given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
@@ -67,6 +67,10 @@ class _CopyGroup(Struct, frozen=True):
     reader: CoordinatorReader
     coordinator: CoordinatorView
     clock: AuditClock
+
+
+def _newest(groups: Sequence[_CopyGroup]) -> AuditClock:
+    return max((group.clock for group in groups), key=lambda clock: clock.latest_ms)
 
 
 class CrossPartition(Struct, frozen=True):
@@ -238,7 +242,7 @@ class Audit:
         groups = self._copy_groups(copies)
         versions, stated = self._versions(groups)
         asked = asked_for(self.options, self.layout)
-        scan_wide = Context(versions=versions, coordinator=CoordinatorView(), now_ms=self.now(), asked=asked)
+        scan_wide = Context(versions=versions, coordinator=CoordinatorView(), clock=_newest(groups), asked=asked)
         allocation = allocation_evidence(parts, self.histories, self._rescan)
         others: list[CrossPartitionEvidence] = [CrossPartitionEvidence(0)] * len(parts)
         for index, group in enumerate(groups):
@@ -250,10 +254,7 @@ class Audit:
         context = ScanContext(
             self.options,
             scan_wide,
-            [
-                replace(scan_wide, coordinator=group.coordinator, now_ms=group.clock.now_ms, clock=group.clock.source)
-                for group in groups
-            ],
+            [replace(scan_wide, coordinator=group.coordinator, clock=group.clock) for group in groups],
             None if logs is None else logs.events,
         )
         evidence = Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
@@ -287,6 +288,7 @@ class Audit:
                 segments=[
                     row for part in parts for row in segment_rows(part.directory, [*part.unreadable, *part.removed])
                 ],
+                clock=cross.context.scan_wide.clock,
                 log_events=None if logs is None else logs.summary,
                 digests=digests_of(parts) if self.options.digests else None,
                 state=self.state,
@@ -313,7 +315,8 @@ class Audit:
             other_coordinators=len(alone) < len(groups),
         )
         for group in groups:
-            yield from transactions_without_clock([self.partitions[number] for number in group.numbers], group.clock)
+            own = [self.partitions[number] for number in group.numbers]
+            yield from transactions_without_clock(own, group.coordinator, group.clock)
         for text in self.not_asked:
             yield NotAudited("open transactions", f"their state could not be asked for: {text}")
         for group in groups:
@@ -342,15 +345,12 @@ class Audit:
         """Return what replication-offset-checkpoint says, by topic, partition and replica."""
         return self.checkpoints.offsets((part.directory for part in self.partitions), HIGH_WATERMARK_CHECKPOINT)
 
-    def now(self) -> int:
-        """The directory's own clock: never the wall clock, so that recorded logs give the same answer for ever."""
-        return self._clock(self.partitions, -1).now_ms
-
     def _clock(self, parts: Collection[PartitionAudit], coordinator_ms: int) -> AuditClock:
+        """The partitions' own clock: never the wall clock, so that recorded logs give the same answer for ever."""
         if self.options.now_ms is not None:
-            return AuditClock(self.options.now_ms, ClockSource.GIVEN)
-        clock = audit_clock(parts, coordinator_ms, latest_modification(self.layout))
-        return replace(clock, now_ms=clock.now_ms + self.idle_ms, newest_ms=clock.newest_ms + self.idle_ms)
+            return given_clock(self.options.now_ms)
+        modified = latest_modification(self.layout)
+        return audit_clock(parts, coordinator_ms=coordinator_ms, modified_ms=modified, quiet_ms=self.idle_ms)
 
     def _copy_groups(self, copies: Sequence[BrokerCopies]) -> list[_CopyGroup]:
         """Group the partitions by when they were copied: a coordinator's log of another time says nothing about them."""
@@ -369,7 +369,7 @@ class Audit:
             self.expired.add(reader.expired)
         else:
             reader, coordinator = CoordinatorReader(self.open_source), self._live_view(parts)
-        return _CopyGroup(numbers, reader, coordinator, self._clock(parts, reader.newest_ms))
+        return _CopyGroup(numbers, reader, coordinator, self._clock(parts, coordinator.newest_ms))
 
     def _live_view(self, parts: Sequence[PartitionAudit]) -> CoordinatorView:
         """Return what live brokers say of the open transactions of partitions that they sent."""

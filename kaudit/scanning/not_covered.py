@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.checks.transactions.open_transactions import IDLE_LIMIT_MS
 from kaudit.errors import suggestion
 from kaudit.model.audit_clock import AuditClock
+from kaudit.model.coordinator import CoordinatorView, TransactionStanding
 from kaudit.model.damage import DamageKind
-from kaudit.model.json_record import rfc3339
 from kaudit.model.result import CoverageGap, NotAudited
 from kaudit.model.transactions import OpenTransaction
 from kaudit.partition.audit import PartitionAudit
@@ -66,17 +65,20 @@ def partitions_not_audited(
         )
 
 
-def transactions_without_clock(parts: Sequence[PartitionAudit], clock: AuditClock) -> Iterator[NotAudited]:
-    """Yield the partitions with transactions that are idle for too long by one client's timestamps only."""
+def transactions_without_clock(
+    parts: Sequence[PartitionAudit], coordinator: CoordinatorView, clock: AuditClock
+) -> Iterator[NotAudited]:
+    """Yield the partitions with transactions that are idle for too long by timestamps of clients only."""
 
-    def idle_by_one(transaction: OpenTransaction) -> bool:
-        shown = clock.source.is_proof and clock.now_ms - transaction.last_timestamp >= IDLE_LIMIT_MS
-        return not shown and clock.newest_ms - transaction.last_timestamp >= IDLE_LIMIT_MS
+    def is_doubtful(part: PartitionAudit, transaction: OpenTransaction) -> bool:
+        place = part.directory.topic, part.directory.partition
+        answer = coordinator.standing(transaction.producer_id, transaction.producer_epoch, *place)
+        return answer.standing is TransactionStanding.UNKNOWN and clock.idleness(transaction).seems_too_long
 
     yield from _reason(
-        (part for part in parts if any(map(idle_by_one, part.opened))),
-        f"whether open transactions are past any timeout: only one client's timestamps reach {rfc3339(clock.newest_ms)}, "
-        "no time written by a broker does (pass --now)",
+        (part for part in parts if any(is_doubtful(part, transaction) for transaction in part.opened)),
+        "open transactions are past any timeout by timestamps of clients alone: times that brokers wrote do not show it "
+        "(pass --now if the log's time is known)",
     )
 
 

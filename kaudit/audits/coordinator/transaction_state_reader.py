@@ -41,8 +41,6 @@ class CoordinatorReader:
         self.unreadable: list[str] = []
         self.history = DecisionHistory()
         self.expired = ExpiredIds()
-        self.newest_ms = -1
-        """The newest time of a record that `view` read; coordinators append with their own clock."""
 
     def view(self, directories: Sequence[PartitionDirectory], producer_ids: Iterable[int]) -> CoordinatorView:
         """Return what the coordinator says of `producer_ids`, from all replicas of its partitions given."""
@@ -52,11 +50,12 @@ class CoordinatorReader:
         complete = bool(partitions) and partitions == set(range(count))
         entries: dict[int, CoordinatorEntry] = {}
         current: dict[str, CoordinatorEntry | None] = {}
+        newest = -1
         for directory in directories:
             self.history.enter(directory)
             self.expired.enter(directory.partition)
             for offset, timestamp, record in self.records(directory):
-                self.newest_ms = max(self.newest_ms, timestamp)
+                newest = max(newest, timestamp)
                 self.history.take(offset, record)
                 self.expired.take(offset, timestamp, record)
                 if record.value is not None and record.value.version > 0:
@@ -71,7 +70,8 @@ class CoordinatorReader:
                 known = entries.get(entry.value.producer_id)
                 if known is None or entry.value.last_update_timestamp >= known.value.last_update_timestamp:
                     entries[entry.value.producer_id] = entry
-        return CoordinatorView(entries, present=bool(directories), complete=complete and not self.unreadable)
+        complete = complete and not self.unreadable
+        return CoordinatorView(entries, present=bool(directories), complete=complete, newest_ms=newest)
 
     def names(self, directories: Sequence[PartitionDirectory], wanted: Callable[[int], bool]) -> dict[int, str]:
         """Return the transactional id of each wanted producer id, also of those it has moved on from."""
