@@ -8,7 +8,6 @@ from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.transactions import OpenTransaction
 
-
 _LONGEST_IDLE_MS = MAX_TRANSACTION_TIMEOUT_MS + 5 * 60_000
 """The margin is what brokers add before they call a transaction late (KAFKA-13221)."""
 

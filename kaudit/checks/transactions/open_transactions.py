@@ -246,7 +246,8 @@ def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Findin
             continue
         transaction, reason = unfinished.transaction, unfinished.verdict.reason
         if unfinished.hangs is not Confidence.CERTAIN:
-            reason = f"idle for {duration(unfinished.idle.proven_ms)}, {reason}"
+            whose = "times that brokers wrote" if context.clock.source is ClockSource.BROKERS else "the time given"
+            reason = f"idle for {duration(unfinished.idle.proven_ms)} by {whose}, {reason}"
         ended = f"the marker at offset {transaction.marker_offset} ended this producer's transaction in the same epoch"
         yield _transaction_finding(
             hanging_transaction,
