@@ -70,17 +70,18 @@ class AuditClock(JsonRecord, frozen=True):
         passed = self.now_ms - since_ms if self.source.is_proof else self.quiet_ms
         return passed >= limit_ms
 
-    def idleness(self, transaction: OpenTransaction) -> Idleness:
-        """Return for how long a transaction is idle.
+    def idleness(self, transaction: OpenTransaction, decided_ms: int = -1) -> Idleness:
+        """Return for how long a transaction is idle; `decided_ms`: when its coordinator decided how it ends, -1 if it did not.
 
-        Its newest batch is as old as the first time that a broker wrote after it. Only where the user gives the time, is the
+        Its newest batch is as old as the first time that a broker wrote after it. Only where the user gives the time is the
         batch's own taken for true: that user has the log's time in mind.
         """
         own, proven = transaction.last_timestamp, self.quiet_ms
+        known = [time for time in (transaction.appended_by, decided_ms) if time >= 0]
         if self.source is ClockSource.GIVEN:
             proven = max(proven, self.now_ms - max(own, transaction.marker_timestamp))
-        elif self.source.is_proof and transaction.appended_by >= 0:
-            proven = max(proven, self.now_ms - transaction.appended_by)
+        elif self.source.is_proof and known:
+            proven = max(proven, self.now_ms - min(known))
         return Idleness(proven, self.latest_ms - own)
 
     def to_dict(self) -> dict[str, object]:

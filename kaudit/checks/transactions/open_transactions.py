@@ -48,7 +48,9 @@ def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Un
         verdict = context.coordinator.standing(
             transaction.producer_id, transaction.producer_epoch, context.topic, context.partition
         )
-        idle = context.clock.idleness(transaction)
+        is_decided = verdict.entry is not None and verdict.standing is TransactionStanding.DECIDED
+        decided_ms = verdict.entry.value.last_update_timestamp if verdict.entry is not None and is_decided else -1
+        idle = context.clock.idleness(transaction, decided_ms)
         hangs = None
         if verdict.standing is TransactionStanding.NOT_ONGOING:
             hangs = Confidence.CERTAIN
@@ -99,6 +101,7 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     previous_marker_offset: int | None
     previous_marker_timestamp: int | None
     snapshot: str | None = None
+    idle_ms: int
     clock: ClockSource | None = None
     appended_by_timestamp: int | None = None
 
@@ -148,6 +151,7 @@ def _evidence(context: Context, unfinished: Unfinished, rule: str) -> _Evidence:
         previous_marker_offset=_known(transaction.marker_offset),
         previous_marker_timestamp=transaction.marker_timestamp,
         snapshot=transaction.snapshot or None,
+        idle_ms=unfinished.idle.proven_ms,
         clock=None if verdict.standing is TransactionStanding.NOT_ONGOING else context.clock.source,
         appended_by_timestamp=_known(transaction.appended_by),
     )
@@ -246,8 +250,8 @@ def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Findin
             continue
         transaction, reason = unfinished.transaction, unfinished.verdict.reason
         if unfinished.hangs is not Confidence.CERTAIN:
-            whose = "times that brokers wrote" if context.clock.source is ClockSource.BROKERS else "the time given"
-            reason = f"idle for {duration(unfinished.idle.proven_ms)} by {whose}, {reason}"
+            by = " by times that brokers wrote" if context.clock.source is ClockSource.BROKERS else ""
+            reason = f"idle for {duration(unfinished.idle.proven_ms)}{by}, {reason}"
         ended = f"the marker at offset {transaction.marker_offset} ended this producer's transaction in the same epoch"
         yield _transaction_finding(
             hanging_transaction,

@@ -95,6 +95,7 @@ def test_all_that_is_known_of_an_open_transaction():
         "previous_marker_offset": 30,
         "previous_marker_timestamp": AT - 1,
         "clock": "given",
+        "idle_ms": MINUTE - 10,
     }
     assert [each.innocent for each in found.explanations] == [True, False]
     assert list(found.next) == [
