@@ -153,7 +153,10 @@ def _evidence(context: Context, unfinished: Unfinished, rule: str) -> _Evidence:
         snapshot=transaction.snapshot or None,
         idle_ms=unfinished.idle.proven_ms,
         clock=None if verdict.standing is TransactionStanding.NOT_ONGOING else context.clock.source,
-        appended_by_timestamp=_known(transaction.appended_by),
+        # a copied file is as new as the copy: that shows nothing, and changes from copy to copy
+        appended_by_timestamp=_known(transaction.appended_by)
+        if transaction.appended_by <= context.clock.now_ms
+        else None,
     )
 
 
