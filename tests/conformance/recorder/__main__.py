@@ -11,6 +11,7 @@ from pathlib import Path
 from kaudit.broker.releases.version import Version
 from tests.conformance.comparison import Difference
 from tests.conformance.recorder import kept
+from tests.conformance.recorder.events import EVENTS, events, levels
 from tests.conformance.recorder.histories import fail_overs, histories
 from tests.conformance.recorder.recording import Recording, Session, renamed, same_difference, session
 from tests.conformance.recorder.scenarios import FAIL_OVER, SCENARIOS, named
@@ -31,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="recorder")
     parser.add_argument("version", help="a release on Maven Central, e.g. 2.4.0")
     parser.add_argument("--histories", type=int, default=60, metavar="N", help="random histories (%(default)s)")
+    parser.add_argument(
+        "--events", type=int, default=6, metavar="N", help="histories of each kind of event (%(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the histories (%(default)s)")
     lists = [name for name in SCENARIOS if name != FAIL_OVER]
     parser.add_argument("--scenarios", nargs="*", default=lists, metavar="NAME", help=f"of {', '.join(lists)} (all)")
@@ -60,6 +64,9 @@ def _lists(options: argparse.Namespace) -> list[tuple[str, dict[str, object], li
     own = Version.parse(options.version) >= Version.parse("3.4.0")
     expiry = EXPIRY_CONFIG if own else EXPIRY_CONFIG_BEFORE_3_4
     lists = [(name, expiry if name == "expiry" else {}, [named(name)]) for name in options.scenarios]
+    lists.append((EVENTS, {}, [events(options.seed, options.events)]))
+    for level, feature in _older_levels(Version.parse(options.version)).items():
+        lists.append((f"levels-{level}", feature, [levels(options.seed, options.events, level)]))
     expiring = options.histories // EXPIRING_SHARE
     lists.append(("histories", {}, histories(options.seed, options.histories - expiring)))
     lists.append(("histories-expiry", expiry, histories(options.seed, expiring, expires=True)))
@@ -68,6 +75,15 @@ def _lists(options: argparse.Namespace) -> list[tuple[str, dict[str, object], li
         for name, config, rounds in lists
     ]
     return [(name, config, rounds) for name, config, rounds in chosen if any(rounds)]
+
+
+def _older_levels(release: Version) -> dict[str, dict[str, object]]:
+    """Broker configurations of feature levels below the release's own, by the names of their recordings."""
+    if release >= Version.parse("4.0.0"):
+        return {f"tv{level}": {"transaction.version": str(level)} for level in (0, 1)}
+    if release > Version.parse("3.3.2"):
+        return {"mv": {"metadata.version": "3.3"}}
+    return {"ibp": {"inter.broker.protocol.version": "0.11.0"}} if release >= Version.parse("1.0.0") else {}
 
 
 def _record(options: argparse.Namespace, name: str, config: dict[str, object], rounds: list[list[Step]]) -> int:
