@@ -62,6 +62,10 @@ class BrokerState:
         """Set a topic's configuration; raises ValueError for a value that is not a number."""
         self.limits[topic] = TopicLimits.of(topic_config(config, self._configured), self.profile)
 
+    def empty_topic(self, topic: str) -> None:
+        """Let every partition of a topic begin anew, as after its deletion; transactions still name them."""
+        self.partitions = {key: partition for key, partition in self.partitions.items() if key[0] != topic}
+
     def arrive(self, key: TopicPartition, at: int | None) -> tuple[Partition, int]:
         """Return the partition an attempt is for and the clock, after doing what is due by then.
 

@@ -20,3 +20,5 @@ class ConfigureTopic(PartitionAttemptBase, tag="topic", kw_only=True):
     """A topic's configuration."""
 
     config: dict[str, Any] = field(default_factory=dict)
+    recreated: bool = False
+    """It was deleted and created again under its name: its partitions are empty, the coordinator forgets nothing."""

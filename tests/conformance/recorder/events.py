@@ -139,9 +139,10 @@ def _transaction_together(history: History) -> list[Step]:
     partitions = source.sample(range(history.partitions), source.randint(2, history.partitions))
     steps = [added(history, producer, partition) for partition in partitions if source.random() < 0.6]
     version = source.choice((3, 7, 8, 9, 10, 11, 12))
+    wrong: tuple[dict[str, object], ...] = (*_WRONG_PARTS, {}, {"epoch": f"{producer}+-1"}, {"txn": False})
     parts = []
     for partition in partitions:
-        other = source.choice((*_WRONG_PARTS, {}, {"epoch": f"{producer}+-1"}, {"txn": False}))
+        other = source.choice(wrong)
         parts.append(transactional(history, producer, **{"partition": partition, "version": version, **other}))
     if source.random() < 0.15:
         parts[-1] |= of(history.transactional_id())
