@@ -13,7 +13,7 @@ from tests.conformance.comparison import Difference
 from tests.conformance.recorder import kept
 from tests.conformance.recorder.events import EVENTS, events, levels
 from tests.conformance.recorder.histories import fail_overs, histories
-from tests.conformance.recorder.recording import Recording, Session, renamed, same_difference, session
+from tests.conformance.recorder.recording import DIFFERING, Recording, Session, renamed, same_difference, session
 from tests.conformance.recorder.scenarios import FAIL_OVER, SCENARIOS, named
 from tests.conformance.recorder.shrink import shrink
 from tests.conformance.recorder.topic import Step
@@ -65,7 +65,7 @@ def _lists(options: argparse.Namespace) -> list[tuple[str, dict[str, object], li
     expiry = EXPIRY_CONFIG if own else EXPIRY_CONFIG_BEFORE_3_4
     lists = [(name, expiry if name == "expiry" else {}, [named(name)]) for name in options.scenarios]
     lists.append((EVENTS, {}, [events(options.seed, options.events)]))
-    for level, feature in _older_levels(Version.parse(options.version)).items():
+    for level, feature in older_levels(Version.parse(options.version)).items():
         lists.append((f"levels-{level}", feature, [levels(options.seed, options.events, level)]))
     expiring = options.histories // EXPIRING_SHARE
     lists.append(("histories", {}, histories(options.seed, options.histories - expiring)))
@@ -77,7 +77,7 @@ def _lists(options: argparse.Namespace) -> list[tuple[str, dict[str, object], li
     return [(name, config, rounds) for name, config, rounds in chosen if any(rounds)]
 
 
-def _older_levels(release: Version) -> dict[str, dict[str, object]]:
+def older_levels(release: Version) -> dict[str, dict[str, object]]:
     """Broker configurations of feature levels below the release's own, by the names of their recordings."""
     if release >= Version.parse("4.0.0"):
         return {f"tv{level}": {"transaction.version": str(level)} for level in (0, 1)}
@@ -107,7 +107,9 @@ def _play(
         differing = recording.differing()
         rules, races = _decide(live, [scenarios[topic] for topic in differing], differing, options.again)
         played = recording.without(races)
-        played.write(options.out / options.version, name)
+        played.without(rules).write(options.out / options.version, name)
+        if rules:
+            played.only(rules).write(options.out / options.version, f"{name}{DIFFERING}")
         recording.only(races).write(options.out / options.version / "races", name)
         _say(f"{options.version} {name}: {len(scenarios) - len(races)} scenarios, {len(races)} races left out")
         for op, figures in played.agreement().items():

@@ -20,6 +20,8 @@ from tests.live_brokers.jvm import Broker
 from tests.live_brokers.server_logs import Levels
 
 AGAIN = "-again"
+DIFFERING = "-differing"
+"""How the name of a recording ends whose scenarios kaudit answers otherwise, so far."""
 _NAMED = ("topic", "scenario")
 
 
@@ -36,6 +38,16 @@ class Recording:
 
     broker: Json
     lines: list[Line] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, attempts: Iterable[Json], answers: Iterable[Json]) -> "Recording":
+        """A recording that was written, without its numbers."""
+        (broker, _), *lines = [
+            ({key: value for key, value in attempt.items() if key != "index"}, answer)
+            for attempt, answer in zip(attempts, answers, strict=True)
+        ]
+        del broker["op"]
+        return cls(broker, [(attempt, {k: v for k, v in answer.items() if k != "index"}) for attempt, answer in lines])
 
     def attempts(self) -> list[Json]:
         """The attempts, numbered from the broker's line on."""
@@ -58,7 +70,7 @@ class Recording:
         """The same by scenario."""
         by_topic: dict[str, list[Difference]] = {}
         for difference in self.differences():
-            by_topic.setdefault(_scenario(difference.attempt), []).append(difference)
+            by_topic.setdefault(scenario_of(difference.attempt), []).append(difference)
         return by_topic
 
     def agreement(self) -> dict[str, Agreement]:
@@ -70,12 +82,12 @@ class Recording:
     def without(self, topics: Iterable[str]) -> "Recording":
         """The same without the lines of some scenarios."""
         left_out = set(topics)
-        return Recording(self.broker, [line for line in self.lines if _scenario(line[0]) not in left_out])
+        return Recording(self.broker, [line for line in self.lines if scenario_of(line[0]) not in left_out])
 
     def only(self, topics: Iterable[str]) -> "Recording":
         """Nothing but the lines of some scenarios."""
         kept = set(topics)
-        return Recording(self.broker, [line for line in self.lines if _scenario(line[0]) in kept])
+        return Recording(self.broker, [line for line in self.lines if scenario_of(line[0]) in kept])
 
     def write(self, directory: Path, name: str) -> None:
         """Write `NAME.attempts.jsonl.xz` and `NAME.answers.jsonl.xz`."""
@@ -166,7 +178,7 @@ def renamed(scenario: Step, suffix: str) -> Step:
     return {**json.loads(text), "name": scenario["name"] + suffix}
 
 
-def _scenario(attempt: Json) -> str:
+def scenario_of(attempt: Json) -> str:
     """The scenario an attempt is of: its topic, unless it says so."""
     return str(attempt.get("scenario", attempt.get("topic", "")))
 
