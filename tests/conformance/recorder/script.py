@@ -157,8 +157,10 @@ class Recorder(Steps):
     # -- restarts ----------------------------------------------------------------------------------------------------
     def _restart(self, kind: str, topics: list[Topic]) -> None:
         """Stop the broker, do to the files what the topics that wait for this kind say, start it again."""
-        for connection in (self._connection, *(topic.connection for topic in self._topics)):
-            connection.close()
+        self._connection.close()
+        for topic in self._topics:
+            topic.connection.close()
+            topic.coordinator.close()
         stopped_at = clock()
         self.broker.stop(clean=kind == "clean")
         lines = []

@@ -177,6 +177,9 @@ class Steps:
                     answer["other_partitions"] = [{**place, **each} for place, each in rest]
         except ConnectionClosedError:
             answer = {"outcome": "connection-closed"}
+            if others:  # one that was refused hides that others were written
+                for partition, part in parts:
+                    self._grown(topic, partition, part)
         topic.note(own, note, answer)
 
     def _grown(self, topic: Topic, partition: int, attempt: Step, base_offset: int = -1) -> bool:
