@@ -15,6 +15,7 @@ from tests.conformance.recorder.events import EVENTS, events, levels
 from tests.conformance.recorder.histories import fail_overs, histories
 from tests.conformance.recorder.recording import DIFFERING, Recording, Session, renamed, same_difference, session
 from tests.conformance.recorder.scenarios import FAIL_OVER, SCENARIOS, named
+from tests.conformance.recorder.script import TOPICS_AT_ONCE
 from tests.conformance.recorder.shrink import shrink
 from tests.conformance.recorder.topic import Step
 
@@ -46,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--again", type=int, default=2, metavar="K", help="play what differs K times more (%(default)s)"
     )
     parser.add_argument("--shrink", action="store_true", help="reduce what differs every time to a few steps")
+    parser.add_argument(
+        "--at-once", type=int, default=TOPICS_AT_ONCE, metavar="N", help="topics played side by side (%(default)s)"
+    )
     parser.add_argument("--out", type=Path, default=Path("recordings"), help="where recordings go (%(default)s)")
     parser.add_argument(
         "--server-logs", choices=["stock", "debug"], help="keep server logs and log directories, at which levels"
@@ -100,7 +104,7 @@ def _play(
     options: argparse.Namespace, name: str, config: dict[str, object], rounds: list[list[Step]], home: Path
 ) -> int:
     scenarios = {scenario["name"]: scenario for one in rounds for scenario in one}
-    of = {"fail_over": name == FAIL_OVER, "server_logs": options.server_logs}
+    of = {"fail_over": name == FAIL_OVER, "server_logs": options.server_logs, "at_once": options.at_once}
     with session(options.version, config, home, **of) as live:
         recordings = [live.play(one) for one in rounds]
         recording = Recording(recordings[0].broker, [line for each in recordings for line in each.lines])

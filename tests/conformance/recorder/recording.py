@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tests.conformance.comparison import Difference, Json, compare, replayed
 from tests.conformance.recorder.failover import FailOverRecorder
-from tests.conformance.recorder.script import Recorder
+from tests.conformance.recorder.script import TOPICS_AT_ONCE, Recorder
 from tests.conformance.recorder.topic import Line, Step
 from tests.live_brokers.cluster import Cluster
 from tests.live_brokers.jars import jars_of
@@ -111,9 +111,10 @@ class Session:
         *,
         fail_over: bool = False,
         server_logs: Levels | None = None,
+        at_once: int = TOPICS_AT_ONCE,
     ) -> None:
         self._version, self._config, self._home, self._fail_over = version, config, home, fail_over
-        self._server_logs = server_logs
+        self._server_logs, self._at_once = server_logs, at_once
         self._jars = jars_of(version).resolve()
         self._begun = self._played = 0
         self._recorder = self._begin()
@@ -124,7 +125,9 @@ class Session:
         if self._fail_over:
             cluster = Cluster(self._version, self._jars, home, self._config, server_logs=self._server_logs)
             return FailOverRecorder(cluster)
-        return Recorder(Broker(self._version, self._jars, home, self._config, server_logs=self._server_logs))
+        recorder = Recorder(Broker(self._version, self._jars, home, self._config, server_logs=self._server_logs))
+        recorder.at_once = self._at_once
+        return recorder
 
     def play(self, scenarios: Iterable[Step]) -> Recording:
         """Play scenarios once; where the last ones left a broker that does not start, on a new one."""
@@ -163,9 +166,10 @@ def session(
     *,
     fail_over: bool = False,
     server_logs: Levels | None = None,
+    at_once: int = TOPICS_AT_ONCE,
 ) -> Iterator[Session]:
     """A broker of `version`, or several, ended afterwards; their directories are below `home`."""
-    live = Session(version, config, home, fail_over=fail_over, server_logs=server_logs)
+    live = Session(version, config, home, fail_over=fail_over, server_logs=server_logs, at_once=at_once)
     try:
         yield live
     finally:

@@ -41,6 +41,7 @@ class Recorder(Steps):
         self._coordinator = coordinator or broker
         self._connection = Connection(broker.port)
         self._topics: list[Topic] = []
+        self.at_once = TOPICS_AT_ONCE
         self.broken = False
         """Whether the broker did not come back after a restart."""
 
@@ -133,7 +134,7 @@ class Recorder(Steps):
         self._until(errors, lambda codes: not any(codes))
 
     def _play(self, topics: list[Topic]) -> None:
-        with ThreadPoolExecutor(TOPICS_AT_ONCE) as pool:
+        with ThreadPoolExecutor(self.at_once) as pool:
             list(pool.map(self._play_topic, topics))
 
     def _play_topic(self, topic: Topic) -> None:
