@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
+from kaudit.broker.producer_state.rules import is_coordinator_fenced, is_fenced
 from kaudit.broker.releases.profile import Profile
 from kaudit.checks.check import Check, Evidence, check, none_because
 from kaudit.checks.context import Context
@@ -13,7 +14,7 @@ from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.transactions.nontransactional_in_transaction import nontransactional_in_transaction
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.observation import Observation
+from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.transactions import EmptyMarker
 
 _STOPS = (
@@ -43,7 +44,8 @@ _OUTSIDE = _Fatal(
 )
 _STALE_MARKER = (
     "brokers up to 2.4.0 cannot load this log",
-    "a marker of an older epoch or coordinator epoch throws on followers and while a log is loaded (until 2.4.0, KAFKA-9144)",
+    "a marker of an older epoch or coordinator epoch than the batch or marker before it throws on followers and while a log is "
+    "loaded (until 2.4.0, KAFKA-9144)",
 )
 
 
@@ -67,12 +69,36 @@ def recovery_fatal(context: Context, evidence: Evidence) -> Iterator[Finding]:
     if severity is not None:
         for check in (stale_epoch, coordinator_epoch_regression):
             for observation in evidence.observed(*check.observes):
-                if observation.marker is not None:
+                if _below_rebuilt_state(observation):
                     yield _observed(context, observation, _Fatal(check, *_STALE_MARKER), severity)
     severity = _severity(context, lambda profile: profile.empty_control_batch_is_fatal)
     if severity is not None:
         for marker in evidence.of(EmptyMarker):
             yield _emptied(context, marker, severity)
+
+
+def _below_rebuilt_state(observation: Observation) -> bool:
+    """Return whether a marker throws where the log is read: replication and loading adopt lower epochs of batches.
+
+    Source: ProducerStateManager.replicate, ProducerAppendInfo.checkProducerEpoch and checkCoordinatorEpoch.
+    """
+    marker, state = observation.marker, observation.remembered
+    if marker is None or state is None:
+        return False
+    if observation.kind is ObservationKind.STALE_MARKER:
+        return is_fenced(marker.producer_epoch, state.rebuilt_epoch)
+    return is_coordinator_fenced(marker.coordinator_epoch, state.rebuilt_coordinator_epoch)
+
+
+def _unless_skipped(context: Context, offset: int) -> str:
+    """Return ` without SNAPSHOT` where a snapshot lets brokers load the log without reading this offset, else nothing.
+
+    Snapshots beyond the log's end are deleted before (ProducerStateManager.truncateAndReload).
+    """
+    end = context.log_end_offset if context.log_end_offset is not None else offset
+    names = (f"{offset + 1:020d}.snapshot", f"{end:020d}.snapshot")
+    newest = max((name for name in context.side_files if names[0] <= name <= names[1]), default=None)
+    return "" if newest is None else f" without {newest}"
 
 
 def _severity(context: Context, fatal: Callable[[Profile], bool]) -> Severity | None:
@@ -88,7 +114,7 @@ def _observed(context: Context, observation: Observation, fatal: _Fatal, severit
         recovery_fatal,
         context,
         observation,
-        f"{fatal.who}: the {what} of producer {observation.producer_id} at offset {observation.offset} stops them ({code})",
+        f"{fatal.who}{_unless_skipped(context, observation.offset)}: the {what} of producer {observation.producer_id} at offset {observation.offset} stops them ({code})",
         severity=severity,
         evidence=_FatalEvidence(rule=fatal.rule, observation=observation, broker=_STOPS, kind=code),
         explanations=(
@@ -106,8 +132,8 @@ class _EmptiedEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
 def _emptied(context: Context, marker: EmptyMarker, severity: Severity) -> Finding:
     return recovery_fatal.finding(
         context,
-        f"brokers up to 2.0.0 cannot load this log: the marker at offset {marker.offset} was emptied by the log cleaner "
-        f"({marker.count} such)",
+        f"brokers up to 2.0.0 cannot load this log{_unless_skipped(context, marker.offset)}: the marker at offset "
+        f"{marker.offset} was emptied by the log cleaner ({marker.count} such)",
         severity=severity,
         segment=marker.segment,
         position=marker.position,

@@ -3,6 +3,9 @@
 import pytest
 
 from kaudit.checks.broker_state.recovery_fatal import recovery_fatal
+from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
+from kaudit.scanning.options import ScanOptions
 from tests.checks.findings import findings_of
 from tests.logs import Log, data, marker
 
@@ -34,3 +37,51 @@ def test_emptied_markers_stop_brokers_up_to_2_0_0(tmp_path, version, severity):
     log.append(marker(1, 0, kept=0))
     expected = [] if severity is None else [(severity, 1, 1)]
     assert findings_of(recovery_fatal, tmp_path, log, broker_version=version) == expected
+
+
+@pytest.mark.parametrize(
+    ("epochs", "stale", "fails"),
+    [
+        # RULES.md section 13 item 11: 2.3.0 loads it, the batch of epoch 1 was adopted before the marker
+        ((1, 2, 1), marker(1, 1), False),
+        ((1, 2), marker(1, 1), True),
+        ((1, 2, 1), marker(1, 0), True),
+        ((1, 2, 1, 2), marker(1, 1), True),
+    ],
+)
+def test_a_marker_is_held_against_the_state_a_broker_rebuilds(tmp_path, epochs, stale, fails):
+    log = Log()
+    for epoch in epochs:
+        log.append(data(1, epoch, 0, transactional=True))
+    log.append(stale)
+    expected = [("error", 1, len(epochs))] if fails else []
+    assert findings_of(recovery_fatal, tmp_path, log, broker_version="2.3.0") == expected
+
+
+@pytest.mark.parametrize(
+    ("coordinator_epochs", "fatal"),
+    # the first marker below the one before it stops a broker; one that is not, though below the highest, does not
+    [((7, 5, 6), [1]), ((7, 5, 5, 4), [1, 3]), ((5, 7, 7), [])],
+)
+def test_a_coordinator_epoch_is_held_against_the_marker_before(tmp_path, coordinator_epochs, fatal):
+    log = Log()
+    for epoch in coordinator_epochs:
+        log.append(marker(1, 1, coordinator_epoch=epoch))
+    expected = [("error", 1, offset) for offset in fatal]
+    assert findings_of(recovery_fatal, tmp_path, log, broker_version="2.4.0") == expected
+
+
+# a broker deletes a snapshot beyond the log's end before it loads one
+@pytest.mark.parametrize(("offset", "named"), [(1, False), (2, True), (3, True), (4, False)])
+def test_a_log_that_a_snapshot_lets_brokers_load_is_not_called_unloadable(tmp_path, offset, named):
+    log = Log()
+    log.append(data(1, 0, 0, transactional=True))
+    log.append(data(1, 0, 1))
+    log.append(data(2, 0, 0))
+    directory = log.write(tmp_path / "orders-0")
+    (directory / f"{offset:020d}.snapshot").write_bytes(b"")
+    result = scan(ScanOptions([str(directory)]), SilentProgress())
+    without = f" without {offset:020d}.snapshot" if named else ""
+    assert [found.message for found in result.findings if found.code == "KA803"] == [
+        f"no broker can load this log{without}: the batch of producer 1 at offset 1 stops them (KA303)"
+    ]
