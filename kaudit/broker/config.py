@@ -104,6 +104,7 @@ _BROKER_DEFAULTS = {
     "cleanup.policy": "log.cleanup.policy",
     "compression.type": "compression.type",
     "max.message.bytes": "message.max.bytes",
+    "message.format.version": "log.message.format.version",
     "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
     "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
     "message.timestamp.difference.max.ms": "log.message.timestamp.difference.max.ms",
@@ -119,6 +120,8 @@ _CODECS = {
     "zstd": Codec.ZSTD,
 }
 """By compression.type; `producer` and what is unknown leave batches as they come."""
+_BEFORE_BATCHES = ("0.8.", "0.9.", "0.10.")
+"""Beginnings of message.format.version before magic 2 (RecordVersion)."""
 READ_OF_TOPICS = frozenset(_BROKER_DEFAULTS)
 READ_OF_BROKERS = BROKER_CONFIG | frozenset(_BROKER_DEFAULTS.values())
 
@@ -141,11 +144,13 @@ class TopicLimits(Struct, frozen=True):
     behind_ms: int | None = None
     codec: Codec | None = None
     """Codec of the batches in the log; None keeps the producer's."""
+    older_format: bool = False
+    """Batches are written as messages of magic 0 or 1."""
 
     @property
     def checks_more(self) -> bool:
         """Whether the fast path cannot decide about a batch here."""
-        return self.behind_ms is not None or self.codec is not None
+        return self.behind_ms is not None or self.codec is not None or self.older_format
 
     @classmethod
     def of(cls, config: dict[str, str], profile: Profile) -> "TopicLimits":
@@ -165,4 +170,5 @@ class TopicLimits(Struct, frozen=True):
             config_number(config, "message.timestamp.after.max.ms", ahead),
             config_number(config, "message.timestamp.before.max.ms", both),
             _CODECS.get(config.get("compression.type", "")),
+            profile.writes_older_formats and config.get("message.format.version", "").startswith(_BEFORE_BATCHES),
         )

@@ -130,12 +130,19 @@ class ProduceHandler:
     def _check_request(
         self, attempt: Produce, records: RecordSet, key: TopicPartition, partition: Replica, now: int
     ) -> Refusal | None:
-        transactional_id, api_version = attempt.transactional_id, attempt.api_version
-        if attempt.acks not in _ACKS:
+        refusal = check_request(records, self._profile, attempt.api_version, attempt.transactional_id)
+        refusal = refusal or self._verify(attempt, records, key, partition, now)
+        # last: the transaction has begun by then (ReplicaManager.handleProduceAppend)
+        if refusal is None and attempt.acks not in _ACKS:
             return Refusal(KafkaError.INVALID_REQUIRED_ACKS, f"acks {attempt.acks}")
-        refusal = check_request(records, self._profile, api_version, transactional_id)
-        if refusal is not None or transactional_id is None or not self.verifier.asks_coordinator(api_version):
-            return refusal
+        return refusal
+
+    def _verify(
+        self, attempt: Produce, records: RecordSet, key: TopicPartition, partition: Replica, now: int
+    ) -> Refusal | None:
+        transactional_id, api_version = attempt.transactional_id, attempt.api_version
+        if transactional_id is None or not self.verifier.asks_coordinator(api_version):
+            return None
         transactional = [batch for batch in records.batches if batch.is_transactional and batch.producer_id >= 0]
         if not transactional:
             return None
@@ -172,13 +179,17 @@ class ProduceHandler:
     def _append_all(
         self, index: int, batches: list[WireBatch], key: TopicPartition, partition: Replica, stamp: int | None
     ) -> Answer:
-        """Append one batch after the other: more than one only before Produce version 3, none only there too."""
-        answer: Answer = Response(index, appended_fields(partition.log_end), "an empty record set")
+        """Append one batch after the other: more than one only before Produce version 3, none only there too.
+
+        The answer names the offset of the first (LogAppendInfo.firstOffset).
+        """
+        first: Answer | None = None
         for batch in batches:
             answer = self._append(index, batch, key, partition, stamp)
             if answer.fields["outcome"] != "appended":
-                break
-        return answer
+                return answer
+            first = first or answer
+        return first or Response(index, appended_fields(partition.log_end), "an empty record set")
 
     def _append(
         self, index: int, batch: WireBatch, key: TopicPartition, partition: Replica, stamp: int | None

@@ -42,6 +42,8 @@ def answer(
             if refusal.error is KafkaError.NOT_ENOUGH_REPLICAS:
                 refusal = Refusal(KafkaError.COORDINATOR_NOT_AVAILABLE, refusal.why)
             return refused(attempt.index, refusal)
+    if producer_id >= 0 and epoch < 0:  # the exception of the batch's builder has no error code
+        return refused(attempt.index, Refusal(KafkaError.UNKNOWN_SERVER_ERROR, "invalid negative producer epoch"))
     offset, last = partition.log_end, attempt.record_count - 1
     # Every such batch has the sequences 0 to last: nobody checks them.
     batch = DataBatch(producer_id, epoch, 0, last, offset, offset + last, now, is_transactional=True)

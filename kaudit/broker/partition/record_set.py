@@ -8,6 +8,7 @@ from msgspec import Struct
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Response, rejected_fields
+from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import (
     CURRENT_MAGIC,
     HEADER,
@@ -17,7 +18,8 @@ from kaudit.formats.log.batch_header import (
     MIN_LENGTH_LEGACY,
     batch_size,
 )
-from kaudit.formats.log.codecs import Codec
+from kaudit.formats.log.codecs import Codec, decompress
+from kaudit.formats.log.legacy import parse_message, read_messages
 from kaudit.model.batch_fields import CODEC_MASK, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import add as add_sequence
 
@@ -25,6 +27,8 @@ _HEADER = HEADER.struct()
 _FIRST_WITH_BATCHES = 3
 """Produce version from which a record set must be exactly one batch of magic 2."""
 _FIRST_WITH_ZSTD = 7
+_LARGEST_SET = 64 << 20
+"""Decompressed bytes of a set of magic 0 or 1 whose messages are counted."""
 
 
 class WireBatch(Struct, frozen=True, gc=False):
@@ -99,13 +103,26 @@ def split(data: bytes) -> RecordSet:
 
 def _read(data: bytes, magic: int) -> WireBatch:
     if magic < CURRENT_MAGIC or len(data) < HEADER_SIZE:
-        return WireBatch(-1, -1, -1, 1, 0, 0, 0, NO_TIMESTAMP, magic, 0, data)
+        count = _messages_in(data) if magic < CURRENT_MAGIC else 1
+        return WireBatch(-1, -1, -1, count, count - 1, 0, 0, NO_TIMESTAMP, magic, 0, data)
     (base_offset, _, _, _, crc, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count) = (
         _HEADER.unpack_from(data)
     )
     return WireBatch(
         producer_id, epoch, sequence, count, delta, base_offset, attributes, max_timestamp, magic, crc, data
     )
+
+
+def _messages_in(data: bytes) -> int:
+    """Return how many messages an entry of magic 0 or 1 holds: a compressed wrapper those inside, 1 where they cannot be read."""
+    try:
+        message = parse_message(data)
+        if message.codec == Codec.NONE or message.value is None:
+            return 1
+        inside = decompress(message.codec, message.magic, message.value, _LARGEST_SET)
+        return sum(1 for _ in read_messages(inside)) or 1
+    except WireError:
+        return 1
 
 
 def check_request(

@@ -291,10 +291,15 @@ class Switches(Struct, frozen=True, kw_only=True):
     stale_epoch_before_verification: Annotated[
         bool,
         "a fenced epoch is rejected before the verification is checked",
-        Change("4.0.1, 4.1.0, 4.2.0", True, "KAFKA-19690; recorded on 4.1.0"),
+        Change("4.1.0", True, "KAFKA-19690; recorded on 4.1.0 and 4.1.2, and not in 4.0.2"),
     ] = False
 
     # -- requests ----------------------------------------------------------------------------------------------------
+    writes_older_formats: Annotated[
+        bool,
+        "message.format.version below 0.11 makes the broker write batches in an older format, which has no producer ids",
+        Change("3.0.0", False, "KIP-724"),
+    ] = True
     invalid_record_error: Annotated[
         KafkaError,
         "the error for a batch that fails validation",

@@ -397,7 +397,7 @@ def test_a_killed_broker_raises_the_coordinator_epoch_from_4_0_on(version, epoch
 class TestVerification:
     """KIP-890 part 1 beside a fenced producer (UnifiedLog.maybeStartTransactionVerification)."""
 
-    @pytest.mark.parametrize(("version", "answer"), [("4.0.0", 45), ("4.0.1", 2), ("4.1.0", 2), ("4.2.0", 2)])
+    @pytest.mark.parametrize(("version", "answer"), [("4.0.0", 45), ("4.0.2", 45), ("4.1.0", 2), ("4.2.0", 2)])
     def test_a_stale_request_leaves_no_trace_once_its_epoch_is_looked_at_first(self, version, answer):
         """KAFKA-19690; on 4.3.1 live: epoch 0 is refused, then epoch 2 goes on."""
         client = Client(version)

@@ -1,0 +1,88 @@
+"""Answers at the edges of the protocol, as brokers of the releases named were recorded to give them (2026-11-26)."""
+
+import gzip
+import struct
+import zlib
+
+import pytest
+
+from tests.broker.client import PartitionClient
+from tests.logs import Batch, record, sealed_records
+
+UNKNOWN_SERVER_ERROR, INVALID_REQUIRED_ACKS, INVALID_PRODUCER_EPOCH, TRANSACTION_ABORTABLE = -1, 21, 47, 120
+
+
+def message(value, magic=0, attributes=0):
+    """One entry of a message set of magic 0 or 1, offset 0."""
+    time = struct.pack(">q", 5) if magic else b""
+    body = struct.pack(">bb", magic, attributes) + time + struct.pack(">i", -1) + struct.pack(">i", len(value)) + value
+    return struct.pack(">qiI", 0, len(body) + 4, zlib.crc32(body)) + body
+
+
+class TestAcks:
+    """An invalid number of acks is refused after the transaction was looked at (ReplicaManager.handleProduceAppend)."""
+
+    def producer(self, version):
+        client = PartitionClient(version)
+        granted = client.ask("init_producer_id", transactional_id="x", api_version=4)
+        sent = {"pid": granted["producer_id"], "is_transactional": True, "transactional_id": "x", "acks": 2}
+        return client, sent
+
+    def test_the_transaction_has_begun(self):
+        client, sent = self.producer("4.4.0")
+        assert client.produce(0, api_version=12, **sent) == INVALID_REQUIRED_ACKS
+        owner = {"transactional_id": "x", "producer_id": sent["pid"], "producer_epoch": 0}
+        assert client.code("end_txn", commit=True, api_version=5, **owner) == 0
+
+    @pytest.mark.parametrize("version", ["3.9.2", "4.1.2"])
+    def test_the_transaction_is_verified_first(self, version):
+        client, sent = self.producer(version)
+        assert client.produce(0, api_version=11, **sent) == TRANSACTION_ABORTABLE
+
+    def test_without_a_transaction(self):
+        assert PartitionClient("2.5.0").produce(0, acks=2) == INVALID_REQUIRED_ACKS
+
+
+@pytest.mark.parametrize("version", ["0.11.0.3", "2.3.0", "2.5.0", "3.6.1"])
+@pytest.mark.parametrize("magic", [0, 1])
+class TestMessageSets:
+    def test_the_answer_names_the_first_message(self, version, magic):
+        client = PartitionClient(version)
+        two = (message(b"x0", magic) + message(b"x1", magic)).hex()
+        assert client.produce(0, records_hex=two, api_version=1) == 0
+        assert client.produce(0, records_hex=two, api_version=1) == 2
+
+    def test_a_wrapper_counts_its_messages(self, version, magic):
+        client = PartitionClient(version)
+        wrapper = message(gzip.compress(message(b"a", magic) * 3), magic, attributes=1).hex()
+        assert client.produce(0, records_hex=wrapper, api_version=1) == 0
+        assert client.produce(0, records_hex=wrapper, api_version=1) == 3
+
+
+@pytest.mark.parametrize("version", ["0.11.0.3", "3.6.1"])
+def test_offsets_of_a_negative_epoch_cannot_be_written(version):
+    client = PartitionClient(version)
+    granted = client.ask("init_producer_id", transactional_id="x")
+    owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": -1}
+    assert client.code("txn_offset_commit", **owner) == UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize(
+    ("version", "format_version", "code"),
+    [
+        ("2.5.0", "0.10.2", UNKNOWN_SERVER_ERROR),
+        ("2.5.0", "0.11.0", 0),
+        ("2.5.0", "2.4-IV1", 0),
+        ("3.0.0", "0.10.2", 0),
+    ],
+)
+def test_an_older_message_format_has_no_producer_ids(version, format_version, code):
+    client = PartitionClient(version, topic_config={"message.format.version": format_version})
+    assert client.produce(0) == code
+    assert client.produce(-1, epoch=-1, pid=-1) == (0 if code else 1)
+
+
+def test_a_compressed_batch_is_unsupported_for_an_older_format():
+    client = PartitionClient("2.5.0", topic_config={"message.format.version": "0.10.2"})
+    batch = Batch(producer_id=900001, epoch=0, sequence=0, attributes=1)
+    assert client.produce(0, records_hex=sealed_records(batch, [gzip.compress(record(0, None, b"x"))]).hex()) == 43
