@@ -44,8 +44,7 @@ _OUTSIDE = _Fatal(
 )
 _STALE_MARKER = (
     "brokers up to 2.4.0 cannot load this log",
-    "a marker of an older epoch or coordinator epoch than the batch or marker before it throws on followers and while a log is "
-    "loaded (until 2.4.0, KAFKA-9144)",
+    "a marker below the epoch or coordinator epoch read last throws on followers and while a log is loaded (to 2.4.0, KAFKA-9144)",
 )
 
 
@@ -86,8 +85,8 @@ def _below_rebuilt_state(observation: Observation) -> bool:
     if marker is None or state is None:
         return False
     if observation.kind is ObservationKind.STALE_MARKER:
-        return is_fenced(marker.producer_epoch, state.rebuilt_epoch)
-    return is_coordinator_fenced(marker.coordinator_epoch, state.rebuilt_coordinator_epoch)
+        return bool(is_fenced(marker.producer_epoch, state.rebuilt_epoch))
+    return bool(is_coordinator_fenced(marker.coordinator_epoch, state.rebuilt_coordinator_epoch))
 
 
 def _unless_skipped(context: Context, offset: int) -> str:
