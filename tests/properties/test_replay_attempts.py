@@ -182,7 +182,10 @@ def test_what_is_no_attempt_is_named(version, file):
 def test_the_fast_path_answers_as_all_the_checks_do(version, attempts):
     fast, checked = Broker(profile_for(version)), Broker(profile_for(version))
     for number, line in enumerate(lines(attempts)):
-        attempt = parse_attempt(line, number)
+        try:
+            attempt = parse_attempt(line, number)
+        except ValueError:
+            continue  # refused before any broker sees it
         assert attempt is not None
         try:
             with patch.object(produce, "valid_batch", return_value=None):
