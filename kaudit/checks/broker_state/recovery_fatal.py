@@ -15,6 +15,7 @@ from kaudit.checks.transactions.nontransactional_in_transaction import nontransa
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.side_files import CorruptSnapshot
 from kaudit.model.transactions import EmptyMarker
 
 _STOPS = (
@@ -62,18 +63,19 @@ _STALE_MARKER = (
 )
 def recovery_fatal(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report writes outside a transaction, stale markers (up to 2.4.0) and emptied markers (up to 2.0.0)."""
+    snapshot = _newest_snapshot(context, evidence)
     for observation in evidence.observed(*nontransactional_in_transaction.observes):
-        yield _observed(context, observation, _OUTSIDE, Severity.ERROR)
+        yield _observed(context, observation, _OUTSIDE, Severity.ERROR, snapshot)
     severity = _severity(context, lambda profile: profile.marker_checks_bind_replicas)
     if severity is not None:
         for check in (stale_epoch, coordinator_epoch_regression):
             for observation in evidence.observed(*check.observes):
                 if _below_rebuilt_state(observation):
-                    yield _observed(context, observation, _Fatal(check, *_STALE_MARKER), severity)
+                    yield _observed(context, observation, _Fatal(check, *_STALE_MARKER), severity, snapshot)
     severity = _severity(context, lambda profile: profile.empty_control_batch_is_fatal)
     if severity is not None:
         for marker in evidence.of(EmptyMarker):
-            yield _emptied(context, marker, severity)
+            yield _emptied(context, marker, severity, snapshot)
 
 
 def _below_rebuilt_state(observation: Observation) -> bool:
@@ -89,15 +91,27 @@ def _below_rebuilt_state(observation: Observation) -> bool:
     return bool(is_coordinator_fenced(marker.coordinator_epoch, state.rebuilt_coordinator_epoch))
 
 
-def _unless_skipped(context: Context, offset: int) -> str:
-    """Return ` without SNAPSHOT` where a snapshot lets brokers load the log without reading this offset, else nothing.
+def _newest_snapshot(context: Context, evidence: Evidence) -> str:
+    """Return the name of the snapshot that a broker loads, empty if there is none.
 
-    Snapshots beyond the log's end are deleted before (ProducerStateManager.truncateAndReload).
+    It deletes those beyond the log's end and corrupt ones (ProducerStateManager.truncateAndReload, loadFromSnapshot).
     """
-    end = context.log_end_offset if context.log_end_offset is not None else offset
-    names = (f"{offset + 1:020d}.snapshot", f"{end:020d}.snapshot")
-    newest = max((name for name in context.side_files if names[0] <= name <= names[1]), default=None)
-    return "" if newest is None else f" without {newest}"
+    if context.log_end_offset is None:
+        return ""
+    end, corrupt = _snapshot(context.log_end_offset), {found.file for found in evidence.of(CorruptSnapshot)}
+    return max(
+        (name for name in context.side_files if name.endswith(".snapshot") and name <= end and name not in corrupt),
+        default="",
+    )
+
+
+def _snapshot(offset: int) -> str:
+    return f"{offset:020d}.snapshot"
+
+
+def _without(snapshot: str, offset: int) -> str:
+    """Return ` without SNAPSHOT` where brokers that load it do not read this offset, else nothing."""
+    return f" without {snapshot}" if snapshot > _snapshot(offset) else ""
 
 
 def _severity(context: Context, fatal: Callable[[Profile], bool]) -> Severity | None:
@@ -107,17 +121,21 @@ def _severity(context: Context, fatal: Callable[[Profile], bool]) -> Severity | 
     return Severity.NOTE if context.versions.any(fatal) else None
 
 
-def _observed(context: Context, observation: Observation, fatal: _Fatal, severity: Severity) -> Finding:
+def _observed(context: Context, observation: Observation, fatal: _Fatal, severity: Severity, snapshot: str) -> Finding:
     what, code = "batch" if observation.batch is not None else "marker", fatal.check.code
     return observation_finding(
         recovery_fatal,
         context,
         observation,
-        f"{fatal.who}{_unless_skipped(context, observation.offset)}: the {what} of producer {observation.producer_id} at offset {observation.offset} stops them ({code})",
+        f"{fatal.who}{_without(snapshot, observation.offset)}: the {what} of producer {observation.producer_id} at offset "
+        f"{observation.offset} stops them ({code})",
         severity=severity,
         evidence=_FatalEvidence(rule=fatal.rule, observation=observation, broker=_STOPS, kind=code),
         explanations=(
-            Explanation("a broker with a snapshot of a later offset does not read it, until that snapshot is lost"),
+            Explanation(
+                "a broker with a snapshot of a later offset does not read it, until that snapshot is lost or, after an unclean "
+                "stop, it reads the whole segment again"
+            ),
         ),
         following=(f"kaudit explain {code}",),
     )
@@ -128,10 +146,10 @@ class _EmptiedEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     markers: int
 
 
-def _emptied(context: Context, marker: EmptyMarker, severity: Severity) -> Finding:
+def _emptied(context: Context, marker: EmptyMarker, severity: Severity, snapshot: str) -> Finding:
     return recovery_fatal.finding(
         context,
-        f"brokers up to 2.0.0 cannot load this log{_unless_skipped(context, marker.offset)}: the marker at offset "
+        f"brokers up to 2.0.0 cannot load this log{_without(snapshot, marker.offset)}: the marker at offset "
         f"{marker.offset} was emptied by the log cleaner ({marker.count} such)",
         severity=severity,
         segment=marker.segment,
