@@ -49,7 +49,7 @@ def test_emptied_markers_stop_brokers_up_to_2_0_0(tmp_path, version, severity):
 @pytest.mark.parametrize(
     ("epochs", "stale", "fails"),
     [
-        # RULES.md section 13 item 11: 2.3.0 loads it, the batch of epoch 1 was adopted before the marker
+        # recorded: 2.3.0 loads it, the batch of epoch 1 was adopted before the marker
         ((1, 2, 1), marker(1, 1), False),
         ((1, 2), marker(1, 1), True),
         ((1, 2, 1), marker(1, 0), True),
