@@ -14,14 +14,12 @@ UNKNOWN_PRODUCER_ID = 59
 
 def test_names_of_configuration_that_nothing_reads():
     config = {"transaction.max.timeout.ms": "900000", "transaction.max.timeout": "1", "log.dirs": "/data"}
-    client = PartitionClient(
-        "3.9.1", config, {"segment.byte": "5", "cleanup.policy": "delete", "min.insync.replicas": "2"}
-    )
+    client = PartitionClient("3.9.1", config, {"segment.byte": "5", "cleanup.policy": "delete", "retention.ms": "2"})
     assert client.broker.unread_config == {
         "transaction.max.timeout": "transaction.max.timeout.ms",
         "log.dirs": None,
         "segment.byte": "segment.bytes",
-        "min.insync.replicas": None,
+        "retention.ms": None,
     }
 
 
