@@ -41,30 +41,33 @@ def logs_read_again(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> list
 
 
 def written(batches: list[DataBatch | MarkerBatch]) -> bytes:
-    """A segment with these batches, one record in each."""
-    encoded = []
+    """A segment with these batches one after the other, one record in each: their own offsets follow from sequences on old releases."""
+    encoded, offset = [], 0
     for batch in batches:
         if isinstance(batch, MarkerBatch):
-            placed = marker(
+            end = marker(
                 batch.producer_id,
                 batch.producer_epoch,
                 commit=batch.commit,
                 coordinator_epoch=batch.coordinator_epoch,
-                base_offset=batch.offset,
+                base_offset=offset,
                 timestamp=batch.timestamp,
             )
-            encoded.append(placed.encode())
+            encoded.append(end.encode())
+            offset += 1
         else:
-            placed = data(
+            length = batch.last_offset - batch.base_offset + 1
+            run = data(
                 batch.producer_id,
                 batch.producer_epoch,
                 batch.base_sequence,
-                batch.last_offset - batch.base_offset + 1,
+                length,
                 transactional=batch.is_transactional,
-                base_offset=batch.base_offset,
+                base_offset=offset,
                 timestamp=batch.max_timestamp,
             )
-            encoded.append(sealed_records(placed, [record(0, None, b"x")]))
+            encoded.append(sealed_records(run, [record(0, None, b"x")]))
+            offset += length
     return b"".join(encoded)
 
 
