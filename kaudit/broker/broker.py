@@ -116,6 +116,8 @@ class Broker:
 
     def _configure_topic(self, state: BrokerState, attempt: configuration.ConfigureTopic) -> Answer:
         config = {name: str(value) for name, value in attempt.config.items()}
+        if attempt.recreated:
+            state.empty_topic(attempt.topic)
         state.configure_topic(attempt.topic, config, attempt.replicas, attempt.in_sync_replicas)
         self.unread_config |= unread_names(config, READ_OF_TOPICS)
         state.saw(attempt.at)

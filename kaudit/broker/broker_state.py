@@ -73,6 +73,10 @@ class BrokerState:
             if self._write_markers(ended):
                 self.coordinator.complete(ended)
 
+    def empty_topic(self, topic: str) -> None:
+        """Let every partition of a topic begin anew, as after its deletion; transactions still name them."""
+        self.partitions = {key: partition for key, partition in self.partitions.items() if key[0] != topic}
+
     def arrive(self, key: TopicPartition, at: int | None) -> tuple[Partition, int]:
         """Return the partition an attempt is for and the clock, after doing what is due by then.
 

@@ -24,3 +24,5 @@ class ConfigureTopic(PartitionAttemptBase, tag="topic", kw_only=True):
     """How many replicas it has; `min.insync.replicas` is held against it."""
     in_sync_replicas: Natural | None = None
     """How many of them are in sync from here on; where absent, all."""
+    recreated: bool = False
+    """It was deleted and created again under its name: its partitions are empty, the coordinator forgets nothing."""
