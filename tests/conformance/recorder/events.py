@@ -224,6 +224,24 @@ def _recreate(history: History) -> list[Step]:
     return steps
 
 
+def _recreate_in_transaction(history: History) -> list[Step]:
+    """The topic goes and comes back while a transaction has written to it, which then goes on or ends."""
+    source = history.random
+    producer, partition = history.transactional_id(), history.partition()
+    steps = [init(history, producer), added(history, producer, partition)]
+    steps += [transactional(history, producer, partition=partition) for _ in range(source.randint(0, 2))]
+    steps.append({"op": "recreate"})
+    if source.random() < 0.6:
+        seq = source.choice(("next", 0))
+        steps.append(transactional(history, producer, partition=partition, seq=seq))
+    late: tuple[Callable[[], Step], ...] = (
+        lambda: ended(history, producer),
+        lambda: ended(history, producer),
+        lambda: init(history, producer),
+    )
+    return [*steps, source.choice(late)(), {"op": "check_txn", "partition": partition}]
+
+
 _PLAIN: tuple[dict[str, str], ...] = ({},)
 _COMPACTED: tuple[dict[str, str], ...] = ({"cleanup.policy": "compact"},)
 _OLDER: tuple[dict[str, str], ...] = tuple({"message.format.version": each} for each in FORMATS)
@@ -237,7 +255,7 @@ KINDS: dict[str, Kind] = {
         transactions=True,
     ),
     "formats": Kind({_messages: 14, _batch_of_any_format: 10}, configs=_PLAIN * 3 + _COMPACTED * 3 + _OLDER),
-    "recreated": Kind({_recreate: 6}),
+    "recreated": Kind({_recreate: 4, _recreate_in_transaction: 6}, transactions=True),
     "restarts": Kind(
         {},
         restarts=(
