@@ -76,10 +76,15 @@ def check_owner(
 
 
 def busy(transaction: TransactionMetadata) -> CoordinatorResult:
-    """Refuse a request while the transaction's markers are being written."""
+    """Refuse a request while a transition of the transaction is pending."""
     return rejected(
         KafkaError.CONCURRENT_TRANSACTIONS,
-        f"the transaction is {transaction.state.label}, a partition refused its marker or was never sent one",
+        f"the transaction is {transaction.state.label}, "
+        + (
+            "a partition refused its marker or was never sent one"
+            if transaction.state in PREPARED
+            else "its next state could not be written"
+        ),
     )
 
 
@@ -87,7 +92,7 @@ def ended_before(transaction: TransactionMetadata, *, commit: bool) -> Coordinat
     """Answer EndTxn where no transaction is open: a repeated end succeeds, the other one does not."""
     if COMPLETE.get(transaction.state) is commit:
         return CoordinatorResult(DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
-    if transaction.markers_sent or PREPARED.get(transaction.state) is commit:
+    if transaction.transition_pending or PREPARED.get(transaction.state) is commit:
         return busy(transaction)
     return rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
 
