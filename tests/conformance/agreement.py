@@ -16,7 +16,7 @@ from kaudit.broker.releases.version import Version
 from kaudit.report.text.generated_pages import write_section
 from tests.conformance.comparison import Json, differences, replayed, sent_timestamps
 from tests.conformance.exclusions import EXCLUSIONS, UNRECORDED_CONFIG
-from tests.conformance.recorder.events import EVENTS, KINDS, LEVELS, kind_of
+from tests.conformance.recorder.events import EPOCHS, EVENTS, KINDS, LEVELS, kind_of
 from tests.conformance.recorder.recording import DIFFERING, Recording, scenario_of
 
 DATA = Path(__file__).parents[1] / "data"
@@ -137,20 +137,20 @@ def events_table() -> Iterator[str]:
     differ: Counter[tuple[str, str]] = Counter()
     found: list[str] = []
     for recorded in recordings():
-        if not recorded.name.startswith((EVENTS, LEVELS)):
+        if not recorded.name.startswith((EPOCHS, EVENTS, LEVELS)):
             continue
         recording = Recording.of(recorded.attempts(), recorded.lines("answers"))
         for attempt, _ in recording.lines:
-            attempts[recorded.version, str(kind_of(scenario_of(attempt)))] += 1
+            attempts[recorded.version, kind_of(scenario_of(attempt)) or EPOCHS] += 1
         for scenario, found_here in recording.differing().items():
-            differ[recorded.version, str(kind_of(scenario))] += len(found_here)
+            differ[recorded.version, kind_of(scenario) or EPOCHS] += len(found_here)
             attempt, fields, _ = found_here[0]
             said = "; ".join(f"`{name}` {theirs}, kaudit {ours}" for name, ours, theirs in fields)
             found.append(f"- {recorded.version}, {scenario}, {len(found_here)} answers, first {attempt['op']}: {said}.")
     releases = list(dict.fromkeys(version for version, _ in attempts))
     yield f"| event | {' | '.join(releases)} | all |"
     yield f"|---|{'---|' * (len(releases) + 1)}"
-    for kind in (*KINDS, LEVELS, "all"):
+    for kind in (EPOCHS, *KINDS, LEVELS, "all"):
         asked, other = (
             [_of_kind(counts, kind, release) for release in (*releases, "all")] for counts in (attempts, differ)
         )

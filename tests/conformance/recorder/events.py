@@ -21,8 +21,8 @@ from tests.conformance.recorder.histories import (
 )
 from tests.conformance.recorder.topic import Step
 
-EVENTS, LEVELS = "events", "levels"
-"""Names of recordings."""
+EPOCHS, EVENTS, LEVELS = "epochs", "events", "levels"
+"""Names of recordings, of which the first is of scenarios by hand (`scenarios.py`)."""
 FIRST_TO_LAST_PRODUCE = (0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 99)
 """0 to 2 have no transactional id, and left in 4.0 (KIP-896); 99 is beyond every release."""
 ODD_ACKS = (2, -2, 7, 32767, -32768)
