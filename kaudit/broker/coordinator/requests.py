@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from kaudit.broker.coordinator.transaction_metadata import COMPLETE, PREPARED, TransactionMetadata
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
 from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
@@ -85,6 +86,20 @@ def busy(transaction: TransactionMetadata) -> CoordinatorResult:
             if transaction.state in PREPARED
             else "its next state could not be written"
         ),
+    )
+
+
+def cannot_write(transaction: TransactionMetadata, of_client: int, of_cluster: int) -> CoordinatorResult | None:
+    """Return why the transaction's next state cannot be written, by the transaction versions of client and cluster.
+
+    With transaction.version 0 the log's values have no field for that of the client (TransactionLog.valueToBytes). The
+    transition then stays pending: only a restart ends it.
+    """
+    if of_client < TRANSACTION_VERSION_2 or of_cluster > 0:
+        return None
+    transaction.transition_pending = True
+    return rejected(
+        KafkaError.UNSUPPORTED_VERSION, "transaction.version is 0: the coordinator cannot write a state of version 2"
     )
 
 

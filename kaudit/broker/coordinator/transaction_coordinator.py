@@ -13,6 +13,7 @@ from kaudit.broker.coordinator.requests import (
     EndOfTransaction,
     RequestContext,
     busy,
+    cannot_write,
     check_owner,
     ended_before,
     rejected,
@@ -149,7 +150,7 @@ class TransactionCoordinator:
         elif transaction.state in PREPARED:
             rejection = busy(transaction)
         elif transaction.state is not ONGOING or partition not in transaction.partitions:
-            rejection = self._cannot_write(transaction, transaction_version)
+            rejection = cannot_write(transaction, transaction_version, self._config.transaction_version)
         if rejection is not None:
             return rejection
         if transaction.state is not ONGOING:
@@ -161,21 +162,6 @@ class TransactionCoordinator:
             due = transaction.due
             self.timeouts[partition] = min(self.timeouts.get(partition, due), due)
         return CoordinatorResult(DONE, producer_id, producer_epoch, "the partition is part of the transaction")
-
-    def _cannot_write(
-        self, transaction: TransactionMetadata, client_transaction_version: int
-    ) -> CoordinatorResult | None:
-        """Return why the transaction's next state cannot be written for a client of this transaction version.
-
-        With transaction.version 0 the log's values have no field for it (TransactionLog.valueToBytes). The transition then
-        stays pending: only a restart ends it.
-        """
-        if client_transaction_version < TRANSACTION_VERSION_2 or self._config.transaction_version > 0:
-            return None
-        transaction.transition_pending = True
-        return rejected(
-            KafkaError.UNSUPPORTED_VERSION, "transaction.version is 0: the coordinator cannot write a version 2 state"
-        )
 
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
@@ -439,7 +425,7 @@ class TransactionCoordinator:
         elif commit and transaction.state is not ONGOING:
             rejection = rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
         else:
-            rejection = self._cannot_write(transaction, TRANSACTION_VERSION_2)
+            rejection = cannot_write(transaction, TRANSACTION_VERSION_2, self._config.transaction_version)
         if rejection is not None:
             return rejection
         self._end(transaction, epoch + 1, request.now, commit=commit, transaction_version=TRANSACTION_VERSION_2)
