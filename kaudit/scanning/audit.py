@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,7 @@ from kaudit.model.side_files import CheckpointBeyondLogEnd
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.failed_reads import FailedReads
 from kaudit.scanning.allocation_evidence import allocation_evidence
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
@@ -51,7 +53,7 @@ from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.summaries import digests_of, partition_summary, segment_rows, suggestions, total
 from kaudit.scanning.versions import AUTO, ReadLevels, feature_levels, given_version, inferred_versions
 from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT
-from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
+from kaudit.source.layout import Layout, PartitionDirectory
 
 if TYPE_CHECKING:
     from kaudit.scanning.log_comparison import ComparedLogs
@@ -174,12 +176,13 @@ class Audit:
         read_levels: ReadLevels | None = None,
     ) -> None:
         self.options = options
-        self._read_coordinator = read_coordinator or coordinator_of(open_source)
-        self._rescan = rescan or rescan_here(open_source)
-        self._read_names = read_names or names_of(open_source)
-        self._read_levels = read_levels or partial(feature_levels, open_source=open_source)
+        self.reads = FailedReads(open_source)
+        """Everything that is read here, after the partitions themselves: what fails is not audited."""
+        self._read_coordinator = read_coordinator or coordinator_of(self.reads)
+        self._rescan = rescan or rescan_here(self.reads)
+        self._read_names = read_names or names_of(self.reads)
+        self._read_levels = read_levels or partial(feature_levels, open_source=self.reads)
         self.layout = layout
-        self.open_source = open_source
         self.histories = histories
         self.idle_ms = 0
         """For how long nothing has been appended, as far as the directory's own clock does not show it."""
@@ -196,7 +199,7 @@ class Audit:
 
     def add(self, partition: PartitionAudit) -> None:
         """Add a partition that was read."""
-        find_repeats(partition, self.open_source)
+        find_repeats(partition, self.reads)
         self.add_compared(partition)
 
     def add_compared(self, partition: PartitionAudit) -> None:
@@ -214,7 +217,7 @@ class Audit:
                 [self.partitions[number] for number in replicas],
                 [cross.others[number] for number in replicas],
                 cross.context,
-                self.open_source,
+                self.reads,
             )
             for replicas in replicas_of([part.directory for part in self.partitions])
         ]
@@ -231,7 +234,7 @@ class Audit:
     def cross_partition(self) -> CrossPartition:
         """Return what needs all partitions; their outlines are enough for that."""
         parts = self.partitions
-        copies = broker_copies(self.layout.everything, self.open_source)
+        copies = broker_copies(self.layout.everything, self.reads)
         groups = self._copy_groups(copies)
         versions, stated = self._versions(groups)
         asked = asked_for(self.options, self.layout)
@@ -294,8 +297,9 @@ class Audit:
     def _not_audited(self, groups: Sequence[_CopyGroup]) -> Iterator[NotAudited]:
         """Yield what was there and could not be checked."""
         named = {entry.path for entry in self.layout.empty_inputs}
-        for entry in self._unreadable():
-            yield NotAudited(entry.path, entry.reason, unreadable=True)
+        for path, reason in self._unreadable(groups).items():
+            yield NotAudited(path, reason, unreadable=True)
+        yield from self.reads.removed
         for entry in self.layout.skipped:
             if entry.path not in named:
                 yield NotAudited(entry.path, entry.reason)
@@ -318,7 +322,7 @@ class Audit:
         if self.options.logs is not None and self._logs is None:
             from kaudit.scanning.log_comparison import compare_logs  # noqa: PLC0415 - few audits have logs
 
-            self._logs = compare_logs(self.options.logs, self.partitions, self.open_source)
+            self._logs = compare_logs(self.options.logs, self.partitions, self.reads)
         return self._logs
 
     def transactional_ids(self, wanted: Collection[int] | None) -> Mapping[int, str]:
@@ -346,7 +350,7 @@ class Audit:
 
     def _copy_groups(self, copies: Sequence[BrokerCopies]) -> list[_CopyGroup]:
         """Group the partitions by when they were copied: a coordinator's log of another time says nothing about them."""
-        groups = copied_together(self.layout.everything, copies, self.open_source)
+        groups = copied_together(self.layout.everything, copies, self.reads)
         return [self._copy_group(log_dirs) for log_dirs in groups]
 
     def _copy_group(self, log_dirs: Collection[str]) -> _CopyGroup:
@@ -360,7 +364,7 @@ class Audit:
             reader, coordinator = self._read_coordinator(directories, wanted)
             self.expired.add(reader.expired)
         else:
-            reader, coordinator = CoordinatorReader(self.open_source), self._live_view(parts)
+            reader, coordinator = CoordinatorReader(self.reads), self._live_view(parts)
         now = self.options.now_ms if self.options.now_ms is not None else self._clock(parts)
         return _CopyGroup(numbers, reader, coordinator, now)
 
@@ -383,13 +387,20 @@ class Audit:
             flexible_transaction_value=any(group.reader.has_flexible_value for group in groups),
         )
 
-    def _unreadable(self) -> list[Unreadable]:
-        return [
-            *self.layout.unreadable,
-            *(entry for partition in self.partitions for entry in partition.unreadable),
-            *(entry for partition in self.partitions for entry in partition.side_files_unread),
-            *self.checkpoints.files.unreadable,
-        ]
+    def _unreadable(self, groups: Sequence[_CopyGroup]) -> dict[str, str]:
+        """Return the paths that could not be read, each with the first reason: several readers may have tried."""
+        found = chain(
+            self.layout.unreadable,
+            *(partition.unreadable for partition in self.partitions),
+            *(partition.failed_reads for partition in self.partitions),
+            *(group.reader.failed for group in groups),
+            self.checkpoints.files.unreadable,
+            self.reads.unreadable,
+        )
+        reasons: dict[str, str] = {}
+        for entry in found:
+            reasons.setdefault(entry.path, entry.reason)
+        return reasons
 
 
 def latest_modification(layout: Layout) -> int:

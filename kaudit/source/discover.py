@@ -192,6 +192,7 @@ def _once(found: _Discovery, listed: Listed) -> Sequence[FileStatus]:
         found.visited.add(listed.identity)
     if listed.error is not None:
         found.unreadable.append(Unreadable(str(listed.directory), failure(listed.error)))
+    found.unreadable += listed.unreadable
     return listed.entries
 
 

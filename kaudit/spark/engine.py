@@ -47,7 +47,7 @@ from kaudit.scanning.opened_state import OpenedState, open_state
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import audit_needs, find_input, plan_jobs, share_rate
 from kaudit.scanning.versions import METADATA_VERSION, TRANSACTION_VERSION, feature_levels, newest_profile
-from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 from kaudit.source.schemes import open_segment
 from kaudit.spark.jobs import (
     JobProgress,
@@ -222,7 +222,7 @@ class _Run(Struct, frozen=True):
         kinds = tuple[Sequence[PartitionDirectory], frozenset[int]], _Coordinator
         (found,) = ask_tasks(self.session, what, [(directories, frozenset(wanted))], read, kinds)
         reader = CoordinatorReader(open_segment)
-        reader.has_flexible_value, reader.unreadable, reader.history, reader.expired, view = found
+        reader.has_flexible_value, reader.unreadable, reader.failed, reader.history, reader.expired, view = found
         return reader, view
 
     def _names(self, directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
@@ -252,6 +252,7 @@ class _Coordinator(NamedTuple):
 
     has_flexible_value: bool
     unreadable: list[str]
+    failed: list[Unreadable]
     history: DecisionHistory
     expired: ExpiredIds
     view: CoordinatorView
@@ -266,7 +267,8 @@ def _read_coordinator(
     question: tuple[Sequence[PartitionDirectory], frozenset[int]], open_source: OpenSource
 ) -> _Coordinator:
     reader, view = coordinator_of(open_source)(*question)
-    return _Coordinator(reader.has_flexible_value, reader.unreadable, reader.history, reader.expired, view)
+    read = reader.unreadable, reader.failed, reader.history, reader.expired
+    return _Coordinator(reader.has_flexible_value, *read, view)
 
 
 def _read_levels(directories: Sequence[PartitionDirectory], open_source: OpenSource) -> dict[str, int]:
