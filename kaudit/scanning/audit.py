@@ -19,7 +19,7 @@ from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
-from kaudit.errors import NothingToAuditError
+from kaudit.errors import NothingToAuditError, UnreadableInputError
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
@@ -53,7 +53,7 @@ from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.summaries import digests_of, partition_summary, segment_rows, suggestions, total
 from kaudit.scanning.versions import AUTO, ReadLevels, feature_levels, given_version, inferred_versions
 from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT
-from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 if TYPE_CHECKING:
     from kaudit.scanning.log_comparison import ComparedLogs
@@ -83,13 +83,15 @@ class CrossPartition(Struct, frozen=True):
 class ScanFindings(Struct, frozen=True):
     """The findings of a scan with their incidents, and the producer ids they are about.
 
-    `held` are records that only other copies of a partition hold; `unlisted` findings are counted only.
+    `held` are records that only other copies of a partition hold; `unlisted` findings are counted only; `failed` are the files that
+    could not be read for them, in tasks elsewhere.
     """
 
     findings: Sequence[Finding]
     held: Sequence[tuple[str, HeldRecords]] = ()
     producer_ids: Collection[int] = ()
     unlisted: Sequence[UnlistedFindings] = ()
+    failed: Sequence[Unreadable] = ()
 
 
 class ResultWithoutFindings(Struct, frozen=True):
@@ -116,7 +118,10 @@ class ResultWithoutFindings(Struct, frozen=True):
         missing = [entry for entry in self.missing_producers if entry.path not in known]
         if missing and len(missing) == len(set(self.options.producer_ids)):
             raise NothingToAuditError("; ".join(f"{entry.path}: {entry.reason}" for entry in missing))
-        not_audited = [*self.missing_inputs, *missing, *self.result.not_audited]
+        noted = {note.path for note in self.result.not_audited if note.unreadable}
+        failed = {entry.path: entry.reason for entry in found.failed if entry.path not in noted}
+        unread = [NotAudited(path, reason, unreadable=True) for path, reason in failed.items()]
+        not_audited = [*self.missing_inputs, *missing, *unread, *self.result.not_audited]
         return replace(
             self.result,
             findings=found.findings,
@@ -137,11 +142,15 @@ ReadNames = Callable[[Sequence[PartitionDirectory], NDArray[np.int64] | None], M
 
 
 def names_of(open_source: OpenSource) -> ReadNames:
-    """Return what reads transactional ids whenever it is asked."""
+    """Return what reads transactional ids whenever it is asked, and raises UnreadableInputError where it cannot."""
 
     def read(directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
         chosen = None if wanted is None else frozenset(wanted.tolist())
-        return CoordinatorReader(open_source).names(directories, lambda own: chosen is None or own in chosen)
+        reader = CoordinatorReader(open_source)
+        names = reader.names(directories, lambda own: chosen is None or own in chosen)
+        if reader.failed:
+            raise UnreadableInputError(f"{reader.failed[0].path}: {reader.failed[0].reason}")
+        return names
 
     return read
 
@@ -190,6 +199,9 @@ class Audit:
         self._beyond: list[list[CheckpointBeyondLogEnd]] = []
         self.not_asked: list[str] = []
         """Why brokers could not be asked for the state of transactions."""
+        self.failed: list[Unreadable] = []
+        """Files that tasks elsewhere could not read."""
+        self._noted: set[str] = set()
         self.expired = ExpiredIds()
         """The transactional ids that have expired, as `cross_partition` finds in __transaction_state."""
         self.state: StateUse | None = None
@@ -326,13 +338,22 @@ class Audit:
         return self._logs
 
     def transactional_ids(self, wanted: Collection[int] | None) -> Mapping[int, str]:
-        """Return the transactional id of each wanted producer id that __transaction_state names; of all if None."""
+        """Return the transactional id of each wanted producer id that __transaction_state names; of all if None.
+
+        Raises:
+            UnreadableInputError: a file of it could be read for the result, and cannot be read now.
+
+        """
         return self._read_names(self.coordinator_logs, None if wanted is None else np.fromiter(wanted, dtype=np.int64))
 
     @property
     def coordinator_logs(self) -> Sequence[PartitionDirectory]:
-        """The partitions of __transaction_state among the inputs."""
-        return [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
+        """The partitions of __transaction_state among the inputs, without the files that the result says cannot be read."""
+        return [
+            replace(entry, segments=tuple(file for file in entry.segments if file.path not in self._noted))
+            for entry in self.layout.everything
+            if entry.topic == TRANSACTION_STATE
+        ]
 
     def high_watermarks(self) -> Mapping[tuple[str, int, str], int]:
         """Return what replication-offset-checkpoint says, by topic, partition and replica."""
@@ -396,10 +417,12 @@ class Audit:
             *(group.reader.failed for group in groups),
             self.checkpoints.files.unreadable,
             self.reads.unreadable,
+            self.failed,
         )
         reasons: dict[str, str] = {}
         for entry in found:
             reasons.setdefault(entry.path, entry.reason)
+        self._noted.update(reasons)
         return reasons
 
 
