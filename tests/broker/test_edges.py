@@ -10,6 +10,7 @@ from tests.broker.client import PartitionClient
 from tests.logs import Batch, record, sealed_records
 
 UNKNOWN_SERVER_ERROR, INVALID_REQUIRED_ACKS, INVALID_PRODUCER_EPOCH, TRANSACTION_ABORTABLE = -1, 21, 47, 120
+CONCURRENT_TRANSACTIONS = 51
 
 
 def message(value, magic=0, attributes=0):
@@ -109,6 +110,58 @@ class TestOneRefusedMessageRefusesItsSet:
             + Batch(producer_id=900001, epoch=0, sequence=1).encode()
         )
         assert PartitionClient(version).produce(0, records_hex=two.hex(), api_version=2) == code
+
+
+MIN_2 = {"min.insync.replicas": "2"}
+
+
+class TestMinInSyncReplicas:
+    """One replica is too few for min.insync.replicas 2: recorded on 2.3.0 and 2.8.1; from 3.7.0 on it counts as 1 (KAFKA-15583)."""
+
+    @pytest.mark.parametrize("settings", [{"topic_config": MIN_2}, {"config": MIN_2}])
+    @pytest.mark.parametrize(
+        ("version", "code"), [("2.3.0", 19), ("2.8.1", 19), ("3.6.2", 19), ("3.7.0", 0), ("4.1.2", 0)]
+    )
+    def test_only_acks_all_is_refused(self, version, code, settings):
+        client = PartitionClient(version, **settings)
+        assert client.produce(0, acks=-1) == code
+        assert client.produce(0 if code else 1, acks=1) == (0 if code else 1)
+        assert client.produce(0, pid=3, acks=0) == "no-response"
+
+    @pytest.mark.parametrize(
+        ("version", "replicas", "in_sync", "code"),
+        [("2.8.1", 2, None, 0), ("2.8.1", 3, 2, 0), ("2.8.1", 3, 1, 19), ("3.9.1", 3, 1, 19), ("3.9.1", 1, 1, 0)],
+    )
+    def test_the_replicas_that_are_in_sync(self, version, replicas, in_sync, code):
+        client = PartitionClient(version)
+        client.ask("topic", config=MIN_2, replicas=replicas, in_sync_replicas=in_sync)
+        assert client.produce(0) == code
+
+    @pytest.mark.parametrize("version", ["2.3.0", "2.8.1"])
+    def test_markers_wait_for_replicas(self, version):
+        client = PartitionClient(version)
+        granted = client.ask("init_producer_id", transactional_id="x")
+        owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 0}
+        client.ask("add_partitions", **owner)
+        sent = {"is_transactional": True, "transactional_id": "x", "pid": granted["producer_id"]}
+        assert client.produce(0, **sent) == 0
+        client.ask("topic", config=MIN_2)
+        assert client.produce(1, **sent) == 19
+        assert client.mark(0, pid=7) == 19
+        assert client.code("end_txn", commit=True, **owner) == 0
+        for _ in range(2):
+            assert client.code("add_partitions", **owner) == CONCURRENT_TRANSACTIONS
+            assert client.code("init_producer_id", transactional_id="x") == CONCURRENT_TRANSACTIONS
+        assert client.describe()["last_stable_offset"] == 0
+        client.ask("topic", config={})
+        assert client.describe()["last_stable_offset"] == client.describe()["high_watermark"] == 2
+        assert client.code("add_partitions", **owner) == 0
+
+    def test_offsets_are_not_committed(self):
+        client = PartitionClient("2.8.1", config=MIN_2)
+        granted = client.ask("init_producer_id", transactional_id="x")
+        owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 0}
+        assert client.code("txn_offset_commit", **owner) == 15
 
 
 class TestSeveralPartitions:
