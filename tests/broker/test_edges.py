@@ -10,7 +10,7 @@ from tests.broker.client import PartitionClient
 from tests.logs import Batch, record, sealed_records
 
 UNKNOWN_SERVER_ERROR, INVALID_REQUIRED_ACKS, INVALID_PRODUCER_EPOCH, TRANSACTION_ABORTABLE = -1, 21, 47, 120
-CONCURRENT_TRANSACTIONS = 51
+UNSUPPORTED_VERSION, CONCURRENT_TRANSACTIONS = 35, 51
 
 
 def message(value, magic=0, attributes=0):
@@ -162,6 +162,61 @@ class TestMinInSyncReplicas:
         granted = client.ask("init_producer_id", transactional_id="x")
         owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 0}
         assert client.code("txn_offset_commit", **owner) == 15
+
+
+class TestTransactionVersion:
+    """transaction.version below 2 on brokers that have it; EndTxn v5 and TxnOffsetCommit v5 at level 0 were recorded on 4.0.2.
+
+    TransactionLog.valueToBytes: at level 0 the value has no field for the client's transaction version.
+    """
+
+    def producer(self, level, version="4.0.2"):
+        client = PartitionClient(version, {"transaction.version": level})
+        granted = client.ask("init_producer_id", transactional_id="x", api_version=4)
+        return client, {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 0}
+
+    def busy(self, client, owner):
+        return {
+            client.code("add_partitions", api_version=3, **{**owner, "topic": "other"}),
+            client.code("end_txn", commit=True, api_version=4, **owner),
+            client.code("end_txn", commit=True, api_version=5, **owner),
+            client.code("init_producer_id", transactional_id="x", api_version=4),
+        }
+
+    @pytest.mark.parametrize("version", ["4.0.2", "4.4.0"])
+    def test_ending_a_transaction_of_version_2_at_level_0(self, version):
+        client, owner = self.producer(0, version)
+        assert client.code("add_partitions", api_version=3, **owner) == 0
+        sent = {"is_transactional": True, "transactional_id": "x", "pid": owner["producer_id"], "api_version": 11}
+        assert client.produce(0, **sent) == 0
+        assert client.code("end_txn", commit=True, api_version=5, **owner) == UNSUPPORTED_VERSION
+        client.wait(3_600_000)
+        assert self.busy(client, owner) == {CONCURRENT_TRANSACTIONS}
+        client.restart()
+        assert client.code("end_txn", commit=True, api_version=4, **owner) == 0
+
+    @pytest.mark.parametrize("op", ["txn_offset_commit", "produce"])
+    def test_adding_a_partition_at_level_0(self, op):
+        client, owner = self.producer(0)
+        fields = {"base_sequence": 0, "record_count": 1, "is_transactional": True} if op == "produce" else {}
+        version = 12 if op == "produce" else 5
+        assert client.code(op, api_version=version, **owner, **fields) == UNSUPPORTED_VERSION
+        assert self.busy(client, owner) == {CONCURRENT_TRANSACTIONS}
+
+    @pytest.mark.parametrize("level", [0, 1])
+    def test_older_requests_end_transactions_without_another_epoch(self, level):
+        client, owner = self.producer(level)
+        for _ in range(2):
+            assert client.code("add_partitions", api_version=3, **owner) == 0
+            assert client.code("end_txn", commit=True, api_version=4, **owner) == 0
+        assert client.code("add_partitions", api_version=3, **owner) == 0
+        assert client.ask("init_producer_id", transactional_id="x", api_version=4)["producer_epoch"] == 2
+
+    @pytest.mark.parametrize("level", [1, 2])
+    def test_from_level_1_on_it_is_written(self, level):
+        client, owner = self.producer(level)
+        assert client.code("txn_offset_commit", api_version=5, **owner) == 0
+        assert client.ask("end_txn", commit=True, api_version=5, **owner)["producer_epoch"] == 1
 
 
 class TestSeveralPartitions:
