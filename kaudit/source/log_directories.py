@@ -19,7 +19,6 @@ from kaudit.source.file_kinds import (
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import LogDirectoryIdentity, SegmentFile, Unreadable
 from kaudit.source.listing import existing_files, side_file
-from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
 
 
@@ -53,7 +52,7 @@ class LogDirectories(Struct):
         if known is None:
             known = self._known[directory] = LogDirectory()
             for file, offsets in ((LOG_START_CHECKPOINT, known.log_start), (CLEANER_CHECKPOINT, known.first_dirty)):
-                data = side_file(directory / file)
+                data = side_file(directory / file, self.unreadable)
                 if data is None:
                     continue
                 known.has_checkpoints = True
@@ -63,22 +62,27 @@ class LogDirectories(Struct):
             ]
             known.checkpoints = tuple(existing_files(named, self.unreadable))
             known.identity = self._take_meta(directory)
-            self.bootstrap = self.bootstrap or _is_there(directory / BOOTSTRAP_CHECKPOINT, is_directory=False)
-            known.is_captured = _is_there(directory / CAPTURE_ACCOUNT, is_directory=False)
-            known.is_tiered = _is_there(directory / REMOTE_INDEX_CACHE, is_directory=True)
+            self.bootstrap = self.bootstrap or self._holds(directory, BOOTSTRAP_CHECKPOINT)
+            known.is_captured = self._holds(directory, CAPTURE_ACCOUNT)
+            known.is_tiered = self._holds(directory, REMOTE_INDEX_CACHE)
         return known
+
+    def _holds(self, directory: Uri, name: str) -> bool:
+        """Whether a file or directory of this name lies in the directory."""
+        asked = (directory / name, FileStatus(name, is_directory=False))
+        return bool([*existing_files([asked], self.unreadable)])
 
     def take(self, directory: Uri, held: Collection[str]) -> None:
         """Note what a directory's own files say about the broker and the cluster; `held` are their names."""
         if META_PROPERTIES in held:
             self._take_meta(directory)
         if CAPTURE_ACCOUNT in held:
-            self.features |= _captured_features(side_file(directory / CAPTURE_ACCOUNT) or b"")
+            self.features |= _captured_features(side_file(directory / CAPTURE_ACCOUNT, self.unreadable) or b"")
         self.bootstrap = self.bootstrap or BOOTSTRAP_CHECKPOINT in held
 
     def _take_meta(self, directory: Uri) -> LogDirectoryIdentity | None:
         """Note what meta.properties says; return whose log directory that makes it."""
-        data = side_file(directory / META_PROPERTIES)
+        data = side_file(directory / META_PROPERTIES, self.unreadable)
         if data is None:
             return None
         try:
@@ -116,10 +120,3 @@ def _captured_features(data: bytes) -> Mapping[str, int]:
         return msgspec.json.decode(data, type=_Account).origin.features
     except (msgspec.MsgspecError, RecursionError):
         return {}
-
-
-def _is_there(path: Uri, *, is_directory: bool) -> bool:
-    try:
-        return filesystem(path).status(path).is_directory is is_directory
-    except OSError:
-        return False
