@@ -25,7 +25,8 @@ from kaudit.model.producer_state import TV2
 from kaudit.model.result import CoverageGap, StateUse
 from kaudit.model.side_files import SideFileFault
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
-from kaudit.partition.cleaning import cleaning_of
+from kaudit.partition.cleaned_keys import is_uncleaned
+from kaudit.partition.cleaning import Cleaning, cleaning_of
 from kaudit.partition.coverage import coverage_of
 from kaudit.partition.digests import AuditedLog, partition_digest
 from kaudit.partition.open_at_end import open_transactions
@@ -159,15 +160,17 @@ def close_partition(
 ) -> PartitionAudit:
     """Take from a finished replay what the findings need, its side files included. `compacted`: the user says so."""
     rows = replay.transitions.table.rows
+    files = SideFileReader(open_source)
     missing = replay.continuity.missing
     cleaning = None
     if compacted or replay.compacted:
         unseen = CoverageGap.COUNTS in replay.coverage_gaps
         cleaning = cleaning_of(replay.directory, replay.continuity, told=compacted, unseen=unseen)
+        if missing and not compacted and not unseen:
+            cleaning = _as_keys_say(cleaning, replay.directory, files)
         missing = cleaning.explained(missing)
     compacted = cleaning is not None
     log = replace(_log_facts(replay, compacted=compacted, unread=bool(unread)), missing=missing)
-    files = SideFileReader(open_source)
     beside = compare_side_files(files, log)
     observations = replay.transitions.observations
     markers = None
@@ -219,6 +222,17 @@ def close_partition(
             observations, log.epoch_steps, replay.transitions.leader_changes, compacted=compacted
         ),
     )
+
+
+def _as_keys_say(cleaning: Cleaning, directory: PartitionDirectory, files: SideFileReader) -> Cleaning:
+    """Return how far the log cleaner has been, nowhere where the keys of the records contradict that."""
+    try:
+        if not is_uncleaned(directory, files.open_source, cleaning.proven):
+            return cleaning
+    except OSError as error:
+        files.unreadable.append(Unreadable(str(error.filename or directory.directory), error.strerror or str(error)))
+    is_stated = directory.first_dirty_offset is not None
+    return replace(cleaning, proven=0, end=0 if is_stated else cleaning.end)
 
 
 def _digest(

@@ -7,7 +7,7 @@ from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.scanning.options import ScanOptions
 from tests.checks.findings import recorded_findings
-from tests.logs import Batch, data
+from tests.logs import Batch, data, keyed
 
 THINNED_OUT = Batch(count=3, kept=2)
 """The log cleaner removed one record of three."""
@@ -19,7 +19,7 @@ def log_of(directory, *segments, thinned_out=0):
     partition.mkdir(parents=True)
     for base, *offsets in segments:
         batches = (THINNED_OUT if offset == thinned_out else Batch(count=3) for offset in offsets)
-        content = b"".join(batch.at(offset).encode() for batch, offset in zip(batches, offsets, strict=True))
+        content = b"".join(keyed(batch.at(offset)) for batch, offset in zip(batches, offsets, strict=True))
         (partition / f"{base:020d}.log").write_bytes(content)
     return directory
 
@@ -88,3 +88,25 @@ def test_a_checkpoint_of_nothing_cleaned_excuses_nothing(tmp_path, first_dirty):
 
 def test_uncleaned_gap_is_not_found_in_a_healthy_log():
     assert recorded_findings(uncleaned_gap, "samples/clean") == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ((b"a", b"b", b"c"), []),
+        # the cleaner keeps no record without a key, and one record of each key (Cleaner.shouldRetainRecord)
+        ((b"a", None, b"c"), [("KA013", "error", 2, 2, 1)]),
+        ((b"a", b"b", b"a"), [("KA013", "error", 2, 2, 1)]),
+        # above the first dirty offset it has not been
+        ((b"a", b"b", b"c", b"a"), []),
+    ],
+)
+def test_keys_that_the_cleaner_would_have_removed_say_that_it_was_not_there(tmp_path, keys, expected):
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    offsets = (0, 1, 3, 4)
+    batches = [Batch(key=key).at(offset).encode() for key, offset in zip(keys, offsets, strict=False)]
+    (partition / f"{0:020d}.log").write_bytes(b"".join(batches[:3]))
+    (partition / f"{4:020d}.log").write_bytes(b"".join(batches[3:]))
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 4\n")
+    assert found(tmp_path) == expected
