@@ -1,0 +1,62 @@
+"""What is known to be missed: tests/differential/known.toml, read and compared with outcomes."""
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.differential.cases import Outcome
+
+MISSED, LOWERED, ALARM = "missed", "lowered", "alarm"
+
+
+class Known(NamedTuple):
+    """One entry: what happens, to which damages, in which places, with which dressings (none given: any), and why."""
+
+    name: str
+    what: str
+    reason: str
+    damages: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    dressings: tuple[str, ...] = ()
+
+    def covers(self, each: Outcome) -> bool:
+        return what_is_wrong(each) == self.what and all(
+            not listed or value in listed
+            for listed, value in ((self.damages, each.damage), (self.places, each.place), (self.dressings, each.dressing))
+        )
+
+
+def what_is_wrong(each: Outcome) -> str | None:
+    """Return what kaudit does wrong in one log, None if nothing."""
+    if each.is_healthy:
+        return ALARM if each.codes else None
+    return MISSED if each.missed else LOWERED if each.lowered else None
+
+
+def _entries() -> tuple[Known, ...]:
+    text = tomllib.loads((Path(__file__).parent / "known.toml").read_text(encoding="utf-8"))
+    return tuple(
+        Known(name, **{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
+        for name, entry in text.items()
+    )
+
+
+KNOWN = _entries()
+
+
+def entry_of(each: Outcome) -> Known | None:
+    """Return the first entry that covers an outcome."""
+    return next((entry for entry in KNOWN if entry.covers(each)), None)
+
+
+def explained(each: Outcome) -> bool:
+    """Whether nothing is wrong, or an entry says why."""
+    return what_is_wrong(each) is None or entry_of(each) is not None
+
+
+def listing(outcomes: Iterable[Outcome]) -> str:
+    """Return the entries with the number of logs each covers."""
+    counts = Counter(entry for each in outcomes if (entry := entry_of(each)) is not None)
+    return "\n".join(f"{counts[entry]:7} {entry.what:7} {entry.name}: {entry.reason}" for entry in KNOWN)
