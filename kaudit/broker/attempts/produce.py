@@ -13,7 +13,7 @@ from kaudit.broker.config import TopicLimits
 from kaudit.broker.coordinator.requests import RequestContext
 from kaudit.broker.coordinator.verification import TransactionVerifier
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.partition.log_validator import check_batch
+from kaudit.broker.partition.log_validator import check_batches
 from kaudit.broker.partition.record_set import RecordSet, Refusal, WireBatch, check_request, refused
 from kaudit.broker.partition.replica import Replica
 from kaudit.broker.producer_state.append_result import Outcome
@@ -108,9 +108,7 @@ class ProduceHandler:
         index, acks = attempt.index, attempt.acks
         records = record_set(attempt)
         refusal = self._check_request(attempt, records, key, partition, now)
-        if refusal is None:
-            checked = (check_batch(batch, self._profile, limits, now) for batch in records.batches)
-            refusal = next((refusal for refusal in checked if refusal is not None), None)
+        refusal = refusal or check_batches(records.batches, self._profile, limits, now)
         if refusal is not None:
             reports = attempt.api_version >= _RECORD_ERRORS_VERSION or not self._profile.cannot_report_records_before_v8
             if refusal.of_records and not reports:
@@ -169,6 +167,8 @@ class ProduceHandler:
                     return refusal
             # The first batches are looked at until one is transactional (RequestUtils.flag).
             looked_at = looked_at and not (records.batches and records.batches[0].is_transactional)
+            if refusal is not None:
+                continue  # refused by itself, it reaches no log (KafkaApis.handleProduceRequest, invalidRequestResponses)
             if attempt.transactional_id is not None and self.verifier.asks_coordinator(attempt.api_version):
                 sent = (batch for batch in records.batches if batch.is_transactional and batch.producer_id >= 0)
                 producers |= {(batch.producer_id, batch.producer_epoch) for batch in sent}

@@ -310,6 +310,11 @@ class Switches(Struct, frozen=True, kw_only=True):
         "a request that does not hold exactly one batch of magic 2 closes the connection",
         Change("2.1.1, 2.2.0", False, "KAFKA-7549"),
     ] = True
+    sets_are_uniform: Annotated[
+        bool,
+        "a record set of Produce below version 3 has one magic only, and where that is 2 or anything is compressed, one batch only",
+        Change("2.4.0", True, "KAFKA-8106, KAFKA-8428, LogValidator.validateBatch"),
+    ] = False
     unreadable_records_close_connection: Annotated[
         bool,
         "a request whose first batch cannot be found closes the connection",

@@ -16,6 +16,7 @@ SCENARIOS = {
     "restarts": DATA / "recorded" / "scenarios-restarts.json.xz",
     "requests": DATA / "recorded" / "scenarios-requests.json.xz",
     "aborted": DATA / "recorded" / "scenarios-aborted.json.xz",
+    "events": DATA / "recorded" / "scenarios-events.json.xz",
     FAIL_OVER: DATA / "oracle" / "scenarios-failover.json.xz",
 }
 
