@@ -5,9 +5,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.differential.cases import Case, audit, outcome, run
+from tests.differential.cases import Case, audit, compared, run
 from tests.differential.damages import CHUNK_BYTES
-from tests.differential.known import explained, listing
+from tests.differential.known import explained, listing, what_is_wrong
 from tests.differential.reference import judge
 from tests.differential.table import table
 
@@ -26,28 +26,30 @@ def main() -> int:
             seed, *rest = chosen.case
             return _show(Case(int(seed), *rest), chosen.keep or directory)
         outcomes = list(run(chosen.logs, chosen.seed, directory))
-    print(table(outcomes))
     new = [each for each in outcomes if not explained(each)]
-    print(listing(outcomes))
+    say = sys.stdout.write
+    say(f"{table(outcomes)}\n{listing(outcomes)}\n")
     for each in new:
-        print(f'not in known.toml: --case {each.seed} "{each.damage}" "{each.place}" "{each.dressing}"')
+        say(f'{what_is_wrong(each)}, not listed: --case {each.seed} "{each.damage}" "{each.place}" "{each.dressing}"\n')
     return 1 if new else 0
 
 
 def _show(case: Case, directory: Path) -> int:
+    say = sys.stdout.write
     files = case.files()
     if files is None:
-        print("this history has no such place, or the dressing does not apply")
+        say("this history has no such place, or the dressing does not apply\n")
         return 2
     judgement = judge(*files)
-    for proof in judgement.proofs:
-        print("must be found:", proof)
-    for excuse in sorted(judgement.excuses):
-        print("excused:", excuse)
-    for finding in audit(directory, files[1], CHUNK_BYTES if case.place == "chunk" else None):
-        print(finding.severity.value, finding.code, finding.offset, finding.last_offset, finding.segment, finding.message)
-    shown = outcome(case, directory)
-    return 1 if shown is not None and (shown.missed or (shown.is_healthy and shown.codes)) else 0
+    lines = [f"must be found: {proof}" for proof in judgement.proofs]
+    lines += [f"excused: {excuse}" for excuse in sorted(judgement.excuses)]
+    for found in audit(directory, files[1], CHUNK_BYTES if case.place == "chunk" else None):
+        place = f"{found.offset}..{found.last_offset} {found.segment}"
+        lines.append(f"found: {found.severity.value} {found.code} {place} {found.message}")
+    shown = compared(case, directory)
+    wrong = None if shown is None else what_is_wrong(shown)
+    say("\n".join([*lines, f"wrong: {wrong}", ""]))
+    return 1 if wrong else 0
 
 
 sys.exit(main())

@@ -18,8 +18,10 @@ from tests.differential.reference import Judgement, Proof, judge
 
 UNDRESSED = "none"
 ALL_DRESSINGS = (*DRESSINGS, "several", *EMBEDDED)
-_SEVERITIES = (None, *(severity.value for severity in Severity))
-"""From the lowest; None: nothing was found at the place of the damage."""
+_HEALTHY = (UNDRESSED, *EMBEDDED, "no checkpoints", "no side files")
+"""Dressings that leave an undamaged log undamaged: what its records hold, and copies of a part of the directory."""
+_SIDE_FILE_CODES = ("KA305", "KA50")
+_LOG_CODES = ("KA00", "KA013", "KA014")
 _CELLS_PER_LOG = 6
 _DRESSINGS_PER_CELL = 3
 
@@ -28,7 +30,7 @@ class Outcome(NamedTuple):
     """What kaudit said of one log. `healthy`: it is not damaged, and `codes` are alarms; else those at the damage's place.
 
     `required`: the reference proves the damage. `lowered`: with its dressing it is reported less severely than without.
-    `elsewhere`: the number of warnings and errors that have nothing to do with a place of the damage.
+    `confused`: with batches embedded in its records more damage of the log is reported than without.
     """
 
     seed: int
@@ -40,7 +42,11 @@ class Outcome(NamedTuple):
     lowered: bool
     codes: tuple[str, ...]
     excuses: frozenset[str]
-    elsewhere: int = 0
+    of_log: Severity | None = None
+    """The severity without what side files say of each other: a dressing that removes a file removes what it says."""
+    damages_named: int = 0
+    """Findings about the log itself, wherever they are."""
+    confused: bool = False
 
     @property
     def missed(self) -> bool:
@@ -74,10 +80,12 @@ def is_at(finding: Finding, proof: Proof) -> bool:
         last = finding.offset if finding.last_offset is None else finding.last_offset
         if finding.offset <= proof.last + 1 and last >= proof.first - 1:
             return True
-    if finding.segment is None or f"t-0/{finding.segment}" != proof.file:
-        return False
+    segment = None if finding.segment is None else f"t-0/{finding.segment}"
     if finding.file is not None and not finding.file.endswith(".log"):
-        return True  # a side file that knows more of this segment than it has
+        # a side file that knows more of this segment than it has
+        return segment is not None and segment in (proof.file, proof.beside)
+    if segment is None or segment != proof.file:
+        return False
     return finding.position is not None and proof.position <= finding.position <= proof.end
 
 
@@ -99,7 +107,10 @@ class Case:
         image = healthy(self.seed, self.embedded)
         before = image.files()
         if not self.damage:
-            return before, before
+            if self.dressing not in DRESSINGS:
+                return before, before
+            copied = dressed(image, self.dressing, len(image.bases) - 1, self.seed)
+            return None if copied is None else (before, copied.files())
         made = damaged(image, self.damage, self.place, self.seed)
         if made is None or made.image.files() == before:
             return None
@@ -122,7 +133,9 @@ def outcome(case: Case, directory: Path, bare: "Outcome | None" = None) -> Outco
     severity = max((finding.severity for finding in shown), default=None)
     name = None if severity is None else severity.value
     required = bool(judgement.proofs)
-    lowered = bool(bare and bare.required and required and _SEVERITIES.index(name) < _SEVERITIES.index(bare.severity))
+    of_log = [finding.severity for finding in shown if not finding.code.startswith(_SIDE_FILE_CODES)]
+    lowered = bool(bare and bare.of_log and required and (severity is None or severity < bare.of_log))
+    named = sum(finding.code.startswith(_LOG_CODES) for finding in found)
     return Outcome(
         case.seed,
         case.damage,
@@ -133,8 +146,16 @@ def outcome(case: Case, directory: Path, bare: "Outcome | None" = None) -> Outco
         lowered,
         tuple(sorted({finding.code for finding in shown})),
         frozenset(judgement.excuses),
-        len(found) - len(at_damage) if case.damage else 0,
+        max(of_log, default=None),
+        named,
+        case.dressing in EMBEDDED and bare is not None and named > bare.damages_named,
     )
+
+
+def compared(case: Case, directory: Path) -> Outcome | None:
+    """Audit a case, and the same damage without a dressing to compare with."""
+    bare = outcome(Case(case.seed, case.damage, case.place), directory) if case.dressing != UNDRESSED else None
+    return outcome(case, directory, bare)
 
 
 def run(logs: int, seed: int, directory: Path) -> Iterator[Outcome]:
@@ -146,7 +167,7 @@ def run(logs: int, seed: int, directory: Path) -> Iterator[Outcome]:
     while done < logs:
         history = seed * 1_000_000 + number
         number += 1
-        made = [outcome(Case(history, dressing=draw.choice((UNDRESSED, *EMBEDDED))), directory)]
+        made = [outcome(Case(history, dressing=draw.choice(_HEALTHY)), directory)]
         for _ in range(_CELLS_PER_LOG):
             if not cells:
                 cells = draw.sample(CELLS, len(CELLS))
@@ -155,8 +176,8 @@ def run(logs: int, seed: int, directory: Path) -> Iterator[Outcome]:
             if bare is None:
                 continue
             made.append(bare)
-            for dressing in draw.sample(ALL_DRESSINGS, _DRESSINGS_PER_CELL):
-                made.append(outcome(Case(history, damage, place, dressing), directory, bare))
+            dressings = draw.sample(ALL_DRESSINGS, _DRESSINGS_PER_CELL)
+            made += [outcome(Case(history, damage, place, dressing), directory, bare) for dressing in dressings]
         present = [each for each in made if each is not None]
         done += len(present)
         yield from present

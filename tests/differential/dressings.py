@@ -102,7 +102,9 @@ def _empty_segment(image: Image, number: int, draw: random.Random) -> bool:
         return False
     following = image.bases[number + 1] if number + 1 < len(image.bases) else None
     own = [found.last for _, found in batches_of(b"".join(image.pieces[number]))]
-    base = max(own) + 1 if own and draw.random() < 0.7 else max(batch.last for some in image.batches for batch in some) + 1
+    base = (
+        max(own) + 1 if own and draw.random() < 0.7 else max(batch.last for some in image.batches for batch in some) + 1
+    )
     if base <= image.bases[number] or (following is not None and base >= following):
         return False
     image.bases.insert(number + 1, base)

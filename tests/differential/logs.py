@@ -147,7 +147,9 @@ class Writer:
             )
         )
         if not commits:
-            others = [state.transaction for key, state in states.items() if key != producer[0] and state.transaction >= 0]
+            others = [
+                state.transaction for key, state in states.items() if key != producer[0] and state.transaction >= 0
+            ]
             self.active.aborted.append((session.producer_id, begun, at, min(others, default=at + 1)))
 
     def end_transactions(self) -> None:
@@ -160,7 +162,9 @@ class Writer:
         self.count += 1
         value = f"{self.payloads.getrandbits(64):016x}-{self.count}".encode() * self.payloads.choice((1, 1, 2, 6))
         drawn = self.payloads.randrange(12)
-        key = None if self.keys == "none" or (self.keys == "some" and not self.compacts and drawn < 2) else b"k%d" % drawn
+        key = (
+            None if self.keys == "none" or (self.keys == "some" and not self.compacts and drawn < 2) else b"k%d" % drawn
+        )
         if self.keys == "unique":
             key = b"k%d" % self.count
         headers: tuple[tuple[bytes, bytes], ...] = ()

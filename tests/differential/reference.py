@@ -13,7 +13,9 @@ from tests.differential.wire import Found, batch_at, keys
 
 Files = Mapping[str, bytes]
 
-RETENTION = "UnifiedLog.deleteOldSegments removes the first segments, LogLoader then starts the log at the first that is left"
+RETENTION = (
+    "UnifiedLog.deleteOldSegments removes the first segments, LogLoader then starts the log at the first that is left"
+)
 TRUNCATION = "LocalLog.truncateTo leaves a log that ends earlier, and no file here knows a later end"
 STALE_INDEX = "AbstractIndex.truncateTo lowers the number of rows and leaves their bytes"
 COMPACTION = "Cleaner.cleanInto removes records below the first dirty offset that a later one of the same key follows"
@@ -24,7 +26,10 @@ EPOCHS = "LeaderEpochFileCache.assign takes the epochs of a follower's batches, 
 
 
 class Proof(NamedTuple):
-    """Something that no broker leaves: the offsets it is about (both ends belong to it), and bytes of a file if it has some."""
+    """Something that no broker leaves: the offsets it is about (both ends belong to it), and bytes of a file if it has some.
+
+    `beside`: the segment that follows missing offsets.
+    """
 
     what: str
     first: int
@@ -32,6 +37,7 @@ class Proof(NamedTuple):
     file: str | None = None
     position: int = 0
     end: int = 0
+    beside: str | None = None
 
 
 @dataclass
@@ -170,28 +176,31 @@ def _bytes_and_order(log: Log, result: Judgement) -> None:
             continue
         next_base = log.segments[step.segment + 1][0] if step.segment + 1 < len(log.segments) else None
         if found.base < following or (next_base is not None and found.last >= next_base):
+            if _below(log, found.last):
+                result.excuses.add(BELOW_START)
+                continue
             low, high = min(found.base, following), max(found.last, following)
             result.proofs.append(Proof("order", low, high, step.file, found.position, found.end))
         else:
             following = found.last + 1
 
 
-def _missing(log: Log) -> list[tuple[int, int, int, int, bool]]:
-    """Gaps between batches: first, last, the segment and the byte after which they lie, whether bad bytes lie there."""
+def _missing(log: Log) -> list[tuple[int, int, int, int, bool, str]]:
+    """Gaps between batches: first, last, the segment and byte before them, whether bad bytes lie there, the file after them."""
     gaps = []
     following = max(log.start, log.segments[0][0]) if log.segments else 0
     segment, at, bad = 0, 0, False
-    for step in [*log.steps, None]:
-        if step is not None and isinstance(step.found, Bad):
+    for step in log.steps:
+        if isinstance(step.found, Bad):
             bad = True
             continue
-        base = log.segments[-1][0] if step is None else step.found.base
-        last = base if step is None else step.found.last + 1
-        if base > following:
-            gaps.append((following, base - 1, segment, at, bad))
-        following = max(following, last)
-        if step is not None:
-            segment, at, bad = step.segment, step.found.end, False
+        if step.found.base > following:
+            gaps.append((following, step.found.base - 1, segment, at, bad, step.file))
+        following = max(following, step.found.last + 1)
+        segment, at, bad = step.segment, step.found.end, False
+    if log.segments and log.segments[-1][0] > following:
+        last = log.segments[-1][0]
+        gaps.append((following, last - 1, segment, at, bad, f"t-0/{last:020d}.log"))
     return gaps
 
 
@@ -200,11 +209,14 @@ def _gaps(old: Log, new: Log, result: Judgement) -> None:
     left = {found.base for _, found in new.batches}
     if any(found.last < new.start <= new.end and found.base not in left for _, found in old.batches):
         result.excuses.add(BELOW_START)
-    for first, last, segment, at, bad in _missing(new):
+    for first, last, segment, at, bad, beside in _missing(new):
         rest = [(first, last)]
         for low, high, *_ in healthy:
             rest = [
-                piece for a, b in rest for piece in ((a, min(b, low - 1)), (max(a, high + 1), b)) if piece[0] <= piece[1]
+                piece
+                for a, b in rest
+                for piece in ((a, min(b, low - 1)), (max(a, high + 1), b))
+                if piece[0] <= piece[1]
             ]
         rest = [(a, b) for a, b in rest if not _below(new, b)]
         if not rest or bad:
@@ -213,7 +225,7 @@ def _gaps(old: Log, new: Log, result: Judgement) -> None:
             result.excuses.add(COMPACTION)
         else:
             file = f"t-0/{new.segments[segment][0]:020d}.log"
-            result.proofs.append(Proof("gap", rest[0][0], rest[-1][1], file, at, at))
+            result.proofs.append(Proof("gap", rest[0][0], rest[-1][1], file, at, at, beside))
 
 
 def _can_be_compaction(log: Log, last: int, segment: int) -> bool:
@@ -231,7 +243,7 @@ def _can_be_compaction(log: Log, last: int, segment: int) -> bool:
             return False
     else:
         dirty = last + 1
-        if all(found.count == found.last - found.base + 1 for _, found in log.batches):
+        if all(found.records == found.last - found.base + 1 for _, found in log.batches):
             return False
     seen: set[bytes | None] = {None}
     for step, found in log.batches:

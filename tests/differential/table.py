@@ -19,15 +19,16 @@ def _cell(outcomes: Sequence[Outcome]) -> str:
     share = 100 * len(found) / len(required)
     text = f"{share:.1f}".removesuffix(".0")
     lowered = sum(each.lowered for each in required)
-    return f"{text} % of {len(required)}" + (f", {lowered} lowered" if lowered else "") + (f" ({excused})" if excused else "")
+    return (
+        f"{text} % of {len(required)}"
+        + (f", {lowered} lowered" if lowered else "")
+        + (f" ({excused})" if excused else "")
+    )
 
 
 def _lines(names: Sequence[str], columns: Sequence[str], cell: Callable[[str, str], str]) -> list[str]:
     rows = [[name, *(cell(name, column) for column in columns)] for name in names]
-    return [
-        "| " + " | ".join(row) + " |"
-        for row in [["", *columns], ["---"] * (len(columns) + 1), *rows]
-    ]
+    return ["| " + " | ".join(row) + " |" for row in [["", *columns], ["---"] * (len(columns) + 1), *rows]]
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
@@ -43,11 +44,12 @@ def table(outcomes: Sequence[Outcome]) -> str:
     required = [each for each in damaged if each.required]
     severities = Counter(each.severity or "silent" for each in required)
     excuses = Counter(excuse for each in damaged if not each.required for excuse in each.excuses)
-    return "\n".join([
-        f"{len(outcomes)} logs: {len(healthy)} undamaged, {sum(bool(each.codes) for each in healthy)} of them with an alarm; "
-        f"{len(damaged)} damaged, {len(required)} of them so that their bytes prove it: {dict(severities)}",
+    alarms = sum(bool(each.codes) for each in healthy)
+    lines = [
+        f"{len(outcomes)} logs. Undamaged: {len(healthy)}, with an alarm: {alarms}.",
+        f"Damaged: {len(damaged)}, so that their bytes prove it: {len(required)}, of these {dict(severities)}.",
         "",
-        "Detected, of the logs whose bytes prove the damage; in parentheses those that an excuse covers:",
+        "Detected, of the logs whose bytes prove the damage; in parentheses the number that an excuse covers:",
         "",
         *_lines(damages, _COLUMNS, lambda damage, place: _cell(cells[damage, place])),
         "",
@@ -55,4 +57,5 @@ def table(outcomes: Sequence[Outcome]) -> str:
         "",
         *(f"{count:7} excused: {excuse}" for excuse, count in excuses.most_common()),
         "",
-    ])
+    ]
+    return "\n".join(lines)

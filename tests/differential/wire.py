@@ -57,7 +57,7 @@ class Batch:
     @property
     def commits(self) -> bool:
         """Whether a marker commits; else it aborts (ControlRecordType)."""
-        return MARKER.unpack(self.records[0].key or b"")[1] == 1
+        return self.records[0].key == MARKER.pack(0, 1)
 
     @cached_property
     def raw(self) -> bytes:
@@ -111,15 +111,17 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def _record(record: Record) -> bytes:
-    body = b"".join((
-        b"\0",
-        _varint(record.timestamp_delta),
-        _varint(record.offset_delta),
-        _sized(record.key),
-        _sized(record.value),
-        _varint(len(record.headers)),
-        *(_sized(name) + _sized(value) for name, value in record.headers),
-    ))
+    body = b"".join(
+        (
+            b"\0",
+            _varint(record.timestamp_delta),
+            _varint(record.offset_delta),
+            _sized(record.key),
+            _sized(record.value),
+            _varint(len(record.headers)),
+            *(_sized(name) + _sized(value) for name, value in record.headers),
+        )
+    )
     return _varint(len(body)) + body
 
 
@@ -143,7 +145,7 @@ class Found(NamedTuple):
     leader_epoch: int
     attributes: int
     producer_id: int
-    count: int
+    records: int
 
 
 def batch_at(data: bytes, position: int) -> Found | None:
@@ -170,7 +172,7 @@ def keys(data: bytes, found: Found) -> Iterator[bytes | None]:
     elif codec == ZSTD:
         body = zstandard.ZstdDecompressor().decompress(body)
     at = 0
-    for _ in range(found.count):
+    for _ in range(found.records):
         size, at = _read_varint(body, at)
         following = at + size
         _, at = _read_varint(body, at + 1)
