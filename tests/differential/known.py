@@ -18,7 +18,7 @@ class Known(NamedTuple):
     """
 
     name: str
-    what: str
+    what: tuple[str, ...]
     reason: str
     example: tuple[int, str, str, str]
     damages: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Known(NamedTuple):
     dressings: tuple[str, ...] = ()
 
     def covers(self, each: Outcome) -> bool:
-        return what_is_wrong(each) == self.what and all(
+        return what_is_wrong(each) in self.what and all(
             not listed or value in listed
             for listed, value in (
                 (self.damages, each.damage),
@@ -48,7 +48,7 @@ def _entries() -> tuple[Known, ...]:
     return tuple(
         Known(
             name,
-            entry["what"],
+            tuple(entry["what"]),
             entry["reason"],
             tuple(entry["example"]),
             *(tuple(entry.get(key, ())) for key in ("damages", "places", "dressings")),
@@ -73,4 +73,4 @@ def explained(each: Outcome) -> bool:
 def listing(outcomes: Iterable[Outcome]) -> str:
     """Return the entries with the number of logs each covers."""
     counts = Counter(entry for each in outcomes if (entry := entry_of(each)) is not None)
-    return "\n".join(f"{counts[entry]:7} {entry.what:7} {entry.name}: {entry.reason}" for entry in KNOWN)
+    return "\n".join(f"{counts[entry]:7} {entry.name} ({', '.join(entry.what)}): {entry.reason}" for entry in KNOWN)

@@ -176,7 +176,8 @@ def _bytes_and_order(log: Log, result: Judgement) -> None:
             continue
         next_base = log.segments[step.segment + 1][0] if step.segment + 1 < len(log.segments) else None
         if found.base < following or (next_base is not None and found.last >= next_base):
-            if _below(log, found.last):
+            data = log.segments[step.segment][1]
+            if _below(log, found.last) and data[found.position : found.end] in log.known:
                 result.excuses.add(BELOW_START)
                 continue
             low, high = min(found.base, following), max(found.last, following)
