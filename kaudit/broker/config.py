@@ -28,9 +28,12 @@ _NAMES = {
 """Names of the broker's configuration by field."""
 _PRODUCER_ID_EXPIRATION = "producer.id.expiration.ms"
 _VERIFIES = "transaction.partition.verification.enable"
+TRANSACTION_VERSION = "transaction.version"
 _KRAFT, _ZOOKEEPER = "process.roles", "zookeeper.connect"
 
-BROKER_CONFIG = frozenset({*_NAMES.values(), _PRODUCER_ID_EXPIRATION, _VERIFIES, _KRAFT, _ZOOKEEPER})
+BROKER_CONFIG = frozenset(
+    {*_NAMES.values(), _PRODUCER_ID_EXPIRATION, _VERIFIES, TRANSACTION_VERSION, _KRAFT, _ZOOKEEPER}
+)
 """Names that are read of a broker's configuration, besides its defaults for topics."""
 
 
@@ -68,6 +71,8 @@ class BrokerConfig(Struct, frozen=True):
     """How often transactions are looked for that timed out."""
     verifies: bool
     """Whether the coordinator is asked about transactions (KIP-890)."""
+    transaction_version: int
+    """Level of the cluster's feature transaction.version: 2 where the release has it, unless configured lower."""
     transaction_max_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
     transactional_id_expiration_ms: int = SEVEN_DAYS_MS
     transactional_id_check_ms: int = 3600 * 1000
@@ -84,6 +89,7 @@ class BrokerConfig(Struct, frozen=True):
             producer_id_expiration_ms=config_number(config, profile.expiration_config, profile.expiration_default_ms),
             transaction_check_ms=profile.transaction_check_default_ms,
             verifies=config.get(_VERIFIES, "true") == "true",
+            transaction_version=config_number(config, TRANSACTION_VERSION, 2) if profile.transaction_version2 else 0,
         )
         ignored = set() if profile.expiration_config == _PRODUCER_ID_EXPIRATION else {"producer_id_check_ms"}
         if not profile.transaction_check_is_configured:
@@ -100,6 +106,7 @@ class BrokerConfig(Struct, frozen=True):
 DEFAULT_MAX_MESSAGE_BYTES = 1048588
 DEFAULT_SEGMENT_BYTES = 1 << 30
 
+MIN_IN_SYNC = "min.insync.replicas"
 _BROKER_DEFAULTS = {
     "cleanup.policy": "log.cleanup.policy",
     "compression.type": "compression.type",
@@ -109,6 +116,7 @@ _BROKER_DEFAULTS = {
     "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
     "message.timestamp.difference.max.ms": "log.message.timestamp.difference.max.ms",
     "message.timestamp.type": "log.message.timestamp.type",
+    MIN_IN_SYNC: MIN_IN_SYNC,
     "segment.bytes": "log.segment.bytes",
 }
 """Topic configuration, and the broker's for topics that do not say."""
@@ -146,17 +154,24 @@ class TopicLimits(Struct, frozen=True):
     """Codec of the batches in the log; None keeps the producer's."""
     older_format: bool = False
     """Batches are written as messages of magic 0 or 1."""
+    lacks_replicas: str | None = None
+    """Why nothing is appended that all replicas in sync must have (acks=all, markers, offsets): they are too few."""
 
     @property
     def checks_more(self) -> bool:
         """Whether the fast path cannot decide about a batch here."""
-        return self.behind_ms is not None or self.codec is not None or self.older_format
+        return (
+            self.behind_ms is not None or self.codec is not None or self.older_format or self.lacks_replicas is not None
+        )
 
     @classmethod
-    def of(cls, config: dict[str, str], profile: Profile) -> "TopicLimits":
+    def of(
+        cls, config: dict[str, str], profile: Profile, replicas: int | None = None, in_sync: int | None = None
+    ) -> "TopicLimits":
         """Read a topic's configuration; what it leaves out is the release's default.
 
-        Raises ValueError for a value that is not a number.
+        `replicas` is how many it has, None where that does not matter; `in_sync` how many of them are in sync, None for
+        all. Raises ValueError for a value that is not a number.
         """
         policy = config.get("cleanup.policy", "delete")
         both = config_number(config, "message.timestamp.difference.max.ms", None)
@@ -171,4 +186,14 @@ class TopicLimits(Struct, frozen=True):
             config_number(config, "message.timestamp.before.max.ms", both),
             _CODECS.get(config.get("compression.type", "")),
             profile.writes_older_formats and config.get("message.format.version", "").startswith(_BEFORE_BATCHES),
+            None if replicas is None else _lacks_replicas(config, profile, replicas, in_sync),
         )
+
+
+def _lacks_replicas(config: dict[str, str], profile: Profile, replicas: int, in_sync: int | None) -> str | None:
+    """Return why a topic has too few replicas in sync, None where it has enough (Partition.appendRecordsToLeader)."""
+    least = configured = config_number(config, MIN_IN_SYNC, 1)
+    if profile.min_in_sync_is_at_most_replicas:
+        least = min(configured, replicas)
+    there = replicas if in_sync is None else in_sync
+    return None if there >= least else f"replicas in sync: {there}, {MIN_IN_SYNC} is {configured}"

@@ -10,6 +10,7 @@ from tests.broker.client import PartitionClient
 from tests.logs import Batch, record, sealed_records
 
 UNKNOWN_SERVER_ERROR, INVALID_REQUIRED_ACKS, INVALID_PRODUCER_EPOCH, TRANSACTION_ABORTABLE = -1, 21, 47, 120
+UNSUPPORTED_VERSION, CONCURRENT_TRANSACTIONS = 35, 51
 
 
 def message(value, magic=0, attributes=0):
@@ -109,6 +110,113 @@ class TestOneRefusedMessageRefusesItsSet:
             + Batch(producer_id=900001, epoch=0, sequence=1).encode()
         )
         assert PartitionClient(version).produce(0, records_hex=two.hex(), api_version=2) == code
+
+
+MIN_2 = {"min.insync.replicas": "2"}
+
+
+class TestMinInSyncReplicas:
+    """One replica is too few for min.insync.replicas 2: recorded on 2.3.0 and 2.8.1; from 3.7.0 on it counts as 1 (KAFKA-15583)."""
+
+    @pytest.mark.parametrize("settings", [{"topic_config": MIN_2}, {"config": MIN_2}])
+    @pytest.mark.parametrize(
+        ("version", "code"), [("2.3.0", 19), ("2.8.1", 19), ("3.6.2", 19), ("3.7.0", 0), ("4.1.2", 0)]
+    )
+    def test_only_acks_all_is_refused(self, version, code, settings):
+        client = PartitionClient(version, **settings)
+        assert client.produce(0, acks=-1) == code
+        assert client.produce(0 if code else 1, acks=1) == (0 if code else 1)
+        assert client.produce(0, pid=3, acks=0) == "no-response"
+
+    @pytest.mark.parametrize(
+        ("version", "replicas", "in_sync", "code"),
+        [("2.8.1", 2, None, 0), ("2.8.1", 3, 2, 0), ("2.8.1", 3, 1, 19), ("3.9.1", 3, 1, 19), ("3.9.1", 1, 1, 0)],
+    )
+    def test_the_replicas_that_are_in_sync(self, version, replicas, in_sync, code):
+        client = PartitionClient(version)
+        client.ask("topic", config=MIN_2, replicas=replicas, in_sync_replicas=in_sync)
+        assert client.produce(0) == code
+
+    @pytest.mark.parametrize("version", ["2.3.0", "2.8.1"])
+    def test_markers_wait_for_replicas(self, version):
+        client = PartitionClient(version)
+        granted = client.ask("init_producer_id", transactional_id="x")
+        owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 0}
+        client.ask("add_partitions", **owner)
+        sent = {"is_transactional": True, "transactional_id": "x", "pid": granted["producer_id"]}
+        assert client.produce(0, **sent) == 0
+        client.ask("topic", config=MIN_2)
+        assert client.produce(1, **sent) == 19
+        assert client.mark(0, pid=7) == 19
+        assert client.code("end_txn", commit=True, **owner) == 0
+        for _ in range(2):
+            assert client.code("add_partitions", **owner) == CONCURRENT_TRANSACTIONS
+            assert client.code("init_producer_id", transactional_id="x") == CONCURRENT_TRANSACTIONS
+        assert client.describe()["last_stable_offset"] == 0
+        client.ask("topic", config={})
+        assert client.describe()["last_stable_offset"] == client.describe()["high_watermark"] == 2
+        assert client.code("add_partitions", **owner) == 0
+
+    def test_offsets_are_not_committed(self):
+        client = PartitionClient("2.8.1", config=MIN_2)
+        granted = client.ask("init_producer_id", transactional_id="x")
+        owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 0}
+        assert client.code("txn_offset_commit", **owner) == 15
+
+
+class TestTransactionVersion:
+    """transaction.version below 2 on brokers that have it; EndTxn v5 and TxnOffsetCommit v5 at level 0 were recorded on 4.0.2.
+
+    TransactionLog.valueToBytes: at level 0 the value has no field for the client's transaction version.
+    """
+
+    def producer(self, level, version="4.0.2"):
+        client = PartitionClient(version, {"transaction.version": level})
+        granted = client.ask("init_producer_id", transactional_id="x", api_version=4)
+        return client, {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 0}
+
+    def busy(self, client, owner):
+        return {
+            client.code("add_partitions", api_version=3, **{**owner, "topic": "other"}),
+            client.code("end_txn", commit=True, api_version=4, **owner),
+            client.code("end_txn", commit=True, api_version=5, **owner),
+            client.code("init_producer_id", transactional_id="x", api_version=4),
+        }
+
+    @pytest.mark.parametrize("version", ["4.0.2", "4.4.0"])
+    def test_ending_a_transaction_of_version_2_at_level_0(self, version):
+        client, owner = self.producer(0, version)
+        assert client.code("add_partitions", api_version=3, **owner) == 0
+        sent = {"is_transactional": True, "transactional_id": "x", "pid": owner["producer_id"], "api_version": 11}
+        assert client.produce(0, **sent) == 0
+        assert client.code("end_txn", commit=True, api_version=5, **owner) == UNSUPPORTED_VERSION
+        client.wait(3_600_000)
+        assert self.busy(client, owner) == {CONCURRENT_TRANSACTIONS}
+        client.restart()
+        assert client.code("end_txn", commit=True, api_version=4, **owner) == 0
+
+    @pytest.mark.parametrize("op", ["txn_offset_commit", "produce"])
+    def test_adding_a_partition_at_level_0(self, op):
+        client, owner = self.producer(0)
+        fields = {"base_sequence": 0, "record_count": 1, "is_transactional": True} if op == "produce" else {}
+        version = 12 if op == "produce" else 5
+        assert client.code(op, api_version=version, **owner, **fields) == UNSUPPORTED_VERSION
+        assert self.busy(client, owner) == {CONCURRENT_TRANSACTIONS}
+
+    @pytest.mark.parametrize("level", [0, 1])
+    def test_older_requests_end_transactions_without_another_epoch(self, level):
+        client, owner = self.producer(level)
+        for _ in range(2):
+            assert client.code("add_partitions", api_version=3, **owner) == 0
+            assert client.code("end_txn", commit=True, api_version=4, **owner) == 0
+        assert client.code("add_partitions", api_version=3, **owner) == 0
+        assert client.ask("init_producer_id", transactional_id="x", api_version=4)["producer_epoch"] == 2
+
+    @pytest.mark.parametrize("level", [1, 2])
+    def test_from_level_1_on_it_is_written(self, level):
+        client, owner = self.producer(level)
+        assert client.code("txn_offset_commit", api_version=5, **owner) == 0
+        assert client.ask("end_txn", commit=True, api_version=5, **owner)["producer_epoch"] == 1
 
 
 class TestSeveralPartitions:

@@ -25,7 +25,8 @@ from kaudit.model.batch_fields import NO_TIMESTAMP
 _RECORD_ERRORS_VERSION = 8
 _GENERIC_ERROR_VERSION = 11
 """Produce version from which clients understand TRANSACTION_ABORTABLE."""
-_ACKS = (-1, 0, 1)
+_ALL = -1
+_ACKS = (_ALL, 0, 1)
 _SILENCE = ("no-response", "nothing is sent back")
 
 
@@ -62,7 +63,7 @@ class ProduceHandler:
                 if refusal is not None:
                     return refused(attempt.index, refusal)
         ruling = _decide(attempt.index, batch, key, partition)
-        return _timed_out(ruling, partition) if self._remembers_refused and attempt.acks == -1 else ruling
+        return _timed_out(ruling, partition) if self._remembers_refused and attempt.acks == _ALL else ruling
 
     def answer(
         self, attempt: Produce, broker: BrokerState, key: TopicPartition, partition: Replica, now: int
@@ -108,6 +109,8 @@ class ProduceHandler:
         index, acks = attempt.index, attempt.acks
         records = record_set(attempt)
         refusal = self._check_request(attempt, records, key, partition, now)
+        if refusal is None and acks == _ALL and limits.lacks_replicas is not None:
+            refusal = Refusal(KafkaError.NOT_ENOUGH_REPLICAS, limits.lacks_replicas)
         refusal = refusal or check_batches(records.batches, self._profile, limits, now)
         if refusal is not None:
             reports = attempt.api_version >= _RECORD_ERRORS_VERSION or not self._profile.cannot_report_records_before_v8
@@ -121,7 +124,7 @@ class ProduceHandler:
             closes = answer.fields["outcome"] in ("connection-closed", "rejected")
             outcome, what = ("connection-closed", "a rejection closes the connection") if closes else _SILENCE
             return Response(index, {"outcome": outcome}, f"acks=0, {what}: {answer.why}", answer.producer)
-        if acks == -1 and self._remembers_refused and isinstance(answer, Ruling):
+        if acks == _ALL and self._remembers_refused and isinstance(answer, Ruling):
             return _timed_out(answer, partition)
         return answer
 

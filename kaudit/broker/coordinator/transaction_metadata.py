@@ -23,6 +23,7 @@ COMPLETE = {COMPLETE_COMMIT: True, COMPLETE_ABORT: False}
 class TransactionMetadata(Struct):
     """The coordinator's entry of one transactional id. Times in ms, None while unknown."""
 
+    transactional_id: str
     producer_id: int
     timeout_ms: int
     epoch: int = NO_PRODUCER_EPOCH
@@ -36,8 +37,8 @@ class TransactionMetadata(Struct):
     updated_at: int | None = None
     transaction_version: int = 0
     """Transaction version of the end that was decided last."""
-    markers_sent: bool = False
-    """Whether its markers are being written: a transition is pending, which no request may interrupt."""
+    transition_pending: bool = False
+    """Whether a transition is pending, which no request may interrupt: its markers are being written, or its state was not."""
 
     @property
     def due(self) -> int:

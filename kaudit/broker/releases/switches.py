@@ -295,6 +295,12 @@ class Switches(Struct, frozen=True, kw_only=True):
     ] = False
 
     # -- requests ----------------------------------------------------------------------------------------------------
+    min_in_sync_is_at_most_replicas: Annotated[
+        bool,
+        "min.insync.replicas above a topic's number of replicas counts as that number; otherwise nothing is appended with "
+        "acks=all, and no marker: 19",
+        Change("3.7.0", True, "KAFKA-15583, Partition.effectiveMinIsr"),
+    ] = False
     writes_older_formats: Annotated[
         bool,
         "message.format.version below 0.11 makes the broker write batches in an older format, which has no producer ids",
