@@ -1,6 +1,6 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
 from kaudit.errors import NothingToAuditError, UnreadableInputError
+from kaudit.model.audit_clock import AuditClock, given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
@@ -32,6 +33,7 @@ from kaudit.reading.failed_reads import FailedReads
 from kaudit.scanning.allocation_evidence import allocation_evidence
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
+from kaudit.scanning.clock import audit_clock
 from kaudit.scanning.findings import (
     CrossPartitionEvidence,
     ScanContext,
@@ -47,6 +49,7 @@ from kaudit.scanning.not_covered import (
     missing_producer,
     missing_producers,
     partitions_not_audited,
+    transactions_without_clock,
     without_digest,
 )
 from kaudit.scanning.options import ScanOptions
@@ -60,12 +63,16 @@ if TYPE_CHECKING:
 
 
 class _CopyGroup(Struct, frozen=True):
-    """Partitions copied at the same time (their numbers in the scan), their coordinator's view of them, and their clock, ms."""
+    """Partitions copied at the same time (their numbers in the scan), their coordinator's view of them, and their clock."""
 
     numbers: Sequence[int]
     reader: CoordinatorReader
     coordinator: CoordinatorView
-    now_ms: int
+    clock: AuditClock
+
+
+def _newest(groups: Sequence[_CopyGroup]) -> AuditClock:
+    return max((group.clock for group in groups), key=lambda clock: clock.latest_ms)
 
 
 class CrossPartition(Struct, frozen=True):
@@ -250,7 +257,7 @@ class Audit:
         groups = self._copy_groups(copies)
         versions, stated = self._versions(groups)
         asked = asked_for(self.options, self.layout)
-        scan_wide = Context(versions=versions, coordinator=CoordinatorView(), now_ms=self.now(), asked=asked)
+        scan_wide = Context(versions=versions, coordinator=CoordinatorView(), clock=_newest(groups), asked=asked)
         allocation = allocation_evidence(parts, self.histories, self._rescan)
         others: list[CrossPartitionEvidence] = [CrossPartitionEvidence(0)] * len(parts)
         for index, group in enumerate(groups):
@@ -262,7 +269,7 @@ class Audit:
         context = ScanContext(
             self.options,
             scan_wide,
-            [replace(scan_wide, coordinator=group.coordinator, now_ms=group.now_ms) for group in groups],
+            [replace(scan_wide, coordinator=group.coordinator, clock=group.clock) for group in groups],
             None if logs is None else logs.events,
         )
         evidence = Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
@@ -296,6 +303,7 @@ class Audit:
                 segments=[
                     row for part in parts for row in segment_rows(part.directory, [*part.unreadable, *part.removed])
                 ],
+                clock=cross.context.scan_wide.clock,
                 log_events=None if logs is None else logs.summary,
                 digests=digests_of(parts) if self.options.digests else None,
                 state=self.state,
@@ -322,6 +330,9 @@ class Audit:
             without_coordinator=[[self.partitions[number] for number in group.numbers] for group in alone],
             other_coordinators=len(alone) < len(groups),
         )
+        for group in groups:
+            own = [self.partitions[number] for number in group.numbers]
+            yield from transactions_without_clock(own, group.coordinator, group.clock)
         for text in self.not_asked:
             yield NotAudited("open transactions", f"their state could not be asked for: {text}")
         for group in groups:
@@ -359,15 +370,12 @@ class Audit:
         """Return what replication-offset-checkpoint says, by topic, partition and replica."""
         return self.checkpoints.offsets((part.directory for part in self.partitions), HIGH_WATERMARK_CHECKPOINT)
 
-    def now(self) -> int:
-        """The directory's own clock: never the wall clock, so that recorded logs give the same answer for ever."""
+    def _clock(self, parts: Collection[PartitionAudit], coordinator_ms: int) -> AuditClock:
+        """The partitions' own clock: never the wall clock, so that recorded logs give the same answer for ever."""
         if self.options.now_ms is not None:
-            return self.options.now_ms
-        return self._clock(self.partitions)
-
-    def _clock(self, parts: Iterable[PartitionAudit]) -> int:
-        newest = max((part.counts.max_timestamp for part in parts), default=-1)
-        return (newest if newest >= 0 else latest_modification(self.layout)) + self.idle_ms
+            return given_clock(self.options.now_ms)
+        modified = latest_modification(self.layout)
+        return audit_clock(parts, coordinator_ms=coordinator_ms, modified_ms=modified, quiet_ms=self.idle_ms)
 
     def _copy_groups(self, copies: Sequence[BrokerCopies]) -> list[_CopyGroup]:
         """Group the partitions by when they were copied: a coordinator's log of another time says nothing about them."""
@@ -386,8 +394,7 @@ class Audit:
             self.expired.add(reader.expired)
         else:
             reader, coordinator = CoordinatorReader(self.reads), self._live_view(parts)
-        now = self.options.now_ms if self.options.now_ms is not None else self._clock(parts)
-        return _CopyGroup(numbers, reader, coordinator, now)
+        return _CopyGroup(numbers, reader, coordinator, self._clock(parts, coordinator.newest_ms))
 
     def _live_view(self, parts: Sequence[PartitionAudit]) -> CoordinatorView:
         """Return what live brokers say of the open transactions of partitions that they sent."""

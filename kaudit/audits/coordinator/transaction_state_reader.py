@@ -54,10 +54,12 @@ class CoordinatorReader:
         complete = bool(partitions) and partitions == set(range(count))
         entries: dict[int, CoordinatorEntry] = {}
         current: dict[str, CoordinatorEntry | None] = {}
+        newest = -1
         for directory in directories:
             self.history.enter(directory)
             self.expired.enter(directory.partition)
             for offset, timestamp, record in self.records(directory):
+                newest = max(newest, timestamp)
                 self.history.take(offset, record)
                 self.expired.take(offset, timestamp, record)
                 if record.value is not None and record.value.version > 0:
@@ -72,9 +74,8 @@ class CoordinatorReader:
                 known = entries.get(entry.value.producer_id)
                 if known is None or entry.value.last_update_timestamp >= known.value.last_update_timestamp:
                     entries[entry.value.producer_id] = entry
-        return CoordinatorView(
-            entries, present=bool(directories), complete=complete and not (self.unreadable or self.failed)
-        )
+        complete = complete and not (self.unreadable or self.failed)
+        return CoordinatorView(entries, present=bool(directories), complete=complete, newest_ms=newest)
 
     def names(self, directories: Sequence[PartitionDirectory], wanted: Callable[[int], bool]) -> dict[int, str]:
         """Return the transactional id of each wanted producer id, also of those it has moved on from."""
