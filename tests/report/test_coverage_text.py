@@ -49,11 +49,11 @@ def test_verbose_reports_have_the_account_of_each_partition():
         "Offsets not accounted for: 5 missing, 30 unknown in 1 partition:",
         (
             "  - orders-0 of b1: log start 10 (log-start-offset-checkpoint), end 1,020 (the last batch, replication-offset-checkpoint): "
-            "1,000 data, 10 markers, 10 removed by retention"
+            "1,000 in records, 10 in markers, 10 removed by retention"
         ),
         (
             "  - orders-0 of b2: log start 10 (log-start-offset-checkpoint), end 1,020 (the last batch; no file beside it knows it): "
-            "1,000 data, 10 markers, 10 removed by retention, 5 missing, 30 unknown"
+            "1,000 in records, 10 in markers, 10 removed by retention, 5 missing, 30 unknown"
         ),
         "    - offsets 5..9 missing: no batch covers them",
         "    - 30 offsets of 20..90 unknown: the text leaves them out",

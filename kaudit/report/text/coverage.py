@@ -8,7 +8,11 @@ from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.formatting import plural
 
 _RANGES_SHOWN = 5
-_WORDS = {OffsetClass.MARKER: "markers", OffsetClass.RETENTION: "removed by retention"}
+_WORDS = {
+    OffsetClass.MARKER: "in markers",
+    OffsetClass.DATA: "in records",
+    OffsetClass.RETENTION: "removed by retention",
+}
 
 
 def coverage_sentence(accounts: Sequence[Coverage]) -> str:
