@@ -215,12 +215,20 @@ def test_nothing_waits_for_a_fifo_in_place_of_a_file(tmp_path, name):
     assert "Traceback" not in done.stderr
 
 
+PRINTED = [
+    *((command, []) for command in ("inspect", "dedup", "timeline", "producers")),
+    *(
+        ("scan", ["--output-format", name])
+        for name in ("table", "concise", "json", "jsonl", "markdown", "gitlab", "sarif", "junit")
+    ),
+]
+
+
 @pytest.mark.parametrize(
     "prefix", ["::error file=a,line=1::", "  ::warning::", "##[error]", "a##[group]", "x ::stop::"]
 )
-@pytest.mark.parametrize("command", ["scan", "timeline", "producers", "inspect", "dedup"])
-@pytest.mark.parametrize("output_format", ["table", "concise", "json", "jsonl", "markdown", "gitlab", "sarif", "junit"])
-def test_no_line_is_printed_that_a_ci_system_obeys(kaudit, tmp_path, monkeypatch, prefix, command, output_format):
+@pytest.mark.parametrize(("command", "formats"), PRINTED)
+def test_no_line_is_printed_that_a_ci_system_obeys(kaudit, tmp_path, monkeypatch, prefix, command, formats):
     """GitHub runs `::` at the start of a line, and, as Azure does, `##[` anywhere in it."""
     monkeypatch.setenv("COLUMNS", "60")  # so that any word may come to the start of a line
     log = Log()
@@ -228,9 +236,8 @@ def test_no_line_is_printed_that_a_ci_system_obeys(kaudit, tmp_path, monkeypatch
         log.append(data(7, 0, sequence))
     directory = log.write(tmp_path / f"{prefix}name" / "orders-0")
     (directory / f"{prefix}odd").touch()
-    formats = [] if command in {"inspect", "dedup"} else ["--output-format", output_format]
     outcome = kaudit(command, str(tmp_path), *formats)
-    assert outcome.code != 2 or command not in {"scan", "timeline", "producers"} or "output-format" in outcome.err
+    assert len(outcome.out) > 40
     for line in f"{outcome.out}\n{outcome.err}".splitlines():
         assert not line.lstrip().startswith("::")
         assert "##[" not in line
@@ -242,6 +249,6 @@ def test_jsonl_and_concise_spell_commands_alike_and_json_says_the_same(kaudit, t
         log.append(data(7, 0, sequence))
     log.write(tmp_path / "##[error]" / "orders-0")
     lines = {name: kaudit("scan", tmp_path, "--output-format", name).out for name in ("jsonl", "concise")}
-    assert all("/#\\u0023[error]/orders-0/" in text for text in lines.values())
+    assert all("#\\u0023[error]/orders-0/" in text for text in lines.values())
     finding = json.loads(lines["jsonl"].splitlines()[0])
     assert "##[error]/orders-0" in finding["file"]
