@@ -6,6 +6,10 @@ import zlib
 
 import pytest
 
+from kaudit.broker.attempts import StartBroker
+from kaudit.broker.broker import Broker
+from kaudit.broker.releases.profile import profile_for
+from tests.attempts import attempt_of
 from tests.broker.client import PartitionClient
 from tests.logs import Batch, record, sealed_records
 
@@ -217,6 +221,60 @@ class TestTransactionVersion:
         client, owner = self.producer(level)
         assert client.code("txn_offset_commit", api_version=5, **owner) == 0
         assert client.ask("end_txn", commit=True, api_version=5, **owner)["producer_epoch"] == 1
+
+
+class TestRequestVersions:
+    """A request version that a release does not answer closes the connection: recorded for Produce v2 on 4.4.0 (KIP-896)."""
+
+    def outcome(self, version, op, api_version, override=None):
+        broker = Broker(override and profile_for(override))
+        broker.answer(StartBroker(broker_version=version))
+        owner: dict[str, object] = {"transactional_id": "x", "producer_id": 0, "producer_epoch": 0}
+        fields: dict[str, object] = {
+            "produce": {"producer_id": 0, "producer_epoch": 0, "base_sequence": 0, "record_count": 1},
+            "write_marker": {"producer_id": 0, "producer_epoch": 0, "commit": True, "coordinator_epoch": 0},
+            "init_producer_id": {},
+            "end_txn": {"commit": True, **owner},
+        }.get(op, owner)
+        stated = {} if api_version is None else {"api_version": api_version}
+        return broker.answer(attempt_of({"op": op, "topic": "t", "partition": 0, **fields, **stated})).fields["outcome"]
+
+    @pytest.mark.parametrize(
+        ("version", "op", "first", "last"),
+        [
+            ("0.11.0.3", "produce", 0, 3),
+            ("2.3.1", "produce", 0, 7),
+            ("2.8.2", "produce", 0, 9),
+            ("3.9.2", "produce", 0, 11),
+            ("4.0.2", "produce", 3, 12),
+            ("4.4.0", "produce", 3, 13),
+            ("2.5.1", "init_producer_id", 0, 3),
+            ("4.4.0", "init_producer_id", 0, 5),
+            ("3.5.2", "add_partitions", 0, 3),
+            ("3.9.2", "end_txn", 0, 4),
+            ("4.0.2", "end_txn", 0, 5),
+            ("2.5.1", "txn_offset_commit", 0, 3),
+            ("4.4.0", "txn_offset_commit", 0, 6),
+            ("3.9.2", "write_marker", 0, 1),
+            ("4.1.2", "write_marker", 1, 1),
+            ("4.4.0", "write_marker", 1, 2),
+        ],
+    )
+    def test_the_first_and_the_last(self, version, op, first, last):
+        """The ranges of the clients published with these releases (ApiKeys)."""
+        answered = {self.outcome(version, op, api_version) for api_version in {first, last}}
+        assert "connection-closed" not in answered
+        for outside in {first - 1, last + 1, 99} - {-1}:
+            assert self.outcome(version, op, outside) == "connection-closed"
+
+    @pytest.mark.parametrize("version", ["0.11.0.0", "2.3.1", "4.0.0", "4.4.0"])
+    @pytest.mark.parametrize("op", ["produce", "init_producer_id", "add_partitions", "end_txn", "write_marker"])
+    def test_a_line_that_states_none_is_answered(self, version, op):
+        assert self.outcome(version, op, None) != "connection-closed"
+
+    def test_another_release_would_have_been_sent_another_version(self):
+        assert self.outcome("4.4.0", "produce", 12, override="2.3.1") == "appended"
+        assert self.outcome("2.3.1", "produce", 12, override="2.3.1") == "connection-closed"
 
 
 class TestSeveralPartitions:

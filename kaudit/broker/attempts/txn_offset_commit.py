@@ -1,6 +1,6 @@
 """TxnOffsetCommit: consumer offsets become part of a transaction. Source: GroupMetadataManager.storeOffsets."""
 
-from kaudit.broker.attempts.base import ApiVersion, Int16, Int64, PartitionAttemptBase, RecordCount
+from kaudit.broker.attempts.base import NOT_STATED, ApiVersion, Int16, Int64, PartitionAttemptBase, RecordCount
 from kaudit.broker.broker_state import BrokerState
 from kaudit.broker.coordinator.requests import RequestContext
 from kaudit.broker.errors import KafkaError
@@ -23,7 +23,8 @@ class TxnOffsetCommit(PartitionAttemptBase, tag="txn_offset_commit", kw_only=Tru
     producer_epoch: Int16
     record_count: RecordCount = 1
     """How many offsets are committed."""
-    api_version: ApiVersion = 0
+    api_version: ApiVersion = NOT_STATED
+    """Where absent, 0, or the nearest version that the release answers."""
 
 
 def answer(

@@ -1,6 +1,6 @@
 """WriteTxnMarkers: a coordinator ends a transaction in one partition."""
 
-from kaudit.broker.attempts.base import ApiVersion, Int8, Int16, Int32, Int64, PartitionAttemptBase
+from kaudit.broker.attempts.base import NOT_STATED, ApiVersion, Int8, Int16, Int32, Int64, PartitionAttemptBase
 from kaudit.broker.broker_state import BrokerState
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.partition import Partition
@@ -18,7 +18,8 @@ class WriteMarker(PartitionAttemptBase, tag="write_marker", kw_only=True):
     commit: bool
     coordinator_epoch: Int32
     transaction_version: Int8 = 0
-    api_version: ApiVersion = 0
+    api_version: ApiVersion = NOT_STATED
+    """Where absent, 0, or the nearest version that the release answers."""
 
 
 def answer(attempt: WriteMarker, broker: BrokerState, key: TopicPartition, partition: Partition, now: int) -> Answer:
