@@ -21,6 +21,7 @@ from kaudit.formats.sidefiles.checkpoints import (
     parse_leader_epoch_checkpoint,
     parse_offset_checkpoint,
 )
+from kaudit.model.audit_clock import given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.replicas import BrokerReplicas, DiffResult, PartitionComparison, Relation, Replica, ReplicaEvidence
@@ -234,7 +235,7 @@ def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSo
 
 def _context(directory: PartitionDirectory, reader: ReplicaReader) -> Context:
     versions, _ = infer_range(VersionEvidence())
-    nothing_else = Context(versions=versions, coordinator=CoordinatorView(), now_ms=0)
+    nothing_else = Context(versions=versions, coordinator=CoordinatorView(), clock=given_clock(0))
     return partition_context(nothing_else, directory, log_end_offset=reader.end_offset)
 
 

@@ -6,6 +6,7 @@ from enum import Enum
 from msgspec import Struct, field
 
 from kaudit.model.application_logs import LogEventSummary
+from kaudit.model.audit_clock import AuditClock
 from kaudit.model.digests import Digests
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import JsonRecord
@@ -193,6 +194,8 @@ class ScanResult(Struct, frozen=True):
     baseline: BaselineComparison | None = None
     segments: Sequence[SegmentSummary] = ()
     suggestions: Sequence[Suggestion] = ()
+    clock: AuditClock | None = None
+    """What idleness was measured against, of the newest copies where there are several; None of a comparison of replicas."""
     log_events: LogEventSummary | None = None
     """Summary of the logs of brokers and clients, where they were given."""
     unlisted: Sequence[UnlistedFindings] = ()

@@ -113,6 +113,11 @@ def _count(batches: Batches, latest_timestamp: int) -> Counts:
         counts.delete_horizons = int(np.count_nonzero(ahead))
     counts.markers = _flagged(batches["attributes"], CONTROL_FLAG)
     counts.log_append_time = _flagged(batches["attributes"], LOG_APPEND_TIME_FLAG)
+    if counts.markers or counts.log_append_time:
+        by_broker = batches["attributes"] & (CONTROL_FLAG | LOG_APPEND_TIME_FLAG) != 0
+        times = batches["max_timestamp"].compress(by_broker)
+        counts.broker_timestamps = len(times)
+        counts.broker_timestamp = int(times.max(where=times <= latest_timestamp, initial=-1))
     return counts
 
 

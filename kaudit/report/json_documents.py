@@ -43,6 +43,8 @@ def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str,
         document["suggestions"] = [suggestion.to_dict() for suggestion in result.suggestions]
     if result.digests is not None:
         document["digests"] = result.digests.to_dict()
+    if result.clock is not None:
+        document["clock"] = result.clock.to_dict()
     if result.log_events is not None:
         document["log_events"] = result.log_events.to_dict()
     if result.baseline is not None:

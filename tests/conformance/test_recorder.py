@@ -450,4 +450,4 @@ def test_what_was_answered_otherwise_and_agrees_by_now_is_taken_over(tmp_path, m
     *table, empty, difference = agreement.events_table()
     assert table[-1] == "| all | 1 of 2 | 1 of 2 |"
     assert empty == ""
-    assert difference == "- 3.6.2, rivals-1-2, 1 answers, first produce: `base_offset` 9, kaudit 0."
+    assert difference == "- produce: `base_offset` 9, kaudit 0: 3.6.2 rivals-1-2 (1)."

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from kaudit.model.audit_clock import AuditClock, ClockSource
 from kaudit.model.digests import Digests, PartitionDigest
 from kaudit.model.result import BaselineComparison, BrokerVersions, NotAudited, ScanResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import plural, span
+from kaudit.report.text.formatting import plural, span, timestamp_text
 from kaudit.report.text.log_events import log_section
 
 _PATHS_SHOWN = 3
@@ -17,6 +18,8 @@ def closing_sections(result: ScanResult, options: RenderOptions) -> list[list[st
     """Return the last sections: log events, what was not checked, and which brokers' rules were applied."""
     console = options.console
     rules = _broker_rules(result.broker_version, console, with_reasons=options.verbose)
+    if options.verbose and result.clock is not None:
+        rules += console.wrap(f"Time of the log: {clock_text(result.clock)}", indent="  ")
     return [log_section(result.log_events, console), *unchecked_sections(result, console), rules]
 
 
@@ -103,6 +106,19 @@ def rules_text(versions: BrokerVersions) -> str:
     if versions.at_least == versions.at_most:
         return f"broker {versions.at_least}"
     return f"brokers {versions.at_least or 'any'} to {versions.at_most or 'any'}"
+
+
+_CLOCKS = {
+    ClockSource.GIVEN: "as given",
+    ClockSource.BROKERS: "the newest time that a broker wrote",
+    ClockSource.CLIENTS: "by timestamps of clients alone, from which nothing follows",
+    ClockSource.FILES: "by the newest file, from which nothing follows",
+}
+
+
+def clock_text(clock: AuditClock) -> str:
+    """Return what idleness was measured against, and how sure that is."""
+    return f"{timestamp_text(clock.now_ms)} UTC, {_CLOCKS[clock.source]}"
 
 
 _DIGESTS_SHOWN = 8
