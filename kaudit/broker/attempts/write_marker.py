@@ -37,9 +37,12 @@ def answer(attempt: WriteMarker, broker: BrokerState, key: TopicPartition, parti
     if marker.producer_epoch == NO_PRODUCER_EPOCH:
         why = "a batch of a producer id cannot be built without an epoch (MemoryRecordsBuilder)"
         return Response(attempt.index, rejected_fields(KafkaError.UNKNOWN_SERVER_ERROR), why)
-    too_few = broker.limits[key[0]].lacks_replicas
-    if too_few is not None:
-        return Response(attempt.index, rejected_fields(KafkaError.NOT_ENOUGH_REPLICAS), too_few)
+    limits = broker.limits[key[0]]
+    if limits.older_format:
+        why = "the topic's message format has no markers"
+        return Response(attempt.index, rejected_fields(KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT), why)
+    if limits.lacks_replicas is not None:
+        return Response(attempt.index, rejected_fields(KafkaError.NOT_ENOUGH_REPLICAS), limits.lacks_replicas)
     result = partition.append_marker(marker)
     fields = ok_fields() if result.outcome is Outcome.APPENDED else rejected_fields(result.error)
     why = result.why(marker.offset, f"{key[0]}-{key[1]}")
