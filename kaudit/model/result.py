@@ -181,6 +181,21 @@ class BaselineComparison(JsonRecord, frozen=True):
     expired: Sequence[Expected] = ()
 
 
+class AppliedConfiguration(JsonRecord, frozen=True):
+    """The files and environment variables that configured a scan, and how many findings they changed.
+
+    `not_used`: files that lie in an input, which makes them evidence. `left_out`: by codes that are selected or ignored;
+    `fail_on`: the severity from which findings count for the exit code, None where the command line or nobody says it.
+    """
+
+    sources: Sequence[str] = ()
+    not_used: Sequence[str] = ()
+    severities_changed: int = 0
+    suppressed: int = 0
+    left_out: int = 0
+    fail_on: str | None = None
+
+
 class ScanResult(Struct, frozen=True):
     """Everything one scan found; findings in the order of `Finding.sort_key`."""
 
@@ -204,6 +219,10 @@ class ScanResult(Struct, frozen=True):
     """Digests of the batches that were audited, where that was asked for."""
     state: StateUse | None = None
     """How a saved state was used; nothing else of the result depends on it."""
+    configuration: AppliedConfiguration | None = None
+    """None where there was none."""
+    left_out: int = 0
+    """Findings whose code was not asked for."""
 
     def worst(self) -> Severity | None:
         """Return the highest severity among new findings, or None."""

@@ -49,6 +49,8 @@ def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str,
         document["log_events"] = result.log_events.to_dict()
     if result.baseline is not None:
         document["baseline"] = result.baseline.to_dict()
+    if result.configuration is not None:
+        document["configuration"] = result.configuration.to_dict()
     if options.run is not None:
         document["run"] = dict(options.run)
     return document
