@@ -14,7 +14,7 @@ from kaudit.model.audit_clock import AuditClock, ClockSource
 from kaudit.model.digests import Digests, PartitionDigest, RangeDigests
 from kaudit.model.impact import Impact
 from kaudit.model.incident import Incident
-from kaudit.model.result import Suggestion
+from kaudit.model.result import AppliedConfiguration, Suggestion
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
 from tests.rendered import producers_text, scan_text, timeline_text
@@ -156,6 +156,7 @@ def test_the_schemas_name_every_field_that_is_printed():
         log_events=logs,
         digests=Digests("kaudit.fingerprint/1", [digest]),
         clock=CLOCK,
+        configuration=AppliedConfiguration(["kaudit.toml"]),
     )
     whole = json.loads(scan_text("json", result, RenderOptions(run=RUN)))
     validator(DOCUMENT).validate(whole)
@@ -168,6 +169,7 @@ def test_the_schemas_name_every_field_that_is_printed():
         described = defs["log_events"]["properties"][name]["items"]["properties"]
         assert set(whole["log_events"][name][0]) == set(described)
     assert set(whole["clock"]) == set(defs["clock"]["properties"])
+    assert set(whole["configuration"]) == set(defs["configuration"]["properties"])
     assert set(whole) == set(defs["scan_document"]["properties"])
     assert set(whole["findings"][0]) == set(defs["finding"]["properties"])
     assert set(Impact.__struct_fields__) == set(defs["impact"]["properties"])

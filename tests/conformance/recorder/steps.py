@@ -1,5 +1,6 @@
 """What each step of a scenario asks of a broker, and how the attempt and its answer are kept."""
 
+import base64
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from tests.live_brokers.protocol import (
     DESCRIBE_TRANSACTIONS,
     EARLIEST,
     END_TXN,
+    FIRST_PRODUCE_WITH_TOPIC_IDS,
     INIT_PRODUCER_ID,
     LATEST,
     OF_GROUP,
@@ -146,7 +148,7 @@ class Steps:
         own = next(iter(sent))
         others = attempt.get("other_partitions", [])
         parts = [(own, attempt), *((other["partition"], other) for other in others)]
-        body = produce_body(version, attempt.get("transactional_id"), acks, topic.name, sent)
+        body = produce_body(version, attempt.get("transactional_id"), acks, self._named(topic, version), sent)
         note = {"op": "produce", **attempt}
         connection = topic.connection
         try:
@@ -182,6 +184,14 @@ class Steps:
                     self._grown(topic, partition, part)
         topic.note(own, note, answer)
 
+    def _named(self, topic: Topic, version: int) -> str | bytes:
+        """What a produce request calls a topic: its id from version 13 on, nobody's where the release has none."""
+        if version < FIRST_PRODUCE_WITH_TOPIC_IDS:
+            return topic.name
+        stated = self.broker.logs / f"{topic.name}-0" / "partition.metadata"
+        encoded = stated.read_text().rpartition("topic_id: ")[2].strip() if stated.exists() else ""
+        return base64.urlsafe_b64decode(f"{encoded}==") if encoded else bytes(16)
+
     def _grown(self, topic: Topic, partition: int, attempt: Step, base_offset: int = -1) -> bool:
         """Return whether a batch was written: the log has grown, or it begins where the log ended.
 
@@ -210,7 +220,8 @@ class Steps:
         sent = [self._described(topic, item) for item in step["items"]]
         for attempt, data in sent:
             version = attempt["api_version"]
-            body = produce_body(version, attempt["transactional_id"], attempt["acks"], topic.name, {0: data})
+            named = self._named(topic, version)
+            body = produce_body(version, attempt["transactional_id"], attempt["acks"], named, {0: data})
             topic.connection.send(PRODUCE, version, body)
         end = topic.ends[0]
         for attempt, _ in sent:
