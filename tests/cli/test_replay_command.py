@@ -18,7 +18,7 @@ def produce(index, sequence, **fields):
     attempt = {
         "index": index, "topic": "orders", "partition": 3, "op": "produce", "producer_id": 7, "producer_epoch": 0,
         "base_sequence": sequence, "record_count": 1, "is_transactional": False, "transactional_id": None,
-        "acks": -1, "api_version": 8, "timestamp": 1000 + index, "at": 1000 + index,
+        "acks": -1, "api_version": 6, "timestamp": 1000 + index, "at": 1000 + index,
     }  # fmt: skip
     return attempt | fields
 

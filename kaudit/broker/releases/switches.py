@@ -268,6 +268,11 @@ class Switches(Struct, frozen=True, kw_only=True):
         "offset commits inside a transaction are verified too",
         Change("3.7.0", True, "KIP-890 part 1, VerificationGuard"),
     ] = False
+    verifies_before_acks: Annotated[
+        bool,
+        "a number of acks other than -1, 0 and 1 is refused after the transaction was verified and begun, not before",
+        Change("3.8.0", True, "KAFKA-15987, ReplicaManager.handleProduceAppend"),
+    ] = False
     abortable_error: Annotated[
         bool,
         "a failed verification is answered with 120 TRANSACTION_ABORTABLE if the request's version supports it",

@@ -1,6 +1,6 @@
 """Tables of switches: a struct whose fields are behaviours, each with the releases that changed it.
 
-The table of brokers is `switches.py`, that of the simulated clients kaudit/simulate/producer/client_switches.py.
+The tables of brokers are `switches.py` and `request_versions.py`, that of the simulated clients kaudit/simulate/producer/client_switches.py.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from msgspec.structs import fields
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.version import Version
 
-Value = bool | int | str | KafkaError | None
+Value = bool | int | str | KafkaError | tuple[int, int] | None
 
 
 class Change(Struct, frozen=True):

@@ -71,4 +71,6 @@ def value_text(value: Value) -> str:
         return "yes" if value else "no"
     if isinstance(value, KafkaError):
         return f"{int(value)} {value.name}"
+    if isinstance(value, tuple):
+        return f"{value[0]} to {value[1]}"
     return "none" if value is None else str(value)
