@@ -35,9 +35,9 @@ def is_shown(switch: Switch, change: Change, version: str) -> bool:
     before = switch.changes[number - 1].value if number else switch.default
     profile = replace(profile_for(version), **{switch.name: before})
     return any(
-        _differs(attempts, answers, Broker(profile))
-        for attempts, answers in map(_lines, recordings())
-        if attempts[0]["broker_version"] == version
+        _differs(*_lines(recorded), Broker(profile))
+        for recorded in recordings()
+        if recorded.version == version and not recorded.name.endswith("-differing")
     )
 
 

@@ -32,7 +32,7 @@ class RequestVersions(Struct, frozen=True, kw_only=True):
         Change("2.8.0", (0, 9), "KIP-482"),
         Change("3.7.0", (0, 10), "KIP-951"),
         Change("3.8.0", (0, 11), "KIP-890"),
-        Change("4.0.0", (3, 12), "KIP-890, KIP-896"),
+        Change("4.0.0", (3, 12), "KIP-890, KIP-896", recorded="4.4.0"),
         Change("4.1.0", (3, 13), "KIP-516"),
     ] = (0, 3)
     init_producer_id: Annotated[

@@ -60,8 +60,8 @@ def _changes(old: Version, new: Version) -> Iterator[str]:
     for name in before.differences(after):
         switch = switches()[name]
         change = switch.last_change(new)
-        source = "not in this line" if change is None else change.source
-        yield f"  {name}: {value_text(switch.value_in(old))} -> {value_text(switch.value_in(new))} ({source})"
+        evidence = "not in this line" if change is None else change.evidence
+        yield f"  {name}: {value_text(switch.value_in(old))} -> {value_text(switch.value_in(new))} ({evidence})"
         yield f"    {switch.meaning}"
 
 

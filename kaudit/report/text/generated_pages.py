@@ -94,7 +94,7 @@ def _meaning(switch: Switch) -> str:
 
 
 def _change(change: Change) -> str:
-    return f"{change.releases}: {value_text(change.value)} ({change.source})"
+    return f"{change.releases}: {value_text(change.value)} ({change.evidence})"
 
 
 _COMMON = frozenset({"index", "topic", "partition", "at"})

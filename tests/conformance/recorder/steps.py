@@ -1,12 +1,12 @@
 """What each step of a scenario asks of a broker, and how the attempt and its answer are kept."""
 
-import base64
 import time
 from collections.abc import Callable
 from typing import Any
 
 from kaudit.broker.errors import KafkaError
 from tests.conformance.recorder.batches import Sent, messages, raw
+from tests.conformance.recorder.disk import topic_id
 from tests.conformance.recorder.topic import Step, Topic, clock
 from tests.live_brokers.jvm import Broker
 from tests.live_brokers.protocol import (
@@ -185,12 +185,8 @@ class Steps:
         topic.note(own, note, answer)
 
     def _named(self, topic: Topic, version: int) -> str | bytes:
-        """What a produce request calls a topic: its id from version 13 on, nobody's where the release has none."""
-        if version < FIRST_PRODUCE_WITH_TOPIC_IDS:
-            return topic.name
-        stated = self.broker.logs / f"{topic.name}-0" / "partition.metadata"
-        encoded = stated.read_text().rpartition("topic_id: ")[2].strip() if stated.exists() else ""
-        return base64.urlsafe_b64decode(f"{encoded}==") if encoded else bytes(16)
+        """What a produce request calls a topic: its id from version 13 on."""
+        return topic.name if version < FIRST_PRODUCE_WITH_TOPIC_IDS else topic_id(self.broker.logs, topic.name)
 
     def _grown(self, topic: Topic, partition: int, attempt: Step, base_offset: int = -1) -> bool:
         """Return whether a batch was written: the log has grown, or it begins where the log ended.
