@@ -11,6 +11,7 @@ from kaudit.model.batch_fields import NO_OFFSET, NO_TIMESTAMP
 from kaudit.model.producer_state import AFTER_MARKER, NO_SEGMENT
 from kaudit.model.side_files import SnapshotEntry
 from kaudit.model.transactions import OpenTransaction
+from kaudit.source.layout import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from kaudit.partition.replay import PartitionReplay
@@ -60,10 +61,10 @@ def last_stable_offset(transactions: Sequence[OpenTransaction], log_end_offset: 
 def _appended_by(replay: "PartitionReplay", row: np.void) -> int:
     """Return a time by which a producer's newest batch was there, as brokers show it, ms, -1 if none does.
 
-    That of a batch with LogAppendTime, that of the first marker after it, or that of its file: the earliest of them.
+    Its own in an internal topic or with LogAppendTime; else that of the first marker after it or of its file, whichever is earlier.
     """
     counts, last = replay.counts, int(row["last_timestamp"])
-    if counts.broker_timestamps == counts.batches:
+    if counts.broker_timestamps == counts.batches or replay.directory.topic in INTERNAL_TOPICS:
         return last
     segment = int(row["last"]["segment"])
     times = [

@@ -37,7 +37,7 @@ def compress(  # noqa: PLR0913 - independent inputs
         beyond = batches["max_timestamp"][batches["max_timestamp"] > latest_timestamp]
         rows.least_beyond = int(beyond.min()) if len(beyond) else None
     if log_start_offset is not None and len(batches) and int(lasts.min()) < log_start_offset:
-        batches = batches[lasts >= log_start_offset]
+        batches = batches[(lasts >= log_start_offset) | (lasts < 0)]  # no batch that was deleted lies below 0
         lasts = last_offsets(batches)
     if not len(batches):
         return rows

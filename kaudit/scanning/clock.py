@@ -22,13 +22,13 @@ def audit_clock(
     """Return the clock of partitions that were copied together.
 
     `coordinator_ms`: the newest record of __transaction_state, -1 without one; `modified_ms`: the newest modification of a file,
-    which is the time where no batch has one; `quiet_ms`: for how long nothing has been appended.
+    which is the time where no batch has one, 0 where it is not known; `quiet_ms`: for how long nothing has been appended.
     """
     newest = max((part.counts.max_timestamp for part in parts), default=-1)
     internal = (part.counts.max_timestamp for part in parts if part.directory.topic in INTERNAL_TOPICS)
     by_brokers = max([coordinator_ms, *(part.counts.broker_timestamp for part in parts), *internal])
     ceiling = modified_ms + _WHOLE_SECOND_MS
-    if ceiling > by_brokers:  # else the file times were changed
+    if modified_ms > 0 and ceiling > by_brokers:  # else it is not known, or was changed
         newest = min(newest, ceiling)
     newest = max(newest, by_brokers)
     if by_brokers >= 0:

@@ -177,6 +177,7 @@ class _SparkAudit(AuditedInput):
             scan.scan_wide,
             newest=newest_profile(scan.result.broker_version),
             listed=listed,
+            not_audited=scan.result.not_audited,
             names=NamesOfJobs(run.session, scan.audit.coordinator_logs, shares_of(scan.audit, scan.result)),
         )
 

@@ -236,6 +236,14 @@ def test_the_checkpointed_log_start_is_read_as_the_broker_wrote_it(tmp_path):
     assert disk.checkpointed_log_start(tmp_path, "t-1", 0) == 0
 
 
+@pytest.mark.parametrize(("written", "expected"), [("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n", 1), (None, 0)])
+def test_a_topic_id_is_read_as_the_broker_wrote_it(tmp_path, written, expected):
+    (tmp_path / "t-0").mkdir()
+    if written is not None:
+        (tmp_path / "t-0" / "partition.metadata").write_text(written)
+    assert disk.topic_id(tmp_path, "t") == expected.to_bytes(16, "big")
+
+
 # -- recordings ------------------------------------------------------------------------------------------------------
 def produce(sequence):
     return {

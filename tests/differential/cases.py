@@ -20,6 +20,8 @@ UNDRESSED = "none"
 ALL_DRESSINGS = (*DRESSINGS, "several", *EMBEDDED)
 _HEALTHY = (UNDRESSED, *EMBEDDED, "no checkpoints", "no side files")
 """Dressings that leave an undamaged log undamaged: what its records hold, and copies of a part of the directory."""
+_REMOVING = ("no checkpoints", "no side files", "no indexes", "indexes agree", "side files agree", "several")
+"""Dressings that remove what side files prove: severities are compared where the same kinds of proof are left."""
 _SIDE_FILE_CODES = ("KA305", "KA50")
 _LOG_CODES = ("KA00", "KA013", "KA014")
 _CELLS_PER_LOG = 6
@@ -42,6 +44,8 @@ class Outcome(NamedTuple):
     lowered: bool
     codes: tuple[str, ...]
     excuses: frozenset[str]
+    kinds: frozenset[str] = frozenset()
+    """Of proofs."""
     of_log: Severity | None = None
     """The severity without what side files say of each other: a dressing that removes a file removes what it says."""
     damages_named: int = 0
@@ -139,7 +143,9 @@ def outcome(case: Case, directory: Path, bare: "Outcome | None" = None) -> Outco
     name = None if severity is None else severity.value
     required = bool(judgement.proofs)
     of_log = [finding.severity for finding in shown if not finding.code.startswith(_SIDE_FILE_CODES)]
-    lowered = bool(bare and bare.of_log and required and (severity is None or severity < bare.of_log))
+    kinds = frozenset(proof.what for proof in judgement.proofs)
+    alike = bare is not None and (case.dressing not in _REMOVING or bare.kinds <= kinds)
+    lowered = bool(bare and alike and bare.of_log and required and (severity is None or severity < bare.of_log))
     named = sum(finding.code.startswith(_LOG_CODES) for finding in found)
     return Outcome(
         case.seed,
@@ -151,6 +157,7 @@ def outcome(case: Case, directory: Path, bare: "Outcome | None" = None) -> Outco
         lowered,
         tuple(sorted({finding.code for finding in shown})),
         frozenset(judgement.excuses),
+        kinds,
         max(of_log, default=None),
         named,
         case.dressing in EMBEDDED and bare is not None and named > bare.damages_named,

@@ -169,7 +169,7 @@ class Writer:
             key = b"k%d" % self.count
         headers: tuple[tuple[bytes, bytes], ...] = ()
         if self.embedded is Embedded.VALUE:
-            value = self._planted()
+            value += self._planted()
         elif self.embedded is Embedded.HEADER:
             headers = ((b"h", self._planted()),)
         elif self.embedded is Embedded.KEY and key is not None:

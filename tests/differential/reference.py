@@ -242,6 +242,7 @@ def _can_be_compaction(log: Log, last: int, segment: int) -> bool:
         dirty = side_files.stated(log.files, side_files.CLEANER)
         if dirty is None or dirty > log.end or dirty <= last:
             return False
+        dirty = min(dirty, log.segments[-1][0])
     else:
         dirty = last + 1
         if all(found.records == found.last - found.base + 1 for _, found in log.batches):

@@ -15,7 +15,7 @@ from kaudit.model.coverage import NOT_ACCOUNTED, Coverage, EndWitness, OffsetCla
 from kaudit.model.digests import Digests, PartitionDigest, RangeDigests
 from kaudit.model.impact import Impact
 from kaudit.model.incident import Incident
-from kaudit.model.result import Suggestion
+from kaudit.model.result import AppliedConfiguration, Suggestion
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
 from tests.rendered import producers_text, scan_text, timeline_text
@@ -170,6 +170,7 @@ def test_the_schemas_name_every_field_that_is_printed():
         digests=Digests("kaudit.fingerprint/1", [digest]),
         clock=CLOCK,
         coverage=[COVERAGE],
+        configuration=AppliedConfiguration(["kaudit.toml"]),
     )
     whole = json.loads(scan_text("json", result, RenderOptions(run=RUN)))
     validator(DOCUMENT).validate(whole)
@@ -188,6 +189,7 @@ def test_the_schemas_name_every_field_that_is_printed():
     assert {kind.value for kind in OffsetClass} == set(account["offsets"]["propertyNames"]["enum"])
     assert {kind.value for kind in NOT_ACCOUNTED} == set(account["ranges"]["items"]["properties"]["kind"]["enum"])
     assert set(whole["clock"]) == set(defs["clock"]["properties"])
+    assert set(whole["configuration"]) == set(defs["configuration"]["properties"])
     assert set(whole) == set(defs["scan_document"]["properties"])
     assert set(whole["findings"][0]) == set(defs["finding"]["properties"])
     assert set(Impact.__struct_fields__) == set(defs["impact"]["properties"])

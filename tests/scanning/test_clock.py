@@ -156,6 +156,31 @@ def test_a_file_has_its_batches_before_it_is_modified_last(tmp_path, modified_ms
     assert result.clock.now_timestamp == commits.batches[0].timestamp
 
 
+def test_a_segment_that_was_closed_has_its_batches_before_the_next_one(tmp_path):
+    log = begun()
+    log.clock += 2 * LATE
+    log.append(data(-1, -1, -1))
+    log.write(tmp_path / "orders-0", segment_starts=(1,))
+    for name, modified_ms in (("0" * 20, BASE_TIMESTAMP), (f"{1:020d}", BASE_TIMESTAMP + 2 * LATE)):
+        os.utime(tmp_path / "orders-0" / f"{name}.log", (modified_ms / 1000, modified_ms / 1000))
+    commits = Log(clock=BASE_TIMESTAMP + LATE)
+    commits.append(data(-1, -1, -1))
+    written(tmp_path, commits, "__consumer_offsets-0")
+    found, doubtful, _ = audited(tmp_path)
+    assert (found.code, doubtful) == ("KA301", False)
+    assert found.evidence["appended_by_timestamp"] == BASE_TIMESTAMP + 1
+
+
+def test_offsets_that_a_transaction_commits_have_times_of_the_coordinator(tmp_path):
+    """A transaction may hang in __consumer_offsets too (KAFKA-13288)."""
+    log = begun()
+    log.clock += LATE
+    log.append(data(-1, -1, -1))
+    written(tmp_path, log, "__consumer_offsets-0")
+    found, doubtful, _ = audited(tmp_path)
+    assert (found.code, doubtful, found.evidence["idle_ms"]) == ("KA301", False, LATE + 1)
+
+
 def test_the_time_that_is_given_counts_with_the_records_own(tmp_path):
     written(tmp_path, begun())
     found, doubtful, result = audited(tmp_path, now_ms=BASE_TIMESTAMP + 1 + LATE)

@@ -1,4 +1,4 @@
-"""Every read of a scan that fails is named as not audited, wherever it happens: no verdict changes in silence."""
+"""Every read of an audit that fails is named as not audited, wherever it happens: no verdict changes in silence."""
 
 import errno
 import itertools
@@ -12,7 +12,9 @@ import pytest
 
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
+from kaudit.engines.replicas import diff, name_replicas
 from kaudit.errors import UnreadableInputError
+from kaudit.listings.query import Query
 from kaudit.model.result import ScanResult
 from kaudit.scanning.options import ScanOptions
 from kaudit.source import schemes
@@ -109,12 +111,42 @@ class FailingStore(FailingFiles):
         return RemoteFile(len(content), read_range, lambda: None)
 
 
-def scan(path: str, options: Mapping[str, Any]) -> ScanResult | None:
-    """The result, None where the input itself cannot be read, which the error says."""
+def scan(path: str, options: Mapping[str, Any]) -> ScanResult:
+    return local.scan(ScanOptions(paths=[path], jobs=1, **options), SilentProgress())
+
+
+def timeline(path: str, options: Mapping[str, Any]) -> ScanResult:
+    found = local.timeline(ScanOptions(paths=[path], jobs=1, **options), SilentProgress())
+    for each in found.timelines:
+        assert each.entries
+    return found.scan
+
+
+def producers(path: str, options: Mapping[str, Any]) -> ScanResult:
+    return local.producers(ScanOptions(paths=[path], jobs=1, **options), SilentProgress(), Query()).scan
+
+
+def batches(path: str, options: Mapping[str, Any]) -> ScanResult:
+    """What the tables of --batches read."""
+    with local.record(ScanOptions(paths=[path], jobs=1, **options), SilentProgress()) as recorded:
+        list(recorded.write_batches(lambda task, rows: ("batches", b"")))
+        return recorded.result
+
+
+def compared(path: str, options: Mapping[str, Any]) -> ScanResult:
+    """What `kaudit diff` reads of two replicas."""
+    paths = [f"{path}/{name}" for name in ("b1", "b2")]
+    replicas = name_replicas(paths, {})
+    return diff(ScanOptions(paths=paths, jobs=1, **options), replicas, SilentProgress()).scan
+
+
+def result_of(command: Any, path: str, options: Mapping[str, Any]) -> ScanResult | None:
+    """The result, None where an error says in one line what cannot be read."""
     try:
-        return local.scan(ScanOptions(paths=[path], jobs=1, **options), SilentProgress())
+        found: ScanResult = command(path, options)
     except UnreadableInputError:
         return None
+    return found
 
 
 @pytest.fixture
@@ -142,23 +174,27 @@ def anomalies(directory: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["", "s3://bucket"])
 @pytest.mark.parametrize(
-    ("path", "options"),
+    ("command", "path", "options"),
     [
-        ("samples/coordinator", {}),
-        ("samples/side-files", {}),
-        ("samples/duplicates", {}),
-        ("samples/producer-ids", {"blocks": BLOCKS}),
-        ("anomalies", {"depth": "records"}),
-        ("samples/replicas", {}),
+        (scan, "samples/coordinator", {}),
+        (scan, "samples/side-files", {}),
+        (scan, "samples/duplicates", {}),
+        (scan, "samples/producer-ids", {"blocks": BLOCKS}),
+        (scan, "anomalies", {"depth": "records"}),
+        (scan, "samples/replicas", {}),
+        (timeline, "samples/hanging-transaction", {}),
+        (producers, "samples/coordinator", {}),
+        (batches, "samples/clean", {}),
+        (compared, "samples/replicas", {}),
     ],
 )
-def test_whichever_read_fails_the_result_says_so(reads, monkeypatch, tmp_path, scheme, path, options):
+def test_whichever_read_fails_the_result_says_so(reads, monkeypatch, tmp_path, scheme, command, path, options):
     monkeypatch.chdir(ROOT)
     place = ROOT / path
     if path == "anomalies":
         anomalies(tmp_path)
         place = tmp_path
-    whole = scan(f"{scheme}{place}", options)
+    whole = result_of(command, f"{scheme}{place}", options)
     assert whole is not None
     assert not whole.incomplete
     # KA012 says that a segment cannot be read; two writers that are not recognised are many anomalies again
@@ -166,11 +202,13 @@ def test_whichever_read_fails_the_result_says_so(reads, monkeypatch, tmp_path, s
     codes |= {
         code for each in whole.findings if each.code == "KA404" for code in cast("Any", each.evidence["replaces"])
     }
+    # of a hanging transaction whose coordinator cannot be asked only that it is open is known
+    codes |= {"KA302"} if "KA301" in codes else set()
     total = reads.count
     assert total > 10
     for number in itertools.count(1):
         reads.count, reads.failing, reads.failed = 0, number, None
-        result = scan(f"{scheme}{place}", options)
+        result = result_of(command, f"{scheme}{place}", options)
         if reads.failed is None:
             break
         if result is not None:

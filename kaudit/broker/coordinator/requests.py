@@ -107,7 +107,7 @@ def ended_before(transaction: TransactionMetadata, *, commit: bool) -> Coordinat
     """Answer EndTxn where no transaction is open: a repeated end succeeds, the other one does not."""
     if COMPLETE.get(transaction.state) is commit:
         return CoordinatorResult(DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
-    if transaction.transition_pending or PREPARED.get(transaction.state) is commit:
+    if PREPARED.get(transaction.state) is commit:
         return busy(transaction)
     return rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
 

@@ -213,7 +213,9 @@ class TransactionCoordinator:
         exact = producer_epoch == transaction.epoch
         if producer_epoch < transaction.epoch or (not exact and self._profile.end_txn_needs_exact_epoch):
             return self._fenced(request, _FENCED_END, transaction, producer)
-        if transaction.state is not ONGOING or transaction.transition_pending:
+        if transaction.transition_pending:
+            return busy(transaction)
+        if transaction.state is not ONGOING:
             return ended_before(transaction, commit=commit)
         if not exact:
             transaction.state = PREPARE_COMMIT if commit else PREPARE_ABORT

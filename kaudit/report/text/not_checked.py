@@ -157,8 +157,8 @@ def rules_text(versions: BrokerVersions) -> str:
 _CLOCKS = {
     ClockSource.GIVEN: "as given",
     ClockSource.BROKERS: "the newest time that a broker wrote",
-    ClockSource.CLIENTS: "by timestamps of clients alone, from which nothing follows",
-    ClockSource.FILES: "by the newest file, from which nothing follows",
+    ClockSource.CLIENTS: "by timestamps of clients alone: no finding relies on it",
+    ClockSource.FILES: "by the newest file: no finding relies on it",
 }
 
 

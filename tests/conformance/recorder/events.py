@@ -23,8 +23,8 @@ from tests.conformance.recorder.topic import Step
 
 EPOCHS, EVENTS, LEVELS = "epochs", "events", "levels"
 """Names of recordings, of which the first is of scenarios by hand (`scenarios.py`)."""
-FIRST_TO_LAST_PRODUCE = (0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 99)
-"""0 to 2 have no transactional id, and left in 4.0 (KIP-896); 99 is beyond every release."""
+FIRST_TO_LAST_PRODUCE = (0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 99)
+"""0 to 2 have no transactional id, and left in 4.0 (KIP-896); 13 names topics by id (KIP-516); no release has 99."""
 ODD_ACKS = (2, -2, 7, 32767, -32768)
 FORMATS = ("0.8.2", "0.9.0", "0.10.0", "0.10.2", "0.11.0")
 """message.format.version; releases from 4.0 on do not have it."""
