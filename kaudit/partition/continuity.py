@@ -277,12 +277,21 @@ def _odd_epochs(steps: Rows) -> list[LeaderEpochRegression]:
     for index, epoch in enumerate(epochs):
         following = epochs[index + 1] if index + 1 < len(epochs) else None
         odd_up = following is not None and accepted is not None and accepted <= following < epoch
+        odd_up = odd_up and not _is_next_odd(steps, index)
         if epoch < 0 or (accepted is not None and (epoch < accepted or odd_up)):
             expected = accepted if accepted is not None else (-1 if following is None else following)
             found.append(_regression(steps[index], expected))
         else:
             accepted = epoch
     return found
+
+
+def _is_next_odd(steps: Rows, index: int) -> bool:
+    """Whether of two ranges of batches the second is the odd one: it is one batch among several of the first one's epoch or a later."""
+    if index + 2 >= len(steps) or steps["leader_epoch"][index + 2] < steps["leader_epoch"][index]:
+        return False
+    ends = steps["base_offset"][index + 1 : index + 3] == steps["last_offset"][index : index + 2] + 1
+    return bool(ends[1] and not ends[0])
 
 
 def _regression(step: Rows, expected: int) -> LeaderEpochRegression:
