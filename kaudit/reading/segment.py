@@ -172,7 +172,7 @@ class _Reader:
         """Return the damage at `at` if the batch there fails its CRC and a valid one begins inside it."""
         end = self._valid.invalid_end(at) if self.verify else None
         inner = None if end is None else self._valid.first(at + 1, end)
-        if end is None or inner is None or self._valid.is_framed(at, end):
+        if end is None or inner is None or self._valid.is_framed(at, end, self.expected_offset):
             return None
         return self._lost_framing(at, end, inner, base_offset_of(self.window.load(at, HEADER_SIZE)))
 
@@ -235,7 +235,7 @@ class _Reader:
         corrupt = corrupt_indexes(view, base, batches)
         for index in corrupt:
             start, end = starts[index], starts[index] + sizes[index]
-            framed = self._valid.is_framed(start, end)
+            framed = self._valid.is_framed(start, end, self.expected_offset)
             inner = None if framed else self._valid.first(start + 1, end)
             if framed or (inner is None and (index < len(starts) - 1 or self._goes_on_at(end))):
                 damages.append(self._wrong_magic(batches, index) or _crc_mismatch(batches, index))
@@ -297,7 +297,9 @@ class _Reader:
             detail = f"{min(zeros_end, stop) - first_zero} bytes are zero, from inside the batch at byte {start} on"
             damage = LogDamage(DamageKind.ZEROS, first_zero, stop, resumed is not None, detail, claimed)
             return Piece(empty_batches(), [damage], stop)
-        resumed = inner if inner is not None else self._resynchronise(end)
+        resumed = self._valid.end_by_records(start, self.expected_offset)
+        if resumed is None:
+            resumed = inner if inner is not None else self._resynchronise(end)
         stop = self.window.end if resumed is None else resumed
         head = self.window.load(start, HEADER_SIZE)
         detail = f"the length field says {batch_size(head, 0) - LOG_OVERHEAD}, but no batch starts where it leads"
@@ -315,7 +317,11 @@ class _Reader:
                 return self._large_batch(at, size)
         if len(view) >= _OFFSET_BYTES and not any(view[:_ZERO_PROBE]):
             return self._zeros_at(at)
-        resumed = self._resynchronise(at)
+        end = at + batch_size(view, 0) if len(view) == HEADER_SIZE else at
+        if at + HEADER_SIZE <= end < self.window.end and self._valid.is_framed(at, end, self.expected_offset):
+            resumed: int | None = end
+        else:
+            resumed = self._valid.end_by_records(at, self.expected_offset) or self._resynchronise(at)
         if resumed is not None:
             damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, True, _describe(view, remaining))
             return Piece(empty_batches(), [damage], resumed)
@@ -332,7 +338,8 @@ class _Reader:
         if not self.verify or self.window.crc_holds(at, size):
             self._advance(batches)
             return Piece(batches, [], at + size)
-        resumed = self._resynchronise(at)
+        framed = self._valid.is_framed(at, at + size, self.expected_offset)
+        resumed = None if framed else self._valid.end_by_records(at, self.expected_offset) or self._resynchronise(at)
         if resumed is None or resumed >= at + size:
             return Piece(empty_batches(), [_crc_mismatch(batches, 0)], at + size)
         detail = f"the length field says {size - LOG_OVERHEAD}, but a valid batch starts inside it"

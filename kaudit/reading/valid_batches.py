@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from kaudit.formats.log import resync
 from kaudit.formats.log.batch_header import (
+    ATTRIBUTES_OFFSET,
+    CRC_OFFSET,
     CURRENT_MAGIC,
     HEADER,
     HEADER_SIZE,
@@ -30,7 +32,9 @@ from kaudit.formats.log.record_batch import (
     gather_headers,
     header_columns,
 )
+from kaudit.formats.log.records import VARINT_BYTES, record_size
 from kaudit.model.batch import Batches, empty_batches
+from kaudit.model.batch_fields import CODEC_MASK
 from kaudit.reading.read_window import Window
 
 _FIRST_SEARCH_BYTES = 512
@@ -42,7 +46,12 @@ _MOST_CORRUPT = 4
 """Damaged batches in a row after which the framing of the first counts as lost."""
 _MOST_INNER = 16
 """Batches inside a damaged one that are followed to its end: a payload may hold any number."""
+_MOST_BATCH_BYTES = 4 << 20
+"""A batch whose length is wrong is followed this far: brokers take 1 MiB unless configured otherwise (message.max.bytes)."""
+_MOST_RECORDS = 1 << 14
+"""Records followed in a batch whose length is wrong: those that carry batches are not small."""
 _OFFSETS = HEADER.struct("base_offset", "last_offset_delta")
+_RECORDS = HEADER.struct("crc", "attributes", "record_count")
 
 
 class Block(NamedTuple):
@@ -137,24 +146,51 @@ class ValidBatches:
         length = batch_size(block.content, inside) - LOG_OVERHEAD
         return not plausible_length(block.content[inside + MAGIC_OFFSET], length)
 
-    def is_framed(self, start: int, end: int) -> bool:
+    def is_framed(self, start: int, end: int, expected_offset: int | None) -> bool:
         """Whether a batch that fails its CRC is as long as it says: what follows it is sound and goes on from its offsets.
 
         Bytes inside such a batch are not the log's, whatever they look like: a value may hold batches. A wrong length may lead to a
-        sound batch too, past others: then these lead there as well, and go on from the batch's own offsets.
+        sound batch too, past others: then these lead there as well, and go on from the batch's own offsets. `expected_offset` is
+        the offset after the batch before, where known: the damaged header may claim a higher one than it had.
         """
         head = bytes(self._window.load(start, HEADER_SIZE)[:HEADER_SIZE])
-        if len(head) < HEADER_SIZE or not self._is_sound_from(end, base_offset_of(head)):
+        if len(head) < HEADER_SIZE:
             return False
         base_offset, last_offset_delta = _OFFSETS.unpack_from(head)
+        before = base_offset if expected_offset is None else min(base_offset, expected_offset)
+        if not self._is_sound_from(end, before):
+            return False
         # at the end of the file no later offset confirms those that the damaged header claims
         last_offset = base_offset + last_offset_delta if end < self._window.end else -1
         inner, tries = self.first(start + 1, end), 0
         while inner is not None and tries < _MOST_INNER:
-            if self._leads_to(inner, end, last_offset):
+            broken_at = self._breaks_before(inner, end, last_offset)
+            if broken_at is None:
                 return False
-            inner, tries = self.first(inner + 1, end), tries + 1
+            # the batches before the break lead to it too
+            inner, tries = self.first(max(broken_at, inner + 1), end), tries + 1
         return True
+
+    def end_by_records(self, start: int, expected_offset: int | None) -> int | None:
+        """Return where the records of the uncompressed batch at `start` end, if that is proven: its length is wrong then.
+
+        The CRC covers what follows its field, not the length (DefaultRecordBatch.computeChecksum): either the bytes up to there
+        match it, or the batch is framed there. None if neither holds; `expected_offset` as in `is_framed`.
+        """
+        head = bytes(self._window.load(start, HEADER_SIZE)[:HEADER_SIZE])
+        if not resync.is_plausible_but_for_length(head):
+            return None
+        stored, attributes, count = _RECORDS.unpack_from(head, CRC_OFFSET)
+        if attributes & CODEC_MASK or not 0 < count <= _MOST_RECORDS:
+            return None
+        at, limit = start + HEADER_SIZE, min(start + _MOST_BATCH_BYTES, self._window.end)
+        for _ in range(count):
+            size = record_size(bytes(self._window.load(at, VARINT_BYTES)[:VARINT_BYTES]))
+            if not 0 < size <= limit - at:
+                return None
+            at += size
+        matches = self._window.crc_of(start + ATTRIBUTES_OFFSET, at) == stored
+        return at if matches or self.is_framed(start, at, expected_offset) else None
 
     def _is_sound_from(self, at: int, before: int) -> bool:
         """Whether a valid batch or the end of the file is here or after a few more damaged batches; offsets rise from `before`."""
@@ -167,15 +203,15 @@ class ValidBatches:
             before, at = base_offset, at + size
         return False
 
-    def _leads_to(self, at: int, end: int, last_offset: int) -> bool:
-        """Whether valid batches follow one another from here to `end` and beyond, with offsets that rise from `last_offset`."""
+    def _breaks_before(self, at: int, end: int, last_offset: int) -> int | None:
+        """Return where valid batches from here on, with offsets that rise from `last_offset`, break off; None if they lead to `end`."""
         while at < end:
             size, base_offset = self._claim(at)
             if not size or at + size > end or base_offset <= last_offset or not self._window.is_batch(at, size):
-                return False
+                return at
             last_offset, at = base_offset, at + size
         size, base_offset = self._claim(at)
-        return at == end and (not size or base_offset > last_offset)
+        return None if not size or base_offset > last_offset else at
 
     def _claim(self, at: int) -> tuple[int, int]:
         """Return the size and the base offset of what may be a batch here, whole in the file; size 0 of what cannot be one."""
