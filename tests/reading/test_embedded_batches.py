@@ -7,11 +7,14 @@ import pytest
 
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
+from kaudit.reading.segment import WINDOW_BYTES
 from kaudit.scanning.options import ScanOptions
 from tests.logs import Batch, data, sealed_records, varint
 
 HEADER = 61
 """Bytes before a batch's first record."""
+LENGTH, LEADER_EPOCH, LAST_OFFSET_DELTA = 8, 12, 23
+"""Where fields of the header begin: they have four bytes each."""
 PLACES = ("key", "value", "header")
 
 
@@ -63,6 +66,59 @@ def test_the_damage_named_is_the_damage_made(tmp_path, place, seed):
     segment.write_bytes(content)
     for chunk_bytes in (None, random.randrange(70, 500)):
         assert reported(segment, chunk_bytes=chunk_bytes) == [("KA001", start, 6, 8)]
+
+
+def flip(content, bits):
+    for bit in bits:
+        content[bit // 8] ^= 1 << bit % 8
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("seed", range(40))
+def test_a_wrong_length_is_one_damage_too(tmp_path, place, seed):
+    random = Random(f"length {place} {seed}")
+    segment, start, _ = log_of(tmp_path, random, place)
+    content = bytearray(segment.read_bytes())
+    flip(content, random.sample(range((start + LENGTH) * 8, (start + LENGTH + 4) * 8), random.randrange(1, 4)))
+    segment.write_bytes(content)
+    for chunk_bytes in (None, random.randrange(70, 500)):
+        found = reported(segment, chunk_bytes=chunk_bytes)
+        assert [(code, position) for code, position, *_ in found] == [("KA003", start)]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("seed", range(40))
+def test_damage_anywhere_that_the_crc_or_the_framing_covers_is_one_damage(tmp_path, place, seed):
+    random = Random(f"any {place} {seed}")
+    segment, start, end = log_of(tmp_path, random, place)
+    content = bytearray(segment.read_bytes())
+    # no CRC covers the base offset and the leader epoch, and a wrong last offset leaves a gap to the next batch
+    covered = [
+        *range(LENGTH, LEADER_EPOCH),
+        *range(LEADER_EPOCH + 4, LAST_OFFSET_DELTA),
+        *range(LAST_OFFSET_DELTA + 4, end - start),
+    ]
+    flip(
+        content, [(start + random.choice(covered)) * 8 + bit for bit in random.sample(range(8), random.randrange(1, 4))]
+    )
+    segment.write_bytes(content)
+    for chunk_bytes in (None, random.randrange(70, 500)):
+        ((code, position, *_),) = reported(segment, chunk_bytes=chunk_bytes)
+        assert (code, position) in {("KA001", start), ("KA003", start)}
+
+
+def test_a_batch_larger_than_the_window_is_as_long_as_it_says(tmp_path):
+    embedded = data(7, 0, 0, 2).at(4).encode() + data(7, 0, 0, 2).at(50).encode()
+    before, after = data(1, 0, 0, 3).encode(), data(1, 0, 4, 3).at(4).encode()
+    large = carrying(data(1, 0, 3, 1).at(3), embedded * (WINDOW_BYTES // len(embedded) + 1), "value")
+    content = bytearray(before + large + after)
+    content[len(before) + len(large) - 3] ^= 4
+    partition = tmp_path / "t-0"
+    partition.mkdir()
+    segment = partition / f"{0:020d}.log"
+    segment.write_bytes(content)
+    for chunk_bytes in (None, 1 << 20):
+        assert reported(segment, chunk_bytes=chunk_bytes) == [("KA001", len(before), 3, 3)]
 
 
 @pytest.mark.parametrize("place", ["key", "value"])  # a header's value is last in its batch: nothing follows it there
