@@ -42,6 +42,8 @@ def producer_ids(target: Path) -> None:
         flood.append(data(producer_id, 0, 0, payload=b"one"))
     flood.write(target / "flood-0")
     history = [_block(1, 1, 0), _block(2, 2, 1000), _block(3, 1, 2000), _block(4, 2, 0)]
+    # Read again an hour after the logs were written: until then nothing more was granted.
+    history[-1] = {"at_ms": BASE_TIMESTAMP + 3_600_000, "znode": history[-1]}
     near = [_block(1, 1, 0), _block(2, 2, 2**63 - 1000 - 2000)]
     near.append({"data": "garbage", "version": 3, "mzxid": 103, "mtime": BASE_TIMESTAMP - 1000})
     for name, lines in (("blocks.jsonl", history), ("blocks-near-end.jsonl", near)):

@@ -116,7 +116,9 @@ class Broker:
 
     def _configure_topic(self, state: BrokerState, attempt: configuration.ConfigureTopic) -> Answer:
         config = {name: str(value) for name, value in attempt.config.items()}
-        state.configure_topic(attempt.topic, config)
+        if attempt.recreated:
+            state.empty_topic(attempt.topic)
+        state.configure_topic(attempt.topic, config, attempt.replicas, attempt.in_sync_replicas)
         self.unread_config |= unread_names(config, READ_OF_TOPICS)
         state.saw(attempt.at)
         return Response(attempt.index, {"outcome": "ok"}, "a topic's configuration")

@@ -28,7 +28,7 @@ class BrokerState:
         self.profile = profile = replace(profile, kraft=runs_kraft(config, profile))
         self._configured = config
         self._config = BrokerConfig.of(config, profile)
-        default_limits = TopicLimits.of(topic_config({}, config), profile)
+        default_limits = TopicLimits.of(topic_config({}, config), profile, replicas=1)
         self.limits: dict[str, TopicLimits] = defaultdict(lambda: default_limits)
         """By topic."""
         self.partitions: dict[TopicPartition, Partition] = {}
@@ -39,6 +39,8 @@ class BrokerState:
         self.epochs = CoordinatorEpochs(profile)
         self.coordinator = TransactionCoordinator(profile, self._config, self._write_markers, self._allocate)
         self._timeouts = self.coordinator.timeouts
+        self._waiting: dict[tuple[int, int], EndOfTransaction] = {}
+        """Markers that too few replicas in sync could take, by producer id and epoch: the coordinator retries them."""
         self.verifier = TransactionVerifier(profile, self.coordinator, verifies=self._config.verifies)
         if recorded is not None:
             self._take_over(recorded)
@@ -58,9 +60,22 @@ class BrokerState:
         self.partitions[key] = partition
         return partition
 
-    def configure_topic(self, topic: str, config: dict[str, str]) -> None:
-        """Set a topic's configuration; raises ValueError for a value that is not a number."""
-        self.limits[topic] = TopicLimits.of(topic_config(config, self._configured), self.profile)
+    def configure_topic(
+        self, topic: str, config: dict[str, str], replicas: int = 1, in_sync: int | None = None
+    ) -> None:
+        """Set a topic's configuration and replicas, and write the markers that waited for enough of these.
+
+        `in_sync` None: all of them are in sync. Raises ValueError for a value that is not a number.
+        """
+        self.limits[topic] = TopicLimits.of(topic_config(config, self._configured), self.profile, replicas, in_sync)
+        waiting, self._waiting = self._waiting, {}
+        for ended in waiting.values():
+            if self._write_markers(ended):
+                self.coordinator.complete(ended)
+
+    def empty_topic(self, topic: str) -> None:
+        """Let every partition of a topic begin anew, as after its deletion; transactions still name them."""
+        self.partitions = {key: partition for key, partition in self.partitions.items() if key[0] != topic}
 
     def arrive(self, key: TopicPartition, at: int | None) -> tuple[Partition, int]:
         """Return the partition an attempt is for and the clock, after doing what is due by then.
@@ -112,7 +127,10 @@ class BrokerState:
         """Write a transaction's markers; return whether every partition accepted its own."""
         coordinator_epoch = self.epochs.at(ended.at, ended.restarted)
         accepted = True
+        waiting = tuple(key for key in ended.partitions if self.limits[key[0]].lacks_replicas is not None)
         for key in ended.partitions:
+            if key in waiting:
+                continue
             partition = self.partitions.get(key) or self._create(key)
             result = partition.append_marker(
                 MarkerBatch(
@@ -126,4 +144,6 @@ class BrokerState:
                 )
             )
             accepted = accepted and result.outcome is Outcome.APPENDED
-        return accepted
+        if waiting and accepted:
+            self._waiting[ended.producer_id, ended.marker_epoch] = replace(ended, partitions=waiting)
+        return accepted and not waiting

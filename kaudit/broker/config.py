@@ -100,6 +100,7 @@ class BrokerConfig(Struct, frozen=True):
 DEFAULT_MAX_MESSAGE_BYTES = 1048588
 DEFAULT_SEGMENT_BYTES = 1 << 30
 
+MIN_IN_SYNC = "min.insync.replicas"
 _BROKER_DEFAULTS = {
     "cleanup.policy": "log.cleanup.policy",
     "compression.type": "compression.type",
@@ -109,6 +110,7 @@ _BROKER_DEFAULTS = {
     "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
     "message.timestamp.difference.max.ms": "log.message.timestamp.difference.max.ms",
     "message.timestamp.type": "log.message.timestamp.type",
+    MIN_IN_SYNC: MIN_IN_SYNC,
     "segment.bytes": "log.segment.bytes",
 }
 """Topic configuration, and the broker's for topics that do not say."""
@@ -146,17 +148,24 @@ class TopicLimits(Struct, frozen=True):
     """Codec of the batches in the log; None keeps the producer's."""
     older_format: bool = False
     """Batches are written as messages of magic 0 or 1."""
+    lacks_replicas: str | None = None
+    """Why nothing is appended that all replicas in sync must have (acks=all, markers, offsets): they are too few."""
 
     @property
     def checks_more(self) -> bool:
         """Whether the fast path cannot decide about a batch here."""
-        return self.behind_ms is not None or self.codec is not None or self.older_format
+        return (
+            self.behind_ms is not None or self.codec is not None or self.older_format or self.lacks_replicas is not None
+        )
 
     @classmethod
-    def of(cls, config: dict[str, str], profile: Profile) -> "TopicLimits":
+    def of(
+        cls, config: dict[str, str], profile: Profile, replicas: int | None = None, in_sync: int | None = None
+    ) -> "TopicLimits":
         """Read a topic's configuration; what it leaves out is the release's default.
 
-        Raises ValueError for a value that is not a number.
+        `replicas` is how many it has, None where that does not matter; `in_sync` how many of them are in sync, None for
+        all. Raises ValueError for a value that is not a number.
         """
         policy = config.get("cleanup.policy", "delete")
         both = config_number(config, "message.timestamp.difference.max.ms", None)
@@ -171,4 +180,14 @@ class TopicLimits(Struct, frozen=True):
             config_number(config, "message.timestamp.before.max.ms", both),
             _CODECS.get(config.get("compression.type", "")),
             profile.writes_older_formats and config.get("message.format.version", "").startswith(_BEFORE_BATCHES),
+            None if replicas is None else _lacks_replicas(config, profile, replicas, in_sync),
         )
+
+
+def _lacks_replicas(config: dict[str, str], profile: Profile, replicas: int, in_sync: int | None) -> str | None:
+    """Return why a topic has too few replicas in sync, None where it has enough (Partition.appendRecordsToLeader)."""
+    least = configured = config_number(config, MIN_IN_SYNC, 1)
+    if profile.min_in_sync_is_at_most_replicas:
+        least = min(configured, replicas)
+    there = replicas if in_sync is None else in_sync
+    return None if there >= least else f"replicas in sync: {there}, {MIN_IN_SYNC} is {configured}"

@@ -110,7 +110,8 @@ class GroupedCommand(TyperCommand):
         """Note the arguments first: --config is processed before them, and must know what lies in an input."""
         if not ctx.resilient_parsing and "config" in {option.name for option in self.params}:
             values, _, _ = self.make_parser(ctx).parse_args(args=list(args))
-            given = [values.get(str(argument.name)) for argument in self.params if isinstance(argument, TyperArgument)]
+            read = [each for each in self.params if isinstance(each, TyperArgument) or each.metavar == "DIR"]
+            given = [values.get(str(each.name)) for each in read]
             ctx.meta[INPUTS] = [
                 path for value in given for path in (value if isinstance(value, list | tuple) else [value]) if path
             ]

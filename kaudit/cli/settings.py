@@ -1,7 +1,7 @@
 """The configuration a command runs with. typer runs the callback of --config and --isolated before it looks at other options."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,8 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from kaudit.cli.loading import loaded
 from kaudit.errors import UsageError
 from kaudit.installation import version_text
+from kaudit.report.console import visible
+from kaudit.source.uri import Uri, UrlError
 
 if TYPE_CHECKING:  # every check comes with it
     from kaudit.policy.topics import TopicRule
@@ -128,10 +130,19 @@ def _files(environ: Mapping[str, str], *, config: str | None, isolated: bool, in
     if isolated:
         return []
     try:
-        project = _project_file(Path.cwd(), [Path(path).resolve() for path in inputs if os.path.isdir(path)])  # noqa: PTH112 - a text that may be a URL
+        project = _project_file(Path.cwd(), [place for text in inputs for place in _directory_of(text)])
     except OSError as error:
         raise UsageError(f"configuration cannot be looked for: {error.strerror}; --isolated looks for none") from error
     return [file for file in (_user_file(environ), project) if file is not None]
+
+
+def _directory_of(text: str) -> list[Path]:
+    """Return the local directory that an input names by path or URL, links resolved; none where it names something else."""
+    try:
+        place = Uri.parse(text)
+    except UrlError:
+        return []  # refused where the inputs are read
+    return [Path(place.path).resolve()] if place.is_local and os.path.isdir(place.path) else []  # noqa: PTH112 - it may hold what no path holds
 
 
 def _project_file(start: Path, inputs: Sequence[Path]) -> Path | None:
@@ -144,16 +155,23 @@ def _project_file(start: Path, inputs: Sequence[Path]) -> Path | None:
     for directory in (start, *start.parents):
         own, shared = directory / _FILE, directory / SHARED_FILE
         if any(directory.resolve().is_relative_to(place) for place in inputs):
-            if own.is_file():
+            for file in _configurations(own, shared):
+                name = visible(str(file))
                 typer.echo(
-                    f"kaudit: {own} lies in an input: it is evidence and was not used as configuration", err=True
+                    f"kaudit: {name} lies in an input: it is evidence and was not used as configuration", err=True
                 )
-            continue
-        if own.is_file():
-            return own
-        if shared.is_file() and b"[tool.kaudit" in shared.read_bytes():
-            return shared
+        else:
+            for file in _configurations(own, shared):
+                return file
     return None
+
+
+def _configurations(own: Path, shared: Path) -> Iterator[Path]:
+    """Yield those of a directory's two files that are configuration, the stronger first."""
+    if own.is_file():
+        yield own
+    if shared.is_file() and b"[tool.kaudit" in shared.read_bytes():
+        yield shared
 
 
 def _user_file(environ: Mapping[str, str]) -> Path | None:

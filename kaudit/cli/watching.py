@@ -34,6 +34,7 @@ from kaudit.model.finding import Severity, Status
 from kaudit.model.result import ScanResult
 from kaudit.report.machine.metrics import render_metrics
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.bytes import open_regular
 from kaudit.source.kafka.options import TopicUrl
 from kaudit.source.uri import KAFKA, Uri, UrlError
 from kaudit.watch.live_partitions import LivePartitions
@@ -206,7 +207,7 @@ def load_state(file: Path, inputs: Sequence[str]) -> Memory | None:
 
     """
     try:
-        with file.open("rb") as stream:
+        with open(file, "rb", opener=open_regular) as stream:
             first = stream.readline(_LONGEST_HEADER)
             body = stream.read(_LARGEST)
     except FileNotFoundError:

@@ -224,6 +224,8 @@ def block_summary(blocks: ClusterBlocks) -> dict[str, object]:
         "source": blocks.origin,
         "granted": len(granted),
         "complete": blocks.complete,
+        "end_timestamp": blocks.history.observed_until_ms,
+        "end_place": blocks.history.end_place or None,
         "next": {"start": blocks.following[0], "end": blocks.following[1]} if blocks.following else None,
         "ids_left": burn.ids_left if burn is not None else left,
         "per_day": round(burn.blocks_per_day, 3) if burn is not None else None,

@@ -14,14 +14,28 @@ from kaudit.broker.producer_ids.allocation_faults import (
     find_shared_blocks,
     find_unallocated,
 )
-from kaudit.model.producer_ids import FirstBatch, MalformedBlock, NearEnd, SharedBlock, Unallocated, UnallocatedId
+from kaudit.model.json_record import rfc3339
+from kaudit.model.producer_ids import (
+    FirstBatch,
+    MalformedBlock,
+    NearEnd,
+    SharedBlock,
+    Unallocated,
+    UnallocatedId,
+    UnallocatedReason,
+)
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
 
 MAX_LISTED_IDS = 1000
 """Unallocated ids reported one by one: with the history of another cluster all of a million would be."""
-_YOUNGER_IDS = 10_000
-"""Ids up to this far beyond the end of a history may be of later grants, which it could not show."""
+_MAX_PLACED_IDS = 100_000
+"""Ids outside every block whose first batches are kept while they are compared with the end of the history."""
+_MAX_WAIT_FOR_ID_MS = 120_000
+"""A record is stamped when the client takes it and may wait this long (delivery.timeout.ms) for its producer's id."""
+_NEVER_MS = 2**63 - 1
+_FILE_TIME_MS = 10_000
+"""Clocks of brokers and controllers may differ this much, and archives keep whole or even seconds of file times."""
 
 
 class BlockAudit(Struct):
@@ -42,19 +56,26 @@ class BlockAudit(Struct):
         """Yield the ids that no block holds, each with the number of the first partition that has it."""
         blocks = self.blocks
         outside = [found.producer_id for found in self._find(self._ids(), None)]
-        if len(outside) > MAX_LISTED_IDS:
-            more = f"{len(outside) - MAX_LISTED_IDS:,} more producer ids outside every known block"
-            self.unlisted.append(NotAudited(blocks.origin, f"{more} are not reported one by one"))
-        wanted = np.array(outside[:MAX_LISTED_IDS], dtype=np.int64)
+        wanted = np.array(outside[:_MAX_PLACED_IDS], dtype=np.int64)
         placed = self._first_batches(wanted, negative=any(step.exhausted for step in blocks.steps))
         known = np.array(sorted(placed), dtype=np.int64)
-        times = np.array([placed[producer_id][1].timestamp for producer_id in known.tolist()], dtype=np.int64)
+        times = np.array([self._granted_by(*placed[producer_id]) for producer_id in known.tolist()], dtype=np.int64)
+        listed, later, more = 0, 0, len(outside) - len(wanted)
         for found in self._find(known, times):
-            if self._merely_younger(found):
-                continue
-            number, first = placed[found.producer_id]
-            count = sum(bool((part.producer_ids == found.producer_id).any()) for part in self.parts.values())
-            yield number, UnallocatedId(found, first, max(count, 1), blocks.following, blocks.origin)
+            if found.reason is UnallocatedReason.BEYOND and found.after_history is not False:
+                later += 1
+            elif listed == MAX_LISTED_IDS:
+                more += 1
+            else:
+                listed += 1
+                number, first = placed[found.producer_id]
+                count = sum(bool((part.producer_ids == found.producer_id).any()) for part in self.parts.values())
+                yield number, UnallocatedId(found, first, max(count, 1), blocks.following, blocks.origin)
+        if later:
+            self.unlisted.append(NotAudited(blocks.origin, self._not_checked(later)))
+        if more:
+            outside_all = f"{more:,} more producer ids outside every known block"
+            self.unlisted.append(NotAudited(blocks.origin, f"{outside_all} are not reported one by one"))
 
     def _ids(self) -> NDArray[np.int64]:
         held = [part.producer_ids for part in self.parts.values() if len(part.producer_ids)]
@@ -82,8 +103,24 @@ class BlockAudit(Struct):
                 placed.setdefault(producer_id, (number, first))
         return placed
 
-    def _merely_younger(self, found: Unallocated) -> bool:
-        """Whether the id is of a block granted after a live copy of the history was made: that is healthy."""
-        following = self.blocks.following
-        start = following[0] if following is not None else None
-        return found.after_history is True and start is not None and start <= found.producer_id < start + _YOUNGER_IDS
+    def _granted_by(self, number: int, first: FirstBatch) -> int:
+        """Return the time by which the id of this batch was granted, as its timestamp or its file's time shows."""
+        if first.timestamp < 0:  # no time
+            return _NEVER_MS
+        # A file is never older than what is in it, unless whoever copied it gave it another time.
+        written = self.parts[number].directory.segments[first.segment].modified_ms + _FILE_TIME_MS
+        return min(
+            first.timestamp + _MAX_WAIT_FOR_ID_MS, written if written >= first.timestamp else _NEVER_MS, _NEVER_MS
+        )
+
+    def _not_checked(self, later: int) -> str:
+        """Say where the history ends, and how many ids it could not show."""
+        history = self.blocks.history
+        ids, were = ("1 producer id", "was") if later == 1 else (f"{later:,} producer ids", "were")
+        if history.observed_until_ms is None:
+            return (
+                f"the block history does not say when it ends: {ids} beyond its last block {were} not checked (KA401)"
+            )
+        time = rfc3339(history.observed_until_ms) or f"{history.observed_until_ms} ms"
+        place = f" ({history.end_place})" if history.end_place else ""
+        return f"the block history ends at {time}{place}: {ids} first seen later {were} not checked (KA401)"

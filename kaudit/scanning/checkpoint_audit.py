@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from kaudit.audits.replicas.log_tail import batches_from
+from kaudit.audits.replicas.log_tail import last_batches
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
 from kaudit.model.batch import last_offsets
@@ -28,27 +28,36 @@ class CheckpointAudit(Struct):
 
     def compare(self, part: PartitionAudit) -> Iterator[CheckpointBeyondLogEnd]:
         """Yield the rows of one partition that lie beyond its log's end."""
-        directory, end = part.directory, part.log_end_offset
-        if end is not None and directory.segments and not directory.is_fetched:
-            end = max(end, directory.segments[-1].base_offset)  # that of the log when an empty last segment began
-        elif end is None and directory.log_start_offset is not None:
-            end = self._end_of_deleted(directory)
-        ends_in_damage = any(damage.segment == len(directory.segments) - 1 for damage in part.damages)
+        directory, end = part.directory, self._end(part)
         for file in directory.checkpoints:
             checkpoint = self._read(file, directory.log_dir)
-            if end is None or ends_in_damage or part.unreadable:
+            if end is None:
                 continue
             for offset in checkpoint.get((directory.topic, directory.partition), ()):
                 if offset > end:
                     yield CheckpointBeyondLogEnd(file.name, offset, end)
 
-    def _end_of_deleted(self, directory: PartitionDirectory) -> int | None:
-        """Return the end of a log whose batches all lie below the log start offset; None of one without a batch."""
-        try:
-            tail = [last_offsets(batches)[-1] for batches in batches_from(directory, self.files.open_source, 0)]
-        except OSError:
-            return None  # reported when the segment itself was read
-        return int(tail[-1]) + 1 if tail else None
+    def _end(self, part: PartitionAudit) -> int | None:
+        """Return the end of a partition's log (exclusive), None where it is not certain.
+
+        An empty last segment begins at the end. Batches below the log start offset are not audited, but end the log.
+        """
+        segments = part.directory.segments
+        if not segments or part.unreadable or any(damage.segment == len(segments) - 1 for damage in part.damages):
+            return None
+        if part.directory.is_fetched:
+            return part.log_end_offset
+        ends = [segments[-1].base_offset]
+        written = [segment for segment in segments if segment.size]
+        if part.log_end_offset is not None:
+            ends.append(part.log_end_offset)
+        elif written:
+            try:
+                batches = list(last_batches(written[-1], self.files.open_source))
+            except OSError:
+                return None  # reported when the segment itself was read
+            ends += [int(last_offsets(some).max()) + 1 for some in batches]
+        return max(ends)
 
     def offsets(self, directories: Iterable[PartitionDirectory], name: str) -> dict[PlaceKey, int]:
         """Return what the checkpoint of this name says of each partition replica, where it says anything."""

@@ -14,14 +14,12 @@ UNKNOWN_PRODUCER_ID = 59
 
 def test_names_of_configuration_that_nothing_reads():
     config = {"transaction.max.timeout.ms": "900000", "transaction.max.timeout": "1", "log.dirs": "/data"}
-    client = PartitionClient(
-        "3.9.1", config, {"segment.byte": "5", "cleanup.policy": "delete", "min.insync.replicas": "2"}
-    )
+    client = PartitionClient("3.9.1", config, {"segment.byte": "5", "cleanup.policy": "delete", "retention.ms": "2"})
     assert client.broker.unread_config == {
         "transaction.max.timeout": "transaction.max.timeout.ms",
         "log.dirs": None,
         "segment.byte": "segment.bytes",
-        "min.insync.replicas": None,
+        "retention.ms": None,
     }
 
 
@@ -131,3 +129,21 @@ def test_producers_expire_by_name_or_by_time():
     client.wait(86_400_000 - 6)
     client.ask("expire_producers")
     assert [each["producer_id"] for each in client.describe()["producers"]] == [3]
+
+
+def test_a_recreated_topic_is_empty_and_its_transactions_go_on():
+    """As live brokers of 2.8.2, 3.9.2 and 4.4.0 did: tests/conformance/recorder, the histories named `recreated`."""
+    client = PartitionClient("3.9.2")
+    assert [client.produce(sequence) for sequence in (0, 1)] == [0, 1]
+    producer = client.ask("init_producer_id", transactional_id="x")["producer_id"]
+    who = {"transactional_id": "x", "producer_id": producer, "producer_epoch": 0}
+    client.ask("add_partitions", **who)
+    assert client.produce(0, pid=producer, transactional_id="x", is_transactional=True) == 2
+    client.ask("topic", recreated=True, config={"cleanup.policy": "compact"})
+    assert client.describe()["high_watermark"] == 0
+    assert client.describe()["producers"] == []
+    assert client.produce(1, acks=1) == 0
+    assert client.ask("end_txn", commit=True, **who)["outcome"] == "ok"
+    assert client.describe()["high_watermark"] == 2
+    (marked,) = [each for each in client.describe()["producers"] if each["producer_id"] == producer]
+    assert marked["last_sequence"] == -1

@@ -10,6 +10,7 @@ from tests.broker.client import PartitionClient
 from tests.logs import Batch, record, sealed_records
 
 UNKNOWN_SERVER_ERROR, INVALID_REQUIRED_ACKS, INVALID_PRODUCER_EPOCH, TRANSACTION_ABORTABLE = -1, 21, 47, 120
+CONCURRENT_TRANSACTIONS = 51
 
 
 def message(value, magic=0, attributes=0):
@@ -57,6 +58,143 @@ class TestMessageSets:
         wrapper = message(gzip.compress(message(b"a", magic) * 3), magic, attributes=1).hex()
         assert client.produce(0, records_hex=wrapper, api_version=1) == 0
         assert client.produce(0, records_hex=wrapper, api_version=1) == 3
+
+
+def message_set(magic, *entries):
+    return b"".join(message(value, magic, attributes) for value, attributes in entries).hex()
+
+
+class TestOneRefusedMessageRefusesItsSet:
+    """LogValidator's and the log's checks of magic 0 and 1; a null key was recorded on 0.11.0.3."""
+
+    @pytest.mark.parametrize(("version", "code"), [("0.11.0.3", 2), ("2.3.1", 2), ("2.4.0", -1), ("2.5.0", 87)])
+    @pytest.mark.parametrize("magic", [0, 1])
+    def test_without_a_key_on_a_compacted_topic(self, version, code, magic):
+        client = PartitionClient(version, topic_config={"cleanup.policy": "compact"})
+        wrapper = message(gzip.compress(message(b"a", magic)), magic, attributes=1).hex()
+        for sent in (message_set(magic, (b"a", 0)), message_set(magic, (b"a", 0), (b"b", 0)), wrapper):
+            assert client.produce(0, records_hex=sent, api_version=2) == code
+        assert client.describe()["high_watermark"] == 0
+
+    @pytest.mark.parametrize("version", ["0.11.0.3", "2.5.0"])
+    @pytest.mark.parametrize("magic", [0, 1])
+    def test_a_damaged_one(self, version, magic):
+        client = PartitionClient(version)
+        damaged = message(b"x1", magic)[:-1] + b"?"
+        wrapper = message(gzip.compress(damaged), magic, attributes=1)
+        for sent in (damaged, message(b"x0", magic) + damaged, wrapper):
+            assert client.produce(0, records_hex=sent.hex(), api_version=1) == 2
+
+    @pytest.mark.parametrize(("version", "code"), [("2.3.1", 2), ("2.4.0", 87)])
+    @pytest.mark.parametrize(
+        ("value", "attributes"),
+        [(b"", 1), (gzip.compress(b""), 1), (b"not gzip", 1), (gzip.compress(message(b"a", 0, 1)), 1), (b"", 5)],
+    )
+    def test_a_wrapper_that_cannot_be_read(self, version, code, value, attributes):
+        unpacked = attributes == 1 and value not in (b"", b"not gzip")
+        answer = PartitionClient(version).produce(0, records_hex=message(value, 0, attributes).hex(), api_version=1)
+        assert answer == (code if unpacked else UNKNOWN_SERVER_ERROR)
+
+    def test_a_larger_one_than_the_topic_allows(self):
+        client = PartitionClient("2.3.0", topic_config={"max.message.bytes": "100"})
+        assert client.produce(0, records_hex=message_set(0, (b"a", 0), (b"b" * 100, 0)), api_version=1) == 10
+
+    @pytest.mark.parametrize(("version", "code"), [("2.3.1", 0), ("2.4.0", 87), ("3.6.1", 87)])
+    def test_sets_of_one_kind(self, version, code):
+        """KAFKA-8106 and KAFKA-8428: LogValidator.getFirstBatchAndMaybeValidateNoMoreBatches, validateBatch."""
+        wrapper = message(gzip.compress(message(b"a")), attributes=1)
+        for sent in (message(b"a", 0) + message(b"a", 1), wrapper + message(b"b"), wrapper * 2):
+            assert PartitionClient(version).produce(0, records_hex=sent.hex(), api_version=2) == code
+        two = (
+            Batch(producer_id=900001, epoch=0, sequence=0).encode()
+            + Batch(producer_id=900001, epoch=0, sequence=1).encode()
+        )
+        assert PartitionClient(version).produce(0, records_hex=two.hex(), api_version=2) == code
+
+
+MIN_2 = {"min.insync.replicas": "2"}
+
+
+class TestMinInSyncReplicas:
+    """One replica is too few for min.insync.replicas 2: recorded on 2.3.0 and 2.8.1; from 3.7.0 on it counts as 1 (KAFKA-15583)."""
+
+    @pytest.mark.parametrize("settings", [{"topic_config": MIN_2}, {"config": MIN_2}])
+    @pytest.mark.parametrize(
+        ("version", "code"), [("2.3.0", 19), ("2.8.1", 19), ("3.6.2", 19), ("3.7.0", 0), ("4.1.2", 0)]
+    )
+    def test_only_acks_all_is_refused(self, version, code, settings):
+        client = PartitionClient(version, **settings)
+        assert client.produce(0, acks=-1) == code
+        assert client.produce(0 if code else 1, acks=1) == (0 if code else 1)
+        assert client.produce(0, pid=3, acks=0) == "no-response"
+
+    @pytest.mark.parametrize(
+        ("version", "replicas", "in_sync", "code"),
+        [("2.8.1", 2, None, 0), ("2.8.1", 3, 2, 0), ("2.8.1", 3, 1, 19), ("3.9.1", 3, 1, 19), ("3.9.1", 1, 1, 0)],
+    )
+    def test_the_replicas_that_are_in_sync(self, version, replicas, in_sync, code):
+        client = PartitionClient(version)
+        client.ask("topic", config=MIN_2, replicas=replicas, in_sync_replicas=in_sync)
+        assert client.produce(0) == code
+
+    @pytest.mark.parametrize("version", ["2.3.0", "2.8.1"])
+    def test_markers_wait_for_replicas(self, version):
+        client = PartitionClient(version)
+        granted = client.ask("init_producer_id", transactional_id="x")
+        owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 0}
+        client.ask("add_partitions", **owner)
+        sent = {"is_transactional": True, "transactional_id": "x", "pid": granted["producer_id"]}
+        assert client.produce(0, **sent) == 0
+        client.ask("topic", config=MIN_2)
+        assert client.produce(1, **sent) == 19
+        assert client.mark(0, pid=7) == 19
+        assert client.code("end_txn", commit=True, **owner) == 0
+        for _ in range(2):
+            assert client.code("add_partitions", **owner) == CONCURRENT_TRANSACTIONS
+            assert client.code("init_producer_id", transactional_id="x") == CONCURRENT_TRANSACTIONS
+        assert client.describe()["last_stable_offset"] == 0
+        client.ask("topic", config={})
+        assert client.describe()["last_stable_offset"] == client.describe()["high_watermark"] == 2
+        assert client.code("add_partitions", **owner) == 0
+
+    def test_offsets_are_not_committed(self):
+        client = PartitionClient("2.8.1", config=MIN_2)
+        granted = client.ask("init_producer_id", transactional_id="x")
+        owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 0}
+        assert client.code("txn_offset_commit", **owner) == 15
+
+
+class TestSeveralPartitions:
+    """A partition refused by itself is no other producer of the request (recorded on 4.1.2)."""
+
+    @pytest.mark.parametrize("version", ["3.9.2", "4.1.2"])
+    @pytest.mark.parametrize("refused_epoch", [0, 7])
+    def test_a_refused_partition_is_not_counted(self, version, refused_epoch):
+        client = PartitionClient(version)
+        granted = client.ask("init_producer_id", transactional_id="x", api_version=4)
+        owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 0}
+        client.ask("add_partitions", api_version=3, **owner)
+        attributes = {"epoch": refused_epoch, "attributes": 0x10}
+        two = (
+            Batch(producer_id=5, sequence=0, **attributes).encode()
+            + Batch(producer_id=5, sequence=1, **attributes).encode()
+        )
+        answer = client.ask(
+            "produce", base_sequence=0, record_count=1, is_transactional=True, api_version=11, timestamp=client.at,
+            other_partitions=[{"partition": 1, "records_hex": two.hex()}], **owner,
+        )  # fmt: skip
+        assert answer["error_code"] == 0
+        assert answer["other_partitions"][0]["error_code"] == 87
+
+    def test_an_accepted_one_is(self):
+        client = PartitionClient("4.1.2")
+        client.ask("init_producer_id", transactional_id="x", api_version=4)
+        other = {"partition": 1, "producer_id": 5, "producer_epoch": 0, "base_sequence": 0, "record_count": 1}
+        answer = client.ask(
+            "produce", transactional_id="x", producer_id=0, producer_epoch=0, base_sequence=0, record_count=1,
+            is_transactional=True, other_partitions=[{**other, "is_transactional": True}], api_version=11,
+        )  # fmt: skip
+        assert answer["error_code"] == answer["other_partitions"][0]["error_code"] == 49
 
 
 @pytest.mark.parametrize("version", ["0.11.0.3", "3.6.1"])

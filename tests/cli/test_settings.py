@@ -294,6 +294,27 @@ def test_a_link_to_an_input_leads_to_the_input(engine, kaudit, here):
     assert engine.options.jobs is None
 
 
+def test_an_input_named_by_url_holds_evidence_too(engine, kaudit, here):
+    (here / "kaudit.toml").write_text("jobs = 5\n")
+    outcome = kaudit("scan", f"file://{here}")
+    assert engine.options.jobs is None
+    assert "was not used as configuration" in outcome.err
+
+
+def test_tables_for_kaudit_in_a_shared_file_are_evidence_in_an_input(engine, kaudit, here):
+    (here / "pyproject.toml").write_text("[tool.kaudit]\njobs = 5\n")
+    outcome = kaudit("scan", ".")
+    assert engine.options.jobs is None
+    assert outcome.err.count("pyproject.toml lies in an input") == 1
+
+
+@pytest.mark.parametrize("option", ["--zookeeper", "--metadata"])
+def test_a_directory_that_an_option_names_is_an_input(engine, kaudit, here, option):
+    (here / "kaudit.toml").write_text("jobs = 5\n")
+    outcome = kaudit("scan", option, ".", "/data")
+    assert "was not used as configuration" in outcome.err
+
+
 @pytest.mark.parametrize("text", ["a = " + "[" * 20_000, "# " + "x" * (1 << 20)])
 def test_toml_is_bounded_in_depth_and_size(kaudit, here, text):
     (here / "deep.toml").write_text(text)

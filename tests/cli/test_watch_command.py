@@ -1,6 +1,7 @@
 """`kaudit watch` as a process: findings as they happen, metrics, the state file, signals, exit codes."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -184,6 +185,12 @@ def test_a_state_file_lets_the_next_watch_go_on(log, kaudit, tmp_path):
     third = kaudit(*arguments, log.directory.parent)
     assert (third.code, third.out.count("orders-0@7")) == (1, 1)
     assert third.out.count("\n") == 1
+
+
+def test_a_fifo_in_place_of_a_state_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "state")
+    with pytest.raises(UsageError, match="not a regular file"):
+        load_state(tmp_path / "state", [])
 
 
 @pytest.mark.parametrize(

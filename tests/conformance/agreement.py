@@ -16,12 +16,16 @@ from kaudit.broker.releases.version import Version
 from kaudit.report.text.generated_pages import write_section
 from tests.conformance.comparison import Json, differences, replayed, sent_timestamps
 from tests.conformance.exclusions import EXCLUSIONS, UNRECORDED_CONFIG
+from tests.conformance.recorder.events import EPOCHS, EVENTS, KINDS, LEVELS, kind_of
+from tests.conformance.recorder.recording import DIFFERING, Recording, scenario_of
 
 DATA = Path(__file__).parents[1] / "data"
 FOLDERS = (DATA / "oracle", DATA / "recorded")
 """What was given, and what tests/conformance/recorder has recorded."""
 TABLE_BEGIN = "<!-- agreement: written by python -m tests.conformance.agreement docs/broker-rules.md -->"
 TABLE_END = "<!-- end of agreement -->"
+EVENTS_BEGIN = "<!-- events: written by python -m tests.conformance.agreement docs/broker-rules.md -->"
+EVENTS_END = "<!-- end of events -->"
 
 
 class Recorded(NamedTuple):
@@ -41,6 +45,11 @@ class Recorded(NamedTuple):
         attempts = self.lines("attempts")
         attempts[0]["config"] = UNRECORDED_CONFIG | attempts[0]["config"]
         return attempts
+
+    @property
+    def differs(self) -> bool:
+        """Whether it holds what kaudit answers otherwise so far."""
+        return self.name.endswith(DIFFERING)
 
 
 class Agreement(NamedTuple):
@@ -122,10 +131,63 @@ def _of(attempts: int, agreed: int) -> str:
     return f"{attempts:,} | {100 * agreed / attempts:.4g} %"
 
 
+def events_table() -> Iterator[str]:
+    """How many attempts of each kind of event were answered alike, by release, and what was not."""
+    attempts: Counter[tuple[str, str]] = Counter()
+    differ: Counter[tuple[str, str]] = Counter()
+    found: list[str] = []
+    for recorded in recordings():
+        if not recorded.name.startswith((EPOCHS, EVENTS, LEVELS)):
+            continue
+        recording = Recording.of(recorded.attempts(), recorded.lines("answers"))
+        for attempt, _ in recording.lines:
+            attempts[recorded.version, kind_of(scenario_of(attempt)) or EPOCHS] += 1
+        for scenario, found_here in recording.differing().items():
+            differ[recorded.version, kind_of(scenario) or EPOCHS] += len(found_here)
+            attempt, fields, _ = found_here[0]
+            said = "; ".join(f"`{name}` {theirs}, kaudit {ours}" for name, ours, theirs in fields)
+            found.append(f"- {recorded.version}, {scenario}, {len(found_here)} answers, first {attempt['op']}: {said}.")
+    releases = list(dict.fromkeys(version for version, _ in attempts))
+    yield f"| event | {' | '.join(releases)} | all |"
+    yield f"|---|{'---|' * (len(releases) + 1)}"
+    for kind in (EPOCHS, *KINDS, LEVELS, "all"):
+        asked, other = (
+            [_of_kind(counts, kind, release) for release in (*releases, "all")] for counts in (attempts, differ)
+        )
+        cells = [f"{count - wrong:,} of {count:,}" if count else "" for count, wrong in zip(asked, other, strict=True)]
+        yield f"| {kind} | {' | '.join(cells)} |"
+    yield ""
+    yield from found or ["Nothing differs."]
+
+
+def _of_kind(counts: Counter[tuple[str, str]], kind: str, release: str) -> int:
+    chosen = (count for (of, what), count in counts.items() if kind in (what, "all") and release in (of, "all"))
+    return sum(chosen)
+
+
 def write_table(page: Path) -> None:
-    """Put the table into a page, between the two comments that mark its place."""
+    """Put both tables into a page, between the comments that mark their places."""
     write_section(page, TABLE_BEGIN, TABLE_END, "\n".join(table()))
+    write_section(page, EVENTS_BEGIN, EVENTS_END, "\n".join(events_table()))
+
+
+def take_over_what_agrees() -> None:
+    """Move scenarios that kaudit answers as the broker did by now from `NAME-differing` to `NAME`."""
+    for recorded in [each for each in recordings() if each.differs]:
+        differing = Recording.of(recorded.attempts(), recorded.lines("answers"))
+        still = set(differing.differing())
+        name = recorded.name.removesuffix(DIFFERING)
+        of = Recorded(recorded.version, name, recorded.folder)
+        others = Recording.of(of.attempts(), of.lines("answers"))
+        agreed = differing.without(still)
+        if agreed.lines:
+            Recording(others.broker, others.lines + agreed.lines).write(recorded.folder, name)
+            for kind in ("attempts", "answers"):
+                (recorded.folder / f"{recorded.name}.{kind}.jsonl.xz").unlink()
+            if still:
+                differing.only(still).write(recorded.folder, recorded.name)
 
 
 if __name__ == "__main__":
+    take_over_what_agrees()
     write_table(Path(sys.argv[1]))

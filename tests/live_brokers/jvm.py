@@ -35,6 +35,7 @@ QUICK = {
     "zookeeper.connection.timeout.ms": 30_000,
     "zookeeper.session.timeout.ms": 3000,
     "group.initial.rebalance.delay.ms": 0,
+    "delete.topic.enable": "true",
 }
 """What a scenario waits for should happen soon."""
 RECORDED = (
@@ -43,6 +44,8 @@ RECORDED = (
 )
 """What of it decides about answers, and is therefore part of a recording."""
 FIRST_WITH_KRAFT = Version.parse("3.3.0")
+FEATURES = ("transaction.version", "metadata.version")
+"""Names in a broker's configuration that its directory is formatted with (KIP-584): `config` names their levels."""
 
 
 def free_port() -> int:
@@ -144,7 +147,8 @@ class Broker:
         ]  # fmt: skip
 
     def _prepare(self) -> Jvm:
-        settings: dict[str, object] = {**QUICK, "log.dirs": self.logs, **self.config}
+        own_settings = {name: value for name, value in self.config.items() if name not in FEATURES}
+        settings: dict[str, object] = {**QUICK, "log.dirs": self.logs, **own_settings}
         for secured in self.listeners:
             settings |= secured.settings
         ports = {"PLAINTEXT": self.port, **self.ports}
@@ -182,7 +186,14 @@ class Broker:
         if self.kraft:
             users = (f"SCRAM-SHA-512=[name={name},password={secret}]" for name, secret in self.scram.items())
             scram = (argument for user in users for argument in ("--add-scram", user))
-            tool = self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties), *scram)
+            levels = [
+                argument
+                for name in FEATURES
+                if name in self.config
+                for argument in _format_with(name, str(self.config[name]))
+            ]
+            format_ = ("format", "-t", CLUSTER_ID, "-c", str(properties))
+            tool = self._java("kafka.tools.StorageTool", *format_, *scram, *levels)
             with (self.home / "format.out").open("wb") as out:
                 subprocess.run(tool, check=True, stdout=out, stderr=out, cwd=self.home)
         command = self._java("kafka.Kafka", str(properties))
@@ -260,6 +271,11 @@ class Broker:
             for path in sorted((self.logs / f"{topic}-{partition}").glob("*.snapshot"))
             if re.fullmatch(r"\d{20}\.snapshot", path.name)
         ]
+
+
+def _format_with(feature: str, level: str) -> tuple[str, str]:
+    """The tool's option for a level; it takes no `--feature` for metadata.version before 3.9."""
+    return ("--release-version", level) if feature == "metadata.version" else ("--feature", f"{feature}={level}")
 
 
 def _wait_for(port: int) -> None:

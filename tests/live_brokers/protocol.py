@@ -9,7 +9,7 @@ import struct
 from typing import NamedTuple
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR = 0, 1, 2, 3, 10
-API_VERSIONS, CREATE_TOPICS, DELETE_RECORDS = 18, 19, 21
+API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS = 18, 19, 20, 21
 INIT_PRODUCER_ID, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, WRITE_MARKERS, TXN_OFFSET_COMMIT = 22, 24, 25, 26, 27, 28
 CREATE_ACLS = 30
 ELECT_LEADERS, REASSIGN_PARTITIONS = 43, 45
@@ -37,6 +37,8 @@ OF_GROUP, OF_TRANSACTION = b"\0", b"\1"
 ACL_RESOURCES = {"topic": 2, "cluster": 4, "transactional_id": 5}
 ACL_OPERATIONS = {"READ": 3, "WRITE": 4, "DESCRIBE": 8, "DESCRIBE_CONFIGS": 10}
 _LITERAL, _ALLOW = 3, 3
+_FIRST_PRODUCE_OF_TRANSACTIONS = 3
+_FIRST_INIT_OF_TWO_PHASES = 6
 
 
 class ConnectionClosedError(Exception):
@@ -152,7 +154,8 @@ def produce_body(version: int, transactional_id: str | None, acks: int, topic: s
     for partition, records in sent.items():
         size = varint(len(records) + 1) if compact else struct.pack(">i", len(records))
         topics += struct.pack(">i", partition) + size + records + end
-    head = string(transactional_id, compact=compact) + struct.pack(">hi", acks, TIMEOUT_SECONDS * 1000)
+    head = string(transactional_id, compact=compact) if version >= _FIRST_PRODUCE_OF_TRANSACTIONS else b""
+    head += struct.pack(">hi", acks, TIMEOUT_SECONDS * 1000)
     return head + _count(1, compact=compact) + topics + end + end
 
 
@@ -165,7 +168,8 @@ def read_produced(version: int, reader: Reader) -> dict[int, Appended]:
     for _ in range(reader.count(compact=compact)):
         partition = reader.number("i")
         produced[partition] = Appended(reader.number("h"), reader.number("q"))
-        reader.number("q")
+        if version >= 2:
+            reader.number("q")
         if version >= 5:
             reader.number("q")
         if version >= 8:
@@ -257,6 +261,15 @@ class Connection:
             layout = struct.pack(">ihi", -1, -1, partitions) + assigned
         topic = string(name) + layout + struct.pack(">i", len(config)) + settings
         reader = self.ask(CREATE_TOPICS, 2, struct.pack(">i", 1) + topic + struct.pack(">i?", 10_000, False))
+        reader.number("i")
+        reader.count()
+        reader.string()
+        return reader.number("h")
+
+    def delete_topic(self, name: str) -> int:
+        """Delete a topic; return the error code."""
+        body = struct.pack(">i", 1) + string(name) + struct.pack(">i", 10_000)
+        reader = self.ask(DELETE_TOPICS, 1, body)
         reader.number("i")
         reader.count()
         reader.string()
@@ -366,6 +379,8 @@ class Connection:
         body = string(transactional_id, compact=compact) + struct.pack(">i", timeout_ms)
         if version >= 3:
             body += struct.pack(">qh", *held)
+        if version >= _FIRST_INIT_OF_TWO_PHASES:
+            body += b"\0\0"
         reader = self.ask(INIT_PRODUCER_ID, version, body + (b"\0" if compact else b""))
         reader.number("i")
         return reader.number("h"), reader.number("q"), reader.number("h")

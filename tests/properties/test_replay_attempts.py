@@ -184,7 +184,10 @@ def test_the_fast_path_answers_as_all_the_checks_do(version, attempts):
     for number, line in enumerate(lines(attempts)):
         try:
             attempt = parse_attempt(line, number)
-            assert attempt is not None
+        except ValueError:
+            continue  # refused before any broker sees it
+        assert attempt is not None
+        try:
             with patch.object(produce, "valid_batch", return_value=None):
                 expected = checked.answer(attempt)
         except ValueError:

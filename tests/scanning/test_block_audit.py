@@ -1,7 +1,9 @@
 """KA401 to KA406 on small logs and histories written for the purpose, and on evidence that is damaged or missing."""
 
 import json
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,7 @@ from kaudit.errors import UsageError
 from kaudit.listings.query import Query
 from kaudit.model.finding import Confidence, Severity
 from kaudit.scanning.options import ScanOptions
-from tests.logs import Log, data
+from tests.logs import BASE_TIMESTAMP, Log, data
 
 DAY_MS = 86_400_000
 
@@ -24,9 +26,15 @@ def of(result, prefix="KA4"):
     return [finding for finding in result.findings if finding.code.startswith(prefix)]
 
 
-def history(path, *starts, broker=1, version=1):
+LATER_MS = BASE_TIMESTAMP + DAY_MS
+"""The history ends long after the logs."""
+
+
+def history(path, *starts, broker=1, version=1, at_ms=LATER_MS):
+    """Save blocks as a client read them at this time, None: without times."""
     lines = [
         {"version": version, "broker": broker, "block_start": str(start), "block_end": str(start + 999)}
+        | ({} if at_ms is None else {"at_ms": at_ms})
         for start in starts
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -55,6 +63,42 @@ def test_an_incomplete_history_only_warns_and_not_of_ids_before_it(log, tmp_path
     (found,) = of(scan(log, blocks=history(tmp_path / "blocks", 1000, 2000)))
     assert (found.producer_id, found.severity) == (7000, Severity.WARNING)
     assert found.confidence is not Confidence.CERTAIN
+
+
+def not_checked(result):
+    return [note.reason for note in result.not_audited if note.reason.endswith("not checked (KA401)")]
+
+
+@pytest.mark.parametrize("starts", [(0, 1000), (1000, 2000)])
+def test_a_history_without_times_does_not_say_where_it_ends(log, tmp_path, starts):
+    result = scan(log, blocks=history(tmp_path / "blocks", *starts, at_ms=None))
+    assert of(result) == []
+    assert not_checked(result) == [
+        "the block history does not say when it ends: 1 producer id beyond its last block was not checked (KA401)"
+    ]
+
+
+def test_ids_first_seen_after_the_end_are_counted_with_its_time_and_place(log, tmp_path):
+    result = scan(log, blocks=history(tmp_path / "blocks", 0, at_ms=BASE_TIMESTAMP))
+    assert of(result) == []
+    (reason,) = not_checked(result)
+    assert reason == (
+        "the block history ends at 2023-11-14T22:13:20.000Z (line 1): 2 producer ids first seen later "
+        "were not checked (KA401)"
+    )
+    assert not result.incomplete
+
+
+@pytest.mark.parametrize(("written_after_ms", "reported"), [(0, [1000, 7000]), (60_000, [])])
+def test_the_time_of_a_file_shows_that_an_id_was_used_before_the_history_ended(
+    log, tmp_path, written_after_ms, reported
+):
+    # the client's timestamps are too near the end: the ids may have been granted two minutes after them
+    (segment,) = Path(log).glob("*.log")
+    os.utime(segment, ns=(0, (BASE_TIMESTAMP + written_after_ms) * 1_000_000))
+    result = scan(log, blocks=history(tmp_path / "blocks", 0, at_ms=BASE_TIMESTAMP + 15_000))
+    assert [(found.producer_id, found.severity) for found in of(result)] == [(id_, Severity.ERROR) for id_ in reported]
+    assert len(not_checked(result)) == (not reported)
 
 
 def test_gaps_between_ids_and_blocks_held_by_others_are_normal(log, tmp_path):

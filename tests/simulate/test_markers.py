@@ -44,7 +44,7 @@ class Markers:
 
     def end(self, producer_id=7, *, epoch=0, commit=True, partitions: tuple[TopicPartition, ...] = (KEY,)):
         """End a transaction; returns it, and whether it is complete."""
-        ended = EndOfTransaction(producer_id, epoch, commit, 0, self.clock.timestamp, partitions)
+        ended = EndOfTransaction("x", producer_id, epoch, commit, 0, self.clock.timestamp, partitions)
         return ended, self.manager.write(ended, 3)
 
     def run(self, until):

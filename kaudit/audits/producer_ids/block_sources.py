@@ -107,7 +107,7 @@ def read_zookeeper(files: ZooKeeperFiles) -> list[BlockSource]:
         sources.append(
             BlockSource(
                 f"{folder}{path}",
-                from_znode(changes, evidence.observed_until_ms),
+                from_znode(changes, evidence.observed_until_ms, evidence.last_zxid),
                 clusters.get(path.removesuffix(PRODUCER_ID_BLOCK_ZNODE)) or "",
                 notes=notes,
             )

@@ -57,7 +57,7 @@ def read_metadata_log(directory: PartitionDirectory, open_source: OpenSource) ->
     records = [*_of_snapshots(directory, open_source, log, records, first), *records]
     log.older_grants = max(len(records) - METADATA_GRANTS, 0)
     records = records[log.older_grants :]
-    log.history = from_records(records, directory.directory, log.newest_ms)
+    log.history = from_records(records, directory.directory, log.newest_ms, log.extent[1] if log.extent else None)
     return log
 
 

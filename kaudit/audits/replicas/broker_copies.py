@@ -5,17 +5,14 @@ same replica before and after: where they differ the log was changed in between,
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from itertools import takewhile
 
 from msgspec import Struct
 
-from kaudit.reading.batch_stream import stream_batches
-from kaudit.reading.chunk_plan import OpenSource, boundary_from
-from kaudit.reading.segment import ByteRange
+from kaudit.audits.replicas.log_tail import last_batches
+from kaudit.reading.chunk_plan import OpenSource
 from kaudit.source.layout import LogDirectoryIdentity, PartitionDirectory, SegmentFile
 
-_TAIL_BYTES = 64 << 10
 _DAY_MS = 86_400_000
 
 Clock = tuple[int, int]
@@ -157,13 +154,8 @@ def _newest_timestamp(segment: SegmentFile, open_source: OpenSource) -> int:
     if segment.text is not None:
         return -1
     try:
-        with closing(open_source(segment)) as source:
-            start = boundary_from(source, max(segment.size - _TAIL_BYTES, 0), segment.size)
-            tail = ByteRange(start, segment.size, segment.size)
-            pieces = stream_batches(source, tail, expected_offset=segment.base_offset)
-            return max(
-                (int(piece.batches["max_timestamp"].max()) for piece in pieces if len(piece.batches)), default=-1
-            )
+        found = last_batches(segment, open_source)
+        return max((int(batches["max_timestamp"].max()) for batches in found), default=-1)
     except OSError:
         return -1
 

@@ -13,9 +13,10 @@ from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource, boundary_from
 from kaudit.reading.segment import ByteRange
 from kaudit.source.bytes import ByteSource
-from kaudit.source.layout import PartitionDirectory
+from kaudit.source.layout import PartitionDirectory, SegmentFile
 
 _NEAR_BYTES = 4 << 20
+_TAIL_BYTES = 64 << 10
 
 
 def batches_from(directory: PartitionDirectory, open_source: OpenSource, first: int) -> Iterator[Batches]:
@@ -35,6 +36,21 @@ def batches_from(directory: PartitionDirectory, open_source: OpenSource, first: 
                 found = piece.batches[last_offsets(piece.batches) >= first]
                 if len(found):
                     yield found
+
+
+def last_batches(segment: SegmentFile, open_source: OpenSource) -> Iterator[Batches]:
+    """Yield the valid batches that begin in a segment's last bytes, all of them where none begins there.
+
+    Raises:
+        OSError: the segment cannot be read.
+
+    """
+    with closing(open_source(segment)) as source:
+        start = boundary_from(source, max(segment.size - _TAIL_BYTES, 0), segment.size)
+        tail = ByteRange(0 if start == segment.size else start, segment.size, segment.size)
+        for piece in stream_batches(source, tail, expected_offset=segment.base_offset):
+            if len(piece.batches):
+                yield piece.batches
 
 
 def _before(offset: int, source: ByteSource, size: int) -> int:

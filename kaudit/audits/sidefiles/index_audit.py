@@ -1,7 +1,6 @@
 """Offset and time indexes compared with the segments they belong to."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 
 import numpy as np
 from msgspec import Struct
@@ -155,11 +154,7 @@ def _current(files: SideFileReader, log: LogFacts, segment: IndexedSegment, inde
     """The segment as it is now: a live log grows, and its index with it, after its size was noted."""
     if segment.size is None or not (index.positions >= segment.size).any():
         return segment
-    try:
-        with closing(files.open_source(log.directory.segments[segment.number])) as source:
-            return replace(segment, size=max(segment.size, source.size()))
-    except OSError:
-        return segment  # reported when the segment itself was read
+    return replace(segment, size=files.size_now(log.directory.segments[segment.number]))
 
 
 def _probed(log: LogFacts, segment: IndexedSegment, index: OffsetIndex) -> list[Probe]:

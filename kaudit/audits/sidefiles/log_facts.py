@@ -57,6 +57,14 @@ class SideFileReader(Struct):
     open_source: OpenSource
     unreadable: list[Unreadable] = field(default_factory=list)
 
+    def size_now(self, segment: SegmentFile) -> int:
+        """Return a segment's size in bytes: a live log grows after it was listed. As listed where it cannot be opened."""
+        try:
+            with closing(self.open_source(segment)) as source:
+                return max(source.size(), segment.size)
+        except OSError:
+            return segment.size  # reported when the segment itself was read
+
     def read(self, file: SegmentFile) -> bytes | None:
         """Return the file's bytes, None where it is gone or unreadable (then it is listed)."""
         try:

@@ -1,7 +1,6 @@
 """The files beside one partition's segments, each compared with the log."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kaudit.audits.sidefiles.index_audit import compare_indexes
@@ -9,6 +8,7 @@ from kaudit.audits.sidefiles.leader_epoch_audit import compare_leader_epochs
 from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.audits.sidefiles.transaction_index_audit import compare_listed_aborts, compare_transaction_indexes
 from kaudit.formats.errors import WireError
+from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint
 from kaudit.formats.sidefiles.producer_snapshot import validate_producer_snapshot
 from kaudit.model.side_files import CorruptSnapshot, KnownBeyondLogEnd, SideFileFault, UnparsableSideFile
 from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT, LEADER_EPOCHS, FileKind, kind_by_name
@@ -31,30 +31,38 @@ def compare_side_files(reader: SideFileReader, log: LogFacts) -> list[SideFileFa
     for segment in log.directory.segments:
         if segment.fetched is not None:
             found += compare_listed_aborts(log, segment.fetched)
-    found += _known_beyond(reader, log, files)
+    epochs: LeaderEpochCheckpoint | None = None
     for name, file in files.items():
         kind, _ = kind_by_name(name)
-        if kind.is_audited:
-            found += _audit(kind, file, reader, log)
+        if not kind.is_audited:
+            continue
+        parsed, faults = _parsed(kind, file, reader)
+        found += faults
+        if parsed is not None and kind.name in _COMPARISONS:
+            found += _COMPARISONS[kind.name](parsed, log)
+        if name == LEADER_EPOCH_CHECKPOINT:
+            epochs = parsed
+    found += _known_beyond(reader, log, epochs)
     return found
 
 
-def _audit(kind: FileKind, file: SegmentFile, reader: SideFileReader, log: LogFacts) -> Iterator[SideFileFault]:
-    """Yield that a file does not parse, else what its kind's comparison with the log yields."""
+def _parsed(kind: FileKind, file: SegmentFile, reader: SideFileReader) -> tuple[Any, Sequence[UnparsableSideFile]]:
+    """Return the parsed file, or None and why it does not parse; nothing of one that cannot be read."""
     assert kind.parse is not None
     data = reader.read(file)
     if data is None:
-        return
+        return None, ()
     try:
         parsed = kind.parse(data)
     except WireError as error:
-        yield UnparsableSideFile(kind.name, file.name, error.position, len(data), error.reason.value, error.detail)
-        return
+        return None, [
+            UnparsableSideFile(kind.name, file.name, error.position, len(data), error.reason.value, error.detail)
+        ]
     for damage in getattr(parsed, "damage", ()):
-        yield UnparsableSideFile(kind.name, file.name, damage.position, len(data), damage.reason.value, damage.detail)
-        return
-    if kind.name in _COMPARISONS:
-        yield from _COMPARISONS[kind.name](parsed, log)
+        return None, [
+            UnparsableSideFile(kind.name, file.name, damage.position, len(data), damage.reason.value, damage.detail)
+        ]
+    return parsed, ()
 
 
 def _corrupt_snapshots(
@@ -79,7 +87,7 @@ def _corrupt_snapshots(
 
 
 def _known_beyond(
-    reader: SideFileReader, log: LogFacts, files: Mapping[str, SegmentFile]
+    reader: SideFileReader, log: LogFacts, epochs: LeaderEpochCheckpoint | None
 ) -> Iterator[KnownBeyondLogEnd]:
     """Yield the files that know a later end of the log than its segments have; nothing where that end is not certain.
 
@@ -92,30 +100,11 @@ def _known_beyond(
     if not segments or log.unread or is_hidden or any(each.segment == len(segments) - 1 for each in log.damages):
         return
     known = [(file.name, file.offset) for file in list_snapshots(log.directory)[-1:]]
-    epochs = _parsed(reader, files[LEADER_EPOCH_CHECKPOINT]) if LEADER_EPOCH_CHECKPOINT in files else None
-    known += [(LEADER_EPOCH_CHECKPOINT, row.start_offset) for row in getattr(epochs, "rows", ())[-1:]]
+    known += [(LEADER_EPOCH_CHECKPOINT, row.start_offset) for row in ([] if epochs is None else epochs.rows[-1:])]
     beyond = [(name, offset) for name, offset in known if offset > end]
-    if beyond and not _has_grown(reader, segments[-1]):
+    # side files are younger than a live log's end that was read
+    if beyond and reader.size_now(segments[-1]) == segments[-1].size:
         yield KnownBeyondLogEnd(beyond, end)
-
-
-def _parsed(reader: SideFileReader, file: SegmentFile) -> object | None:
-    """Return the parsed file, None where it cannot be read or parsed: that is reported where it is compared."""
-    kind, _ = kind_by_name(file.name)
-    data = reader.read(file)
-    try:
-        return None if data is None or kind.parse is None else kind.parse(data)
-    except WireError:
-        return None
-
-
-def _has_grown(reader: SideFileReader, segment: SegmentFile) -> bool:
-    """Whether the log goes on after what was read of it: its side files are younger then."""
-    try:
-        with closing(reader.open_source(segment)) as source:
-            return source.size() > segment.size
-    except OSError:
-        return True  # reported when the segment itself was read
 
 
 def _offset_in(name: str) -> int | None:

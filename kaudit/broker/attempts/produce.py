@@ -13,7 +13,7 @@ from kaudit.broker.config import TopicLimits
 from kaudit.broker.coordinator.requests import RequestContext
 from kaudit.broker.coordinator.verification import TransactionVerifier
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.partition.log_validator import check_batch
+from kaudit.broker.partition.log_validator import check_batches
 from kaudit.broker.partition.record_set import RecordSet, Refusal, WireBatch, check_request, refused
 from kaudit.broker.partition.replica import Replica
 from kaudit.broker.producer_state.append_result import Outcome
@@ -25,7 +25,8 @@ from kaudit.model.batch_fields import NO_TIMESTAMP
 _RECORD_ERRORS_VERSION = 8
 _GENERIC_ERROR_VERSION = 11
 """Produce version from which clients understand TRANSACTION_ABORTABLE."""
-_ACKS = (-1, 0, 1)
+_ALL = -1
+_ACKS = (_ALL, 0, 1)
 _SILENCE = ("no-response", "nothing is sent back")
 
 
@@ -62,7 +63,7 @@ class ProduceHandler:
                 if refusal is not None:
                     return refused(attempt.index, refusal)
         ruling = _decide(attempt.index, batch, key, partition)
-        return _timed_out(ruling, partition) if self._remembers_refused and attempt.acks == -1 else ruling
+        return _timed_out(ruling, partition) if self._remembers_refused and attempt.acks == _ALL else ruling
 
     def answer(
         self, attempt: Produce, broker: BrokerState, key: TopicPartition, partition: Replica, now: int
@@ -108,9 +109,9 @@ class ProduceHandler:
         index, acks = attempt.index, attempt.acks
         records = record_set(attempt)
         refusal = self._check_request(attempt, records, key, partition, now)
-        if refusal is None:
-            checked = (check_batch(batch, self._profile, limits, now) for batch in records.batches)
-            refusal = next((refusal for refusal in checked if refusal is not None), None)
+        if refusal is None and acks == _ALL and limits.lacks_replicas is not None:
+            refusal = Refusal(KafkaError.NOT_ENOUGH_REPLICAS, limits.lacks_replicas)
+        refusal = refusal or check_batches(records.batches, self._profile, limits, now)
         if refusal is not None:
             reports = attempt.api_version >= _RECORD_ERRORS_VERSION or not self._profile.cannot_report_records_before_v8
             if refusal.of_records and not reports:
@@ -123,7 +124,7 @@ class ProduceHandler:
             closes = answer.fields["outcome"] in ("connection-closed", "rejected")
             outcome, what = ("connection-closed", "a rejection closes the connection") if closes else _SILENCE
             return Response(index, {"outcome": outcome}, f"acks=0, {what}: {answer.why}", answer.producer)
-        if acks == -1 and self._remembers_refused and isinstance(answer, Ruling):
+        if acks == _ALL and self._remembers_refused and isinstance(answer, Ruling):
             return _timed_out(answer, partition)
         return answer
 
@@ -169,6 +170,8 @@ class ProduceHandler:
                     return refusal
             # The first batches are looked at until one is transactional (RequestUtils.flag).
             looked_at = looked_at and not (records.batches and records.batches[0].is_transactional)
+            if refusal is not None:
+                continue  # refused by itself, it reaches no log (KafkaApis.handleProduceRequest, invalidRequestResponses)
             if attempt.transactional_id is not None and self.verifier.asks_coordinator(attempt.api_version):
                 sent = (batch for batch in records.batches if batch.is_transactional and batch.producer_id >= 0)
                 producers |= {(batch.producer_id, batch.producer_epoch) for batch in sent}

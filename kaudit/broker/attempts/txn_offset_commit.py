@@ -42,11 +42,21 @@ def answer(
             if refusal.error is KafkaError.NOT_ENOUGH_REPLICAS:
                 refusal = Refusal(KafkaError.COORDINATOR_NOT_AVAILABLE, refusal.why)
             return refused(attempt.index, refusal)
-    if producer_id >= 0 and epoch < 0:  # the exception of the batch's builder has no error code
-        return refused(attempt.index, Refusal(KafkaError.UNKNOWN_SERVER_ERROR, "invalid negative producer epoch"))
+    refusal = _refuse_append(producer_id, epoch, broker.limits[key[0]].lacks_replicas)
+    if refusal is not None:
+        return refused(attempt.index, refusal)
     offset, last = partition.log_end, attempt.record_count - 1
     # Every such batch has the sequences 0 to last: nobody checks them.
     batch = DataBatch(producer_id, epoch, 0, last, offset, offset + last, now, is_transactional=True)
     after, result = partition.append(batch, Origin.COORDINATOR)
     fields = ok_fields() if result.outcome is Outcome.APPENDED else rejected_fields(result.error)
     return Response(attempt.index, fields, result.why(offset, f"{key[0]}-{key[1]}"), (producer_id, result.state, after))
+
+
+def _refuse_append(producer_id: int, epoch: int, too_few_replicas: str | None) -> Refusal | None:
+    """Return why no batch of offsets reaches the log."""
+    if producer_id >= 0 and epoch < 0:  # the exception of the batch's builder has no error code
+        return Refusal(KafkaError.UNKNOWN_SERVER_ERROR, "invalid negative producer epoch")
+    if too_few_replicas is not None:  # what GroupMetadataManager makes of NOT_ENOUGH_REPLICAS
+        return Refusal(KafkaError.COORDINATOR_NOT_AVAILABLE, too_few_replicas)
+    return None

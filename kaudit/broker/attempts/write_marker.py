@@ -21,7 +21,7 @@ class WriteMarker(PartitionAttemptBase, tag="write_marker", kw_only=True):
     api_version: ApiVersion = 0
 
 
-def answer(attempt: WriteMarker, _: BrokerState, key: TopicPartition, partition: Partition, now: int) -> Answer:
+def answer(attempt: WriteMarker, broker: BrokerState, key: TopicPartition, partition: Partition, now: int) -> Answer:
     """Write the marker if the producer's state allows it."""
     producer_id = attempt.producer_id
     marker = MarkerBatch(
@@ -36,6 +36,9 @@ def answer(attempt: WriteMarker, _: BrokerState, key: TopicPartition, partition:
     if marker.producer_epoch == NO_PRODUCER_EPOCH:
         why = "a batch of a producer id cannot be built without an epoch (MemoryRecordsBuilder)"
         return Response(attempt.index, rejected_fields(KafkaError.UNKNOWN_SERVER_ERROR), why)
+    too_few = broker.limits[key[0]].lacks_replicas
+    if too_few is not None:
+        return Response(attempt.index, rejected_fields(KafkaError.NOT_ENOUGH_REPLICAS), too_few)
     result = partition.append_marker(marker)
     fields = ok_fields() if result.outcome is Outcome.APPENDED else rejected_fields(result.error)
     why = result.why(marker.offset, f"{key[0]}-{key[1]}")

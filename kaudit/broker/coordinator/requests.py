@@ -46,6 +46,7 @@ class CoordinatorResult(Struct, frozen=True, gc=False):
 class EndOfTransaction(Struct, frozen=True, gc=False):
     """A transaction the coordinator decided to end: which markers to write where."""
 
+    transactional_id: str
     producer_id: int
     marker_epoch: int
     commit: bool

@@ -82,7 +82,7 @@ class TransactionCoordinator:
             return CoordinatorResult(DONE, producer_id, 0, "a new producer id, epoch 0")
         transaction = self._find(request, transactional_id)
         if transaction is None:
-            transaction = TransactionMetadata(self._allocate(request.granted_producer_id), timeout_ms)
+            transaction = TransactionMetadata(transactional_id, self._allocate(request.granted_producer_id), timeout_ms)
             transaction.home = request.partition
             self._touch(transaction, request.now)
             self._transactions[transactional_id] = transaction
@@ -336,6 +336,7 @@ class TransactionCoordinator:
         transaction.markers_sent = True
         partitions = tuple(transaction.partitions)
         ended = EndOfTransaction(
+            transaction.transactional_id,
             transaction.producer_id,
             transaction.epoch,
             commit,
@@ -347,9 +348,9 @@ class TransactionCoordinator:
         if self._write_markers(ended):
             self._complete(transaction)
 
-    def complete(self, transactional_id: str, ended: EndOfTransaction) -> bool:
+    def complete(self, ended: EndOfTransaction) -> bool:
         """Complete a transaction whose last marker was written late; return False if that has happened already."""
-        transaction = self._transactions[transactional_id]
+        transaction = self._transactions[ended.transactional_id]
         is_it = (transaction.producer_id, transaction.epoch) == (ended.producer_id, ended.marker_epoch)
         if transaction.state not in PREPARED or not (is_it or transaction.previous_producer_id == ended.producer_id):
             return False

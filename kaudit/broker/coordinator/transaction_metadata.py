@@ -23,6 +23,7 @@ COMPLETE = {COMPLETE_COMMIT: True, COMPLETE_ABORT: False}
 class TransactionMetadata(Struct):
     """The coordinator's entry of one transactional id. Times in ms, None while unknown."""
 
+    transactional_id: str
     producer_id: int
     timeout_ms: int
     epoch: int = NO_PRODUCER_EPOCH

@@ -38,13 +38,26 @@ def loading_effect(damage: LogDamage, later_segments: int, *, was_batch: bool, v
         until = "" if known else "up to 2.8 " if version is None else "up to 3.9 "
         return f"{until}does not notice when it loads the log (any magic above 2 is read as 2); consumers fail here"
     if not truncates(damage, was_batch=was_batch):
-        return _UNNOTICED
+        return _disorder_effect(version)
     if damage.kind is DamageKind.ZEROS and not damage.resynchronised and not later_segments:
         return "cuts the zeros off when it was not stopped cleanly; with a clean-shutdown marker it may fail to start (2.8)"
     deleted = ""
     if later_segments:
         deleted = f" and deletes {later_segments} later segment{'s' if later_segments > 1 else ''}"
     return f"after an unclean stop, from the recovery point on, truncates the log at byte {damage.position}{deleted}; {_CLEAN}"
+
+
+def _disorder_effect(version: Version | None) -> str:
+    """Say what happens to offsets that go back: recovery rebuilds the offset index, which refuses them.
+
+    Recorded on 2.0.1, 2.5.1, 2.8.2 and 4.4.0; OffsetIndex.append, Log.recoverLog, LogLoader.recoverLog (KAFKA-3919).
+    """
+    empties, stops = "empties the segment and deletes later ones", "does not start"
+    effect = f"{empties} (up to 2.2 {stops})" if version is None else stops if version < _LAZY_INDEXES else empties
+    return (
+        "does not notice when it loads the log, and goes on from the last batch's offset; "
+        f"where an index row falls due at an offset below the row before, recovery after an unclean stop {effect}"
+    )
 
 
 def gap_effect() -> str:

@@ -3,16 +3,20 @@
 Source: UnifiedLog.analyzeAndValidateRecords (Log before 3.0) and LogValidator.
 """
 
+from collections.abc import Iterator, Sequence
+from zlib import crc32
+
 from crc32c import crc32c
 
 from kaudit.broker.config import TopicLimits
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.partition.record_set import Refusal, WireBatch
+from kaudit.broker.partition.record_set import Refusal, WireBatch, messages_in
 from kaudit.broker.releases.profile import Profile
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER_SIZE
+from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER_SIZE, MAGIC_OFFSET
 from kaudit.formats.log.codecs import Codec, decompress
-from kaudit.formats.log.records import read_records
+from kaudit.formats.log.legacy import LegacyMessage
+from kaudit.formats.log.records import Record, read_records
 from kaudit.model.batch_fields import (
     CODEC_MASK,
     CONTROL_FLAG,
@@ -52,7 +56,7 @@ def written_size(batch: WireBatch, limits: TopicLimits) -> int:
     """Return how many bytes a valid batch has in the log; 0 where an attempt gives fields instead of bytes."""
     data = batch.data
     codec = batch.attributes & CODEC_MASK
-    if limits.codec is None or codec == limits.codec or not data:
+    if limits.codec is None or codec == limits.codec or not data or batch.magic < CURRENT_MAGIC:
         return len(data)
     from kaudit.broker.partition.compressed_size import compressed_size  # noqa: PLC0415 - three libraries: 5 ms
 
@@ -64,18 +68,33 @@ _VARINT_STOP = 0x80
 _NOT_UNPACKED = (Reason.CODEC, Reason.DECOMPRESSION)
 
 
+def check_batches(batches: Sequence[WireBatch], profile: Profile, limits: TopicLimits, now: int) -> Refusal | None:
+    """Check the batches of a record set; return why they are refused. One refused batch refuses them all."""
+    for batch in batches:
+        refusal = check_batch(batch, profile, limits, now)
+        if refusal is not None:
+            return refusal
+    if len(batches) == 1 or not profile.sets_are_uniform:
+        return None
+    if len({batch.magic for batch in batches}) > 1:
+        return Refusal(profile.invalid_record_error, "batches of several magics")
+    if any(batch.magic == CURRENT_MAGIC or batch.attributes & CODEC_MASK for batch in batches):
+        return Refusal(profile.invalid_record_error, "more than one batch, of magic 2 or compressed")
+    return None
+
+
 def check_batch(batch: WireBatch, profile: Profile, limits: TopicLimits, now: int) -> Refusal | None:
     """Check one batch as the log and its validator do, before the producer's state; return why it is refused."""
     data = batch.data
-    if data and batch.magic == CURRENT_MAGIC:
-        if batch.base_offset != 0:
+    if data:
+        if batch.base_offset != 0:  # never of magic 0 and 1, whose offsets nobody looks at
             return Refusal(profile.invalid_record_error, f"base offset {batch.base_offset}, from a client it must be 0")
         size = len(data)
         if size > limits.max_message_bytes:
             return Refusal(
                 KafkaError.MESSAGE_TOO_LARGE, f"a batch of {size} bytes, {limits.max_message_bytes} are allowed"
             )
-        if size < HEADER_SIZE or crc32c(memoryview(data)[ATTRIBUTES_OFFSET:]) != batch.crc:
+        if _computed_crc(batch) != batch.crc:
             return Refusal(KafkaError.CORRUPT_MESSAGE, f"the CRC {batch.crc:#010x} does not match the bytes")
         codec = batch.attributes & CODEC_MASK
         if codec > (Codec.ZSTD if profile.supports_zstd else Codec.LZ4):
@@ -83,9 +102,16 @@ def check_batch(batch: WireBatch, profile: Profile, limits: TopicLimits, now: in
     problem = _header_problem(batch, profile)
     if problem is not None:
         return Refusal(profile.invalid_record_error, problem)
-    refusal = _check_records(batch, profile, limits) if data and batch.magic == CURRENT_MAGIC else None
+    refusal = _check_records(batch, profile, limits) if data else None
     refusal = refusal or _check_timestamp(batch, profile, limits, now)
     return refusal or check_encoding(batch, limits) or _check_size(written_size(batch, limits), limits)
+
+
+def _computed_crc(batch: WireBatch) -> int | None:
+    """Return the CRC that a batch's bytes have, None where they end inside its header."""
+    if batch.magic < CURRENT_MAGIC:
+        return crc32(memoryview(batch.data)[MAGIC_OFFSET:])
+    return None if len(batch.data) < HEADER_SIZE else crc32c(memoryview(batch.data)[ATTRIBUTES_OFFSET:])
 
 
 def _check_size(size: int, limits: TopicLimits) -> Refusal | None:
@@ -118,12 +144,18 @@ def _check_records(batch: WireBatch, profile: Profile, limits: TopicLimits) -> R
 
     A codec that cannot decompress throws an exception without a Kafka error code, hence -1.
     """
-    if not limits.compacted and batch.attributes & CODEC_MASK == Codec.NONE:
+    if batch.magic < CURRENT_MAGIC:
+        records: Iterator[LegacyMessage | Record] = messages_in(batch.data)
+    elif limits.compacted or batch.attributes & CODEC_MASK != Codec.NONE:
+        records = read_records(batch.data)
+    else:
         if batch.record_count == 0 or holds_records(batch.data, batch.record_count):
             return None  # without records, nobody looks for the end of the last one
         return Refusal(profile.invalid_record_error, f"the bytes do not hold {batch.record_count} records")
     try:
-        for record in read_records(batch.data):
+        for record in records:
+            if isinstance(record, LegacyMessage) and not record.crc_valid:
+                return Refusal(KafkaError.CORRUPT_MESSAGE, "the CRC of a message inside does not match its bytes")
             if limits.compacted and record.key is None:
                 return Refusal(
                     profile.invalid_record_error, "a record without a key for a compacted topic", of_records=True

@@ -3,12 +3,14 @@
 Source: ByteBufferLogInputStream, ProduceRequest.validateRecords (ProduceRequestUtils since 2.8), RequestUtils.flag.
 """
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Response, rejected_fields
-from kaudit.formats.errors import WireError
+from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.batch_header import (
     CURRENT_MAGIC,
     HEADER,
@@ -19,8 +21,8 @@ from kaudit.formats.log.batch_header import (
     batch_size,
 )
 from kaudit.formats.log.codecs import Codec, decompress
-from kaudit.formats.log.legacy import parse_message, read_messages
-from kaudit.model.batch_fields import CODEC_MASK, NO_TIMESTAMP, TRANSACTIONAL_FLAG
+from kaudit.formats.log.legacy import LegacyMessage, parse_message, read_messages
+from kaudit.model.batch_fields import CODEC_MASK, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import add as add_sequence
 
 _HEADER = HEADER.struct()
@@ -102,9 +104,10 @@ def split(data: bytes) -> RecordSet:
 
 
 def _read(data: bytes, magic: int) -> WireBatch:
-    if magic < CURRENT_MAGIC or len(data) < HEADER_SIZE:
-        count = _messages_in(data) if magic < CURRENT_MAGIC else 1
-        return WireBatch(-1, -1, -1, count, count - 1, 0, 0, NO_TIMESTAMP, magic, 0, data)
+    if magic < CURRENT_MAGIC:
+        return _read_entry(data, magic)
+    if len(data) < HEADER_SIZE:
+        return WireBatch(-1, -1, -1, 1, 0, 0, 0, NO_TIMESTAMP, magic, 0, data)
     (base_offset, _, _, _, crc, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count) = (
         _HEADER.unpack_from(data)
     )
@@ -113,16 +116,41 @@ def _read(data: bytes, magic: int) -> WireBatch:
     )
 
 
-def _messages_in(data: bytes) -> int:
-    """Return how many messages an entry of magic 0 or 1 holds: a compressed wrapper those inside, 1 where they cannot be read."""
+def _read_entry(data: bytes, magic: int) -> WireBatch:
+    """Return an entry of magic 0 or 1: a message, or a compressed wrapper with as many records as messages inside."""
+    count, attributes, timestamp = 1, 0, NO_TIMESTAMP
     try:
-        message = parse_message(data)
-        if message.codec == Codec.NONE or message.value is None:
-            return 1
-        inside = decompress(message.codec, message.magic, message.value, _LARGEST_SET)
-        return sum(1 for _ in read_messages(inside)) or 1
+        entry = parse_message(data)
+        attributes = entry.attributes & (CODEC_MASK | LOG_APPEND_TIME_FLAG if magic else CODEC_MASK)
+        timestamp = NO_TIMESTAMP if entry.timestamp is None else entry.timestamp
+        count = sum(1 for _ in messages_in(data))
     except WireError:
-        return 1
+        pass  # the validator reads it again and refuses it, with the reason
+    crc = int.from_bytes(data[LOG_OVERHEAD:MAGIC_OFFSET], "big")
+    return WireBatch(-1, -1, -1, count, count - 1, 0, attributes, timestamp, magic, crc, data)
+
+
+def messages_in(data: bytes) -> Iterator[LegacyMessage]:
+    """Yield the messages of an entry of magic 0 or 1: itself, or those inside a compressed wrapper, whatever their offsets.
+
+    Raises WireError where they cannot be read. Source: AbstractLegacyRecordBatch.DeepRecordsIterator.
+    """
+    entry = parse_message(data)
+    if entry.codec == Codec.NONE:
+        yield entry
+        return
+    if entry.codec == Codec.ZSTD or entry.value is None:
+        raise WireError(0, Reason.VALUE, "a wrapper compressed with zstd, or without a value")
+    try:
+        inside = decompress(entry.codec, entry.magic, entry.value, _LARGEST_SET)
+    except WireError as error:  # also where the payload ends too soon: an IOException has no error code either
+        raise WireError(error.position, Reason.DECOMPRESSION, error.detail) from None
+    if not inside:
+        raise WireError(0, Reason.COUNT, "a wrapper without messages")
+    for message in read_messages(inside):
+        if message.codec != Codec.NONE or message.magic != entry.magic:
+            raise WireError(message.position, Reason.VALUE, "a message inside that is compressed, or of another magic")
+        yield message
 
 
 def check_request(

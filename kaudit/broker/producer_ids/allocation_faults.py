@@ -90,9 +90,6 @@ NEAR_END_BLOCKS = 1_000_000
 NEAR_END_DAYS = 365
 """at the observed rate of grants the ids last no longer than this."""
 
-MAX_WAIT_FOR_ID_MS = 120_000
-"""A record is stamped when the client takes it and may wait this long (delivery.timeout.ms) for its producer's id."""
-
 _EXAMPLES = 10
 
 
@@ -100,15 +97,15 @@ def find_unallocated(
     history: BlockHistory,
     coverage: Coverage,
     producer_ids: NDArray[np.int64],
-    first_seen_ms: NDArray[np.int64] | None,
+    granted_by_ms: NDArray[np.int64] | None,
     *,
     complete: bool,
 ) -> Iterator[Unallocated]:
     """Find the ids (each once, any order) in no block of the history.
 
-    `first_seen_ms` are the times of their first batches, in the same order, or None when unknown. Of an incomplete
-    history ids before its first block are left out: it does not reach back to them. A history without any block
-    proves nothing and yields nothing. `complete` is the answer of allocation_rules.is_complete.
+    `granted_by_ms` are the times by which their producers must have had them, in the same order, or None when unknown.
+    Of an incomplete history ids before its first block are left out: it does not reach back to them. A history without
+    any block proves nothing and yields nothing. `complete` is the answer of allocation_rules.is_complete.
     """
     bounds = coverage.bounds
     if bounds is None:
@@ -123,8 +120,8 @@ def find_unallocated(
             continue
         below = bisect_right(ends, producer_id) - 1
         after: bool | None = None
-        if first_seen_ms is not None and history.observed_until_ms is not None:
-            after = int(first_seen_ms[index]) + MAX_WAIT_FOR_ID_MS > history.observed_until_ms
+        if granted_by_ms is not None and history.observed_until_ms is not None:
+            after = int(granted_by_ms[index]) > history.observed_until_ms
         # A negative id is nobody's, whatever the history leaves out.
         proven = complete or reason is UnallocatedReason.NEGATIVE
         yield Unallocated(producer_id, reason, granted[below] if below >= 0 else None, proven, after)

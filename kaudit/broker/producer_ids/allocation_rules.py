@@ -59,7 +59,10 @@ def replay(history: BlockHistory) -> list[Step]:
 
 
 def is_complete(steps: list[Step]) -> bool:
-    """Return whether the history reaches back to block 0-999 and shows every block since, so that absence proves."""
+    """Return whether the history shows every block from 0-999 to its end, so that absence proves.
+
+    It says nothing of what was granted after BlockHistory.observed_until_ms: see Unallocated.after_history.
+    """
     moves = [step.kind for step in steps if step.kind is not StepKind.NO_BLOCK]
     return bool(moves) and moves[0] is StepKind.FIRST and StepKind.UNSEEN not in moves
 

@@ -26,10 +26,14 @@ LAST_CONTINUABLE_END = MAX_PRODUCER_ID - BLOCK_SIZE
 
 
 class BlockHistory(Struct, frozen=True):
-    """Entries from old to new. `observed_until_ms`: a later grant could not be in it; None when that is unknown."""
+    """Entries from old to new. `observed_until_ms`: a later grant could not be in it; None when that is unknown.
+
+    `end_place` is where its source ends: an offset, a transaction, a line.
+    """
 
     entries: tuple[BlockEntry, ...] = ()
     observed_until_ms: int | None = None
+    end_place: str = ""
 
 
 class ProducerIdsRecord(Struct, frozen=True):
@@ -47,7 +51,7 @@ def combine(histories: Sequence[BlockHistory]) -> BlockHistory:
 
     ZooKeeper's entries keep the order of their zxids, the controller's that of their offsets, and the two are merged by
     time. An entry of neither is dropped when one of those has the same grant, else placed by time, then by znode
-    version, else at the end. `observed_until_ms` is the latest known.
+    version, else at the end. `observed_until_ms` is the latest known, `end_place` that of its history.
     """
     entries = [entry for history in histories for entry in history.entries]
     by_zxid = {(entry.zxid, entry.version): entry for entry in reversed(entries) if entry.zxid is not None}
@@ -65,8 +69,8 @@ def combine(histories: Sequence[BlockHistory]) -> BlockHistory:
     ]
     merged = _merge(merged, [entry for entry in loose if entry.at_ms is not None], _time)
     merged = _merge(merged, [entry for entry in loose if entry.at_ms is None], _version)
-    ends = [history.observed_until_ms for history in histories if history.observed_until_ms is not None]
-    return BlockHistory(tuple(merged), max(ends, default=None))
+    ends = [(each.observed_until_ms, each.end_place) for each in histories if each.observed_until_ms is not None]
+    return BlockHistory(tuple(merged), *max(ends, default=(None, "")))
 
 
 def _time(entry: BlockEntry) -> int | None:
@@ -90,7 +94,9 @@ def _merge(one: list[BlockEntry], other: list[BlockEntry], key: Callable[[BlockE
     return [*merged, *one[taken:]]
 
 
-def from_znode(changes: Iterable[tuple[ZnodeChange, str]], observed_until_ms: int | None = None) -> BlockHistory:
+def from_znode(
+    changes: Iterable[tuple[ZnodeChange, str]], observed_until_ms: int | None = None, last_zxid: int | None = None
+) -> BlockHistory:
     """Build the history of one znode from its changes, each with the name of the file, by rising zxid."""
     entries = []
     for change, source in changes:
@@ -104,18 +110,24 @@ def from_znode(changes: Iterable[tuple[ZnodeChange, str]], observed_until_ms: in
             position=change.position,
         )
         entries.append(_with_value(entry, change.data))
-    return BlockHistory(tuple(entries), observed_until_ms)
+    return BlockHistory(tuple(entries), observed_until_ms, "" if last_zxid is None else f"transaction {last_zxid:#x}")
 
 
 def from_lines(lines: Iterable[PidBlockLine], source: str) -> tuple[BlockHistory, list[BadLine]]:
-    """Build a history from saved lines, in their order; values seen twice in a row are one. Lists the bad lines."""
+    """Build a history from saved lines, in their order; values seen twice in a row are one. Lists the bad lines.
+
+    It ends with the newest time of a line: what was granted later, nobody had seen.
+    """
     entries: list[BlockEntry] = []
+    seen: tuple[int | None, str] = (None, "")
     bad: list[BadLine] = []
     for line in lines:
         if isinstance(line, BadLine):
             bad.append(line)
             continue
         where = f"{source}:{line.number}"
+        if line.seen_ms is not None and (seen[0] is None or line.seen_ms >= seen[0]):
+            seen = line.seen_ms, f"line {line.number}"
         if isinstance(line, AnswerLine):
             end = line.start + line.length - 1
             entry = BlockEntry(EntryKind.GRANTED, where, line.start, end, line.broker, at_ms=line.at_ms)
@@ -124,15 +136,18 @@ def from_lines(lines: Iterable[PidBlockLine], source: str) -> tuple[BlockHistory
             entry = _with_value(entry, line.data)
         if not entries or _sight(entries[-1]) != _sight(entry):
             entries.append(entry)
-    return BlockHistory(tuple(entries)), bad
+    return BlockHistory(tuple(entries), *seen), bad
 
 
 def from_records(
-    records: Iterable[ProducerIdsRecord], source: str, observed_until_ms: int | None = None
+    records: Iterable[ProducerIdsRecord],
+    source: str,
+    observed_until_ms: int | None = None,
+    last_offset: int | None = None,
 ) -> BlockHistory:
     """Build a history from the ProducerIdsRecords of `__cluster_metadata`, in offset order.
 
-    `observed_until_ms` is the time of the log's last batch of any kind.
+    `observed_until_ms` and `last_offset` are of the log's last batch of any kind.
     """
     entries = []
     for record in records:
@@ -152,7 +167,7 @@ def from_records(
                 at_ms=record.timestamp,
             )
         )
-    return BlockHistory(tuple(entries), observed_until_ms)
+    return BlockHistory(tuple(entries), observed_until_ms, "" if last_offset is None else f"offset {last_offset}")
 
 
 def _with_value(entry: BlockEntry, data: bytes | None) -> BlockEntry:

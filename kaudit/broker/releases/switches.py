@@ -295,6 +295,12 @@ class Switches(Struct, frozen=True, kw_only=True):
     ] = False
 
     # -- requests ----------------------------------------------------------------------------------------------------
+    min_in_sync_is_at_most_replicas: Annotated[
+        bool,
+        "min.insync.replicas above a topic's number of replicas counts as that number; otherwise nothing is appended with "
+        "acks=all, and no marker: 19",
+        Change("3.7.0", True, "KAFKA-15583, Partition.effectiveMinIsr"),
+    ] = False
     writes_older_formats: Annotated[
         bool,
         "message.format.version below 0.11 makes the broker write batches in an older format, which has no producer ids",
@@ -310,6 +316,11 @@ class Switches(Struct, frozen=True, kw_only=True):
         "a request that does not hold exactly one batch of magic 2 closes the connection",
         Change("2.1.1, 2.2.0", False, "KAFKA-7549"),
     ] = True
+    sets_are_uniform: Annotated[
+        bool,
+        "a record set of Produce below version 3 has one magic only, and where that is 2 or anything is compressed, one batch only",
+        Change("2.4.0", True, "KAFKA-8106, KAFKA-8428, LogValidator.validateBatch"),
+    ] = False
     unreadable_records_close_connection: Annotated[
         bool,
         "a request whose first batch cannot be found closes the connection",

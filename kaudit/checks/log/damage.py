@@ -325,8 +325,8 @@ def offset_regression(context: Context, evidence: Evidence) -> Iterator[Finding]
             evidence,
             found,
             message=f"{which} out of order: {damage.detail}",
-            rule="offsets rise from batch to batch and stay within their segment; brokers do not check this when they "
-            "load a log",
+            rule="offsets rise from batch to batch and stay within their segment; brokers that load a log check it only "
+            "at rows of the offset index",
             explanations=_OUT_OF_ORDER_CAUSES,
             claims_offsets=True,
         )

@@ -128,7 +128,8 @@ _MS_PER_SECOND = 1000
 class ZnodeLine(Struct, frozen=True):
     """A znode's value (None: the znode held none) on line `number` (from 1), and what is known about it.
 
-    `version` is the znode's, `mzxid` the transaction that wrote it, `at_ms` its mtime, else when it was seen.
+    `version` is the znode's, `mzxid` the transaction that wrote it, `at_ms` its mtime, else when it was seen,
+    `read_ms` when a client read it.
     """
 
     number: int
@@ -136,6 +137,12 @@ class ZnodeLine(Struct, frozen=True):
     version: int | None = None
     mzxid: int | None = None
     at_ms: int | None = None
+    read_ms: int | None = None
+
+    @property
+    def seen_ms(self) -> int | None:
+        """The latest time (ms since 1970) at which the value is known to have been current, None without any time."""
+        return max((time for time in (self.at_ms, self.read_ms) if time is not None), default=None)
 
 
 class AnswerLine(Struct, frozen=True):
@@ -146,6 +153,11 @@ class AnswerLine(Struct, frozen=True):
     length: int
     broker: int | None = None
     at_ms: int | None = None
+
+    @property
+    def seen_ms(self) -> int | None:
+        """The latest time (ms since 1970) at which the block is known to have been the newest, None without any time."""
+        return self.at_ms
 
 
 class BadLine(Struct, frozen=True):
@@ -202,8 +214,9 @@ def _parse(number: int, text: str) -> PidBlockLine | None:
         return _parse_object(number, fields, text, _time(fields))
     if "missing" in znode:
         return None
-    at = _time(znode)
-    return _parse_object(number, znode, json.dumps(znode), _time(fields) if at is None else at)
+    at, read = _time(znode), _time(fields)
+    line = _parse_object(number, znode, json.dumps(znode), read if at is None else at)
+    return replace(line, read_ms=read) if isinstance(line, ZnodeLine) else line
 
 
 def _parse_object(number: int, fields: dict[str, object], text: str, at: int | None) -> PidBlockLine:

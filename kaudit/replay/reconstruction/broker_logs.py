@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kaudit.audits.log_events.clock import Anchor, ClockOffset, estimate_clock
 from kaudit.audits.log_events.placement import EventSource, by_directory
-from kaudit.broker.config import READ_OF_BROKERS, READ_OF_TOPICS
+from kaudit.broker.config import MIN_IN_SYNC, READ_OF_BROKERS, READ_OF_TOPICS
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.replay.reconstruction.refusals import REFUSALS
 
@@ -24,6 +24,8 @@ _CREATED_LOG = re.compile(
 _PROPERTY = re.compile(rb"([a-z][a-z.]{1,60}) ?(?:=|->) ?(\[[^\]]{0,100}\]|\"[^\"]{0,100}\"|[^,{}]{0,100})")
 """Newer brokers quote what is a string (ConfigUtils.configMapToRedactedString)."""
 _NOT_SET = ("", "null", "[]")
+_UNDECIDED = {MIN_IN_SYNC}
+"""No log says how many replicas were in sync at an attempt: what the partition holds says that they were enough."""
 
 
 _KEPT = frozenset(
@@ -57,7 +59,7 @@ class BrokerSettings(Struct):
         """Take the lines of one log, in order. Only what decides about answers is kept."""
         for line in lines:
             if self._in_values and (setting := _SETTING.match(line)):
-                self._take(self.config, setting, READ_OF_BROKERS)
+                self._take(self.config, setting, READ_OF_BROKERS - _UNDECIDED)
                 continue
             self._in_values = _SETTINGS_BEGIN in line
             if b"Kafka version" in line and (named := _VERSION.search(line)):
@@ -65,7 +67,7 @@ class BrokerSettings(Struct):
             elif b"Created log for" in line and (created := _CREATED_LOG.search(line)):
                 config = self.topics.setdefault(created[1].decode(), {})
                 for each in _PROPERTY.finditer(created[3]):
-                    self._take(config, each, READ_OF_TOPICS)
+                    self._take(config, each, READ_OF_TOPICS - _UNDECIDED)
 
     @staticmethod
     def _take(config: dict[str, str], found: re.Match[bytes], read: frozenset[str]) -> None:

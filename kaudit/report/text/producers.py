@@ -195,7 +195,9 @@ def _alive(ids: _Figures) -> str:
 
 def _blocks(figures: _Figures) -> str:
     history = "complete" if figures.get("complete") else "incomplete"
-    text = f"{history} allocation history: {plural(_number(figures, 'granted'), 'block')}"
+    end = figures.get("end_timestamp")
+    until = f" until {timestamp_text(end)} UTC" if isinstance(end, int) else ""
+    text = f"{history} allocation history{until}: {plural(_number(figures, 'granted'), 'block')}"
     per_day, days_left = figures.get("per_day"), figures.get("days_left")
     if isinstance(per_day, int | float) and isinstance(days_left, int | float):
         text += f", {per_day:,.1f} a day, {_span(days_left)} left at that rate"

@@ -108,9 +108,10 @@ class Cluster:
             for number in range(topic.partitions):
                 key = (topic.name, number)
                 replicas = tuple((number + step) % count + 1 for step in range(topic.replication_factor))
-                self._recorder.record(
-                    self._recorder.attempt(attempts.ConfigureTopic, key, config=dict(topic.config)), {"outcome": "ok"}
+                line = self._recorder.attempt(
+                    attempts.ConfigureTopic, key, config=dict(topic.config), replicas=len(replicas)
                 )
+                self._recorder.record(line, {"outcome": "ok"})
                 self._start(key, replicas, settings)
 
     def _create_transaction_log(self, config: dict[str, str]) -> None:

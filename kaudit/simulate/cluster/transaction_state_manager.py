@@ -358,7 +358,7 @@ class TransactionStateManager:
     def _markers_written(self, ended: EndOfTransaction) -> None:
         """Complete a transaction whose last markers were late."""
         owner = self._owners[ended.producer_id]
-        if self.coordinator.complete(owner, ended):
+        if self.coordinator.complete(ended):
             self._completed(owner, ended)
 
     def _completed(self, owner: str, ended: EndOfTransaction) -> None:

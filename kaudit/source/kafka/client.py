@@ -31,7 +31,7 @@ from kaudit.source.kafka.answers import (
 from kaudit.source.kafka.command_config import ClientSettings, load_settings
 from kaudit.source.kafka.connections import LARGEST_ANSWER, Answer, Connections
 from kaudit.source.kafka.failures import RetriableError, UnknownTopicError, error_of_code
-from kaudit.source.kafka.fetched_segment import FETCH_BYTES
+from kaudit.source.kafka.fetched_segment import FETCH_BYTES, BrokerError
 
 EARLIEST, LATEST = -2, -1
 """Timestamps that ListOffsets takes for the log start and the end of what a consumer may read."""
@@ -50,6 +50,7 @@ _TOPIC, _BROKER = 2, 4
 _FIRST_FETCH, _LAST_FETCH_BY_NAME = 4, 12
 """Versions of Fetch: the first with batches of magic 2, the last with topics by name instead of ids."""
 _FIRST_FETCH_FROM_FOLLOWER = 11
+_MOST_ITEMS, _LONGEST_ITEM = 4, 60
 
 _Result = TypeVar("_Result")
 
@@ -104,10 +105,15 @@ class KafkaClient:
     def describe_topics(self, topics: Iterable[str] | None = None) -> list[TopicMetadata]:
         """Return topics by name, with their partitions in order; None: all that the principal may describe.
 
-        Raises UnknownTopicError for a name that is not there.
+        Raises UnknownTopicError for a name that is not there, BrokerError for an answer about other names or with numbers that
+        no broker gives.
         """
         names = None if topics is None else list(topics)
-        return self._patiently(lambda: _topics(self._metadata(names)))
+        found = self._patiently(lambda: _topics(self._metadata(names)))
+        self._require_named(names, [entry.topic for entry in found])
+        for entry in found:
+            _require_numbers(entry)
+        return found
 
     def leader(self, partition: TopicPartition) -> int:
         """Return the node that leads a partition. Raises RetriableError while no node does."""
@@ -153,7 +159,7 @@ class KafkaClient:
                     partition = TopicPartition(topic.name, own.partition_index)
                     if own.error_code:
                         self._leaders.pop(partition, None)
-                    else:
+                    elif partition in led:
                         found[partition] = own.offset
         return found
 
@@ -293,7 +299,19 @@ class KafkaClient:
             found[result.resource_name] = {
                 entry.name: entry.value for entry in own if entry.value is not None and not entry.is_sensitive
             }
+        self._require_named(names, [result.resource_name for result in answer.results or ()])
         return found
+
+    def _require_named(self, asked: Sequence[str] | None, answered: Sequence[object]) -> None:
+        """Require each name asked for once in an answer, and no other; None: any names, each once."""
+        wanted = set(answered) if asked is None else set(asked)
+        if (
+            set(answered) != wanted
+            or len(answered) != len(wanted)
+            or not all(isinstance(name, str) for name in answered)
+        ):
+            what = "all" if asked is None else ", ".join(asked)
+            raise BrokerError(self.servers, f"asked about {what}, the broker answers about {_first_of(answered)}")
 
     def _metadata(self, topics: Iterable[str] | None) -> Answer:
         names = None if topics is None else list(topics)
@@ -365,7 +383,25 @@ def _topics(answer: Answer) -> list[TopicMetadata]:
     for topic in topics:
         if topic.error_code:
             raise error_of_code(str(topic.name), topic.error_code)
-    return sorted(map(_topic_metadata, topics), key=lambda entry: entry.topic)
+    return sorted(map(_topic_metadata, topics), key=lambda entry: str(entry.topic))
+
+
+def _require_numbers(topic: TopicMetadata) -> None:
+    """Require partitions, each number once and not negative, and leaders that are a node or -1, none."""
+    numbers = [own.partition for own in topic.partitions]
+    if not numbers or len(set(numbers)) != len(numbers) or numbers[0] < 0:
+        raise BrokerError(topic.topic, f"the broker answers with partitions {_first_of(numbers)}: no topic has them")
+    leaders = [own.leader for own in topic.partitions if own.leader < -1]
+    if leaders:
+        raise BrokerError(topic.topic, f"the broker answers with leader {leaders[0]}: no node has this id")
+
+
+def _first_of(items: Sequence[object]) -> str:
+    """Return the first of what an answer holds: the other side wrote it."""
+    return (
+        ", ".join(repr(item)[:_LONGEST_ITEM] for item in items[:_MOST_ITEMS]) + ", ..." * (len(items) > _MOST_ITEMS)
+        or "none"
+    )
 
 
 def _topic_metadata(topic: Any) -> TopicMetadata:  # noqa: ANN401 - the library has no types
@@ -389,6 +425,8 @@ def _topic_metadata(topic: Any) -> TopicMetadata:  # noqa: ANN401 - the library 
 def _only_partition(partition: TopicPartition, topics: Any) -> Answer:  # noqa: ANN401 - the library has no types
     """Return the one partition of an answer. Its error, if it has one, is raised."""
     for topic in topics or ():
+        if (topic.topic if hasattr(topic, "topic") else topic.name) != partition.topic:
+            continue
         for own in topic.partitions or ():
             number = own.partition if hasattr(own, "partition") else own.partition_index
             if number == partition.partition:

@@ -23,6 +23,7 @@ LARGEST_ANSWER = ANSWER_BYTES
 """Longest answer in bytes."""
 _LONGEST_THROTTLE_SECONDS = 60.0
 _MOST_NODES = 10_000
+_PORTS = range(1, 1 << 16)
 _HUNG_UP = "the broker closed the connection during the login: user, password or mechanism are not the broker's"
 _POLL_SECONDS = 0.02
 
@@ -116,6 +117,11 @@ class Connections:
         brokers = answer.brokers or []
         if not brokers or len(brokers) > _MOST_NODES:
             raise RetriableError(self.servers[0], f"the answer lists {len(brokers)} brokers")
+        for node in brokers:
+            if node.node_id < 0 or not node.host or not node.host.isprintable() or node.port not in _PORTS:
+                raise BrokerError(
+                    self.servers[0], f"the answer lists a broker {node.node_id} at {node.host!r:.60}:{node.port}"
+                )
         self._nodes = {node.node_id: Node(node.node_id, node.host, node.port, node.rack) for node in brokers}
         # the library connects to the brokers of its cluster metadata; topics are kept here
         self._manager.cluster.update_metadata(MetadataResponse(version=1, brokers=brokers, controller_id=-1, topics=[]))
@@ -173,12 +179,7 @@ def parse_servers(text: str) -> list[str]:
         )
     for server in servers:
         host, _, port = server.rpartition(":")
-        if (
-            not host
-            or not port.isdecimal()
-            or not 0 < int(port) < 1 << 16
-            or (":" in host and not host.startswith("["))
-        ):
+        if not host or not port.isdecimal() or int(port) not in _PORTS or (":" in host and not host.startswith("[")):
             raise UrlError(f"kafka://{text}: {server} is not HOST:PORT")
     return servers
 

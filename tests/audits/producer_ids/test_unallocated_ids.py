@@ -1,7 +1,7 @@
 """Ids that no block holds: in which partitions they are looked for, which are reported, which a live history could not show."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,6 +18,11 @@ BEFORE_MS = MADE_MS - 120_000
 """A record waits no longer than delivery.timeout.ms, two minutes by default, for its producer's id: it was granted by MADE_MS."""
 
 
+class Directory(NamedTuple):
+    number: int
+    segments: list[SimpleNamespace]
+
+
 class Logs:
     """Partitions that hold these ids, each first batch at the offset of its id, at one time; notes what was asked."""
 
@@ -27,7 +32,7 @@ class Logs:
             number: SimpleNamespace(
                 producer_ids=np.array([each for each in held if each >= 0], dtype=np.int64),
                 counts=SimpleNamespace(without_producer=without_producer),
-                directory=number,
+                directory=Directory(number, [SimpleNamespace(modified_ms=0)]),
             )
             for number, held in enumerate(ids)
         }
@@ -35,7 +40,7 @@ class Logs:
 
     def rescan(self, asked: Any) -> list[Seen]:
         answers = []
-        for number, questions in asked:
+        for (number, _), questions in asked:
             assert isinstance(questions, Questions)
             self.asked.append((number, questions.first_of.tolist(), questions.negative))
             answers.append(
@@ -56,12 +61,18 @@ def audit(logs: Logs) -> BlockAudit:
 
 @pytest.mark.parametrize(
     ("time", "reported"),
-    [(BEFORE_MS, [2000, 2001, 11_999, 12_000]), (BEFORE_MS + 1, [12_000])],
+    [(BEFORE_MS, [2000, 2001, 11_999, 12_000]), (BEFORE_MS + 1, []), (-1, [])],
 )
-def test_ids_of_the_next_ten_blocks_first_seen_after_the_copy_are_merely_younger(time, reported):
+def test_ids_first_seen_after_the_copy_are_counted_as_not_checked(time, reported):
     logs = Logs(time, (0, 1999, 2000, 2001, 11_999, 12_000))
-    found = list(audit(logs).unallocated())
+    checked = audit(logs)
+    found = list(checked.unallocated())
     assert [one.found.producer_id for _, one in found] == reported
+    reasons = [(note.path, note.reason) for note in checked.unlisted]
+    words = (
+        "the block history ends at 1970-01-01T00:16:40.000Z: 4 producer ids first seen later were not checked (KA401)"
+    )
+    assert reasons == ([] if reported else [("A", words)])
 
 
 def test_each_is_looked_for_in_the_first_partition_that_has_it():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.audits.replicas.log_tail import batches_from, producers_records
+from kaudit.audits.replicas.log_tail import batches_from, last_batches, producers_records
 from kaudit.source.bytes import LocalFile
 from kaudit.source.discover import discover
 from tests.diff.replicas import Copy
@@ -40,3 +40,21 @@ def test_a_large_last_batch_is_found_where_no_other_begins_behind_the_middle(tmp
     for first, offsets in ((0, [0, 1]), (1, [1]), (2, [])):
         found = batches_from(directory, lambda segment: LocalFile(segment.path), first)
         assert [int(offset) for batches in found for offset in batches["base_offset"]] == offsets
+
+
+@pytest.mark.parametrize("size", [100, 200_000])
+def test_the_last_batches_are_read_without_those_before(tmp_path, size):
+    log = Copy()
+    for number in range(100):
+        log.append(2, 0, b"%d" % number + bytes(5000))
+    log.append(1, 0, bytes(size))
+    (directory,) = discover([str(log.write(tmp_path / "b1"))]).partitions
+    (segment,) = directory.segments
+    found = [
+        int(offset)
+        for some in last_batches(segment, lambda each: LocalFile(each.path))
+        for offset in some["base_offset"]
+    ]
+    assert found[-1] == log.batches[-1].base_offset
+    # none begins in the tail of a segment that ends in a batch longer than it: then all are read
+    assert (len(found) < 20) is (size == 100)

@@ -74,7 +74,7 @@ def test_zeros_of_a_preallocated_segment_cost_nothing(evidence):
 
 
 TRUNCATES = "after an unclean stop, from the recovery point on, truncates the log at byte 100"
-UNNOTICED = "does not notice when it loads the log, and serves it as it is"
+GOES_ON = "does not notice when it loads the log, and goes on from the last batch's offset"
 
 
 def damage(kind, detail="", *, resynchronised=True):
@@ -90,7 +90,7 @@ def damage(kind, detail="", *, resynchronised=True):
         (damage(DamageKind.ZEROS, resynchronised=False), 0, None, "cuts the zeros off"),
         (damage(DamageKind.ZEROS, resynchronised=False), 1, None, f"{TRUNCATES} and deletes 1 later segment; after"),
         (damage(DamageKind.ZEROS), 0, None, TRUNCATES),
-        (damage(DamageKind.OUT_OF_ORDER), 1, None, UNNOTICED),
+        (damage(DamageKind.OUT_OF_ORDER), 1, None, GOES_ON),
         (damage(DamageKind.UNPARSABLE, "unknown magic 5"), 0, None, "up to 2.8 does not notice"),
         (damage(DamageKind.UNPARSABLE, "unknown magic 5"), 0, "3.9.2", "does not notice"),
         (damage(DamageKind.UNPARSABLE, "unknown magic 5"), 0, "4.0.0", "up to 3.9 does not notice"),
@@ -104,6 +104,24 @@ def test_what_is_said_of_damage(found, later, version, said):
     verdict = loading_effect(found, later, was_batch=True, version=asked)
     assert verdict.startswith(said)
     assert truncates(found, was_batch=True) == (verdict.startswith((TRUNCATES, "cuts")))
+
+
+@pytest.mark.parametrize(
+    ("version", "recovery"),
+    [
+        (None, "empties the segment and deletes later ones (up to 2.2 does not start)"),
+        ("2.0.1", "does not start"),
+        ("2.5.1", "empties the segment and deletes later ones"),
+        ("2.8.2", "empties the segment and deletes later ones"),
+        ("4.4.0", "empties the segment and deletes later ones"),
+    ],
+)
+def test_what_is_said_of_offsets_that_go_back(version, recovery):
+    """As live brokers did after kill -9 with 9 of 20 batches of 670 bytes appended again (KAFKA-3919)."""
+    asked = None if version is None else Version.parse(version)
+    said = loading_effect(damage(DamageKind.OUT_OF_ORDER), 0, was_batch=True, version=asked)
+    assert said.startswith(GOES_ON)
+    assert said.endswith(f"recovery after an unclean stop {recovery}")
 
 
 def test_an_unknown_magic_is_a_batch_only_where_offsets_are_missing():

@@ -118,7 +118,7 @@ def test_ids_beyond_a_complete_history_are_proven_or_too_young(capture: BlockHis
     seen = np.array([8999, 9000, 50_000, -7], dtype=np.int64)
     end = capture.observed_until_ms
     assert end is not None
-    times = np.array([0, end - 120_000, end - 119_999, 0], dtype=np.int64)
+    times = np.array([0, end, end + 1, 0], dtype=np.int64)
     found = list(find_unallocated(capture, Coverage(replay(capture)), seen, times, complete=True))
     unallocated = [(item.producer_id, item.reason, item.proven, item.after_history) for item in found]
     assert unallocated == [

@@ -11,9 +11,11 @@ from pathlib import Path
 from kaudit.broker.releases.version import Version
 from tests.conformance.comparison import Difference
 from tests.conformance.recorder import kept
+from tests.conformance.recorder.events import EVENTS, events, levels
 from tests.conformance.recorder.histories import fail_overs, histories
-from tests.conformance.recorder.recording import Recording, Session, renamed, same_difference, session
+from tests.conformance.recorder.recording import DIFFERING, Recording, Session, renamed, same_difference, session
 from tests.conformance.recorder.scenarios import FAIL_OVER, SCENARIOS, named
+from tests.conformance.recorder.script import TOPICS_AT_ONCE
 from tests.conformance.recorder.shrink import shrink
 from tests.conformance.recorder.topic import Step
 
@@ -31,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="recorder")
     parser.add_argument("version", help="a release on Maven Central, e.g. 2.4.0")
     parser.add_argument("--histories", type=int, default=60, metavar="N", help="random histories (%(default)s)")
+    parser.add_argument(
+        "--events", type=int, default=6, metavar="N", help="histories of each kind of event (%(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the histories (%(default)s)")
     lists = [name for name in SCENARIOS if name != FAIL_OVER]
     parser.add_argument("--scenarios", nargs="*", default=lists, metavar="NAME", help=f"of {', '.join(lists)} (all)")
@@ -42,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--again", type=int, default=2, metavar="K", help="play what differs K times more (%(default)s)"
     )
     parser.add_argument("--shrink", action="store_true", help="reduce what differs every time to a few steps")
+    parser.add_argument(
+        "--at-once", type=int, default=TOPICS_AT_ONCE, metavar="N", help="topics played side by side (%(default)s)"
+    )
     parser.add_argument("--out", type=Path, default=Path("recordings"), help="where recordings go (%(default)s)")
     parser.add_argument(
         "--server-logs", choices=["stock", "debug"], help="keep server logs and log directories, at which levels"
@@ -60,6 +68,9 @@ def _lists(options: argparse.Namespace) -> list[tuple[str, dict[str, object], li
     own = Version.parse(options.version) >= Version.parse("3.4.0")
     expiry = EXPIRY_CONFIG if own else EXPIRY_CONFIG_BEFORE_3_4
     lists = [(name, expiry if name == "expiry" else {}, [named(name)]) for name in options.scenarios]
+    lists.append((EVENTS, {}, [events(options.seed, options.events)]))
+    for level, feature in older_levels(Version.parse(options.version)).items():
+        lists.append((f"levels-{level}", feature, [levels(options.seed, options.events, level)]))
     expiring = options.histories // EXPIRING_SHARE
     lists.append(("histories", {}, histories(options.seed, options.histories - expiring)))
     lists.append(("histories-expiry", expiry, histories(options.seed, expiring, expires=True)))
@@ -68,6 +79,15 @@ def _lists(options: argparse.Namespace) -> list[tuple[str, dict[str, object], li
         for name, config, rounds in lists
     ]
     return [(name, config, rounds) for name, config, rounds in chosen if any(rounds)]
+
+
+def older_levels(release: Version) -> dict[str, dict[str, object]]:
+    """Broker configurations of feature levels below the release's own, by the names of their recordings."""
+    if release >= Version.parse("4.0.0"):
+        return {f"tv{level}": {"transaction.version": str(level)} for level in (0, 1)}
+    if release > Version.parse("3.3.2"):
+        return {"mv": {"metadata.version": "3.3"}}
+    return {"ibp": {"inter.broker.protocol.version": "0.11.0"}} if release >= Version.parse("1.0.0") else {}
 
 
 def _record(options: argparse.Namespace, name: str, config: dict[str, object], rounds: list[list[Step]]) -> int:
@@ -84,14 +104,16 @@ def _play(
     options: argparse.Namespace, name: str, config: dict[str, object], rounds: list[list[Step]], home: Path
 ) -> int:
     scenarios = {scenario["name"]: scenario for one in rounds for scenario in one}
-    of = {"fail_over": name == FAIL_OVER, "server_logs": options.server_logs}
+    of = {"fail_over": name == FAIL_OVER, "server_logs": options.server_logs, "at_once": options.at_once}
     with session(options.version, config, home, **of) as live:
         recordings = [live.play(one) for one in rounds]
         recording = Recording(recordings[0].broker, [line for each in recordings for line in each.lines])
         differing = recording.differing()
         rules, races = _decide(live, [scenarios[topic] for topic in differing], differing, options.again)
         played = recording.without(races)
-        played.write(options.out / options.version, name)
+        played.without(rules).write(options.out / options.version, name)
+        if rules:
+            played.only(rules).write(options.out / options.version, f"{name}{DIFFERING}")
         recording.only(races).write(options.out / options.version / "races", name)
         _say(f"{options.version} {name}: {len(scenarios) - len(races)} scenarios, {len(races)} races left out")
         for op, figures in played.agreement().items():

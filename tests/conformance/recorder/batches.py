@@ -83,14 +83,30 @@ def sealed(records: bytes, *, attributes: int, delta: int, count: int, batch: Se
     return header + covered + records
 
 
+def messages(magic: int, keys: list[str | None], timestamp: int, *, compressed: bool) -> bytes:
+    """Messages of magic 0 or 1, one for each key; `compressed` wraps them in one, as producers up to 0.10.2 did."""
+    inner = b"".join(
+        _message(magic, offset, timestamp, key if key is None else key.encode(), b"old", 0)
+        for offset, key in enumerate(keys)
+    )
+    if not compressed:
+        return inner
+    return _message(magic, len(keys) - 1, timestamp, None, gzip.compress(inner, mtime=0), _GZIP)
+
+
+def _message(magic: int, offset: int, timestamp: int, key: bytes | None, value: bytes, codec: int) -> bytes:
+    stamp = struct.pack(">q", timestamp) if magic else b""
+    named = struct.pack(">i", -1) if key is None else struct.pack(">i", len(key)) + key
+    covered = struct.pack(">bb", magic, codec) + stamp + named + struct.pack(">i", len(value)) + value
+    message = struct.pack(">I", zlib.crc32(covered)) + covered
+    return struct.pack(">qi", offset, len(message)) + message
+
+
 def raw(kind: str, batch: Sent) -> bytes:
     """A record set no client writes: old messages, nothing at all, a batch cut short, bytes behind a batch."""
     if kind == "empty":
         return b""
     if kind in ("v0", "v1"):
-        stamp = struct.pack(">q", batch.timestamp) if kind == "v1" else b""
-        covered = struct.pack(">bb", int(kind[1]), 0) + stamp + struct.pack(">ii", -1, 3) + b"old"
-        message = struct.pack(">I", zlib.crc32(covered)) + covered
-        return struct.pack(">qi", 0, len(message)) + message
+        return messages(int(kind[1]), [None], batch.timestamp, compressed=False)
     whole = batch.encode()
     return whole[:-_RAW_RECORD_BYTES_CUT] if kind == "truncated" else whole + _TRAILING

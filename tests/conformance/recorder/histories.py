@@ -63,11 +63,11 @@ FAIL_OVERS: tuple[tuple[Step, ...], ...] = (
     ),
 )
 """What happens to the brokers, as the scenarios written by hand have it: those that see the same are played together."""
-Turn = Callable[["_History"], list[Step]]
+Turn = Callable[["History"], list[Step]]
 
 
 @dataclass
-class _History:
+class History:
     """What the turns of one history share."""
 
     random: random.Random
@@ -111,13 +111,13 @@ def histories(seed: int, count: int, *, expires: bool = False) -> list[list[Step
 
 
 def _history(source: random.Random, name: str, restarts: tuple[str, ...], *, expires: bool) -> Step:
-    history = _History(source, name, source.choice((1, 1, 2)), expires)
+    history = History(source, name, source.choice((1, 1, 2)), expires)
     config = source.choice(TOPIC_CONFIGS) if source.random() < 0.25 else {}
     history.codec = 1 if source.random() < 0.15 else 0
-    turns, steps = _cast(history)
-    for restart in (None, *restarts):
-        if restart is not None:
-            steps.append(_restart(history, restart))
+    turns, steps = cast(history)
+    for kind in (None, *restarts):
+        if kind is not None:
+            steps.append(restart(history, kind))
         for _ in range(source.randint(6, 16)):
             (turn,) = source.choices(list(turns), list(turns.values()))
             steps.extend(turn(history))
@@ -131,8 +131,8 @@ def fail_overs(seed: int, count: int) -> list[Step]:
 
 
 def _fail_over(source: random.Random, name: str, barriers: tuple[Step, ...]) -> Step:
-    history = _History(source, name, 1, expires=False)
-    turns, steps = _cast(history)
+    history = History(source, name, 1, expires=False)
+    turns, steps = cast(history)
     lagging: dict[Turn, int] = {_next: 6, _again: 2, _wrong: 1, _bump: 1}
     for barrier in (None, *barriers):
         behind = barrier is not None and barrier["kind"] == "lag"
@@ -148,8 +148,8 @@ def _fail_over(source: random.Random, name: str, barriers: tuple[Step, ...]) -> 
     return {"name": name, "partitions": 1, "topic_config": config, "steps": steps}
 
 
-def _cast(history: _History) -> tuple[dict[Turn, int], list[Step]]:
-    """What happens how often in a history, and how its producers begin."""
+def cast(history: History, *, transactions: bool | None = None) -> tuple[dict[Turn, int], list[Step]]:
+    """What happens how often in a history, and how its producers begin; with `transactions`, without, or as it falls."""
     source = history.random
     turns: dict[Turn, int] = {_next: 14, _again: 6, _wrong: 5, _bump: 2, _stale: 2, _several: 1}
     turns |= {_delete: 1, _describe: 1, _odd: 1}
@@ -161,10 +161,10 @@ def _cast(history: _History) -> tuple[dict[Turn, int], list[Step]]:
             history.writers.append({"pid": name, "epoch": name})
         else:
             history.writers.append({"pid": FIRST_PRODUCER_ID + number, "epoch": source.choice((0, 0, 0, 1, 5))})
-    if source.random() < 0.6:
+    if source.random() < 0.6 if transactions is None else transactions:
         for producer in ("A", "B")[: source.randint(1, 2)]:
             history.transactional.append(producer)
-            steps.append(_init(history, producer))
+            steps.append(init(history, producer))
         turns |= {_transaction: 6, _send: 6, _end: 4, _add: 3, _begin_again: 2, _wrong_turn: 4, _marker: 1}
         turns |= {_transaction_version_2: 4}
     if history.expires:
@@ -172,7 +172,8 @@ def _cast(history: _History) -> tuple[dict[Turn, int], list[Step]]:
     return turns, steps
 
 
-def _restart(history: _History, kind: str) -> Step:
+def restart(history: History, kind: str) -> Step:
+    """A stop of the broker, and what is done to the files before it starts again."""
     source = history.random
     step: Step = {"op": "barrier", "kind": kind, "partition": history.partition()}
     if source.random() < 0.2:
@@ -186,7 +187,8 @@ def _restart(history: _History, kind: str) -> Step:
 
 
 # -- idempotent producers --------------------------------------------------------------------------------------------
-def _produce(history: _History, writer: Step, **more: object) -> Step:
+def produce(history: History, writer: Step, **more: object) -> Step:
+    """A batch in some partition, with any acks and version; `more` says it otherwise."""
     source = history.random
     step: Step = {"op": "produce", **writer, "count": source.choice((1, 1, 1, 2, 3)), "partition": history.partition()}
     step |= {"acks": source.choice((-1, -1, -1, -1, 1, 1, 0)), "version": source.choice(PLAIN_VERSIONS)}
@@ -195,57 +197,57 @@ def _produce(history: _History, writer: Step, **more: object) -> Step:
     return {**step, **more}
 
 
-def _next(history: _History) -> list[Step]:
+def _next(history: History) -> list[Step]:
     writer = history.writer()
     if history.random.random() < 0.3:
         partition = history.partition()
-        return [_produce(history, writer, seq="next", partition=partition) for _ in range(history.random.randint(2, 6))]
-    return [_produce(history, writer, seq="next")]
+        return [produce(history, writer, seq="next", partition=partition) for _ in range(history.random.randint(2, 6))]
+    return [produce(history, writer, seq="next")]
 
 
-def _again(history: _History) -> list[Step]:
+def _again(history: History) -> list[Step]:
     """A batch of those written comes again, or several as one, or one with a record more."""
     source = history.random
     depth = source.randint(1, 7)
     span = f":{source.randint(2, 3)}" if depth > 1 and source.random() < 0.2 else ""
     more = {"more": 1} if source.random() < 0.1 else {}
-    return [_produce(history, history.writer(), seq=f"back:{depth}{span}", **more)]
+    return [produce(history, history.writer(), seq=f"back:{depth}{span}", **more)]
 
 
-def _wrong(history: _History) -> list[Step]:
+def _wrong(history: History) -> list[Step]:
     step = history.random.choice(("next+1", "next+-1", "next+5", f"next+{SEQUENCES - 3}"))
-    return [_produce(history, history.writer(), seq=step)]
+    return [produce(history, history.writer(), seq=step)]
 
 
-def _bump(history: _History) -> list[Step]:
+def _bump(history: History) -> list[Step]:
     """A writer goes on in a new epoch, at sequence 0 or, wrongly, where it was."""
     writer = history.writer()
     if isinstance(writer["epoch"], str):
         epoch: object = f"{writer['pid']}+{history.random.choice((1, 2))}"
-        return [_produce(history, {**writer, "epoch": epoch}, seq=history.random.choice(("next", 0, 3)))]
+        return [produce(history, {**writer, "epoch": epoch}, seq=history.random.choice(("next", 0, 3)))]
     old = dict(writer)
     writer["epoch"] += history.random.choice((1, 1, 2))
-    steps = [_produce(history, dict(writer), seq=history.random.choice((0, 0, 0, 2)))]
+    steps = [produce(history, dict(writer), seq=history.random.choice((0, 0, 0, 2)))]
     if history.random.random() < 0.3:
-        steps.append(_produce(history, old, seq=history.random.choice(("next", "back:1"))))
+        steps.append(produce(history, old, seq=history.random.choice(("next", "back:1"))))
     return steps
 
 
-def _stale(history: _History) -> list[Step]:
+def _stale(history: History) -> list[Step]:
     """An epoch of before, or none, or a negative one."""
     writer = history.writer()
     epoch = history.random.choice((0, 0, -1, -2))
-    return [_produce(history, {**writer, "epoch": epoch}, seq=history.random.choice(("next", "back:1", 0)))]
+    return [produce(history, {**writer, "epoch": epoch}, seq=history.random.choice(("next", "back:1", 0)))]
 
 
-def _several(history: _History) -> list[Step]:
+def _several(history: History) -> list[Step]:
     """Two batches in one request: refused since there are producer ids."""
     writer = history.writer()
-    parts = [_produce(history, writer, seq=seq, partition=0, acks=-1, version=8) for seq in ("next", "next+1")]
+    parts = [produce(history, writer, seq=seq, partition=0, acks=-1, version=8) for seq in ("next", "next+1")]
     return [{"op": "produce", "batches": parts}]
 
 
-def _odd(history: _History) -> list[Step]:
+def _odd(history: History) -> list[Step]:
     """What no client should send: no producer, broken bytes, a negative sequence, an old or future time."""
     odd: tuple[Step, ...] = (
         {"pid": -1, "epoch": -1, "seq": -1},
@@ -258,119 +260,124 @@ def _odd(history: _History) -> list[Step]:
         {"no_records": True, "seq": "next", "count_header": 0},
         {"value_size": 400, "seq": "next"},
     )
-    return [_produce(history, history.writer(), **history.random.choice(odd))]
+    return [produce(history, history.writer(), **history.random.choice(odd))]
 
 
-def _delete(history: _History) -> list[Step]:
+def _delete(history: History) -> list[Step]:
     before = history.random.choice((-1, 1, 2, 0.5, 0.5, 0.9))
     return [{"op": "delete_records", "offset": before, "partition": history.partition()}]
 
 
-def _describe(history: _History) -> list[Step]:
+def _describe(history: History) -> list[Step]:
     return [{"op": "check_txn", "partition": history.partition()}]
 
 
-def _expire(history: _History) -> list[Step]:
+def _expire(history: History) -> list[Step]:
     return [{"op": "sleep", "ms": EXPIRED_MS}, *_describe(history)]
 
 
 # -- transactions ----------------------------------------------------------------------------------------------------
-def _init(history: _History, producer: str, **more: object) -> Step:
+def init(history: History, producer: str, **more: object) -> Step:
+    """InitProducerId of a transactional producer."""
     version = history.random.choice((0, 1, 2, 3, 4))
     return {"op": "init_pid", "txn_id": history.identifier(producer), "as": producer, "version": version, **more}
 
 
-def _of(producer: str, epoch: int = 0) -> Step:
+def of(producer: str, epoch: int = 0) -> Step:
+    """Producer id and epoch of a producer by name; `epoch` is added to its own."""
     return {"pid": producer, "epoch": f"{producer}+{epoch}" if epoch else producer}
 
 
-def _transactional(history: _History, producer: str, **more: object) -> Step:
+def transactional(history: History, producer: str, **more: object) -> Step:
+    """A transactional batch; `more` says it otherwise."""
     version = history.random.choice(TRANSACTION_VERSIONS)
-    return _produce(
-        history, _of(producer), **{"seq": "next", "txn": True, "txn_id": history.identifier(producer), "acks": -1,
+    return produce(
+        history, of(producer), **{"seq": "next", "txn": True, "txn_id": history.identifier(producer), "acks": -1,
         "version": version, **more},
     )  # fmt: skip
 
 
-def _added(history: _History, producer: str, partition: int, epoch: int = 0) -> Step:
+def added(history: History, producer: str, partition: int, epoch: int = 0) -> Step:
+    """AddPartitionsToTxn."""
     step: Step = {"op": "add_partitions", "txn_id": history.identifier(producer), "partition": partition}
-    return {**step, **_of(producer, epoch), "version": history.random.choice((0, 1, 3))}
+    return {**step, **of(producer, epoch), "version": history.random.choice((0, 1, 3))}
 
 
-def _ended(history: _History, producer: str, epoch: int = 0) -> Step:
-    step: Step = {"op": "end_txn", "txn_id": history.identifier(producer), **_of(producer, epoch)}
+def ended(history: History, producer: str, epoch: int = 0) -> Step:
+    """EndTxn, one way or the other."""
+    step: Step = {"op": "end_txn", "txn_id": history.identifier(producer), **of(producer, epoch)}
     return {**step, "commit": history.random.random() < 0.6, "version": history.random.choice((0, 1, 3))}
 
 
-def _transaction(history: _History) -> list[Step]:
+def _transaction(history: History) -> list[Step]:
     """A whole transaction as a client does it, in one or all partitions."""
     producer = history.transactional_id()
     partitions = list(range(history.partitions)) if history.random.random() < 0.5 else [history.partition()]
-    steps = [_added(history, producer, partition) for partition in partitions]
+    steps = [added(history, producer, partition) for partition in partitions]
     for partition in partitions:
         count = history.random.randint(1, 3)
-        steps += [_transactional(history, producer, partition=partition) for _ in range(count)]
-    return [*steps, _ended(history, producer)]
+        steps += [transactional(history, producer, partition=partition) for _ in range(count)]
+    return [*steps, ended(history, producer)]
 
 
-def _transaction_version_2(history: _History) -> list[Step]:
+def _transaction_version_2(history: History) -> list[Step]:
     """The same as clients of 4.0 and later do it: Produce adds the partition, EndTxn hands out the next epoch."""
     producer = history.transactional_id()
-    sent = [_transactional(history, producer, version=12) for _ in range(history.random.randint(0, 3))]
-    return [*sent, {**_ended(history, producer), "version": 5, "as": producer}]
+    sent = [transactional(history, producer, version=12) for _ in range(history.random.randint(0, 3))]
+    return [*sent, {**ended(history, producer), "version": 5, "as": producer}]
 
 
-def _send(history: _History) -> list[Step]:
+def _send(history: History) -> list[Step]:
     """A transactional batch, in a transaction or not, new or again."""
     seq = history.random.choice(("next", "next", "next", "back:1", "back:3", "next+1", 0))
-    return [_transactional(history, history.transactional_id(), seq=seq)]
+    return [transactional(history, history.transactional_id(), seq=seq)]
 
 
-def _add(history: _History) -> list[Step]:
-    return [_added(history, history.transactional_id(), history.partition())]
+def _add(history: History) -> list[Step]:
+    return [added(history, history.transactional_id(), history.partition())]
 
 
-def _end(history: _History) -> list[Step]:
-    return [_ended(history, history.transactional_id())]
+def _end(history: History) -> list[Step]:
+    return [ended(history, history.transactional_id())]
 
 
-def _begin_again(history: _History) -> list[Step]:
+def _begin_again(history: History) -> list[Step]:
     """InitProducerId in the middle of whatever there is, with or without what the client has (KIP-360)."""
     producer = history.transactional_id()
     held = history.random.choice((None, None, f"{producer}", f"{producer}+-1", f"{producer}+5"))
     if held is None:
-        return [_init(history, producer)]
-    return [_init(history, producer, version=history.random.choice((3, 4)), with_pid=producer, with_epoch=held)]
+        return [init(history, producer)]
+    return [init(history, producer, version=history.random.choice((3, 4)), with_pid=producer, with_epoch=held)]
 
 
-def _wrong_turn(history: _History) -> list[Step]:
+def _wrong_turn(history: History) -> list[Step]:
     source = history.random
     producer = history.transactional_id()
     turns: tuple[Callable[[], list[Step]], ...] = (
-        lambda: [_ended(history, producer, source.choice((-1, 1)))],
-        lambda: [_added(history, producer, history.partition(), source.choice((-1, 1)))],
-        lambda: [_transactional(history, producer, epoch=f"{producer}+{source.choice((-1, 1))}")],
-        lambda: [_transactional(history, producer, txn_id="nobody")],
-        lambda: [_transactional(history, producer, txn_id=None)],
-        lambda: [_produce(history, _of(producer), seq="next", acks=-1)],
-        lambda: [{**_ended(history, producer), "txn_id": "nobody"}],
-        lambda: [_transactional(history, producer), _init(history, producer), _transactional(history, producer)],
-        lambda: [_ended(history, producer), _ended(history, producer)],
+        lambda: [ended(history, producer, source.choice((-1, 1)))],
+        lambda: [added(history, producer, history.partition(), source.choice((-1, 1)))],
+        lambda: [transactional(history, producer, epoch=f"{producer}+{source.choice((-1, 1))}")],
+        lambda: [transactional(history, producer, txn_id=f"tx-{history.name}-nobody")],
+        lambda: [transactional(history, producer, txn_id=None)],
+        lambda: [produce(history, of(producer), seq="next", acks=-1)],
+        lambda: [{**ended(history, producer), "txn_id": f"tx-{history.name}-nobody"}],
+        lambda: [transactional(history, producer), init(history, producer), transactional(history, producer)],
+        lambda: [ended(history, producer), ended(history, producer)],
         lambda: _timed_out(history, producer),
     )
     return source.choice(turns)()
 
 
-def _timed_out(history: _History, producer: str) -> list[Step]:
+def _timed_out(history: History, producer: str) -> list[Step]:
     """A transaction whose time is up; its producer goes on, as what it was or as what it became."""
     partition = history.partition()
-    steps = [_init(history, producer, timeout_ms=SHORT_TIMEOUT_MS), _added(history, producer, partition)]
-    steps += [_transactional(history, producer, partition=partition), {"op": "sleep", "ms": TIMED_OUT_MS}]
-    late = history.random.choice((_ended, _init))(history, producer)
-    return [*steps, _transactional(history, producer, partition=partition), late, _init(history, producer)]
+    steps = [init(history, producer, timeout_ms=SHORT_TIMEOUT_MS), added(history, producer, partition)]
+    steps += [transactional(history, producer, partition=partition), {"op": "sleep", "ms": TIMED_OUT_MS}]
+    late = history.random.choice((ended, init))(history, producer)
+    return [*steps, transactional(history, producer, partition=partition), late, init(history, producer)]
 
 
-def _marker(history: _History) -> list[Step]:
+def _marker(history: History) -> list[Step]:
     """A marker by hand, as `kafka-transactions abort` sends it, or as no coordinator would.
 
     The coordinator's own epoch hangs on the restarts before, so its producers get one that is lower or higher anyway.
@@ -386,5 +393,5 @@ def _marker(history: _History) -> list[Step]:
                 "coord_epoch": source.choice((0, 1)),
             }
         ]
-    who = _of(history.transactional_id(), source.choice((0, 0, 1, -1)))
+    who = of(history.transactional_id(), source.choice((0, 0, 1, -1)))
     return [{**marker, **who, "coord_epoch": source.choice((-1, -1, 1000))}]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tests.conformance.comparison import Difference, Json, compare, replayed
 from tests.conformance.recorder.failover import FailOverRecorder
-from tests.conformance.recorder.script import Recorder
+from tests.conformance.recorder.script import TOPICS_AT_ONCE, Recorder
 from tests.conformance.recorder.topic import Line, Step
 from tests.live_brokers.cluster import Cluster
 from tests.live_brokers.jars import jars_of
@@ -20,6 +20,8 @@ from tests.live_brokers.jvm import Broker
 from tests.live_brokers.server_logs import Levels
 
 AGAIN = "-again"
+DIFFERING = "-differing"
+"""How the name of a recording ends whose scenarios kaudit answers otherwise, so far."""
 _NAMED = ("topic", "scenario")
 
 
@@ -36,6 +38,16 @@ class Recording:
 
     broker: Json
     lines: list[Line] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, attempts: Iterable[Json], answers: Iterable[Json]) -> "Recording":
+        """A recording that was written, without its numbers."""
+        (broker, _), *lines = [
+            ({key: value for key, value in attempt.items() if key != "index"}, answer)
+            for attempt, answer in zip(attempts, answers, strict=True)
+        ]
+        del broker["op"]
+        return cls(broker, [(attempt, {k: v for k, v in answer.items() if k != "index"}) for attempt, answer in lines])
 
     def attempts(self) -> list[Json]:
         """The attempts, numbered from the broker's line on."""
@@ -58,7 +70,7 @@ class Recording:
         """The same by scenario."""
         by_topic: dict[str, list[Difference]] = {}
         for difference in self.differences():
-            by_topic.setdefault(_scenario(difference.attempt), []).append(difference)
+            by_topic.setdefault(scenario_of(difference.attempt), []).append(difference)
         return by_topic
 
     def agreement(self) -> dict[str, Agreement]:
@@ -70,12 +82,12 @@ class Recording:
     def without(self, topics: Iterable[str]) -> "Recording":
         """The same without the lines of some scenarios."""
         left_out = set(topics)
-        return Recording(self.broker, [line for line in self.lines if _scenario(line[0]) not in left_out])
+        return Recording(self.broker, [line for line in self.lines if scenario_of(line[0]) not in left_out])
 
     def only(self, topics: Iterable[str]) -> "Recording":
         """Nothing but the lines of some scenarios."""
         kept = set(topics)
-        return Recording(self.broker, [line for line in self.lines if _scenario(line[0]) in kept])
+        return Recording(self.broker, [line for line in self.lines if scenario_of(line[0]) in kept])
 
     def write(self, directory: Path, name: str) -> None:
         """Write `NAME.attempts.jsonl.xz` and `NAME.answers.jsonl.xz`."""
@@ -99,9 +111,10 @@ class Session:
         *,
         fail_over: bool = False,
         server_logs: Levels | None = None,
+        at_once: int = TOPICS_AT_ONCE,
     ) -> None:
         self._version, self._config, self._home, self._fail_over = version, config, home, fail_over
-        self._server_logs = server_logs
+        self._server_logs, self._at_once = server_logs, at_once
         self._jars = jars_of(version).resolve()
         self._begun = self._played = 0
         self._recorder = self._begin()
@@ -112,7 +125,9 @@ class Session:
         if self._fail_over:
             cluster = Cluster(self._version, self._jars, home, self._config, server_logs=self._server_logs)
             return FailOverRecorder(cluster)
-        return Recorder(Broker(self._version, self._jars, home, self._config, server_logs=self._server_logs))
+        recorder = Recorder(Broker(self._version, self._jars, home, self._config, server_logs=self._server_logs))
+        recorder.at_once = self._at_once
+        return recorder
 
     def play(self, scenarios: Iterable[Step]) -> Recording:
         """Play scenarios once; where the last ones left a broker that does not start, on a new one."""
@@ -151,9 +166,10 @@ def session(
     *,
     fail_over: bool = False,
     server_logs: Levels | None = None,
+    at_once: int = TOPICS_AT_ONCE,
 ) -> Iterator[Session]:
     """A broker of `version`, or several, ended afterwards; their directories are below `home`."""
-    live = Session(version, config, home, fail_over=fail_over, server_logs=server_logs)
+    live = Session(version, config, home, fail_over=fail_over, server_logs=server_logs, at_once=at_once)
     try:
         yield live
     finally:
@@ -166,7 +182,7 @@ def renamed(scenario: Step, suffix: str) -> Step:
     return {**json.loads(text), "name": scenario["name"] + suffix}
 
 
-def _scenario(attempt: Json) -> str:
+def scenario_of(attempt: Json) -> str:
     """The scenario an attempt is of: its topic, unless it says so."""
     return str(attempt.get("scenario", attempt.get("topic", "")))
 

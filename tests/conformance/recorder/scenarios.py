@@ -4,6 +4,7 @@ import json
 import lzma
 from pathlib import Path
 
+from tests.conformance.recorder.events import EPOCHS
 from tests.conformance.recorder.topic import Step
 
 DATA = Path(__file__).parents[2] / "data"
@@ -16,6 +17,7 @@ SCENARIOS = {
     "restarts": DATA / "recorded" / "scenarios-restarts.json.xz",
     "requests": DATA / "recorded" / "scenarios-requests.json.xz",
     "aborted": DATA / "recorded" / "scenarios-aborted.json.xz",
+    EPOCHS: DATA / "recorded" / "scenarios-epochs.json.xz",
     FAIL_OVER: DATA / "oracle" / "scenarios-failover.json.xz",
 }
 

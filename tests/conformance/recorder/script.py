@@ -22,6 +22,7 @@ from tests.live_brokers.protocol import (
 
 NOT_READY = (3, 5, 6, 38)
 INVALID_CONFIG = 40
+TOPIC_ALREADY_EXISTS = 36
 TOPICS_AT_ONCE = 6
 """Waits overlap then; more would make the broker late."""
 EXPIRY_CONFIGS = ("producer.id.expiration.ms", "transactional.id.expiration.ms")
@@ -36,9 +37,11 @@ class Recorder(Steps):
     def __init__(self, broker: Broker, coordinator: Broker | None = None) -> None:
         """`coordinator` is the broker that coordinates transactions, where it is another one."""
         super().__init__(broker)
+        self.steps["recreate"] = self._recreate
         self._coordinator = coordinator or broker
         self._connection = Connection(broker.port)
         self._topics: list[Topic] = []
+        self.at_once = TOPICS_AT_ONCE
         self.broken = False
         """Whether the broker did not come back after a restart."""
 
@@ -89,16 +92,31 @@ class Recorder(Steps):
         coordinator.close()
 
     def _create(self, topic: Topic) -> None:
-        config = topic.scenario.get("topic_config") or {}
-        error = self._create_with(topic, config)
+        error = self._create_with(topic, topic.config)
         if error == INVALID_CONFIG:  # this release does not allow it
-            config = {}
-            error = self._create_with(topic, config)
+            topic.config = {}
+            error = self._create_with(topic, topic.config)
         assert error == 0, (topic.name, error)
         self._ready(topic)
         self._take_ends(topic)
-        if config:
-            topic.note(0, {"op": "topic", "config": config}, {"outcome": "ok"})
+        if topic.config:
+            topic.note(0, {"op": "topic", "config": topic.config}, {"outcome": "ok"})
+
+    def _recreate(self, topic: Topic, step: Step) -> None:
+        """Delete the topic and create it again; wait until the broker has another log for every partition."""
+        directories = [self.broker.logs / f"{topic.name}-{partition}" for partition in topic.partitions]
+        before = [path.stat().st_ino for path in directories]
+        at = clock()
+        self._until(lambda: topic.connection.delete_topic(topic.name), lambda code: code not in NOT_READY)
+        self._until(lambda: self._create_with(topic, topic.config), lambda code: code != TOPIC_ALREADY_EXISTS)
+        self._ready(topic)
+        self._until(
+            lambda: [path.stat().st_ino if path.exists() else 0 for path in directories],
+            lambda now: not {0, *before} & set(now),
+        )
+        self._ready(topic)
+        topic.note(0, {"op": "topic", "config": topic.config, "recreated": True, "at": at}, {"outcome": "ok"})
+        self._take_ends(topic)
 
     def _create_with(self, topic: Topic, config: dict[str, str]) -> int:
         """Create a topic, on the brokers `replicas` of the scenario, or wherever; return the error code."""
@@ -116,7 +134,7 @@ class Recorder(Steps):
         self._until(errors, lambda codes: not any(codes))
 
     def _play(self, topics: list[Topic]) -> None:
-        with ThreadPoolExecutor(TOPICS_AT_ONCE) as pool:
+        with ThreadPoolExecutor(self.at_once) as pool:
             list(pool.map(self._play_topic, topics))
 
     def _play_topic(self, topic: Topic) -> None:
@@ -140,8 +158,10 @@ class Recorder(Steps):
     # -- restarts ----------------------------------------------------------------------------------------------------
     def _restart(self, kind: str, topics: list[Topic]) -> None:
         """Stop the broker, do to the files what the topics that wait for this kind say, start it again."""
-        for connection in (self._connection, *(topic.connection for topic in self._topics)):
-            connection.close()
+        self._connection.close()
+        for topic in self._topics:
+            topic.connection.close()
+            topic.coordinator.close()
         stopped_at = clock()
         self.broker.stop(clean=kind == "clean")
         lines = []

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kaudit.broker.errors import KafkaError
-from tests.conformance.recorder.batches import Sent, raw
+from tests.conformance.recorder.batches import Sent, messages, raw
 from tests.conformance.recorder.topic import Step, Topic, clock
 from tests.live_brokers.jvm import Broker
 from tests.live_brokers.protocol import (
@@ -27,8 +27,10 @@ from tests.live_brokers.protocol import (
     read_produced,
 )
 
-BUSY = (14, 15, 16, 19, 51)
+NOT_ENOUGH_REPLICAS = 19
+BUSY = (14, 15, 16, NOT_ENOUGH_REPLICAS, 51)
 """The coordinator is loading or busy; in a produce answer 19 says that it could not be asked (KAFKA-15459)."""
+MIN_IN_SYNC = "min.insync.replicas"
 READY_SECONDS = 20
 BUSY_SECONDS = 4
 KEPT_HEX_BYTES = 20_000
@@ -77,9 +79,10 @@ class Steps:
             "wait_head": self._wait_head,
         }
 
-    def _version(self, api: int, wanted: int) -> int:
+    def _version(self, api: int, wanted: int, *, exact: bool = False) -> int:
+        """The version that comes nearest to the one wanted, or, with `exact`, that one, though no release may have it."""
         low, high = self._versions[api]
-        return min(max(wanted, low), high)
+        return wanted if exact else min(max(wanted, low), high)
 
     def _described(self, topic: Topic, step: Step) -> tuple[Step, bytes]:
         """Return the attempt of a produce step and its bytes."""
@@ -96,7 +99,7 @@ class Steps:
             "is_transactional": bool(step.get("txn")),
             "transactional_id": step.get("txn_id"),
             "acks": step.get("acks", -1),
-            "api_version": self._version(PRODUCE, step.get("version", PLAIN_PRODUCE)),
+            "api_version": self._version(PRODUCE, step.get("version", PLAIN_PRODUCE), exact=step.get("exact", False)),
             "timestamp": timestamp,
             "at": now,
         }
@@ -126,10 +129,16 @@ class Steps:
         self._ask_produce(topic, attempt, {step.get("partition", 0): data, **others})
 
     def _produce_raw(self, topic: Topic, step: Step) -> None:
-        sent = Sent(step.get("pid", -1), step.get("epoch", -1), step.get("seq", -1), 2, clock(), {})
-        data = raw(step["kind"], sent)
-        version = self._version(PRODUCE, PLAIN_PRODUCE)
-        self._ask_produce(topic, {"acks": -1, "api_version": version, "records_hex": data.hex()}, {0: data})
+        partition, acks, now = step.get("partition", 0), step.get("acks", -1), clock()
+        version = self._version(PRODUCE, step.get("version", PLAIN_PRODUCE), exact=step.get("exact", False))
+        attempt: Step = {"acks": acks, "api_version": version, "at": now}
+        if step["kind"] == "messages":
+            data = messages(step["magic"], step["keys"], now, compressed=bool(step["codec"]))
+            attempt["record_count"] = len(step["keys"])
+        else:
+            sent = Sent(step.get("pid", -1), step.get("epoch", -1), step.get("seq", -1), 2, now, {})
+            data = raw(step["kind"], sent)
+        self._ask_produce(topic, {**attempt, "records_hex": data.hex()}, {partition: data})
 
     def _ask_produce(self, topic: Topic, attempt: Step, sent: dict[int, bytes]) -> None:
         """Ask; `sent` is a record set per partition, the attempt's own first."""
@@ -149,10 +158,15 @@ class Steps:
                     self._grown(topic, partition, part)
             else:
                 produced = read_produced(version, connection.receive(PRODUCE, version))
-                if _all_busy(produced):
+                busy = (
+                    BUSY
+                    if MIN_IN_SYNC not in topic.config
+                    else tuple(code for code in BUSY if code != NOT_ENOUGH_REPLICAS)
+                )
+                if _all_in(busy, produced):
                     produced = self._until(
                         lambda: read_produced(version, connection.ask(PRODUCE, version, body)),
-                        lambda answers: not _all_busy(answers),
+                        lambda answers: not _all_in(busy, answers),
                         BUSY_SECONDS,
                     )
                 answers = [self._appended(topic, partition, part, produced[partition]) for partition, part in parts]
@@ -163,6 +177,9 @@ class Steps:
                     answer["other_partitions"] = [{**place, **each} for place, each in rest]
         except ConnectionClosedError:
             answer = {"outcome": "connection-closed"}
+            if others:  # one that was refused hides that others were written
+                for partition, part in parts:
+                    self._grown(topic, partition, part)
         topic.note(own, note, answer)
 
     def _grown(self, topic: Topic, partition: int, attempt: Step, base_offset: int = -1) -> bool:
@@ -208,7 +225,7 @@ class Steps:
         topic.ends[0] = end
 
     def _init_producer_id(self, topic: Topic, step: Step) -> None:
-        version = self._version(INIT_PRODUCER_ID, step.get("version", 0))
+        version = self._version(INIT_PRODUCER_ID, step.get("version", 0), exact=step.get("exact", False))
         transactional_id = step.get("txn_id")
         default = LONGEST_TIMEOUT_MS if transactional_id is None else TRANSACTION_TIMEOUT_MS
         timeout_ms = step.get("timeout_ms", default)
@@ -222,9 +239,12 @@ class Steps:
         if "with_pid" in step and version >= _FIRST_INIT_WITH_PRODUCER:
             held = topic.producer({"pid": step["with_pid"], "epoch": step["with_epoch"]})
             attempt |= {"producer_id": held[0], "producer_epoch": held[1]}
-        error, producer_id, epoch = self._when_free(
-            lambda: topic.coordinator.init_producer_id(version, transactional_id, timeout_ms, held)
+        answered = self._answered(
+            topic, 0, attempt, lambda: topic.coordinator.init_producer_id(version, transactional_id, timeout_ms, held)
         )
+        if answered is None:
+            return
+        error, producer_id, epoch = answered
         if not error:
             attempt["granted_producer_id"] = producer_id
         topic.name_producer(step["as"], None if error else (producer_id, epoch))
@@ -234,12 +254,18 @@ class Steps:
     def _add_partitions(self, topic: Topic, step: Step) -> None:
         producer = topic.producer(step)
         transactional_id, partition = step["txn_id"], step.get("partition", 0)
-        version = self._version(ADD_PARTITIONS, min(step.get("version", 0), _LAST_ADD_OF_CLIENTS))
-        (error,) = self._when_free(
-            lambda: (topic.coordinator.add_partitions(version, transactional_id, producer, topic.name, partition),)
-        )
+        exact = step.get("exact", False)
+        wanted = step.get("version", 0) if exact else min(step.get("version", 0), _LAST_ADD_OF_CLIENTS)
+        version = self._version(ADD_PARTITIONS, wanted, exact=exact)
         attempt = {"op": "add_partitions", **_owner(transactional_id, producer), "api_version": version}
-        topic.note(partition, attempt, _done(error))
+        answered = self._answered(
+            topic,
+            partition,
+            attempt,
+            lambda: (topic.coordinator.add_partitions(version, transactional_id, producer, topic.name, partition),),
+        )
+        if answered is not None:
+            topic.note(partition, attempt, _done(answered[0]))
 
     def _add_offsets(self, topic: Topic, step: Step) -> None:
         """Add the partition that holds the group, of which there is one only."""
@@ -267,20 +293,23 @@ class Steps:
         topic.note(0, {**_in_offsets(topic), **attempt}, _done(error))
 
     def _end_txn(self, topic: Topic, step: Step) -> None:
-        version = self._version(END_TXN, step.get("version", 0))
+        version = self._version(END_TXN, step.get("version", 0), exact=step.get("exact", False))
         producer, commit = topic.producer(step), step["commit"]
         transactional_id = step["txn_id"]
 
         def ask() -> tuple[int, int, int]:
             return topic.coordinator.end_txn(version, transactional_id, producer, commit=commit)
 
-        error, producer_id, epoch = self._when_free(ask)
+        attempt = {"op": "end_txn", **_owner(transactional_id, producer), "commit": commit, "api_version": version}
+        answered = self._answered(topic, 0, attempt, ask)
+        if answered is None:
+            return
+        error, producer_id, epoch = answered
         answer = _done(error)
         if not error and producer_id >= 0:
             answer |= {"producer_id": producer_id, "producer_epoch": epoch}
         if "as" in step:
             topic.name_producer(step["as"], None if producer_id < 0 else (producer_id, epoch))
-        attempt = {"op": "end_txn", **_owner(transactional_id, producer), "commit": commit, "api_version": version}
         if producer_id not in (-1, producer[0]):
             attempt["granted_producer_id"] = producer_id
         topic.note(0, attempt, answer)
@@ -376,6 +405,16 @@ class Steps:
         for partition in topic.partitions:
             _, topic.ends[partition] = topic.connection.offset(topic.name, LATEST, partition)
 
+    def _answered(
+        self, topic: Topic, partition: int, attempt: Step, ask: Callable[[], tuple[int, ...]]
+    ) -> tuple[int, ...] | None:
+        """What a coordinator says in the end; None, and the line is noted, where it hangs up."""
+        try:
+            return self._when_free(ask)
+        except ConnectionClosedError:
+            topic.note(partition, attempt, {"outcome": "connection-closed"})
+            return None
+
     def _when_free(self, ask: Callable[[], tuple[int, ...]]) -> tuple[int, ...]:
         answer: tuple[int, ...] = self._until(ask, lambda answer: answer[0] not in BUSY, BUSY_SECONDS)
         return answer
@@ -399,8 +438,8 @@ def _in_offsets(topic: Topic) -> Step:
     return {"topic": OFFSETS_TOPIC, "scenario": topic.name}
 
 
-def _all_busy(produced: dict[int, Appended]) -> bool:
-    return all(answer.error in BUSY for answer in produced.values())
+def _all_in(errors: tuple[int, ...], produced: dict[int, Appended]) -> bool:
+    return all(answer.error in errors for answer in produced.values())
 
 
 def _done(error: int) -> Step:

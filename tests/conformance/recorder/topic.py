@@ -38,6 +38,8 @@ class Topic:
         self.name: str = self.scenario["name"]
         self.partitions = range(self.scenario.get("partitions", 1))
         self.waiting: list[Step] = list(self.scenario["steps"])
+        self.config: dict[str, str] = self.scenario.get("topic_config") or {}
+        """What the release takes of the scenario's configuration."""
         self._newest: Producer = (-1, -1)
         self._written: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
 

@@ -13,6 +13,8 @@ from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from kaudit.cli.app import run
+from kaudit.cli.exits import ExitCode
 from kaudit.source.kafka import connections
 from kaudit.source.kafka.answers import (
     ActiveProducer,
@@ -190,6 +192,109 @@ def test_a_frame_full_of_entries_takes_bounded_memory():
             assert tracemalloc.get_traced_memory()[1] < 256 << 20
         finally:
             tracemalloc.stop()
+
+
+def topics_changed(change):
+    def changed(answer):
+        answer.topics = change(*answer.topics)
+
+    return changed
+
+
+def first_changed(**values):
+    def changed(answer):
+        for name, value in values.items():
+            setattr(answer.topics[0], name, value)
+
+    return changed
+
+
+def partition_changed(**values):
+    def changed(answer):
+        for name, value in values.items():
+            setattr(answer.topics[0].partitions[0], name, value)
+
+    return changed
+
+
+def broker_changed(**values):
+    def changed(answer):
+        for name, value in values.items():
+            setattr(answer.brokers[0], name, value)
+
+    return changed
+
+
+IMPOSSIBLE = {
+    "no topic": (topics_changed(lambda _: []), "asked about orders, the broker answers about none"),
+    "null topics": (topics_changed(lambda _: None), "asked about orders, the broker answers about none"),
+    "a topic twice": (topics_changed(lambda one: [one, one]), "the broker answers about 'orders', 'orders'"),
+    "another topic": (first_changed(name="../x\n::error::"), r"the broker answers about '../x\n::error::'"),
+    "no name": (first_changed(name=None), "the broker answers about None"),
+    "no partitions": (first_changed(partitions=[]), "answers with partitions none"),
+    "a negative partition": (partition_changed(partition_index=-1), "answers with partitions -1"),
+    "a leader below -1": (partition_changed(leader_id=-9), "answers with leader -9"),
+    "port 0": (broker_changed(port=0), "lists a broker 1 at '127.0.0.1':0"),
+    "port -1": (broker_changed(port=-1), "lists a broker 1 at '127.0.0.1':-1"),
+    "a large port": (broker_changed(port=70_000), "lists a broker 1 at '127.0.0.1':70000"),
+    "no host": (broker_changed(host=""), "lists a broker 1 at '':"),
+    "a host of two lines": (broker_changed(host="a\nb"), r"lists a broker 1 at 'a\nb':"),
+    "a negative node": (broker_changed(node_id=-5), "lists a broker -5"),
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+@pytest.mark.parametrize("command", ["client", "scan", "capture"])
+def test_metadata_that_no_broker_gives_is_one_line(capsys, tmp_path, command, name):
+    change, said = IMPOSSIBLE[name]
+    with FakeBroker({("orders", 0): batches()}) as broker:
+        usual = broker.scripts[METADATA]
+
+        def script(request):
+            answer = usual(request)
+            if answer.topics:
+                change(answer)
+            return answer
+
+        broker.scripts[METADATA] = script
+        if command == "client":
+            with KafkaClient(broker.address) as client, pytest.raises(BrokerError) as raised:
+                client.describe_topics(["orders"])
+            assert said in str(raised.value.strerror)
+            return
+        output = ["-o", str(tmp_path / "captured")] if command == "capture" else []
+        code = run([command, f"kafka://{broker.address}/orders", *output])
+        printed = capsys.readouterr()
+        assert (code, printed.out, printed.err.count("\n")) == (ExitCode.UNREADABLE, "", 1)
+        assert said in printed.err
+        assert not (tmp_path / "captured").exists()
+
+
+def test_an_answer_about_another_topic_is_not_taken_for_the_one_asked_for(broker, client):
+    usual = broker.scripts[LIST_OFFSETS]
+
+    def script(request):
+        answer = usual(request)
+        answer.topics[0].name = "payments"
+        return answer
+
+    broker.scripts[LIST_OFFSETS] = script
+    with pytest.raises(RetriableError, match="the answer does not name the partition"):
+        client.list_offset(ORDERS, LATEST)
+
+
+def test_configurations_of_another_topic_are_refused(broker, client):
+    usual = broker.scripts[DESCRIBE_CONFIGS]
+
+    def script(request):
+        answer = usual(request)
+        answer.results[0].resource_name = "payments"
+        return answer
+
+    broker.scripts[DESCRIBE_CONFIGS] = script
+    with pytest.raises(BrokerError, match="asked about orders, the broker answers about 'payments'"):
+        client.describe_topic_configs(["orders"])
 
 
 def test_metadata_without_brokers(broker):
@@ -479,8 +584,8 @@ def answering(monkeypatch, client, answer):
 @pytest.mark.parametrize(
     ("ask", "found"),
     [
-        (lambda client: client.describe_topics(["orders"]), []),
-        (lambda client: client.describe_topic_configs(["orders"]), {}),
+        (lambda client: client.describe_topics(), []),
+        (lambda client: client.describe_topic_configs([]), {}),
         (lambda client: client.list_transactions(), []),
         (lambda client: client.describe_transactions([ListedTransaction("t", 7, "Ongoing", 1)]), []),
         (lambda client: client.features(1), BrokerFeatures({}, {})),
@@ -491,6 +596,13 @@ def test_lists_that_are_null_are_empty(monkeypatch, client, ask, found):
     answering(monkeypatch, client, NULLS)
     client.describe_cluster()
     assert ask(client) == found
+
+
+@pytest.mark.parametrize("ask", [KafkaClient.describe_topics, KafkaClient.describe_topic_configs])
+def test_a_list_that_is_null_does_not_answer_about_a_name(monkeypatch, client, ask):
+    answering(monkeypatch, client, NULLS)
+    with pytest.raises(BrokerError, match="asked about orders, the broker answers about none"):
+        ask(client, ["orders"])
 
 
 def test_lists_of_a_partition_that_are_null_are_empty(monkeypatch):
