@@ -65,6 +65,11 @@ class ProducerAuditState(NamedTuple):
     start_crc: Int64 = NO_CRC
     """CRC of the newest batch of this epoch at sequence 0: its first, or the first after the highest; -1 if not seen."""
     coordinator_epoch: Int32 = NO_COORDINATOR_EPOCH
+    """The highest of its markers."""
+    rebuilt_epoch: Int16 = NO_PRODUCER_EPOCH
+    """What a broker holds that read the log up to here: it takes the newest batch's or marker's, even where that is lower."""
+    rebuilt_coordinator_epoch: Int32 = NO_COORDINATOR_EPOCH
+    """Likewise, of the newest marker."""
     last_timestamp: Int64 = NO_TIMESTAMP
     """Of the newest batch or marker, ms."""
     txn_first_offset: Int64 = NO_OFFSET

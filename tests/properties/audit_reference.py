@@ -43,6 +43,8 @@ class State:
     abort_raised: bool = False
     marked: bool = False
     opened_after_marker: bool = False
+    rebuilt: tuple[int, int] = (-1, -1)
+    """Epoch and coordinator epoch of a broker that read the log: those of the newest batch and marker, even lower ones."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,7 @@ class Reference:
         if raised > 0:
             _begin_epoch(state, batch.epoch)
         state.coordinator_epoch = max(state.coordinator_epoch, coordinator_epoch)
+        state.rebuilt = (batch.epoch, coordinator_epoch)
         state.last_timestamp = placed.timestamp
         state.transaction, state.transaction_records, state.opened_after_marker = None, 0, False
         state.marker = (placed.offset, placed.timestamp)
@@ -208,6 +211,7 @@ class Reference:
         else:
             self._check_sequence(state, before, placed, producer_id, observe)
         state.last_timestamp = placed.timestamp
+        state.rebuilt = (batch.epoch, state.rebuilt[1])
         state.abort_raised &= stale
         if transactional and state.transaction is not None:
             state.transaction_records += placed.records

@@ -137,6 +137,7 @@ def plain_state(state: ProducerAuditState) -> State:
         bool(flags & ABORT_BUMPED),
         bool(flags & MARKED_EPOCH),
         bool(flags & AFTER_MARKER),
+        (state.rebuilt_epoch, state.rebuilt_coordinator_epoch),
     )
 
 

@@ -5,6 +5,7 @@ ProducerAppendInfo (broker/producer_state/producer_append_info.py) and ask the s
 makes an observation, and the two differ in what a bad batch does to the state:
 - adopted: a gap, a restart at 0, an unknown start, an epoch that begins above 0, and of an overlap what lies beyond;
 - not adopted: a stale epoch, a duplicate, a batch older than the window or inside what is remembered.
+A broker that rebuilds its state adopts a stale epoch too: `rebuilt_epoch` and `rebuilt_coordinator_epoch` are what it holds.
 Transactions follow the broker: whatever is on disk opens and closes them, as with origin REPLICATION.
 """
 
@@ -102,8 +103,9 @@ class _BatchAudit:
         flags = after.flags | self.reported
         if not is_fenced(self.epoch, self.state.epoch):
             flags &= ~ABORT_BUMPED
-        if after.last_timestamp != self.batch.max_timestamp or after.flags != flags:
-            after = after._replace(last_timestamp=self.batch.max_timestamp, flags=flags)
+        timestamp, epoch = self.batch.max_timestamp, self.epoch
+        if after.last_timestamp != timestamp or after.flags != flags or after.rebuilt_epoch != epoch:
+            after = after._replace(last_timestamp=timestamp, flags=flags, rebuilt_epoch=epoch)
         return self._track_transaction(after)
 
     def _continues_after_silence(self) -> bool:
@@ -297,6 +299,8 @@ def _append_end_txn_marker(state: ProducerAuditState, marker: EndTxnMarker) -> P
         state = _without_batches(state, marker.producer_epoch, flags)
     return state._replace(
         coordinator_epoch=max(marker.coordinator_epoch, state.coordinator_epoch),
+        rebuilt_epoch=marker.producer_epoch,
+        rebuilt_coordinator_epoch=marker.coordinator_epoch,
         last_timestamp=marker.timestamp,
         txn_first_offset=NO_OFFSET,
         txn_first_timestamp=-1,

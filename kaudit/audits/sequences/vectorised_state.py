@@ -46,6 +46,11 @@ _BEGINNING = {
     "txn_segment": "segment",
 }
 """Fields that say where the open transaction began, and the field of its first batch each is taken from."""
+_OF_LAST_MARKER = (
+    ("coordinator_epoch", "coordinator_epoch"),
+    ("rebuilt_coordinator_epoch", "coordinator_epoch"),
+    ("marker_offset", "offset"),
+)
 _DEFAULTS = ProducerAuditState()._asdict()
 _NO_TRANSACTION: NewColumns = {name: np.array(_DEFAULTS[name]) for name in (*_BEGINNING, "txn_records", "flags")}
 
@@ -87,6 +92,7 @@ def advance(columns: TransitionColumns, chosen: Mask) -> None:
     last = np.where(same_epoch & ~merged.has_run, state["last_sequence"], NO_SEQUENCE)
     new: NewColumns = {
         "epoch": final,
+        "rebuilt_epoch": final,
         "last_sequence": np.where(run_of_final, of(merged.runs["last_sequence"], merged.last_run), last),
         "last_timestamp": of(merged.runs["last_max_timestamp"], merged.last_run),
     }
@@ -108,7 +114,7 @@ def _append_last_markers(columns: TransitionColumns, new: NewColumns) -> None:
     times = merged.markers["timestamp"].take(merged.last_marker)
     new["last_timestamp"] = np.where(merged.is_run.take(merged.ends), new["last_timestamp"], times)
     new["marker_timestamp"] = np.where(merged.has_marker, times, state["marker_timestamp"])
-    for of_state, of_marker in (("coordinator_epoch", "coordinator_epoch"), ("marker_offset", "offset")):
+    for of_state, of_marker in _OF_LAST_MARKER:
         values = merged.markers[of_marker].take(merged.last_marker)
         new[of_state] = np.where(merged.has_marker, values, state[of_state])
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
+from kaudit.broker.producer_state.rules import is_coordinator_fenced, is_fenced
 from kaudit.broker.releases.profile import Profile
 from kaudit.checks.check import Check, Evidence, check, none_because
 from kaudit.checks.context import Context
@@ -13,7 +14,8 @@ from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.transactions.nontransactional_in_transaction import nontransactional_in_transaction
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.observation import Observation
+from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.side_files import CorruptSnapshot
 from kaudit.model.transactions import EmptyMarker
 
 _STOPS = (
@@ -43,7 +45,7 @@ _OUTSIDE = _Fatal(
 )
 _STALE_MARKER = (
     "brokers up to 2.4.0 cannot load this log",
-    "a marker of an older epoch or coordinator epoch throws on followers and while a log is loaded (until 2.4.0, KAFKA-9144)",
+    "a marker below the epoch or coordinator epoch read last throws on followers and while a log is loaded (to 2.4.0, KAFKA-9144)",
 )
 
 
@@ -61,18 +63,55 @@ _STALE_MARKER = (
 )
 def recovery_fatal(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report writes outside a transaction, stale markers (up to 2.4.0) and emptied markers (up to 2.0.0)."""
+    snapshot = _newest_snapshot(context, evidence)
     for observation in evidence.observed(*nontransactional_in_transaction.observes):
-        yield _observed(context, observation, _OUTSIDE, Severity.ERROR)
+        yield _observed(context, observation, _OUTSIDE, Severity.ERROR, snapshot)
     severity = _severity(context, lambda profile: profile.marker_checks_bind_replicas)
     if severity is not None:
         for check in (stale_epoch, coordinator_epoch_regression):
             for observation in evidence.observed(*check.observes):
-                if observation.marker is not None:
-                    yield _observed(context, observation, _Fatal(check, *_STALE_MARKER), severity)
+                if _below_rebuilt_state(observation):
+                    yield _observed(context, observation, _Fatal(check, *_STALE_MARKER), severity, snapshot)
     severity = _severity(context, lambda profile: profile.empty_control_batch_is_fatal)
     if severity is not None:
         for marker in evidence.of(EmptyMarker):
-            yield _emptied(context, marker, severity)
+            yield _emptied(context, marker, severity, snapshot)
+
+
+def _below_rebuilt_state(observation: Observation) -> bool:
+    """Return whether a marker throws where the log is read: replication and loading adopt lower epochs of batches.
+
+    Source: ProducerStateManager.replicate, ProducerAppendInfo.checkProducerEpoch and checkCoordinatorEpoch.
+    """
+    marker, state = observation.marker, observation.remembered
+    if marker is None or state is None:
+        return False
+    if observation.kind is ObservationKind.STALE_MARKER:
+        return bool(is_fenced(marker.producer_epoch, state.rebuilt_epoch))
+    return bool(is_coordinator_fenced(marker.coordinator_epoch, state.rebuilt_coordinator_epoch))
+
+
+def _newest_snapshot(context: Context, evidence: Evidence) -> str:
+    """Return the name of the snapshot that a broker loads, empty if there is none.
+
+    It deletes those beyond the log's end and corrupt ones (ProducerStateManager.truncateAndReload, loadFromSnapshot).
+    """
+    if context.log_end_offset is None:
+        return ""
+    end, corrupt = _snapshot(context.log_end_offset), {found.file for found in evidence.of(CorruptSnapshot)}
+    return max(
+        (name for name in context.side_files if name.endswith(".snapshot") and name <= end and name not in corrupt),
+        default="",
+    )
+
+
+def _snapshot(offset: int) -> str:
+    return f"{offset:020d}.snapshot"
+
+
+def _without(snapshot: str, offset: int) -> str:
+    """Return ` without SNAPSHOT` where brokers that load it do not read this offset, else nothing."""
+    return f" without {snapshot}" if snapshot > _snapshot(offset) else ""
 
 
 def _severity(context: Context, fatal: Callable[[Profile], bool]) -> Severity | None:
@@ -82,17 +121,21 @@ def _severity(context: Context, fatal: Callable[[Profile], bool]) -> Severity | 
     return Severity.NOTE if context.versions.any(fatal) else None
 
 
-def _observed(context: Context, observation: Observation, fatal: _Fatal, severity: Severity) -> Finding:
+def _observed(context: Context, observation: Observation, fatal: _Fatal, severity: Severity, snapshot: str) -> Finding:
     what, code = "batch" if observation.batch is not None else "marker", fatal.check.code
     return observation_finding(
         recovery_fatal,
         context,
         observation,
-        f"{fatal.who}: the {what} of producer {observation.producer_id} at offset {observation.offset} stops them ({code})",
+        f"{fatal.who}{_without(snapshot, observation.offset)}: the {what} of producer {observation.producer_id} at offset "
+        f"{observation.offset} stops them ({code})",
         severity=severity,
         evidence=_FatalEvidence(rule=fatal.rule, observation=observation, broker=_STOPS, kind=code),
         explanations=(
-            Explanation("a broker with a snapshot of a later offset does not read it, until that snapshot is lost"),
+            Explanation(
+                "a broker with a snapshot of a later offset does not read it, until that snapshot is lost or, after an unclean "
+                "stop, it reads the whole segment again"
+            ),
         ),
         following=(f"kaudit explain {code}",),
     )
@@ -103,11 +146,11 @@ class _EmptiedEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     markers: int
 
 
-def _emptied(context: Context, marker: EmptyMarker, severity: Severity) -> Finding:
+def _emptied(context: Context, marker: EmptyMarker, severity: Severity, snapshot: str) -> Finding:
     return recovery_fatal.finding(
         context,
-        f"brokers up to 2.0.0 cannot load this log: the marker at offset {marker.offset} was emptied by the log cleaner "
-        f"({marker.count} such)",
+        f"brokers up to 2.0.0 cannot load this log{_without(snapshot, marker.offset)}: the marker at offset "
+        f"{marker.offset} was emptied by the log cleaner ({marker.count} such)",
         severity=severity,
         segment=marker.segment,
         position=marker.position,

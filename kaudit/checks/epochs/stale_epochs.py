@@ -13,7 +13,7 @@ from kaudit.model.observation import ObservationKind
 
 _PRODUCER_RULE = (
     "an epoch below the current one is fenced: a leader answers INVALID_PRODUCER_EPOCH (ProducerAppendInfo.checkProducerEpoch); "
-    "replicas and recovery only warn, and brokers up to 2.4.0 fail on such a marker"
+    "replicas and recovery only warn and adopt it; brokers up to 2.4.0 fail on a marker below the epoch they read last"
 )
 _MARKER_FORGOTTEN = Explanation("brokers up to 2.4.0 forget a producer known by a marker alone (KAFKA-9144)")
 
@@ -54,7 +54,7 @@ def stale_epoch(context: Context, evidence: Evidence) -> Iterator[Finding]:
 
 _COORDINATOR_RULE = (
     "a marker of an older coordinator is refused with TRANSACTION_COORDINATOR_FENCED; replicas only log it, and brokers up to "
-    "2.4.0 fail on it (ProducerAppendInfo.checkCoordinatorEpoch)"
+    "2.4.0 fail on one below the last they read (ProducerAppendInfo.checkCoordinatorEpoch)"
 )
 
 

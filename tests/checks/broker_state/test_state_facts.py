@@ -147,7 +147,14 @@ MARKER = EndTxnMarker(50, 7, 1, 4, 0, 9000, 0, 50, 700, 78, 1, 1)
 
 
 def fatal(kind, *, marker):
-    state = ProducerAuditState(epoch=2, last_sequence=4, coordinator_epoch=5, txn_first_offset=30)
+    state = ProducerAuditState(
+        epoch=2,
+        last_sequence=4,
+        coordinator_epoch=5,
+        rebuilt_epoch=2,
+        rebuilt_coordinator_epoch=5,
+        txn_first_offset=30,
+    )
     return Observation(kind, 7, 1, None if marker else batch(50, 5, 2, 50), MARKER if marker else None, False, state)
 
 
