@@ -119,17 +119,12 @@ class Window:
         head = memoryview(bytearray(HEADER_SIZE))
         if self._source.read_into(position, head) < HEADER_SIZE or head[MAGIC_OFFSET] != CURRENT_MAGIC:
             return False  # legacy messages of more than a window do not exist: max.message.bytes predates them
-        return self.crc_of(position + ATTRIBUTES_OFFSET, position + size) == int.from_bytes(
-            head[CRC_OFFSET:ATTRIBUTES_OFFSET], "big"
-        )
-
-    def crc_of(self, start: int, stop: int, crc: int = 0) -> int:
-        """Return the CRC-32C of the bytes from `start` to `stop` after bytes of CRC `crc`; of those that are there, if fewer are."""
-        piece = memoryview(bytearray(min(_PIECE_BYTES, stop - start)))
-        while start < stop:
-            read = self._source.read_into(start, piece[: min(len(piece), stop - start)])
+        crc, at, stop = 0, position + ATTRIBUTES_OFFSET, position + size
+        piece = memoryview(bytearray(_PIECE_BYTES))
+        while at < stop:
+            read = self._source.read_into(at, piece[: min(len(piece), stop - at)])
             if read == 0:
-                break
+                return False
             crc = crc32c(piece[:read], crc)
-            start += read
-        return crc
+            at += read
+        return crc == int.from_bytes(head[CRC_OFFSET:ATTRIBUTES_OFFSET], "big")

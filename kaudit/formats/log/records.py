@@ -39,8 +39,7 @@ _NULL_LENGTH: Final = -1
 _MIN_RECORD_BYTES: Final = 7  # length, attributes, two deltas, two lengths, header count
 _MAX_INT64: Final = 2**63 - 1
 _MIN_INT64: Final = -(2**63)
-VARINT_BYTES: Final = 5
-"""Bytes of a zigzag varint of 32 bits, such as a record's length, at most."""
+_VARINT_BYTES: Final = 5
 _VARLONG_BYTES: Final = 10
 
 
@@ -153,7 +152,7 @@ def _parse(data: bytes, position: int, batch: _Batch) -> Record:
         length = (byte >> 1) ^ -(byte & 1)
         position += 1
     else:
-        length, position = _varint(data, position, VARINT_BYTES)
+        length, position = _varint(data, position, _VARINT_BYTES)
     end = position + length
     if length < _MIN_RECORD_BYTES - 1 or end > len(data):
         raise WireError(start, Reason.LENGTH, f"record of {length} bytes, {len(data) - position} are left")
@@ -170,7 +169,7 @@ def _parse(data: bytes, position: int, batch: _Batch) -> Record:
         offset_delta = (byte >> 1) ^ -(byte & 1)
         position += 1
     else:
-        offset_delta, position = _varint(data, position, VARINT_BYTES)
+        offset_delta, position = _varint(data, position, _VARINT_BYTES)
     key, position = _nullable(data, position, end, "key")
     value, position = _nullable(data, position, end, "value")
     headers: tuple[Header, ...] = ()
@@ -208,7 +207,7 @@ def _nullable(data: bytes, position: int, end: int, what: str) -> tuple[bytes | 
         length = (byte >> 1) ^ -(byte & 1)
         position += 1
     else:
-        length, position = _varint(data, position, VARINT_BYTES)
+        length, position = _varint(data, position, _VARINT_BYTES)
     if length < 0:
         if length == _NULL_LENGTH:
             return None, position
@@ -221,7 +220,7 @@ def _nullable(data: bytes, position: int, end: int, what: str) -> tuple[bytes | 
 
 def _headers(data: bytes, position: int, end: int) -> tuple[tuple[Header, ...], int]:
     start = position
-    count, position = _varint(data, position, VARINT_BYTES)
+    count, position = _varint(data, position, _VARINT_BYTES)
     # A header takes two bytes at least: this bounds the loop before it starts.
     if count < 0 or 2 * count > end - position:
         raise WireError(start, Reason.COUNT, f"{count} headers, the record has {end - position} bytes left")
@@ -236,15 +235,6 @@ def _headers(data: bytes, position: int, end: int) -> tuple[tuple[Header, ...], 
     return tuple(headers), position
 
 
-def record_size(prefix: bytes) -> int:
-    """Return the bytes of the record that begins with these bytes (5, or all there are), its length included; 0 of what is none."""
-    try:
-        length, position = _varint(prefix, 0, VARINT_BYTES)
-    except (WireError, IndexError):
-        return 0
-    return position + length if position + length >= _MIN_RECORD_BYTES else 0
-
-
 def _varint(data: bytes, position: int, max_bytes: int) -> tuple[int, int]:
     """Zigzag varint of at most `max_bytes` groups (5: int32, 10: int64): (value, position after it)."""
     start = position
@@ -254,7 +244,7 @@ def _varint(data: bytes, position: int, max_bytes: int) -> tuple[int, int]:
         position += 1
         raw |= (byte & 0x7F) << shift
         if byte < 0x80:
-            if raw >> (32 if max_bytes == VARINT_BYTES else 64):
+            if raw >> (32 if max_bytes == _VARINT_BYTES else 64):
                 break
             return (raw >> 1) ^ -(raw & 1), position
         shift += 7
