@@ -402,15 +402,17 @@ def corrupt_indexes(view: memoryview, base: int, batches: Batches) -> list[int]:
 
 def _crc_mismatch(batches: Batches, index: int) -> LogDamage:
     row = batches[index]
-    base_offset, start = int(row["base_offset"]), int(row["position"])
+    base_offset, start, size = int(row["base_offset"]), int(row["position"]), int(row["size"])
+    # the last offset may be what is damaged: a batch has an offset for each of its records at least
+    records = int(row["record_count"]) if row["record_count"] <= size else 0
     return LogDamage(
         DamageKind.CRC_MISMATCH,
         start,
-        start + int(row["size"]),
+        start + size,
         True,
         f"the stored CRC is {int(row['crc']):#010x}, the bytes give another",
         base_offset,
-        base_offset + max(int(row["last_offset_delta"]), 0),
+        base_offset + max(int(row["last_offset_delta"]), records - 1, 0),
         int(row["producer_id"]),
     )
 

@@ -50,8 +50,6 @@ _MOST_CHAINED = 64
 """Batches after which a chain counts as the log's."""
 _MOST_BATCH_BYTES = 4 << 20
 """A batch whose length is wrong is searched this far for its end: brokers take 1 MiB unless configured otherwise (message.max.bytes)."""
-_MOST_IN_VAIN = 64 << 20
-"""Bytes, beside one for each byte of the file up to there, that are searched for such ends where there are none."""
 _OFFSETS = HEADER.struct("base_offset", "last_offset_delta")
 _CRC = HEADER.struct("crc")
 
@@ -170,17 +168,18 @@ class ValidBatches:
         if found is not None:
             return found
         base_offset = base_offset_of(head)
-        before = base_offset if expected_offset is None else min(base_offset, expected_offset)
+        before = base_offset if expected_offset is None else min(base_offset, expected_offset - 1)
         if start + HEADER_SIZE <= end <= self._window.end and self._is_sound_from(end, before):
             return end
         return self._end_by_crc(start, head, start + _MOST_BATCH_BYTES) if end < start + _MOST_BATCH_BYTES else None
 
     def _end_by_crc(self, start: int, head: bytes, stop: int) -> int | None:
         """Return the first possible header before `stop`, or the end of the file, up to which the bytes match the CRC in `head`."""
-        if self._in_vain > _MOST_IN_VAIN + start or not resync.is_plausible_but_for_length(head):
+        if not resync.is_plausible_but_for_length(head):
             return None
         stored, at, crc = _CRC.unpack_from(head, CRC_OFFSET)[0], start + ATTRIBUTES_OFFSET, 0
-        stop = min(stop, start + _MOST_BATCH_BYTES, self._window.end)
+        # as much as the file has is searched in vain at most, however many batches are damaged
+        stop = min(stop, start + _MOST_BATCH_BYTES, start + self._window.end - self._in_vain, self._window.end)
         for block in self._blocks(at, stop):
             content = block.content
             for candidate in block.candidates[bisect_left(block.candidates, start + HEADER_SIZE) :]:
