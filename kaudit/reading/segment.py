@@ -265,16 +265,17 @@ class _Reader:
         return None
 
     def _wrong_magic(self, batches: Batches, index: int) -> LogDamage | None:
-        """A batch whose magic says 0 or 1 but whose bytes match their CRC as magic 2: the CRC does not cover the magic."""
+        """A batch whose magic says 0 or 1 but whose header is one of magic 2: no CRC covers the magic."""
         start, size = int(batches["position"][index]), int(batches["size"][index])
         magic = int(batches["magic"][index])
         if magic == CURRENT_MAGIC or size < HEADER_SIZE:
             return None
         as_current = bytearray(self.window.load(start, size)[:size])
         as_current[MAGIC_OFFSET] = CURRENT_MAGIC
-        if not batch_crc_holds(memoryview(as_current), 0, size):
+        if not resync.is_plausible_but_for_length(as_current):
             return None
-        detail = f"magic {magic}, though the bytes match their CRC as magic {CURRENT_MAGIC}"
+        holds = batch_crc_holds(memoryview(as_current), 0, size)
+        detail = f"magic {magic}, though the {'bytes match their CRC as' if holds else 'header is one of'} magic {CURRENT_MAGIC}"
         return LogDamage(DamageKind.UNPARSABLE, start, start + size, True, detail, int(batches["base_offset"][index]))
 
     def _goes_on_at(self, position: int) -> bool:

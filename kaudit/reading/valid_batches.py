@@ -52,6 +52,7 @@ _MOST_BATCH_BYTES = 4 << 20
 """A batch whose length is wrong is searched this far for its end: brokers take 1 MiB unless configured otherwise (message.max.bytes)."""
 _OFFSETS = HEADER.struct("base_offset", "last_offset_delta")
 _CRC = HEADER.struct("crc")
+_COUNT, _COUNT_OFFSET = HEADER.struct("record_count"), HEADER.offset("record_count")
 
 
 class Block(NamedTuple):
@@ -202,14 +203,19 @@ class ValidBatches:
         if not resync.is_plausible_but_for_length(head):
             return first
         base_offset, last_offset_delta = _OFFSETS.unpack_from(head)
+        # either may be damaged: a batch that was not compacted has as many records as offsets
+        next_offsets = base_offset + last_offset_delta + 1, base_offset + _COUNT.unpack_from(head, _COUNT_OFFSET)[0]
+        going_on: int | None = None
         for _ in range(_MOST_CHAINS):
             if at is None or at - start > _MOST_BATCH_BYTES:
                 break
-            if self._claim(at)[1] == base_offset + last_offset_delta + 1:
-                return at
             broken_at = self._break_of_chain(at)
+            if self._claim(at)[1] in next_offsets:
+                if broken_at is None:
+                    return at
+                going_on = at if going_on is None else going_on
             at = None if broken_at is None else self.first(broken_at)
-        return first
+        return first if going_on is None else going_on
 
     def _break_of_chain(self, at: int) -> int | None:
         """Return where valid batches with rising offsets, of which one is here, break off; None where they go on as the log does."""

@@ -75,7 +75,7 @@ def _plausible_fields(headers: Headers) -> NDArray[np.bool_]:
     return plausible
 
 
-def is_plausible_but_for_length(header: memoryview | bytes) -> bool:
+def is_plausible_but_for_length(header: memoryview | bytes | bytearray) -> bool:
     """Return whether 61 bytes may be the header of a batch of magic 2, whatever its length field says."""
     if len(header) < HEADER_SIZE or header[MAGIC_OFFSET] != CURRENT_MAGIC:
         return False
