@@ -50,6 +50,8 @@ _MOST_CHAINED = 64
 """Batches after which a chain counts as the log's."""
 _MOST_BATCH_BYTES = 4 << 20
 """A batch whose length is wrong is searched this far for its end: brokers take 1 MiB unless configured otherwise (message.max.bytes)."""
+_MOST_IN_VAIN = 64 << 20
+"""Bytes that are searched for such ends, and for such chains, where there are none."""
 _OFFSETS = HEADER.struct("base_offset", "last_offset_delta")
 _CRC = HEADER.struct("crc")
 _COUNT, _COUNT_OFFSET = HEADER.struct("record_count"), HEADER.offset("record_count")
@@ -179,8 +181,7 @@ class ValidBatches:
         if not resync.is_plausible_but_for_length(head):
             return None
         stored, at, crc = _CRC.unpack_from(head, CRC_OFFSET)[0], start + ATTRIBUTES_OFFSET, 0
-        # as much as the file has is searched in vain at most, however many batches are damaged
-        stop = min(stop, start + _MOST_BATCH_BYTES, start + self._window.end - self._in_vain, self._window.end)
+        stop = min(stop, start + _MOST_BATCH_BYTES, start + self._left_to_search(), self._window.end)
         for block in self._blocks(at, stop):
             content = block.content
             for candidate in block.candidates[bisect_left(block.candidates, start + HEADER_SIZE) :]:
@@ -205,17 +206,22 @@ class ValidBatches:
         base_offset, last_offset_delta = _OFFSETS.unpack_from(head)
         # either may be damaged: a batch that was not compacted has as many records as offsets
         next_offsets = base_offset + last_offset_delta + 1, base_offset + _COUNT.unpack_from(head, _COUNT_OFFSET)[0]
-        going_on: int | None = None
+        going_on, stop = None, min(start + _MOST_BATCH_BYTES, start + self._left_to_search())
         for _ in range(_MOST_CHAINS):
-            if at is None or at - start > _MOST_BATCH_BYTES:
+            if at is None or at >= stop:
                 break
             broken_at = self._break_of_chain(at)
             if self._claim(at)[1] in next_offsets:
                 if broken_at is None:
                     return at
                 going_on = at if going_on is None else going_on
+            self._in_vain += (at if broken_at is None else broken_at) - start
             at = None if broken_at is None else self.first(broken_at)
         return first if going_on is None else going_on
+
+    def _left_to_search(self) -> int:
+        """Return the bytes that may still be searched in vain: as many as the file has, however many of its batches are damaged."""
+        return min(self._window.end, _MOST_IN_VAIN) - self._in_vain
 
     def _break_of_chain(self, at: int) -> int | None:
         """Return where valid batches with rising offsets, of which one is here, break off; None where they go on as the log does."""

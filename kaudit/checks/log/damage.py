@@ -33,9 +33,6 @@ _ABSENT = {
 }
 
 
-_Offsets = tuple[int | None, int | None]
-
-
 class DamagedRange(Struct, frozen=True):
     """Neighbouring damage reported as one: the bytes `position` to `end` (exclusive) of a segment."""
 
@@ -52,7 +49,7 @@ class DamagedRange(Struct, frozen=True):
         return self.parts[-1].damage.end - self.first.damage.position
 
     @property
-    def missing(self) -> _Offsets:
+    def missing(self) -> tuple[int | None, int | None]:
         """First and last offset the damage cost, None if it cost none or that is unknown."""
         known = [part for part in self.parts if part.first_missing is not None]
         return (known[0].first_missing, known[-1].last_missing) if known else (None, None)
@@ -133,17 +130,17 @@ def damage_finding(  # noqa: PLR0913 - how a check reports a range, by keyword
     rule: str,
     explanations: Sequence[Explanation] = HOST_CAUSES,
     severity: Severity = Severity.ERROR,
-    offsets: _Offsets | None = None,
+    claims_offsets: bool = False,
 ) -> Finding:
     """Build the finding of one range, with the producers whose missing sequences it explains.
 
-    `offsets`: the first and the last it names, those that are missing if None.
+    `claims_offsets`: it names the offsets that the headers of the batches claim, else those that are missing.
     """
     placed, last = found.first, found.parts[-1].damage
     damage = placed.damage
     missing = found.missing
     lacking = lacking_producers(evidence, *missing)
-    offset, last_offset = missing if offsets is None else offsets
+    offset, last_offset = (damage.base_offset, last.last_offset) if claims_offsets else missing
     later_segments = len(context.segments) - 1 - placed.segment
     anchor = None
     if offset is None:
@@ -213,20 +210,19 @@ _damage_check = functools.partial(
     reads=Reading.BATCHES,
 )
 def crc_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report each such batch with the offsets missing there, else those that its header claims."""
+    """Report each such batch with the offsets its header claims."""
     for found in damaged_ranges(evidence, DamageKind.CRC_MISMATCH):
         damage = found.first.damage
-        offsets = found.missing if found.was_batch else (damage.base_offset, damage.last_offset)
         yield damage_finding(
             crc_mismatch,
             context,
             evidence,
             found,
-            message=f"the batch of offsets {offsets[0]}..{offsets[1]} does not match its CRC",
+            message=f"the batch of offsets {damage.base_offset}..{damage.last_offset} does not match its CRC",
             rule="a batch's CRC covers everything from its attributes to its last record "
             "(DefaultRecordBatch.ensureValid); a broker recovering this segment truncates it here and deletes later "
             "segments",
-            offsets=offsets,
+            claims_offsets=True,
         )
 
 
@@ -332,5 +328,5 @@ def offset_regression(context: Context, evidence: Evidence) -> Iterator[Finding]
             rule="offsets rise from batch to batch and stay within their segment; brokers that load a log check it only "
             "at rows of the offset index",
             explanations=_OUT_OF_ORDER_CAUSES,
-            offsets=(damage.base_offset, found.parts[-1].damage.last_offset),
+            claims_offsets=True,
         )
