@@ -50,8 +50,8 @@ _MOST_CHAINED = 64
 """Batches after which a chain counts as the log's."""
 _MOST_BATCH_BYTES = 4 << 20
 """A batch whose length is wrong is searched this far for its end: brokers take 1 MiB unless configured otherwise (message.max.bytes)."""
-_MOST_IN_VAIN = 64 << 20
-"""Bytes that are searched for such ends, and for such chains, where there are none."""
+_LEAST_IN_VAIN, _MOST_IN_VAIN = 64 << 10, 64 << 20
+"""Bytes that are searched for such ends, and for such chains, where there are none: a file's size between these."""
 _OFFSETS = HEADER.struct("base_offset", "last_offset_delta")
 _CRC = HEADER.struct("crc")
 _COUNT, _COUNT_OFFSET = HEADER.struct("record_count"), HEADER.offset("record_count")
@@ -221,7 +221,7 @@ class ValidBatches:
 
     def _left_to_search(self) -> int:
         """Return the bytes that may still be searched in vain: as many as the file has, however many of its batches are damaged."""
-        return min(self._window.end, _MOST_IN_VAIN) - self._in_vain
+        return min(max(self._window.end, _LEAST_IN_VAIN), _MOST_IN_VAIN) - self._in_vain
 
     def _break_of_chain(self, at: int) -> int | None:
         """Return where valid batches with rising offsets, of which one is here, break off; None where they go on as the log does."""

@@ -127,7 +127,7 @@ def test_damage_anywhere_that_the_crc_or_the_framing_covers_is_one_damage(tmp_pa
     for chunk_bytes in (None, random.randrange(70, 500)):
         ((code, *found),) = reported(segment, chunk_bytes=chunk_bytes)
         assert code in {"KA001", "KA003"}
-        assert found == [start, 6, 8]
+        assert found[:2] == [start, 6]  # up to where, a header says that may be damaged there
 
 
 def test_a_wrong_length_of_a_batch_of_many_small_records_is_proven(tmp_path):
