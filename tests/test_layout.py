@@ -10,6 +10,7 @@ ELSEWHERE = {
     "cluster",  # clusters and stores as processes
     "conformance",  # whole logs, beside what real brokers and their tools said
     "data",
+    "differential",  # damaged logs of random histories, beside a reference that knows the damage
     "fuzz",
     "html",  # pages as a browser has them: readers, generators, tests in browsers
     "mutation",  # whether the tests fail when the code is wrong

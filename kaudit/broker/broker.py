@@ -1,7 +1,9 @@
 """A broker that answers attempts one by one."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
 
 from kaudit.broker.attempts import (
     Attempt,
@@ -20,21 +22,38 @@ from kaudit.broker.attempts import (
     txn_offset_commit,
     write_marker,
 )
+from kaudit.broker.attempts.base import NOT_STATED
 from kaudit.broker.broker_state import BrokerState
 from kaudit.broker.config import READ_OF_BROKERS, READ_OF_TOPICS, unread_names
 from kaudit.broker.coordinator.transaction_metadata import TransactionMetadata
 from kaudit.broker.partition.partition import Partition
 from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
 from kaudit.broker.releases.profile import Profile, profile_for
+from kaudit.broker.releases.request_versions import versions_in
 from kaudit.broker.response import Answer, Response, TopicPartition
 
 if TYPE_CHECKING:
     from kaudit.broker.recorded_log import RecordedLog
 
+_ANY = 2**15 - 1
+"""The last version that a request can state."""
 _NO_BROKER = "a broker line first, or --broker-version"
 
 AnswerAttempt = Callable[[Any, BrokerState, TopicPartition, Partition, int], Answer]
 """Answers an attempt of one kind on a partition, at a time by the broker's clock in ms."""
+_USUAL_PRODUCE = 8
+
+
+class _Requests(NamedTuple):
+    """How attempts of one kind are answered, and the versions of their request; events have none."""
+
+    answer: AnswerAttempt
+    usual: int = NOT_STATED
+    """The version that is taken where a line says none."""
+    first: int = 0
+    last: int = 0
+
+
 _ANSWERS: dict[type, AnswerAttempt] = {
     init_producer_id.InitProducerId: init_producer_id.answer,
     add_partitions.AddPartitions: add_partitions.answer,
@@ -49,6 +68,15 @@ _ANSWERS: dict[type, AnswerAttempt] = {
     time_passes.ExpireProducers: time_passes.answer_expire_producers,
     describe.Describe: describe.answer,
 }
+_REQUESTS: dict[type, str] = {
+    produce_request.Produce: "produce",
+    init_producer_id.InitProducerId: "init_producer_id",
+    add_partitions.AddPartitions: "add_partitions",
+    end_txn.EndTxn: "end_txn",
+    txn_offset_commit.TxnOffsetCommit: "txn_offset_commit",
+    write_marker.WriteMarker: "write_marker",
+}
+"""Attempts whose request has a version: the column of RequestVersions."""
 
 
 class MissingBrokerError(ValueError):
@@ -65,16 +93,23 @@ class Broker:
         self._override = profile
         self._recorded = recorded
         self._state: BrokerState | None = None
-        self._answers = dict(_ANSWERS)
+        self._answers = {kind: _Requests(answer) for kind, answer in _ANSWERS.items()}
         self.unread_config: dict[str, str | None] = {}
         """Configuration that no answer depends on, each name with the one that may have been meant."""
         if profile is not None:
-            self._begin(profile, {})
+            self._begin(profile, {}, any_version=False)
 
-    def _begin(self, profile: Profile, config: dict[str, str]) -> BrokerState:
+    def _begin(self, profile: Profile, config: dict[str, str], *, any_version: bool) -> BrokerState:
         self.unread_config |= unread_names(config, READ_OF_BROKERS)
         self._state = state = BrokerState(profile, config, self._recorded)
-        self._answers[produce_request.Produce] = produce.ProduceHandler(state.profile, state.verifier).answer
+        produces = produce.ProduceHandler(state.profile, state.verifier).answer
+        versions = versions_in(profile.version)
+        for kind, op in _REQUESTS.items():
+            first, last = versions[op]
+            is_produce = kind is produce_request.Produce
+            usual = min(max(_USUAL_PRODUCE if is_produce else 0, first), last)
+            answer = produces if is_produce else _ANSWERS[kind]
+            self._answers[kind] = _Requests(answer, usual, *((0, _ANY) if any_version else (first, last)))
         return state
 
     @property
@@ -90,8 +125,8 @@ class Broker:
         Raises MissingBrokerError before any broker is known, UnknownVersionError for a broker of unknown version, and
         ValueError, saying what was expected, for configuration that is not a number or records that cannot be read.
         """
-        answer = self._answers.get(type(attempt))
-        if answer is None:
+        requests = self._answers.get(type(attempt))
+        if requests is None:
             return self._set_up(attempt)
         state = self._state
         if state is None:
@@ -99,6 +134,14 @@ class Broker:
         asked: PartitionAttempt = attempt  # type: ignore[assignment]  # those that have an answer
         key = (asked.topic, asked.partition)
         partition, now = state.arrive(key, asked.at)
+        answer, usual, first, last = requests
+        if usual != NOT_STATED:
+            version = asked.api_version  # type: ignore[union-attr]  # those that are requests have one
+            if version == NOT_STATED:
+                asked = replace(asked, api_version=usual)
+            elif not first <= version <= last:
+                why = f"version {version} of the request closes the connection, {state.profile.version} answers {first} to {last}"
+                return Response(asked.index, {"outcome": "connection-closed"}, why)
         return answer(asked, state, key, partition, now)
 
     def _set_up(self, attempt: Attempt) -> Answer:
@@ -111,7 +154,9 @@ class Broker:
     def _start(self, attempt: configuration.StartBroker) -> Answer:
         profile = self._override or profile_for(attempt.broker_version)
         config = {name: str(value) for name, value in attempt.config.items()}
-        self._begin(profile, config).saw(attempt.at)
+        # To another release than the attempts were made to, the client would have sent another version.
+        negotiates = str(profile.version) != attempt.broker_version
+        self._begin(profile, config, any_version=negotiates and self._override is not None).saw(attempt.at)
         return Response(attempt.index, {"op": "broker"}, f"rules of {profile.version}")
 
     def _configure_topic(self, state: BrokerState, attempt: configuration.ConfigureTopic) -> Answer:

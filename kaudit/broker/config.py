@@ -28,9 +28,12 @@ _NAMES = {
 """Names of the broker's configuration by field."""
 _PRODUCER_ID_EXPIRATION = "producer.id.expiration.ms"
 _VERIFIES = "transaction.partition.verification.enable"
+TRANSACTION_VERSION = "transaction.version"
 _KRAFT, _ZOOKEEPER = "process.roles", "zookeeper.connect"
 
-BROKER_CONFIG = frozenset({*_NAMES.values(), _PRODUCER_ID_EXPIRATION, _VERIFIES, _KRAFT, _ZOOKEEPER})
+BROKER_CONFIG = frozenset(
+    {*_NAMES.values(), _PRODUCER_ID_EXPIRATION, _VERIFIES, TRANSACTION_VERSION, _KRAFT, _ZOOKEEPER}
+)
 """Names that are read of a broker's configuration, besides its defaults for topics."""
 
 
@@ -68,6 +71,8 @@ class BrokerConfig(Struct, frozen=True):
     """How often transactions are looked for that timed out."""
     verifies: bool
     """Whether the coordinator is asked about transactions (KIP-890)."""
+    transaction_version: int
+    """Level of the cluster's feature transaction.version: 2 where the release has it, unless configured lower."""
     transaction_max_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
     transactional_id_expiration_ms: int = SEVEN_DAYS_MS
     transactional_id_check_ms: int = 3600 * 1000
@@ -84,6 +89,7 @@ class BrokerConfig(Struct, frozen=True):
             producer_id_expiration_ms=config_number(config, profile.expiration_config, profile.expiration_default_ms),
             transaction_check_ms=profile.transaction_check_default_ms,
             verifies=config.get(_VERIFIES, "true") == "true",
+            transaction_version=config_number(config, TRANSACTION_VERSION, 2) if profile.transaction_version2 else 0,
         )
         ignored = set() if profile.expiration_config == _PRODUCER_ID_EXPIRATION else {"producer_id_check_ms"}
         if not profile.transaction_check_is_configured:

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.command_line import CommandLine, quote
+from kaudit.model.audit_clock import AuditClock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.json_record import rfc3339
 from kaudit.source.layout import FetchedRange
@@ -23,7 +24,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     versions: VersionRange
     coordinator: CoordinatorView
-    now_ms: int
+    clock: AuditClock
     topic: str | None = None
     partition: int | None = None
     replica: str | None = None
@@ -82,7 +83,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         """
         begin, end = self._timeline
         ids = "".join(f" --producer-id {producer_id}" for producer_id in producer_ids)
-        now = rfc3339(self.now_ms) if by_clock and "--now" not in self.asked.options else None
+        now = rfc3339(self.clock.now_ms) if by_clock and "--now" not in self.asked.options else None
         return f"{begin}{ids}{'' if now is None else f' --now {now}'}{end}"
 
     @functools.cached_property

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Mapping, Sequence
 
-from kaudit.capture.account import Account
+from kaudit.capture.account import Account, PartitionAccount
 from kaudit.capture.capture import Capture, CaptureRequest, require_there
 from kaudit.capture.directory import CaptureDirectory, OccupiedError
 from kaudit.cli.commands.capture import CaptureOptions
@@ -26,14 +26,21 @@ def run_capture(urls: Sequence[str], options: CaptureOptions) -> ExitCode:
     """Copy the partitions that URLs name into the directory or URL asked for; return the exit code.
 
     Raises UsageError for a topic or partition that is not there and a place that cannot be written, UnreadableInputError for a
-    broker that cannot be read from.
+    broker that cannot be read from, and where nothing was captured.
     """
     servers, topics = _wanted(urls)
     account = _captured(servers, topics, options)
     as_json = options.output_format is TextFormat.JSON
+    parts = [
+        part
+        for part in account.partitions
+        if part.topic in topics and part.partition in (topics[part.topic] or [part.partition])
+    ]
     if as_json or not options.quiet:
-        write_stdout(account.text() if as_json else _summary(account, topics, options.output))
+        write_stdout(account.text() if as_json else _summary(account, parts, options.output))
     outcome = account.runs[-1].outcome
+    if outcome == "complete" and not any(_has_offsets(part) for part in parts):
+        raise UnreadableInputError("nothing was captured: no partition that was asked for has a batch")
     return {"incomplete": ExitCode.UNREADABLE, "interrupted": ExitCode.INTERRUPTED}.get(outcome, ExitCode.OK)
 
 
@@ -88,20 +95,15 @@ def _wanted(urls: Sequence[str]) -> tuple[str, dict[str, list[int] | None]]:
     return parsed[0].servers, topics
 
 
-def _summary(account: Account, topics: Mapping[str, Sequence[int] | None], output: str) -> str:
+def _has_offsets(part: PartitionAccount) -> bool:
+    return part.next_offset > part.first_offset
+
+
+def _summary(account: Account, parts: Sequence[PartitionAccount], output: str) -> str:
     """Return a line for each partition that was asked for, and one for all."""
-    rows = [
-        part
-        for part in account.partitions
-        if part.topic in topics and part.partition in (topics[part.topic] or [part.partition])
-    ]
     lines = []
-    for part in rows:
-        offsets = (
-            "nothing"
-            if part.next_offset <= part.first_offset
-            else f"offsets {part.first_offset} to {part.next_offset - 1}"
-        )
+    for part in parts:
+        offsets = f"offsets {part.first_offset} to {part.next_offset - 1}" if _has_offsets(part) else "nothing"
         missing = sum(each.last_offset - each.first_offset + 1 for each in part.missing)
         notes = [f"{missing:,} offsets are missing"] if missing else []
         notes += [f"{part.compacted_offsets:,} compacted away"] if part.compacted_offsets else []

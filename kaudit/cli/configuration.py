@@ -15,6 +15,12 @@ from kaudit.formats.toml import parse_toml
 from kaudit.policy.topics import Accepted, TopicRule
 from kaudit.results.selection import parse_codes
 from kaudit.scanning.options import DECLARED
+from kaudit.source.file_kinds import (
+    META_PROPERTIES,
+    OFFSET_CHECKPOINT_NAMES,
+    parse_partition_name,
+    segment_base_offset,
+)
 from kaudit.source.local import read_document
 
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
@@ -55,6 +61,16 @@ def load(
             values[key] = Value(_from_environment(name, variables[name], option), name)
             _check(context, option, values[key].value, name)
     return Settings(values, topics, topics_origin, sorted(variables.keys() - set(map(variable_of, known))))
+
+
+def is_of_log(directory: Path, inputs: Sequence[Path]) -> bool:
+    """Return whether a directory is a log directory, by its own files, or the partition of an input that is a segment."""
+    if any((directory / name).exists() for name in (META_PROPERTIES, *OFFSET_CHECKPOINT_NAMES)):
+        return True
+    is_partition = parse_partition_name(directory.name) is not None
+    return is_partition and any(
+        place.parent == directory and segment_base_offset(place.name) is not None for place in inputs
+    )
 
 
 def variable_of(key: str) -> str:

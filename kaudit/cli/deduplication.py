@@ -36,7 +36,9 @@ def run_dedup(options: ScanOptions, output: RowOutput, isolation_level: str, dis
         _write(listing, target, isolation_level, display)
     for note in not_compared(listing):
         sys.stderr.write(f"kaudit: {visible(note.path)}: {visible(note.reason)}\n")
-    return ExitCode.UNREADABLE if listing.scan.incomplete else ExitCode.OK
+    for entry in listing.failed:
+        sys.stderr.write(f"kaudit: {visible(entry.path)}: {visible(entry.reason)}\n")
+    return ExitCode.UNREADABLE if listing.scan.incomplete or listing.failed else ExitCode.OK
 
 
 def _write(listing: DuplicateListing, target: RowTarget, isolation_level: str, display: DisplayOptions) -> None:

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from kaudit.cli.options import FindingOptions, WatchedFindings
 from kaudit.cli.settings import Settings
 from kaudit.errors import UsageError, suggestion
 from kaudit.model.finding import Severity
+from kaudit.model.result import AppliedConfiguration
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.policy import NamedBaseline, Policy, Severities
 from kaudit.results.saved_scan import Saved, SavedScanError, read_saved
@@ -50,10 +52,33 @@ def parse_duration(text: str | None, option: str) -> int | None:
     return int(number) * units[unit]
 
 
-def parse_policy(severity: Sequence[str], baseline: str | None, max_findings: int | None, settings: Settings) -> Policy:
+def parse_policy(findings: WatchedFindings, settings: Settings) -> Policy:
     """Read the options, and the baseline they name."""
+    baseline = findings.baseline
     known = None if baseline is None else NamedBaseline(baseline, read_baseline(baseline))
-    return Policy(parse_severities(severity), settings.topics, known, max_findings)
+    given = {"severity": findings.severity, "select": findings.select, "ignore": findings.ignore}
+    # the command line replaces what is configured
+    configured = {key for key, value in given.items() if value and list(value) == settings.texts(key)}
+    return Policy(
+        parse_severities(findings.severity or ()),
+        settings.topics,
+        known,
+        findings.max_findings if isinstance(findings, FindingOptions) else None,
+        configuration=_configuration(findings, settings),
+        configured=frozenset(configured),
+    )
+
+
+def _configuration(findings: WatchedFindings, settings: Settings) -> AppliedConfiguration | None:
+    sources = dict.fromkeys([*(value.origin for value in settings.values.values()), settings.topics_origin])
+    sources.pop("", None)
+    if not sources and not settings.not_used:
+        return None
+    fail_on, exit_zero = settings.values.get("fail-on"), settings.values.get("exit-zero")
+    never = exit_zero is not None and exit_zero.value is True and findings.exit_zero
+    configured = fail_on is not None and fail_on.value == findings.fail_on.value
+    level = "never" if never else findings.fail_on.value if configured else None
+    return AppliedConfiguration([*sources], settings.not_used, fail_on=level)
 
 
 def parse_severities(values: Sequence[str]) -> Severities:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kaudit.checks.command_line import quote_text
 from kaudit.cli.commands.report import ReportOptions
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
-from kaudit.cli.options import DisplayOptions, FindingOptions, OutputOptions, WatchedFindings, WatchOutput
+from kaudit.cli.options import DisplayOptions, OutputOptions, WatchedFindings, WatchOutput
 from kaudit.cli.pager import paged
 from kaudit.cli.parsing import parse_policy, parse_selection, read_scan
 from kaudit.cli.settings import Settings
@@ -87,7 +87,6 @@ def audit_request(
 
         scan = replace(scan, logs=read_application_logs(scan.server_logs, scan.client_logs))
     log_paths = [] if scan.logs is None else [file.path for file in scan.logs.files]
-    max_findings = findings.max_findings if isinstance(findings, FindingOptions) else None
     return AuditRequest(
         options=replace(scan, compacted_topics=settings.compacted_topics),
         selection=parse_selection(findings.select or (), findings.ignore or ()),
@@ -99,7 +98,7 @@ def audit_request(
         quiet=display.quiet,
         verbose=display.verbose,
         reproducible=display.reproducible,
-        policy=parse_policy(findings.severity or (), findings.baseline, max_findings, settings),
+        policy=parse_policy(findings, settings),
         **others,
     )
 

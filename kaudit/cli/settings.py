@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import Struct, field
+from msgspec.structs import replace
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from kaudit.cli.loading import loaded
@@ -47,6 +48,8 @@ class Settings(Struct, frozen=True):
     topics: "Sequence[TopicRule]" = ()
     topics_origin: str = ""
     unknown: Sequence[str] = ()
+    not_used: Sequence[str] = ()
+    """Configuration files that lie in an input: they are evidence."""
 
     @property
     def compacted_topics(self) -> tuple[str, ...]:
@@ -65,7 +68,7 @@ def configure(context: typer.Context, parameter: typer.CallbackParam, value: Any
     if {"config", "isolated"} <= given.keys() and not context.resilient_parsing:
         # `config show` lists the settings of the other commands: its own options are not configured
         own = {} if context.command.name == "show" else configurable_options(context.command)
-        files = _files(
+        files, not_used = _files(
             os.environ,
             config=given["config"],
             isolated=given["isolated"] or os.environ.get("KAUDIT_ISOLATED") == "1",
@@ -77,6 +80,7 @@ def configure(context: typer.Context, parameter: typer.CallbackParam, value: Any
         settings = Settings()
         if files or variables:
             settings = loaded("configuration", "load")(context, own, lambda: all_options(context), variables, files)
+        settings = replace(settings, not_used=not_used)
         context.default_map = {
             str(own[key].name): setting.value for key, setting in settings.values.items() if key in own
         }
@@ -115,8 +119,10 @@ def key_of(option: TyperOption) -> str:
     return max(option.opts, key=len).lstrip("-")
 
 
-def _files(environ: Mapping[str, str], *, config: str | None, isolated: bool, inputs: Sequence[str]) -> list[Path]:
-    """Return the files to read, the weakest first: the user's and the project's, or the one of --config.
+def _files(
+    environ: Mapping[str, str], *, config: str | None, isolated: bool, inputs: Sequence[str]
+) -> tuple[list[Path], list[str]]:
+    """Return the files to read, the weakest first: the user's and the project's, or the one of --config; and those not used.
 
     What lies in an input is evidence: it could silence the audit of itself.
     """
@@ -126,44 +132,52 @@ def _files(environ: Mapping[str, str], *, config: str | None, isolated: bool, in
             raise UsageError(f"--isolated reads no configuration, --config {config} is one: give only one of them")
         if not Path(config).is_file():
             raise UsageError(f"--config {config}: no such file")
-        return [Path(config)]
+        return [Path(config)], []
     if isolated:
-        return []
+        return [], []
+    not_used: list[str] = []
     try:
-        project = _project_file(Path.cwd(), [place for text in inputs for place in _directory_of(text)])
+        project = _project_file(Path.cwd(), [place for text in inputs for place in _place_of(text)], not_used)
     except OSError as error:
         raise UsageError(f"configuration cannot be looked for: {error.strerror}; --isolated looks for none") from error
-    return [file for file in (_user_file(environ), project) if file is not None]
+    return [file for file in (_user_file(environ), project) if file is not None], not_used
 
 
-def _directory_of(text: str) -> list[Path]:
-    """Return the local directory that an input names by path or URL, links resolved; none where it names something else."""
+def _place_of(text: str) -> list[Path]:
+    """Return the local directory or file that an input names by path or URL, links resolved; none where it names something else."""
     try:
         place = Uri.parse(text)
     except UrlError:
         return []  # refused where the inputs are read
-    return [Path(place.path).resolve()] if place.is_local and os.path.isdir(place.path) else []  # noqa: PTH112 - it may hold what no path holds
+    return [Path(place.path).resolve()] if place.is_local and os.path.exists(place.path) else []  # noqa: PTH110 - it may hold what no path holds
 
 
-def _project_file(start: Path, inputs: Sequence[Path]) -> Path | None:
+def _project_file(start: Path, inputs: Sequence[Path], not_used: list[str]) -> Path | None:
     """Return the nearest configuration at or above a directory and outside the inputs. Only the nearest counts: nothing is merged.
+
+    Those in an input, or in the log directory of one, are added to `not_used`.
 
     Raises:
         OSError: a directory may not be read.
 
     """
     for directory in (start, *start.parents):
-        own, shared = directory / _FILE, directory / SHARED_FILE
-        if any(directory.resolve().is_relative_to(place) for place in inputs):
-            for file in _configurations(own, shared):
-                name = visible(str(file))
-                typer.echo(
-                    f"kaudit: {name} lies in an input: it is evidence and was not used as configuration", err=True
-                )
-        else:
-            for file in _configurations(own, shared):
-                return file
+        found, place = [*_configurations(directory / _FILE, directory / SHARED_FILE)], directory.resolve()
+        if not found:
+            continue
+        if not any(place.is_relative_to(given) for given in inputs) and not _is_log_of(place, inputs):
+            return found[0]
+        for file in found:
+            not_used.append(str(file))
+            name = visible(str(file))
+            typer.echo(f"kaudit: {name} lies in an input: it is evidence and was not used as configuration", err=True)
     return None
+
+
+def _is_log_of(directory: Path, inputs: Sequence[Path]) -> bool:
+    """Return whether a directory that holds an input, or the partition of one, is a log directory or that partition itself."""
+    near = [place for place in inputs if directory in (place.parent, place.parent.parent)]
+    return bool(near) and bool(loaded("configuration", "is_of_log")(directory, near))
 
 
 def _configurations(own: Path, shared: Path) -> Iterator[Path]:

@@ -1,6 +1,7 @@
 """All partitions of all replicas: which replica has which partition, their comparison, and its findings."""
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from kaudit.formats.sidefiles.checkpoints import (
     parse_leader_epoch_checkpoint,
     parse_offset_checkpoint,
 )
+from kaudit.model.audit_clock import given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.replicas import BrokerReplicas, DiffResult, PartitionComparison, Relation, Replica, ReplicaEvidence
@@ -28,6 +30,7 @@ from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, Sc
 from kaudit.partition.continuity import Continuity
 from kaudit.reading.chunk_plan import OpenSource, whole_segments
 from kaudit.reading.chunk_reader import read_serially
+from kaudit.reading.failed_reads import FailedReads
 from kaudit.scanning.findings import partition_context
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.summaries import segment_rows, total
@@ -99,8 +102,7 @@ def _held_by(holders: Collection[str], copies: Sequence[BrokerReplicas]) -> list
 
 def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> ComparedPartition:
     """Compare one partition's replicas; the function every engine schedules."""
-    verify = options.depth is not Depth.HEADERS
-    unreadable: list[Unreadable] = []
+    verify, reads = options.depth is not Depth.HEADERS, FailedReads(open_source)
     # offsets below a replica's log start are deleted there: nothing is left to compare
     readers = {
         name: ReplicaReader(
@@ -113,29 +115,26 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         )
         for name, directory in task.holders.items()
     }
-    checkpoints = _leader_epochs(task, open_source, unreadable)
-    topic = next(iter(task.holders.values())).topic
+    files = SideFileReader(open_source)
+    says_compacted = options.says_compacted(next(iter(task.holders.values())).topic)
     comparison, last = compare_partition(
-        readers, checkpoints, task.missing_on, task.copies, says_compacted=options.says_compacted(topic)
+        readers, _leader_epochs(task, files), task.missing_on, task.copies, says_compacted=says_compacted
     )
-    for reader in readers.values():
-        unreadable += reader.unreadable
-    removed = [entry for reader in readers.values() for entry in reader.removed]
     contexts = {name: _context(directory, readers[name]) for name, directory in task.holders.items()}
     findings = [
         finding
         for name, reader in readers.items()
         if reader.damaged
-        for finding in _damage(contexts[name], reader.directory, open_source, verify=verify)
+        for finding in _damage(contexts[name], reader.directory, reads, verify=verify)
     ]
     whole = not any(reader.unreadable for reader in readers.values())
     if whole:
-        marks = _high_watermarks(task, open_source)
-        counted = MissingCounts(task.holders, marks, open_source)
+        marks = _high_watermarks(task, files)
+        counted = MissingCounts(task.holders, marks, reads)
         comparison = replace(
             comparison,
             copy_changes=[counted.of_copy(change) for change in comparison.copy_changes],
-            gaps=[with_records(gap, task.holders, open_source) for gap in comparison.gaps],
+            gaps=[with_records(gap, task.holders, reads) for gap in comparison.gaps],
         )
         evidence = ReplicaEvidence(
             comparison,
@@ -146,6 +145,8 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
             counted.of_replicas(comparison),
         )
         findings += run_checks(replace(next(iter(contexts.values())), replicas=contexts), Evidence([evidence]))
+    unreadable = _each_path(files.unreadable, *(reader.unreadable for reader in readers.values()), reads.unreadable)
+    removed = [entry for reader in readers.values() for entry in reader.removed]
     return ComparedPartition(
         comparison if whole else None,
         findings,
@@ -156,20 +157,30 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
     )
 
 
+def _each_path(*found: Sequence[Unreadable]) -> list[Unreadable]:
+    """Return what could not be read, each path once, with the first reason."""
+    first: dict[str, Unreadable] = {}
+    for entry in chain.from_iterable(found):
+        first.setdefault(entry.path, entry)
+    return [*first.values()]
+
+
 def diff_result(
     replicas: Sequence[Replica],
     layouts: Mapping[str, Layout],
     compared: Sequence[ComparedPartition],
     copies: Sequence[BrokerReplicas] = (),
+    failed: Sequence[Unreadable] = (),
 ) -> DiffResult:
-    """Return the result of all partitions, sorted as documented."""
+    """Return the result of all partitions, sorted as documented; `failed`: files that could not be read before they were compared."""
     found = (finding for entry in compared for finding in entry.findings)
     partitions = [entry for one in compared for entry in one.partitions]
     any_version, _ = infer_range(VersionEvidence())
     compacted = {(entry.topic, entry.partition) for entry in partitions if entry.compacted}
     findings = with_known_bugs(with_incidents(sorted(found, key=Finding.sort_key)), any_version, compacted)
     unreadable = [entry for layout in layouts.values() for entry in layout.unreadable]
-    unreadable += [entry for one in compared for entry in one.unreadable]
+    unreadable += [entry for entry in failed if entry not in unreadable]
+    unreadable += [entry for one in compared for entry in one.unreadable if entry not in unreadable]
     skipped = [entry for layout in layouts.values() for entry in layout.skipped]
     skipped += [entry for one in compared for entry in one.removed]
     not_audited = [NotAudited(entry.path, entry.reason, unreadable=True) for entry in unreadable]
@@ -192,25 +203,23 @@ def diff_result(
     return DiffResult(scan, replicas, comparisons, copies)
 
 
-def _leader_epochs(
-    task: Task, open_source: OpenSource, unreadable: list[Unreadable]
-) -> dict[str, LeaderEpochCheckpoint]:
+def _leader_epochs(task: Task, files: SideFileReader) -> dict[str, LeaderEpochCheckpoint]:
     found = {}
     for name, directory in task.holders.items():
         for file in directory.side_files:
             if file.name == LEADER_EPOCH_CHECKPOINT:
-                data = SideFileReader(open_source, unreadable).read(file)
+                data = files.read(file)
                 if data is not None:
                     found[name] = parse_leader_epoch_checkpoint(data)
     return found
 
 
-def _high_watermarks(task: Task, open_source: OpenSource) -> dict[str, int]:
+def _high_watermarks(task: Task, files: SideFileReader) -> dict[str, int]:
     """Return the partition's high watermark as each replica's broker last saved it; the real one may be higher."""
     found: dict[str, int] = {}
     for name, directory in task.holders.items():
         for file in directory.checkpoints:
-            data = SideFileReader(open_source).read(file) if file.name == HIGH_WATERMARK_CHECKPOINT else None
+            data = files.read(file) if file.name == HIGH_WATERMARK_CHECKPOINT else None
             for row in parse_offset_checkpoint(data).rows if data is not None else ():
                 if (row.topic, row.partition) == (directory.topic, directory.partition):
                     found[name] = row.offset
@@ -234,7 +243,7 @@ def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSo
 
 def _context(directory: PartitionDirectory, reader: ReplicaReader) -> Context:
     versions, _ = infer_range(VersionEvidence())
-    nothing_else = Context(versions=versions, coordinator=CoordinatorView(), now_ms=0)
+    nothing_else = Context(versions=versions, coordinator=CoordinatorView(), clock=given_clock(0))
     return partition_context(nothing_else, directory, log_end_offset=reader.end_offset)
 
 

@@ -104,7 +104,7 @@ def recorded(audit: Audit, result: ScanResult, kept: Iterable[PartitionHistory])
 
     def write_batches(writer: BatchWriter) -> Iterator[Piece]:
         jobs = plan_jobs(audit.options, audit.layout, audit_needs(audit.options, audit.layout, audit.histories))
-        for task in segment_tasks(jobs):
+        for task in segment_tasks(jobs, result.not_audited):
             yield from write_segment(task, open_segment, writer)
 
     return RecordedScan(result, write_histories, write_batches, audit.high_watermarks, audit.transactional_ids)

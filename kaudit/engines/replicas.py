@@ -11,6 +11,7 @@ from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.replicas import DiffResult, Replica
+from kaudit.reading.failed_reads import FailedReads
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import Layout
@@ -30,13 +31,14 @@ def diff(
 
     """
     layouts = {replica.name: layout_of(replica, options) for replica in replicas}
-    copies = replicas_of_brokers(layouts, open_segment)
+    reads = FailedReads(open_segment)
+    copies = replicas_of_brokers(layouts, reads)
     work = tasks(layouts, copies)
     if not any(layout.unreadable for layout in layouts.values()):
         _require_common(replicas, work)
     progress.start(sum(task.bytes for task in work))
     compared = list(each(work, compare_task, options, progress))
-    return diff_result(replicas, layouts, compared, copies)
+    return diff_result(replicas, layouts, compared, copies, reads.unreadable)
 
 
 def _require_common(replicas: Sequence[Replica], work: Sequence[Task]) -> None:

@@ -12,6 +12,8 @@ from kaudit.model.producer_patterns import RepeatedBatch, RepeatedEpoch, Repeate
 from kaudit.model.result import ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.failed_reads import FailedReads
+from kaudit.source.layout import Unreadable
 
 
 class PartitionTotal(Struct, frozen=True):
@@ -37,15 +39,18 @@ class DuplicateListing(Struct):
     partitions: Sequence[PartitionDuplicates]
     open_source: OpenSource
     totals: list[PartitionTotal] = field(default_factory=list)
+    failed: list[Unreadable] = field(default_factory=list)
+    """Files that could not be read again, of the partitions that have been listed."""
 
     def duplicates(self, *, read_committed: bool) -> Iterator[tuple[PartitionDuplicates, Duplicate]]:
         """Yield the duplicates partition by partition, in offset order; with `read_committed` those that such consumers read."""
-        self.totals = []
+        self.totals, reads = [], FailedReads(self.open_source)
         for partition in self.partitions:
-            reader = DuplicateReader(partition, self.open_source)
+            reader = DuplicateReader(partition, reads)
             for duplicate in reader.duplicates(read_committed=read_committed):
                 yield partition, duplicate
             self.totals.append(_total(partition, reader))
+        self.failed = [*reads.unreadable]
 
 
 def duplicate_listing(

@@ -65,7 +65,8 @@ class Listing(Struct, frozen=True):
         """Take the audit's options, clock and blocks."""
         options: ScanOptions = audit.options
         blocks = [book.steps for book in audit.histories.clusters]
-        times = options.since_ms, options.until_ms, audit.now()
+        assert scan.clock is not None
+        times = options.since_ms, options.until_ms, scan.clock.latest_ms
         return cls(
             query, options.producer_ids, *times, blocks, newest_profile(scan.broker_version).marker_sets_timestamp
         )

@@ -134,6 +134,8 @@ class CoordinatorView(Struct, frozen=True):
     complete: bool = False
     unknown: str = "the partition of __transaction_state that has the answer is not among the inputs"
     """Why the answer is not known where an incomplete view lacks an entry."""
+    newest_ms: int = -1
+    """The newest time of a record, which the coordinator wrote; -1 without one."""
 
     def transactional_id(self, producer_id: int) -> str | None:
         """The transactional id of a producer id, None if not known."""

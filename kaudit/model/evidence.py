@@ -47,6 +47,8 @@ class EvidenceAttributes:
     first_timestamp: int | None = None
     last_timestamp: int | None = None
     now_timestamp: int | None = None
+    idle_ms: int | None = None
+    """For how long a transaction has had no batch, as brokers' times show."""
     transactional_id: str | None = None
     coordinator: str | None = None
     coordinator_state: str | None = None

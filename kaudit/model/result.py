@@ -6,6 +6,7 @@ from enum import Enum
 from msgspec import Struct, field
 
 from kaudit.model.application_logs import LogEventSummary
+from kaudit.model.audit_clock import AuditClock
 from kaudit.model.digests import Digests
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import JsonRecord
@@ -180,6 +181,21 @@ class BaselineComparison(JsonRecord, frozen=True):
     expired: Sequence[Expected] = ()
 
 
+class AppliedConfiguration(JsonRecord, frozen=True):
+    """The files and environment variables that configured a scan, and how many findings they changed.
+
+    `not_used`: files that lie in an input, which makes them evidence. `left_out`: by codes that are selected or ignored;
+    `fail_on`: the severity from which findings count for the exit code, None where the command line or nobody says it.
+    """
+
+    sources: Sequence[str] = ()
+    not_used: Sequence[str] = ()
+    severities_changed: int = 0
+    suppressed: int = 0
+    left_out: int = 0
+    fail_on: str | None = None
+
+
 class ScanResult(Struct, frozen=True):
     """Everything one scan found; findings in the order of `Finding.sort_key`."""
 
@@ -193,6 +209,8 @@ class ScanResult(Struct, frozen=True):
     baseline: BaselineComparison | None = None
     segments: Sequence[SegmentSummary] = ()
     suggestions: Sequence[Suggestion] = ()
+    clock: AuditClock | None = None
+    """What idleness was measured against, of the newest copies where there are several; None of a comparison of replicas."""
     log_events: LogEventSummary | None = None
     """Summary of the logs of brokers and clients, where they were given."""
     unlisted: Sequence[UnlistedFindings] = ()
@@ -201,6 +219,10 @@ class ScanResult(Struct, frozen=True):
     """Digests of the batches that were audited, where that was asked for."""
     state: StateUse | None = None
     """How a saved state was used; nothing else of the result depends on it."""
+    configuration: AppliedConfiguration | None = None
+    """None where there was none."""
+    left_out: int = 0
+    """Findings whose code was not asked for."""
 
     def worst(self) -> Severity | None:
         """Return the highest severity among new findings, or None."""

@@ -31,6 +31,8 @@ class OpenTransaction(Struct, frozen=True):
     marker_offset: int
     marker_timestamp: int
     snapshot: str = ""
+    appended_by: int = -1
+    """A time by which its newest batch was there, as a broker wrote it: ms, -1 where no broker's time shows one."""
 
     @property
     def snapshot_offset(self) -> int:

@@ -66,7 +66,8 @@ class PartitionAudit(Struct):
     side_facts: Sequence[SideFileFault] = ()
     """Faults of the files beside the segments."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()
-    side_files_unread: Sequence[Unreadable] = ()
+    failed_reads: Sequence[Unreadable] = ()
+    """Files beside the segments that could not be read, and segments that could not be read a second time."""
     repeats: Repeats = field(default_factory=Repeats)
     sessions: Sequence[Handover] = ()
     """Where one producer id's session follows on others: only when records were decoded."""
@@ -198,7 +199,7 @@ def close_partition(
         coverage_gaps=replay.coverage_gaps,
         producer_ids=rows["producer_id"].copy() if needs.producer_ids else np.empty(0, dtype=np.int64),
         side_facts=side_facts,
-        side_files_unread=files.unreadable,
+        failed_reads=[*files.unreadable, *replay.snapshots.unreadable],
         leader_epochs=log.epoch_steps,
         last_states=_last_states(rows, needs.states_of),
         markers=markers,

@@ -12,6 +12,7 @@ from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import InterleavedWriters, SharedProducerId
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.failed_reads import FailedReads
 from kaudit.source.layout import INTERNAL_TOPICS
 
 MAX_SUSPECTS = 200
@@ -32,17 +33,18 @@ _ANOMALIES = frozenset(
 
 def find_repeats(partition: PartitionAudit, open_source: OpenSource) -> None:
     """Read again the places where records may be repeated or two writers shared a producer id; keep the confirmed ones."""
-    directory = partition.directory
-    partition.repeats = without_equal_records(partition.repeats, directory, open_source)
-    sessions = [*partition.sessions, *handovers(partition.restarts, directory, open_source)]
-    partition.repeated_sessions, epochs = compare_sessions(sessions, directory, open_source)
+    directory, reads = partition.directory, FailedReads(open_source)
+    partition.repeats = without_equal_records(partition.repeats, directory, reads)
+    sessions = [*partition.sessions, *handovers(partition.restarts, directory, reads)]
+    partition.repeated_sessions, epochs = compare_sessions(sessions, directory, reads)
     partition.restarts_compared, partition.sessions = len(partition.restarts), ()
     partition.restarts = ()
     if not partition.coverage_gaps and directory.topic not in INTERNAL_TOPICS:
-        of_batches, partition.bumps_not_compared = repeated_epochs(partition.observations, directory, open_source)
+        of_batches, partition.bumps_not_compared = repeated_epochs(partition.observations, directory, reads)
         partition.repeated_epochs = one_for_each_bump([*epochs, *of_batches])
     if partition.observations:
-        partition.shared = shared_producer_ids(partition, open_source)
+        partition.shared = shared_producer_ids(partition, reads)
+    partition.failed_reads = [*partition.failed_reads, *reads.unreadable]
 
 
 def shared_producer_ids(part: PartitionAudit, open_source: OpenSource) -> list[SharedProducerId]:

@@ -11,6 +11,7 @@ from kaudit.model.batch_fields import NO_OFFSET, NO_TIMESTAMP
 from kaudit.model.producer_state import AFTER_MARKER, NO_SEGMENT
 from kaudit.model.side_files import SnapshotEntry
 from kaudit.model.transactions import OpenTransaction
+from kaudit.source.layout import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from kaudit.partition.replay import PartitionReplay
@@ -24,7 +25,7 @@ def open_transactions(replay: "PartitionReplay", *, whole: bool) -> list[OpenTra
     """
     rows = replay.transitions.table.rows
     opened = rows[np.flatnonzero(rows["txn_first_offset"] != NO_OFFSET)]
-    found = {int(row["producer_id"]): _of_row(row) for row in opened}
+    found = {int(row["producer_id"]): _of_row(row, replay) for row in opened}
     newest, start = replay.snapshots.newest, replay.directory.start_offset
     if (
         newest is None
@@ -35,7 +36,7 @@ def open_transactions(replay: "PartitionReplay", *, whole: bool) -> list[OpenTra
         return list(found.values())  # what is missing may have been a marker
     ended = rows[rows["marker_offset"] != NO_OFFSET]["producer_id"]
     for entry, position in newest.begun_before(start, ended):
-        left = found.get(entry.producer_id) or _without_batches(entry, position)
+        left = found.get(entry.producer_id) or _without_batches(entry, position, newest.file.modified_ms)
         found[entry.producer_id] = replace(
             left,
             first_offset=entry.current_txn_first_offset,
@@ -57,7 +58,31 @@ def last_stable_offset(transactions: Sequence[OpenTransaction], log_end_offset: 
     return min((transaction.stable_offset for transaction in transactions), default=log_end_offset)
 
 
-def _of_row(row: np.void) -> OpenTransaction:
+def _appended_by(replay: "PartitionReplay", row: np.void) -> int:
+    """Return a time by which a producer's newest batch was there, as brokers show it, ms, -1 if none does.
+
+    Its own in an internal topic or with LogAppendTime; else that of the first marker after it or of its file, whichever is earlier.
+    """
+    counts, last = replay.counts, int(row["last_timestamp"])
+    if counts.broker_timestamps == counts.batches or replay.directory.topic in INTERNAL_TOPICS:
+        return last
+    segment = int(row["last"]["segment"])
+    times = [
+        replay.spans.followed_ms(int(row["producer_id"])),
+        _written_by(replay.directory.segments[segment].modified_ms, last),
+    ]
+    return min((time for time in times if time != NO_TIMESTAMP), default=NO_TIMESTAMP)
+
+
+def _written_by(modified_ms: int, timestamp: int) -> int:
+    """Return the time by which a file had its last batch, -1 where its modification is not known.
+
+    It is later in many copies, and earlier than a batch only where it was changed: then it says nothing.
+    """
+    return max(modified_ms, timestamp) if modified_ms > 0 else NO_TIMESTAMP
+
+
+def _of_row(row: np.void, replay: "PartitionReplay") -> OpenTransaction:
     return OpenTransaction(
         producer_id=int(row["producer_id"]),
         producer_epoch=int(row["epoch"]),
@@ -72,10 +97,11 @@ def _of_row(row: np.void) -> OpenTransaction:
         began_after_marker=bool(row["flags"] & AFTER_MARKER),
         marker_offset=int(row["marker_offset"]),
         marker_timestamp=int(row["marker_timestamp"]),
+        appended_by=_appended_by(replay, row),
     )
 
 
-def _without_batches(entry: SnapshotEntry, position: int) -> OpenTransaction:
+def _without_batches(entry: SnapshotEntry, position: int, modified_ms: int) -> OpenTransaction:
     return OpenTransaction(
         producer_id=entry.producer_id,
         producer_epoch=entry.producer_epoch,
@@ -90,4 +116,5 @@ def _without_batches(entry: SnapshotEntry, position: int) -> OpenTransaction:
         began_after_marker=False,
         marker_offset=NO_OFFSET,
         marker_timestamp=NO_TIMESTAMP,
+        appended_by=_written_by(modified_ms, entry.timestamp),
     )

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.model.finding import Confidence, Finding, Severity
-from kaudit.model.result import ScanResult, UnlistedFindings
+from kaudit.model.result import AppliedConfiguration, ScanResult, UnlistedFindings
 from kaudit.policy.baseline import Baseline
 from kaudit.policy.comparison import Scope, compare, mark_known
 from kaudit.policy.topics import TopicRule
@@ -44,6 +44,9 @@ class Policy(Struct, frozen=True):
     known: NamedBaseline | None = None
     max_findings: int | None = None
     today: date = field(default_factory=_today)
+    configuration: AppliedConfiguration | None = None
+    configured: frozenset[str] = frozenset()
+    """The options among `severity`, `select` and `ignore` that a file or a variable sets."""
 
     def apply(self, result: ScanResult, scope: Scope) -> ScanResult:
         """Return the result with severities, topics and baseline applied and the counts to match; no finding is removed."""
@@ -52,7 +55,27 @@ class Policy(Struct, frozen=True):
             decided = compare(decided, self.known.baseline, self.known.file, scope, self.today)
         counted: list[Finding | UnlistedFindings] = [*decided.findings, *decided.unlisted]
         totals = replace(decided.summary, findings=count(counted), statuses=count_statuses(counted))
-        return replace(decided, summary=totals)
+        return replace(decided, summary=totals, configuration=self._applied(result))
+
+    def _applied(self, result: ScanResult) -> AppliedConfiguration | None:
+        """Return what configuration changed of a result's findings, that of a saved result where there is no other."""
+        if self.configuration is None:
+            return result.configuration
+        decided = [
+            (1, one.severity is not other.severity, one.status is not other.status)
+            for one, other in zip(result.findings, self._by_rules(result.findings), strict=True)
+        ] + [
+            (one.count, one.severity is not other.severity, one.status is not other.status)
+            for one, other in zip(result.unlisted, self._unlisted(result.unlisted), strict=True)
+        ]
+        changed = sum(number for number, severity, _ in decided if severity)
+        suppressed = sum(number for number, _, status in decided if status)
+        return replace(
+            self.configuration,
+            severities_changed=changed if "severity" in self.configured else 0,
+            suppressed=suppressed,
+            left_out=result.left_out if self.configured & {"select", "ignore"} else 0,
+        )
 
     def decide(self, findings: Sequence[Finding]) -> list[Finding]:
         """Return some of a scan's findings with severities, topics and baseline applied."""

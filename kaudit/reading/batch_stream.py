@@ -31,6 +31,9 @@ def fetched_batches(source: FetchedSegment, start: int, stop: int, *, verify: bo
         # by positions, which are estimates: a little more than what is left, so that few ranges take one fetch more
         left = place.position(end) - place.position(offset)
         data = source.records(offset, left + left // 8)
+        if not data and place.whole:
+            reason = f"the broker sends nothing from offset {offset} on, and its log goes on to {place.end_offset - 1}"
+            raise BrokerError(f"{place.topic}-{place.partition}", reason)
         if not data:
             break  # compaction may have removed what was there up to the end
         piece = _decode(data, verify=verify)

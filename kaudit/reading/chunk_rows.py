@@ -42,14 +42,19 @@ class Counts(Struct, array_like=True):
     log_append_time: int = 0
     max_timestamp: int = -1
     min_timestamp: int = -1
+    broker_timestamp: int = -1
+    """The greatest that a broker wrote: of control batches, and of batches with LogAppendTime."""
+    broker_timestamps: int = 0
+    """The number of these batches."""
 
     def add(self, other: "Counts") -> None:
         """Add another chunk's counts."""
         newest = max(self.max_timestamp, other.max_timestamp)
         oldest = min((time for time in (self.min_timestamp, other.min_timestamp) if time >= 0), default=-1)
+        of_broker = max(self.broker_timestamp, other.broker_timestamp)
         for name in self.__struct_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.max_timestamp, self.min_timestamp = newest, oldest
+        self.max_timestamp, self.min_timestamp, self.broker_timestamp = newest, oldest, of_broker
 
 
 class LastBatch(Struct, frozen=True, array_like=True):

@@ -37,7 +37,7 @@ def compress(  # noqa: PLR0913 - independent inputs
         beyond = batches["max_timestamp"][batches["max_timestamp"] > latest_timestamp]
         rows.least_beyond = int(beyond.min()) if len(beyond) else None
     if log_start_offset is not None and len(batches) and int(lasts.min()) < log_start_offset:
-        batches = batches[lasts >= log_start_offset]
+        batches = batches[(lasts >= log_start_offset) | (lasts < 0)]  # no batch that was deleted lies below 0
         lasts = last_offsets(batches)
     if not len(batches):
         return rows
@@ -113,6 +113,11 @@ def _count(batches: Batches, latest_timestamp: int) -> Counts:
         counts.delete_horizons = int(np.count_nonzero(ahead))
     counts.markers = _flagged(batches["attributes"], CONTROL_FLAG)
     counts.log_append_time = _flagged(batches["attributes"], LOG_APPEND_TIME_FLAG)
+    if counts.markers or counts.log_append_time:
+        by_broker = batches["attributes"] & (CONTROL_FLAG | LOG_APPEND_TIME_FLAG) != 0
+        times = batches["max_timestamp"].compress(by_broker)
+        counts.broker_timestamps = len(times)
+        counts.broker_timestamp = int(times.max(where=times <= latest_timestamp, initial=-1))
     return counts
 
 

@@ -307,7 +307,7 @@ class _Reader:
                 return Piece(empty_batches(), [damage], self.window.end)
             stop = self.window.end if resumed is None else resumed
             detail = f"{min(zeros_end, stop) - first_zero} bytes are zero, from inside the batch at byte {start} on"
-            damage = LogDamage(DamageKind.ZEROS, first_zero, stop, stop < self.window.end, detail, claimed)
+            damage = LogDamage(_zeros_kind(resumed), first_zero, stop, stop < self.window.end, detail, claimed)
             return Piece(empty_batches(), [damage], stop)
         stop = self.window.end if resumed is None else resumed
         head = self.window.load(start, HEADER_SIZE)
@@ -363,7 +363,8 @@ class _Reader:
         stop = self.window.end if resumed is None else resumed
         # the next batch's own offset begins with zeros
         detail = f"{min(zeros_end, stop) - at} zero bytes"
-        return Piece(empty_batches(), [LogDamage(DamageKind.ZEROS, at, stop, resumed is not None, detail)], stop)
+        damage = LogDamage(_zeros_kind(resumed), at, stop, resumed is not None, detail)
+        return Piece(empty_batches(), [damage], stop)
 
     def _zeros_end(self, at: int) -> int:
         step = _ZEROS_BYTES
@@ -386,6 +387,11 @@ class _Reader:
     def _resynchronise(self, damaged: int) -> int | None:
         """First position after `damaged` where a batch whose CRC holds begins, or None."""
         return self._valid.first(damaged + 1)
+
+
+def _zeros_kind(resumed: int | None) -> DamageKind:
+    """Zeros with other bytes after them: where these are no batch either, the file was not merely preallocated."""
+    return DamageKind.UNPARSABLE if resumed is None else DamageKind.ZEROS
 
 
 def corrupt_indexes(view: memoryview, base: int, batches: Batches) -> list[int]:

@@ -6,6 +6,7 @@ and cuts ids and paths short when there is no terminal.
 
 import enum
 import os
+import re
 import textwrap
 from collections.abc import Mapping
 from typing import IO, TextIO
@@ -13,6 +14,7 @@ from typing import IO, TextIO
 from msgspec import Struct
 
 _NARROWEST = 40
+COMMAND_START = "##["
 
 
 class Style(enum.Enum):
@@ -35,11 +37,20 @@ class ColorChoice(enum.Enum):
     NEVER = "never"
 
 
+_COMMAND = re.compile(r"(?<!\S)::|(?<=#)#(?=\[)")
+"""What makes a line a command of GitHub or Azure: `::` at its start, to which wrapping brings any word, and `##[` anywhere."""
+
+
 def visible(text: str) -> str:
-    """Return `text` with every character spelled out that a terminal would obey or hide: controls, escapes, bidi marks."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else _spelled(char) for char in text)
+    """Return `text` with every character spelled out that a terminal would obey or hide, or that begins a command of a CI system.
+
+    These are controls, escapes and bidi marks, `::` where a line may begin, and `##[` anywhere.
+    """
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else _spelled(char) for char in text)
+    if "::" in text or COMMAND_START in text:
+        text = _COMMAND.sub(lambda found: f"\\u{ord(found[0][0]):04x}{found[0][1:]}", text)
+    return text
 
 
 def _spelled(char: str) -> str:

@@ -16,6 +16,7 @@ from kaudit.model.json_record import rfc3339
 from kaudit.model.producer_listing import GrantedBlock, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.report.console import COMMAND_START
 from kaudit.report.render_options import RenderOptions
 from kaudit.results.incidents import incidents_of
 
@@ -43,10 +44,14 @@ def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str,
         document["suggestions"] = [suggestion.to_dict() for suggestion in result.suggestions]
     if result.digests is not None:
         document["digests"] = result.digests.to_dict()
+    if result.clock is not None:
+        document["clock"] = result.clock.to_dict()
     if result.log_events is not None:
         document["log_events"] = result.log_events.to_dict()
     if result.baseline is not None:
         document["baseline"] = result.baseline.to_dict()
+    if result.configuration is not None:
+        document["configuration"] = result.configuration.to_dict()
     if options.run is not None:
         document["run"] = dict(options.run)
     return document
@@ -175,6 +180,11 @@ def pretty(document: Mapping[str, object]) -> str:
     return _indented(document) + "\n"
 
 
+def no_commands(text: str) -> str:
+    """Return JSON text in which no string holds what CI systems obey anywhere in a line; it says the same."""
+    return text.replace(COMMAND_START, "#\\u0023[")
+
+
 def line(document: Mapping[str, object]) -> str:
     """Serialise onto one line."""
     return _compact(document) + "\n"
@@ -182,7 +192,7 @@ def line(document: Mapping[str, object]) -> str:
 
 def _compact(value: object) -> str:
     """Serialise with ms under keys ending in `timestamp` as RFC 3339 and -1 (none) as null; all else stays as it is."""
-    text = json.dumps(value, sort_keys=True, allow_nan=False, default=operator.index)
+    text = no_commands(json.dumps(value, sort_keys=True, allow_nan=False, default=operator.index))
     return _TIMESTAMP.sub(_time, text)  # in the text: visiting every value takes longer than serialising
 
 
@@ -200,4 +210,4 @@ def _indented(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> s
     try:
         return msgspec.json.format(text, indent=2)
     except msgspec.DecodeError:  # half a surrogate pair: a file name that is not UTF-8
-        return json.dumps(json.loads(text), indent=2, allow_nan=False)
+        return no_commands(json.dumps(json.loads(text), indent=2, allow_nan=False))

@@ -83,6 +83,7 @@ def read_saved(text: str) -> Saved:
             f"not a saved kaudit scan (a {SCHEMA} document); 'kaudit scan --output-format json:FILE' writes one"
         )
     try:
+        document["clock"] = _with_milliseconds(document.get("clock"))
         for finding in document["findings"]:
             finding["impact"] = _with_milliseconds(finding.get("impact", {}))
             evidence = _with_milliseconds(finding.get("evidence", {}))

@@ -59,7 +59,8 @@ class Selection(Struct, frozen=True):
             return result
         omitted = sum(more.count for more in unlisted)
         summary = replace(result.summary, findings=count([*kept, *unlisted]), omitted=omitted)
-        return replace(result, findings=kept, unlisted=unlisted, summary=summary)
+        left_out = len(result.findings) - len(kept) + sum(more.count for more in result.unlisted) - omitted
+        return replace(result, findings=kept, unlisted=unlisted, summary=summary, left_out=result.left_out + left_out)
 
     def of_timeline(self, result: TimelineResult) -> TimelineResult:
         """Return the timelines with only the selected findings."""

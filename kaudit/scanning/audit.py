@@ -1,7 +1,8 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,8 @@ from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
-from kaudit.errors import NothingToAuditError
+from kaudit.errors import NothingToAuditError, UnreadableInputError
+from kaudit.model.audit_clock import AuditClock, given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
@@ -27,9 +29,11 @@ from kaudit.model.side_files import CheckpointBeyondLogEnd
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.failed_reads import FailedReads
 from kaudit.scanning.allocation_evidence import allocation_evidence
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
+from kaudit.scanning.clock import audit_clock
 from kaudit.scanning.findings import (
     CrossPartitionEvidence,
     ScanContext,
@@ -45,6 +49,7 @@ from kaudit.scanning.not_covered import (
     missing_producer,
     missing_producers,
     partitions_not_audited,
+    transactions_without_clock,
     without_digest,
 )
 from kaudit.scanning.options import ScanOptions
@@ -58,12 +63,16 @@ if TYPE_CHECKING:
 
 
 class _CopyGroup(Struct, frozen=True):
-    """Partitions copied at the same time (their numbers in the scan), their coordinator's view of them, and their clock, ms."""
+    """Partitions copied at the same time (their numbers in the scan), their coordinator's view of them, and their clock."""
 
     numbers: Sequence[int]
     reader: CoordinatorReader
     coordinator: CoordinatorView
-    now_ms: int
+    clock: AuditClock
+
+
+def _newest(groups: Sequence[_CopyGroup]) -> AuditClock:
+    return max((group.clock for group in groups), key=lambda clock: clock.latest_ms)
 
 
 class CrossPartition(Struct, frozen=True):
@@ -81,13 +90,15 @@ class CrossPartition(Struct, frozen=True):
 class ScanFindings(Struct, frozen=True):
     """The findings of a scan with their incidents, and the producer ids they are about.
 
-    `held` are records that only other copies of a partition hold; `unlisted` findings are counted only.
+    `held` are records that only other copies of a partition hold; `unlisted` findings are counted only; `failed` are the files that
+    could not be read for them, in tasks elsewhere.
     """
 
     findings: Sequence[Finding]
     held: Sequence[tuple[str, HeldRecords]] = ()
     producer_ids: Collection[int] = ()
     unlisted: Sequence[UnlistedFindings] = ()
+    failed: Sequence[Unreadable] = ()
 
 
 class ResultWithoutFindings(Struct, frozen=True):
@@ -114,7 +125,10 @@ class ResultWithoutFindings(Struct, frozen=True):
         missing = [entry for entry in self.missing_producers if entry.path not in known]
         if missing and len(missing) == len(set(self.options.producer_ids)):
             raise NothingToAuditError("; ".join(f"{entry.path}: {entry.reason}" for entry in missing))
-        not_audited = [*self.missing_inputs, *missing, *self.result.not_audited]
+        noted = {note.path for note in self.result.not_audited if note.unreadable}
+        failed = {entry.path: entry.reason for entry in found.failed if entry.path not in noted}
+        unread = [NotAudited(path, reason, unreadable=True) for path, reason in failed.items()]
+        not_audited = [*self.missing_inputs, *missing, *unread, *self.result.not_audited]
         return replace(
             self.result,
             findings=found.findings,
@@ -135,11 +149,15 @@ ReadNames = Callable[[Sequence[PartitionDirectory], NDArray[np.int64] | None], M
 
 
 def names_of(open_source: OpenSource) -> ReadNames:
-    """Return what reads transactional ids whenever it is asked."""
+    """Return what reads transactional ids whenever it is asked, and raises UnreadableInputError where it cannot."""
 
     def read(directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
         chosen = None if wanted is None else frozenset(wanted.tolist())
-        return CoordinatorReader(open_source).names(directories, lambda own: chosen is None or own in chosen)
+        reader = CoordinatorReader(open_source)
+        names = reader.names(directories, lambda own: chosen is None or own in chosen)
+        if reader.failed:
+            raise UnreadableInputError(f"{reader.failed[0].path}: {reader.failed[0].reason}")
+        return names
 
     return read
 
@@ -174,12 +192,13 @@ class Audit:
         read_levels: ReadLevels | None = None,
     ) -> None:
         self.options = options
-        self._read_coordinator = read_coordinator or coordinator_of(open_source)
-        self._rescan = rescan or rescan_here(open_source)
-        self._read_names = read_names or names_of(open_source)
-        self._read_levels = read_levels or partial(feature_levels, open_source=open_source)
+        self.reads = FailedReads(open_source)
+        """Everything that is read here, after the partitions themselves: what fails is not audited."""
+        self._read_coordinator = read_coordinator or coordinator_of(self.reads)
+        self._rescan = rescan or rescan_here(self.reads)
+        self._read_names = read_names or names_of(self.reads)
+        self._read_levels = read_levels or partial(feature_levels, open_source=self.reads)
         self.layout = layout
-        self.open_source = open_source
         self.histories = histories
         self.idle_ms = 0
         """For how long nothing has been appended, as far as the directory's own clock does not show it."""
@@ -187,6 +206,9 @@ class Audit:
         self._beyond: list[list[CheckpointBeyondLogEnd]] = []
         self.not_asked: list[str] = []
         """Why brokers could not be asked for the state of transactions."""
+        self.failed: list[Unreadable] = []
+        """Files that tasks elsewhere could not read."""
+        self._noted: set[str] = set()
         self.expired = ExpiredIds()
         """The transactional ids that have expired, as `cross_partition` finds in __transaction_state."""
         self.state: StateUse | None = None
@@ -196,7 +218,7 @@ class Audit:
 
     def add(self, partition: PartitionAudit) -> None:
         """Add a partition that was read."""
-        find_repeats(partition, self.open_source)
+        find_repeats(partition, self.reads)
         self.add_compared(partition)
 
     def add_compared(self, partition: PartitionAudit) -> None:
@@ -214,7 +236,7 @@ class Audit:
                 [self.partitions[number] for number in replicas],
                 [cross.others[number] for number in replicas],
                 cross.context,
-                self.open_source,
+                self.reads,
             )
             for replicas in replicas_of([part.directory for part in self.partitions])
         ]
@@ -231,11 +253,11 @@ class Audit:
     def cross_partition(self) -> CrossPartition:
         """Return what needs all partitions; their outlines are enough for that."""
         parts = self.partitions
-        copies = broker_copies(self.layout.everything, self.open_source)
+        copies = broker_copies(self.layout.everything, self.reads)
         groups = self._copy_groups(copies)
         versions, stated = self._versions(groups)
         asked = asked_for(self.options, self.layout)
-        scan_wide = Context(versions=versions, coordinator=CoordinatorView(), now_ms=self.now(), asked=asked)
+        scan_wide = Context(versions=versions, coordinator=CoordinatorView(), clock=_newest(groups), asked=asked)
         allocation = allocation_evidence(parts, self.histories, self._rescan)
         others: list[CrossPartitionEvidence] = [CrossPartitionEvidence(0)] * len(parts)
         for index, group in enumerate(groups):
@@ -247,7 +269,7 @@ class Audit:
         context = ScanContext(
             self.options,
             scan_wide,
-            [replace(scan_wide, coordinator=group.coordinator, now_ms=group.now_ms) for group in groups],
+            [replace(scan_wide, coordinator=group.coordinator, clock=group.clock) for group in groups],
             None if logs is None else logs.events,
         )
         evidence = Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
@@ -281,6 +303,7 @@ class Audit:
                 segments=[
                     row for part in parts for row in segment_rows(part.directory, [*part.unreadable, *part.removed])
                 ],
+                clock=cross.context.scan_wide.clock,
                 log_events=None if logs is None else logs.summary,
                 digests=digests_of(parts) if self.options.digests else None,
                 state=self.state,
@@ -294,8 +317,9 @@ class Audit:
     def _not_audited(self, groups: Sequence[_CopyGroup]) -> Iterator[NotAudited]:
         """Yield what was there and could not be checked."""
         named = {entry.path for entry in self.layout.empty_inputs}
-        for entry in self._unreadable():
-            yield NotAudited(entry.path, entry.reason, unreadable=True)
+        for path, reason in self._unreadable(groups).items():
+            yield NotAudited(path, reason, unreadable=True)
+        yield from self.reads.removed
         for entry in self.layout.skipped:
             if entry.path not in named:
                 yield NotAudited(entry.path, entry.reason)
@@ -306,6 +330,9 @@ class Audit:
             without_coordinator=[[self.partitions[number] for number in group.numbers] for group in alone],
             other_coordinators=len(alone) < len(groups),
         )
+        for group in groups:
+            own = [self.partitions[number] for number in group.numbers]
+            yield from transactions_without_clock(own, group.coordinator, group.clock)
         for text in self.not_asked:
             yield NotAudited("open transactions", f"their state could not be asked for: {text}")
         for group in groups:
@@ -318,35 +345,41 @@ class Audit:
         if self.options.logs is not None and self._logs is None:
             from kaudit.scanning.log_comparison import compare_logs  # noqa: PLC0415 - few audits have logs
 
-            self._logs = compare_logs(self.options.logs, self.partitions, self.open_source)
+            self._logs = compare_logs(self.options.logs, self.partitions, self.reads)
         return self._logs
 
     def transactional_ids(self, wanted: Collection[int] | None) -> Mapping[int, str]:
-        """Return the transactional id of each wanted producer id that __transaction_state names; of all if None."""
+        """Return the transactional id of each wanted producer id that __transaction_state names; of all if None.
+
+        Raises:
+            UnreadableInputError: a file of it could be read for the result, and cannot be read now.
+
+        """
         return self._read_names(self.coordinator_logs, None if wanted is None else np.fromiter(wanted, dtype=np.int64))
 
     @property
     def coordinator_logs(self) -> Sequence[PartitionDirectory]:
-        """The partitions of __transaction_state among the inputs."""
-        return [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
+        """The partitions of __transaction_state among the inputs, without the files that the result says cannot be read."""
+        return [
+            replace(entry, segments=tuple(file for file in entry.segments if file.path not in self._noted))
+            for entry in self.layout.everything
+            if entry.topic == TRANSACTION_STATE
+        ]
 
     def high_watermarks(self) -> Mapping[tuple[str, int, str], int]:
         """Return what replication-offset-checkpoint says, by topic, partition and replica."""
         return self.checkpoints.offsets((part.directory for part in self.partitions), HIGH_WATERMARK_CHECKPOINT)
 
-    def now(self) -> int:
-        """The directory's own clock: never the wall clock, so that recorded logs give the same answer for ever."""
+    def _clock(self, parts: Collection[PartitionAudit], coordinator_ms: int) -> AuditClock:
+        """The partitions' own clock: never the wall clock, so that recorded logs give the same answer for ever."""
         if self.options.now_ms is not None:
-            return self.options.now_ms
-        return self._clock(self.partitions)
-
-    def _clock(self, parts: Iterable[PartitionAudit]) -> int:
-        newest = max((part.counts.max_timestamp for part in parts), default=-1)
-        return (newest if newest >= 0 else latest_modification(self.layout)) + self.idle_ms
+            return given_clock(self.options.now_ms)
+        modified = latest_modification(self.layout)
+        return audit_clock(parts, coordinator_ms=coordinator_ms, modified_ms=modified, quiet_ms=self.idle_ms)
 
     def _copy_groups(self, copies: Sequence[BrokerCopies]) -> list[_CopyGroup]:
         """Group the partitions by when they were copied: a coordinator's log of another time says nothing about them."""
-        groups = copied_together(self.layout.everything, copies, self.open_source)
+        groups = copied_together(self.layout.everything, copies, self.reads)
         return [self._copy_group(log_dirs) for log_dirs in groups]
 
     def _copy_group(self, log_dirs: Collection[str]) -> _CopyGroup:
@@ -360,9 +393,8 @@ class Audit:
             reader, coordinator = self._read_coordinator(directories, wanted)
             self.expired.add(reader.expired)
         else:
-            reader, coordinator = CoordinatorReader(self.open_source), self._live_view(parts)
-        now = self.options.now_ms if self.options.now_ms is not None else self._clock(parts)
-        return _CopyGroup(numbers, reader, coordinator, now)
+            reader, coordinator = CoordinatorReader(self.reads), self._live_view(parts)
+        return _CopyGroup(numbers, reader, coordinator, self._clock(parts, coordinator.newest_ms))
 
     def _live_view(self, parts: Sequence[PartitionAudit]) -> CoordinatorView:
         """Return what live brokers say of the open transactions of partitions that they sent."""
@@ -383,13 +415,22 @@ class Audit:
             flexible_transaction_value=any(group.reader.has_flexible_value for group in groups),
         )
 
-    def _unreadable(self) -> list[Unreadable]:
-        return [
-            *self.layout.unreadable,
-            *(entry for partition in self.partitions for entry in partition.unreadable),
-            *(entry for partition in self.partitions for entry in partition.side_files_unread),
-            *self.checkpoints.files.unreadable,
-        ]
+    def _unreadable(self, groups: Sequence[_CopyGroup]) -> dict[str, str]:
+        """Return the paths that could not be read, each with the first reason: several readers may have tried."""
+        found = chain(
+            self.layout.unreadable,
+            *(partition.unreadable for partition in self.partitions),
+            *(partition.failed_reads for partition in self.partitions),
+            *(group.reader.failed for group in groups),
+            self.checkpoints.files.unreadable,
+            self.reads.unreadable,
+            self.failed,
+        )
+        reasons: dict[str, str] = {}
+        for entry in found:
+            reasons.setdefault(entry.path, entry.reason)
+        self._noted.update(reasons)
+        return reasons
 
 
 def latest_modification(layout: Layout) -> int:

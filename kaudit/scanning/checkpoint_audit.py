@@ -54,8 +54,9 @@ class CheckpointAudit(Struct):
         elif written:
             try:
                 batches = list(last_batches(written[-1], self.files.open_source))
-            except OSError:
-                return None  # reported when the segment itself was read
+            except OSError as error:
+                self.files.note(written[-1], error)
+                return None
             ends += [int(last_offsets(some).max()) + 1 for some in batches]
         return max(ends)
 

@@ -7,8 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.errors import suggestion
+from kaudit.model.audit_clock import AuditClock
+from kaudit.model.coordinator import CoordinatorView, TransactionStanding
 from kaudit.model.damage import DamageKind
 from kaudit.model.result import CoverageGap, NotAudited
+from kaudit.model.transactions import OpenTransaction
 from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
@@ -60,6 +63,23 @@ def partitions_not_audited(
             (part for part in together if part.opened),
             f"open transactions could not be compared with their coordinator: no __transaction_state {there}",
         )
+
+
+def transactions_without_clock(
+    parts: Sequence[PartitionAudit], coordinator: CoordinatorView, clock: AuditClock
+) -> Iterator[NotAudited]:
+    """Yield the partitions with transactions that are idle for too long by timestamps of clients only."""
+
+    def is_doubtful(part: PartitionAudit, transaction: OpenTransaction) -> bool:
+        place = part.directory.topic, part.directory.partition
+        answer = coordinator.standing(transaction.producer_id, transaction.producer_epoch, *place)
+        return answer.standing is TransactionStanding.UNKNOWN and clock.idleness(transaction).seems_too_long
+
+    yield from _reason(
+        (part for part in parts if any(is_doubtful(part, transaction) for transaction in part.opened)),
+        "open transactions are past any timeout by timestamps of clients alone: times that brokers wrote do not show it "
+        "(pass --now if the log's time is known)",
+    )
 
 
 def without_digest(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]:

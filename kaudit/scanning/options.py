@@ -106,7 +106,7 @@ class ScanOptions(Struct, frozen=True):
         int | None,
         Option(
             "now",
-            "Measure how long something has been idle up to this time; default: the newest batch in the directory.",
+            "Measure how long something has been idle up to this time; default: the newest time that a broker wrote.",
             "TIME",
             _LOG,
             parse=parse_time,

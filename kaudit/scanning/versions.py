@@ -4,7 +4,7 @@ Feature levels in the __cluster_metadata log (KRaft) show what the brokers that 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 
 from kaudit.broker.releases.profile import Profile, UnknownVersionError, VersionRange, all_releases, profile_for
 from kaudit.broker.releases.version import Version
@@ -96,7 +96,7 @@ _MAX_BATCH = 16 << 20
 
 
 def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenSource) -> dict[str, int]:
-    """Return the highest level each feature was ever given; damage and unreadable files are passed over here."""
+    """Return the highest level each feature was ever given; damage is passed over here, and so are unreadable files: whoever opens them notes that."""
     found: dict[str, int] = {}
     for directory in directories:
         if directory.topic != CLUSTER_METADATA:
@@ -105,13 +105,9 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
         for segment in (*metadata_snapshots(directory), *directory.segments):
             if left <= 0:
                 break
-            try:
-                source = open_source(segment)
-            except OSError:
-                continue  # reported when the segment itself was read
             stop = min(segment.size, left)
             left -= stop
-            with closing(source):
+            with suppress(OSError), closing(open_source(segment)) as source:
                 if isinstance(source, SegmentText):
                     _take_dump_text(source, found)
                     continue

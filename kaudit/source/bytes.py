@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class ByteSource(Protocol):
@@ -134,9 +134,14 @@ def _at_once(rest: int, most: int) -> int:
     return rest if rest < 2 * most else most
 
 
+@runtime_checkable
+class _Announced(Protocol):
+    def announce(self, start: int, stop: int) -> None: ...
+
+
 def announce(source: ByteSource, start: int, stop: int) -> None:
     """Announce that these bytes will be read in order and few after them, so that a store gets few requests."""
-    if isinstance(source, RemoteFile):
+    if isinstance(source, _Announced):
         source.announce(start, stop)
 
 

@@ -192,6 +192,7 @@ def _once(found: _Discovery, listed: Listed) -> Sequence[FileStatus]:
         found.visited.add(listed.identity)
     if listed.error is not None:
         found.unreadable.append(Unreadable(str(listed.directory), failure(listed.error)))
+    found.unreadable += listed.unreadable
     return listed.entries
 
 
@@ -252,7 +253,10 @@ def _take_partition(
             continue
         kind = leftover_kind(file)
         if kind is None and is_known_file(file):
+            refused = len(found.unreadable)
             side_files += existing_files([(directory / file, files[file])], found.unreadable)
+            if len(found.unreadable) > refused:  # it is there: nothing may call it missing
+                side_files.append(SegmentFile(str(directory / file), file, 0, 0, 0))
             continue
         leftover = segment_base_offset(file.removesuffix(f".{kind}")) if kind else None
         leftover_files.append(

@@ -48,6 +48,8 @@ class FetchedRange(Struct, frozen=True):
     bytes_per_offset: int = 1
     command_config: str | None = None
     max_bytes_per_second: int | None = None
+    whole: bool = False
+    """Whether every offset is in a batch: the topic is not compacted, as far as is known."""
 
     @property
     def size(self) -> int:

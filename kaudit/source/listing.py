@@ -21,7 +21,7 @@ _SIDE_FILE_BYTES = 64 << 20
 class Listed(Struct, frozen=True):
     """The entries of a directory, or the error of listing it. `identity` is None where it is unknown.
 
-    `side_file`: the bytes of the one file that was asked for, None where there is none.
+    `side_file`: the bytes of the one file that was asked for, None where there is none; `unreadable` says why it cannot be read.
     """
 
     directory: Uri
@@ -29,6 +29,7 @@ class Listed(Struct, frozen=True):
     entries: Sequence[FileStatus] = ()
     error: OSError | None = None
     side_file: bytes | None = None
+    unreadable: Sequence[Unreadable] = ()
 
 
 class Listing:
@@ -64,8 +65,10 @@ class Listing:
             entries = self._entries(directory)
         except OSError as error:
             return Listed(directory, identity, error=error)
+        unreadable: list[Unreadable] = []
         has_file = any(entry.name == self._name for entry in entries)
-        return Listed(directory, identity, entries, side_file=side_file(directory / self._name) if has_file else None)
+        held = side_file(directory / self._name, unreadable) if has_file else None
+        return Listed(directory, identity, entries, side_file=held, unreadable=unreadable)
 
     def _entries(self, directory: Uri) -> Sequence[FileStatus]:
         if self._tree is None:
@@ -73,11 +76,16 @@ class Listing:
         return self._tree.pop(directory.path, ())  # each is asked for once
 
 
-def side_file(path: Uri) -> bytes | None:
-    """Return the bytes of a small text file, None if it is not there or cannot be read: checkpoints are hints here."""
+def side_file(path: Uri, unreadable: list[Unreadable]) -> bytes | None:
+    """Return the bytes of a small text file, None if it is not there or cannot be read: then it is added to `unreadable`."""
     try:
         return filesystem(path).read_start(path, _SIDE_FILE_BYTES)
-    except OSError:
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        refused = Unreadable(str(path), failure(error))
+        if refused not in unreadable:  # meta.properties is read for a directory and for its partitions
+            unreadable.append(refused)
         return None
 
 

@@ -18,7 +18,6 @@ from kaudit.source.file_kinds import (
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import LogDirectoryIdentity, SegmentFile, Unreadable
 from kaudit.source.listing import existing_files, side_file
-from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
 
 
@@ -48,7 +47,7 @@ class LogDirectories(Struct):
         if known is None:
             known = self._known[directory] = LogDirectory()
             for file, offsets in ((LOG_START_CHECKPOINT, known.log_start), (CLEANER_CHECKPOINT, known.first_dirty)):
-                data = side_file(directory / file)
+                data = side_file(directory / file, self.unreadable)
                 if data is None:
                     continue
                 known.has_checkpoints = True
@@ -58,7 +57,8 @@ class LogDirectories(Struct):
             ]
             known.checkpoints = tuple(existing_files(named, self.unreadable))
             known.identity = self._take_meta(directory)
-            self.bootstrap = self.bootstrap or _is_file(directory / BOOTSTRAP_CHECKPOINT)
+            bootstrap = (directory / BOOTSTRAP_CHECKPOINT, FileStatus(BOOTSTRAP_CHECKPOINT, is_directory=False))
+            self.bootstrap = self.bootstrap or bool([*existing_files([bootstrap], self.unreadable)])
         return known
 
     def take(self, directory: Uri, held: Collection[str]) -> None:
@@ -66,12 +66,12 @@ class LogDirectories(Struct):
         if META_PROPERTIES in held:
             self._take_meta(directory)
         if CAPTURE_ACCOUNT in held:
-            self.features |= _captured_features(side_file(directory / CAPTURE_ACCOUNT) or b"")
+            self.features |= _captured_features(side_file(directory / CAPTURE_ACCOUNT, self.unreadable) or b"")
         self.bootstrap = self.bootstrap or BOOTSTRAP_CHECKPOINT in held
 
     def _take_meta(self, directory: Uri) -> LogDirectoryIdentity | None:
         """Note what meta.properties says; return whose log directory that makes it."""
-        data = side_file(directory / META_PROPERTIES)
+        data = side_file(directory / META_PROPERTIES, self.unreadable)
         if data is None:
             return None
         try:
@@ -109,10 +109,3 @@ def _captured_features(data: bytes) -> Mapping[str, int]:
         return msgspec.json.decode(data, type=_Account).origin.features
     except (msgspec.MsgspecError, RecursionError):
         return {}
-
-
-def _is_file(path: Uri) -> bool:
-    try:
-        return not filesystem(path).status(path).is_directory
-    except OSError:
-        return False

@@ -1,7 +1,7 @@
 """The lines of a text of kafka-dump-log that show one segment, in place of the segment."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import TextRange
@@ -17,6 +17,10 @@ class SegmentText:
     def __init__(self, source: ByteSource, place: TextRange) -> None:
         self._source = source
         self._place = place
+
+    def over(self, changed: Callable[[ByteSource], ByteSource]) -> "SegmentText":
+        """Return these lines of the file as `changed` reads it."""
+        return SegmentText(changed(self._source), self._place)
 
     def size(self) -> int:
         """Return the size of the text in bytes."""

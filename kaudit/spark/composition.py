@@ -20,7 +20,7 @@ from kaudit.listings.producer_histories import PartitionHistory
 from kaudit.listings.timeline import by_replica
 from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
-from kaudit.model.result import ScanResult
+from kaudit.model.result import NotAudited, ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.shuffle_codec import unpack
 from kaudit.report.machine.tables import finding_row, producer_table_rows, timeline_table_rows
@@ -29,7 +29,7 @@ from kaudit.scanning.block_histories import read_blocks
 from kaudit.scanning.findings import CrossPartitionEvidence, ScanContext
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.versions import newest_profile
-from kaudit.source.layout import Layout
+from kaudit.source.layout import Layout, Unreadable
 from kaudit.source.schemes import open_segment
 from kaudit.spark.schemas import to_batches
 from kaudit.spark.task_findings import FindingsInTasks, SentFinding, TopicPartition, sent
@@ -59,6 +59,7 @@ class Found(Struct, frozen=True):
     findings: Sequence[SentFinding]
     left_out: frozenset[int] = frozenset()
     held: Sequence[tuple[str, HeldRecords]] = ()
+    failed: Sequence[Unreadable] = ()
 
     @property
     def given(self) -> list[Finding]:
@@ -127,7 +128,7 @@ def _topic_partitions(shard: Iterator[pa.RecordBatch], kept: Any) -> Iterator[tu
     evidence = unpack(first.column("data")[0].as_py(), ShardEvidence)
     in_tasks = FindingsInTasks(evidence.context, evidence.others, open_segment, kept)
     for made in in_tasks.topic_partitions(chain([first.slice(1)], shard)):
-        yield made, Found(sent(made.found.findings), made.left_out(), made.found.held), evidence.newest
+        yield made, Found(sent(made.found.findings), made.left_out(), made.found.held, made.failed), evidence.newest
 
 
 def _by_shard(rows: Batches) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
@@ -169,6 +170,8 @@ class Histories(Struct, frozen=True):
         for shard, own in _by_shard(rows):
             if shard != SCAN_WIDE:
                 for made, found, newest in _topic_partitions(own, PartitionHistory):
+                    if made.failed and not self.allow_incomplete:
+                        raise incomplete([NotAudited(entry.path, entry.reason) for entry in made.failed])
                     yield from self._rows(made, found, newest)
             elif not self.allow_incomplete:
                 for result in _values(own, RESULT, ResultWithoutFindings):
@@ -209,7 +212,8 @@ def scan_result(rows: Iterable[pa.RecordBatch]) -> ScanResult:
         if place not in own.left_out
     ]
     ids = {finding.producer_id for own in found for finding in own.findings if finding.producer_id is not None}
-    return result.with_findings(ScanFindings(given, [held for own in found for held in own.held], ids))
+    failed = [entry for own in found for entry in own.failed]
+    return result.with_findings(ScanFindings(given, [held for own in found for held in own.held], ids, (), failed))
 
 
 class WithIncidents(Struct, frozen=True):
@@ -229,14 +233,19 @@ def require_complete(result: ScanResult) -> ScanResult:
     """Return a result of which everything could be read.
 
     Raises:
-        UnreadableInputError: something could not be read; rows cannot say so.
+        UnreadableInputError: something could not be read.
 
     """
     unread = [note for note in result.not_audited if note.unreadable]
     if unread:
-        more = f", and {len(unread) - 1} more" if len(unread) > 1 else ""
-        raise UnreadableInputError(
-            f"{unread[0].path}: {unread[0].reason}{more}; with allow_incomplete=True the functions of kaudit.spark give what is "
-            "found in the rest"
-        )
+        raise incomplete(unread)
     return result
+
+
+def incomplete(unread: Sequence[NotAudited]) -> UnreadableInputError:
+    """Return the error that something could not be read: rows cannot say so."""
+    more = f", and {len(unread) - 1} more" if len(unread) > 1 else ""
+    return UnreadableInputError(
+        f"{unread[0].path}: {unread[0].reason}{more}; with allow_incomplete=True the functions of kaudit.spark give what is "
+        "found in the rest"
+    )

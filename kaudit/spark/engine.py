@@ -5,22 +5,17 @@ partitions together and read again what must be read twice. What only all partit
 outlines; tasks make findings with it. The driver gets counts and as many findings as are listed.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 from pyspark import StorageLevel
 
-from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader, DecisionHistory, ExpiredIds
-from kaudit.audits.producer_ids.block_sources import BlockSource, read_metadata
-from kaudit.audits.sequences.rescan import Questions, Seen, rescan
 from kaudit.checks.incident_groups import marked_with, partition_incidents
 from kaudit.engines.engine import AuditedInput, Done, Engine, Task
 from kaudit.engines.engine import Job as PartitionJob
@@ -30,7 +25,6 @@ from kaudit.listings.producer_histories import RecordedScan
 from kaudit.listings.producer_listing import ListedProducers
 from kaudit.listings.query import Query
 from kaudit.listings.timeline import with_names
-from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.limits import TIMELINES
 from kaudit.model.result import ScanResult, StateUse, TimelineResult
@@ -40,14 +34,14 @@ from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.saved_partition import SavedPartition
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.scanning.audit import Audit, CrossPartition, ScanFindings, coordinator_of, names_of
+from kaudit.scanning.audit import Audit, CrossPartition, ScanFindings
 from kaudit.scanning.block_histories import BlockHistories, read_blocks
 from kaudit.scanning.findings import PartitionFindings
 from kaudit.scanning.opened_state import OpenedState, open_state
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import audit_needs, find_input, plan_jobs, share_rate
-from kaudit.scanning.versions import METADATA_VERSION, TRANSACTION_VERSION, feature_levels, newest_profile
-from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.scanning.versions import newest_profile
+from kaudit.source.layout import Layout
 from kaudit.source.schemes import open_segment
 from kaudit.spark.jobs import (
     JobProgress,
@@ -62,6 +56,7 @@ from kaudit.spark.jobs import (
 )
 from kaudit.spark.plan import SparkPlan, share
 from kaudit.spark.producer_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
+from kaudit.spark.reading_in_tasks import ReadingInTasks, read_metadata_logs
 from kaudit.spark.session import SparkOptions, session
 from kaudit.spark.tables import ListedRows, SparkTables
 from kaudit.spark.task_findings import (
@@ -182,6 +177,7 @@ class _SparkAudit(AuditedInput):
             scan.scan_wide,
             newest=newest_profile(scan.result.broker_version),
             listed=listed,
+            not_audited=scan.result.not_audited,
             names=NamesOfJobs(run.session, scan.audit.coordinator_logs, shares_of(scan.audit, scan.result)),
         )
 
@@ -204,89 +200,14 @@ class _Run(Struct, frozen=True):
 
     def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
         """Take the partitions, in the plan's order, or their outlines; their repeats were looked for."""
-        asked = self._coordinator, self._rescan, self._names, self._levels
+        tasks = ReadingInTasks(self.session)
+        asked = tasks.coordinator, tasks.rescan, tasks.names, tasks.levels
         audit = Audit(self.options, self.layout, open_segment, self.histories, *asked)
-        audit.state = self.state
+        audit.state, audit.failed = self.state, tasks.failed
         for job, partition in zip(self.jobs, partitions, strict=True):
             partition.directory = job.directory
             audit.add_compared(partition)
         return audit
-
-    def _coordinator(
-        self,
-        directories: Sequence[PartitionDirectory],
-        wanted: Collection[int],
-    ) -> tuple[CoordinatorReader, CoordinatorView]:
-        read = partial(_read_coordinator, open_source=from_here())
-        what = "kaudit: read __transaction_state"
-        kinds = tuple[Sequence[PartitionDirectory], frozenset[int]], _Coordinator
-        (found,) = ask_tasks(self.session, what, [(directories, frozenset(wanted))], read, kinds)
-        reader = CoordinatorReader(open_segment)
-        reader.has_flexible_value, reader.unreadable, reader.history, reader.expired, view = found
-        return reader, view
-
-    def _names(self, directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
-        read = partial(_read_names, open_source=from_here())
-        questions = [_NamesQuestion(directory, wanted) for directory in directories]
-        what, kinds = "kaudit: read the names in __transaction_state", (_NamesQuestion, dict[int, str])
-        found = ask_tasks(self.session, what, questions, read, kinds)
-        return {producer_id: name for names in found for producer_id, name in names.items()}
-
-    def _levels(self, directories: Sequence[PartitionDirectory]) -> Mapping[str, int]:
-        read = partial(_read_levels, open_source=from_here())
-        what, kinds = (
-            "kaudit: read the feature levels in __cluster_metadata",
-            (list[PartitionDirectory], dict[str, int]),
-        )
-        (found,) = ask_tasks(self.session, what, [list(directories)], read, kinds)
-        return found
-
-    def _rescan(self, asked: Sequence[tuple[PartitionDirectory, Questions]]) -> list[Seen]:
-        read = partial(_rescan, open_source=from_here())
-        kinds = tuple[PartitionDirectory, Questions], Seen
-        return ask_tasks(self.session, "kaudit: find unallocated producer ids", asked, read, kinds)
-
-
-class _Coordinator(NamedTuple):
-    """What a CoordinatorReader found, and its view."""
-
-    has_flexible_value: bool
-    unreadable: list[str]
-    history: DecisionHistory
-    expired: ExpiredIds
-    view: CoordinatorView
-
-
-class _NamesQuestion(NamedTuple):
-    directory: PartitionDirectory
-    wanted: NDArray[np.int64] | None
-
-
-def _read_coordinator(
-    question: tuple[Sequence[PartitionDirectory], frozenset[int]], open_source: OpenSource
-) -> _Coordinator:
-    reader, view = coordinator_of(open_source)(*question)
-    return _Coordinator(reader.has_flexible_value, reader.unreadable, reader.history, reader.expired, view)
-
-
-def _read_levels(directories: Sequence[PartitionDirectory], open_source: OpenSource) -> dict[str, int]:
-    levels = feature_levels(directories, open_source)
-    return {name: levels[name] for name in (METADATA_VERSION, TRANSACTION_VERSION) if name in levels}
-
-
-def _metadata(spark: "SparkSession", directories: Sequence[PartitionDirectory]) -> list[BlockSource]:
-    """Return what replicas of __cluster_metadata say of blocks, each read in a task."""
-    read = partial(read_metadata, open_source=from_here())
-    return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, read, (PartitionDirectory, BlockSource))
-
-
-def _read_names(question: _NamesQuestion, open_source: OpenSource) -> dict[int, str]:
-    return dict(names_of(open_source)([question.directory], question.wanted))
-
-
-def _rescan(question: tuple[PartitionDirectory, Questions], open_source: OpenSource) -> Seen:
-    directory, questions = question
-    return rescan(directory, open_source, questions)
 
 
 class _AuditedScan(Struct, frozen=True):
@@ -318,6 +239,7 @@ def _audited_scan(run: _Run, replayed: "DataFrame", progress: Progress) -> _Audi
         [held for own in partitions for held in own.held],
         {producer_id for own in partitions for producer_id in own.producer_ids},
         tuple(counts.unlisted(to_list)),
+        [entry for own in partitions for entry in own.failed],
     )
     return _AuditedScan(audit, audit.result_of(cross, found), in_tasks, across, scan_wide)
 
@@ -376,7 +298,7 @@ def _started(options: ScanOptions, spark: SparkOptions, rows: Rows) -> Iterator[
     layout = find_input(options)
     state = None if options.state is None else open_state(options.state, options, layout)
     with session(spark, options.jobs) as started, ExitStack() as kept:
-        histories = read_blocks(options, layout, open_segment, partial(_metadata, started))
+        histories = read_blocks(options, layout, open_segment, partial(read_metadata_logs, started))
         jobs = plan_jobs(options, layout, audit_needs(options, layout, histories))
         require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan})
         cores = started.sparkContext.defaultParallelism

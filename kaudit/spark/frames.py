@@ -102,7 +102,9 @@ def runs(source: "DataFrame | SparkSession", paths: Paths | None = None, **optio
     missing = [name for name in NEEDED if name not in given.columns]
     if missing:
         raise UsageError(f"runs() needs all columns of batches(): {', '.join(missing)} missing")
-    return given.select(*NEEDED).mapInArrow(batches_to_runs, spark_schema("runs", _options_of(given).to_text()))
+    read = _options_of(given)
+    to_runs = partial(batches_to_runs, paths=read.paths)
+    return given.select(*NEEDED).mapInArrow(to_runs, spark_schema("runs", read.to_text()))
 
 
 def findings(

@@ -25,7 +25,8 @@ from kaudit.reading.chunk_reader import CHUNK_BATCHES, rows_of
 from kaudit.reading.chunk_rows import ChunkRange, ChunkRows, Outcome
 from kaudit.report.machine.tables import batch_columns
 from kaudit.source.layout import SegmentFile
-from kaudit.spark.schemas import milliseconds, to_batch
+from kaudit.source.uri import KAFKA, Uri
+from kaudit.spark.schemas import milliseconds, to_batch, unplanned
 
 NEEDED = (
     "topic", "partition", "replica", "segment", "position", "bytes", "base_offset", "last_offset", "magic", "leader_epoch",
@@ -158,15 +159,23 @@ NO_STOP = -1
 """Of a chunk that cannot stand for its segment's bytes."""
 
 
-def batches_to_runs(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def batches_to_runs(rows: Iterator[pa.RecordBatch], paths: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
     """Reduce the rows of a task: those that lie side by side in a segment become one chunk.
 
     Rows that came twice count once. A chunk with batches whose rows do not hold the whole header has no `stop`: findings() reads
-    its segment again.
+    its segment again. `paths`: where the rows were read from, as their schema says.
+
+    Raises:
+        UsageError: a row was read from elsewhere, so that findings() would not be about it.
+
     """
+    roots = [Uri.parse(path) for path in paths]
     held: _Adjacent | None = None
     for batch in rows:
         for piece in _adjacent(batch):
+            file = Uri.parse(piece.task.spec.file.path)
+            if roots and not any(file.lies_in(root) or KAFKA in {file.scheme, root.scheme} for root in roots):
+                raise unplanned(file)
             if held is not None and held.goes_on_with(piece):
                 held = held.with_next(piece)
                 continue

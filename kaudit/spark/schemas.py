@@ -128,3 +128,12 @@ def errors_of_tasks() -> Iterator[None]:
             raise
         name, text = found[-1]
         raise _OURS[name](text) from error
+
+
+def unplanned(*place: object) -> UsageError:
+    """Return the error that rows are of none of the logs that were planned."""
+    where = " ".join(str(part) for part in place)
+    return UsageError(
+        f"{where}: rows of another log, or of one that has changed since they were read: give all paths to one batches() or runs(), "
+        "instead of joining the rows of several"
+    )

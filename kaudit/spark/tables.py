@@ -11,6 +11,7 @@ from kaudit.broker.releases.profile import Profile
 from kaudit.listings.producer_histories import HistoryWriter, PartitionHistory, Piece, TableWriter
 from kaudit.listings.timeline import by_replica
 from kaudit.model.finding import Finding
+from kaudit.model.result import NotAudited
 from kaudit.partition.batch_export import BatchWriter, SegmentTask, segment_tasks, write_segment
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
@@ -82,6 +83,7 @@ class SparkTables(Struct, frozen=True):
     """The rows of a list of producer ids, which only all partitions together show."""
     names: Names | None = None
     """What puts transactional ids into rows, where the writer looks them up."""
+    not_audited: Sequence[NotAudited] = ()
 
     def histories(self, writer: HistoryWriter, findings: Sequence[Finding]) -> Iterator[Piece]:
         """Yield what `writer` makes of each partition replica and its own of these findings, in order."""
@@ -152,7 +154,7 @@ class SparkTables(Struct, frozen=True):
         return self.names.pieces(self._kept, output_batches)
 
     def _batches(self, writer: BatchWriter) -> tuple["DataFrame", OutputBatches]:
-        tasks = segment_tasks(self.jobs)
+        tasks = segment_tasks(self.jobs, self.not_audited)
         output_batches = OutputBatches(len(tasks))
         table = pa.table(
             {

@@ -27,8 +27,10 @@ from kaudit.model.result import UnlistedFindings
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.replay import KeptRows
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.failed_reads import FailedReads
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.findings import CrossPartitionEvidence, PartitionFindings, ScanContext, partition_findings
+from kaudit.source.layout import Unreadable
 from kaudit.spark.tasks import AUDIT, Batches, Given, Replayed, row
 
 if TYPE_CHECKING:
@@ -68,10 +70,17 @@ class FindingCounts(Struct, frozen=True):
     reaches: NDArray[np.int64]
     held: Sequence[tuple[str, HeldRecords]]
     producer_ids: frozenset[int]
+    failed: Sequence[Unreadable] = ()
+    """Files that could not be read for them."""
 
     @classmethod
     def of(
-        cls, topic: str, own: PartitionFindings, incidents: PartitionIncidents, asked: Sequence[int]
+        cls,
+        topic: str,
+        own: PartitionFindings,
+        incidents: PartitionIncidents,
+        asked: Sequence[int],
+        failed: Sequence[Unreadable] = (),
     ) -> "FindingCounts":
         """Count what was found in a topic partition; of the producer ids those `asked` for are kept."""
         prints: dict[Counted, list[int]] = {}
@@ -85,6 +94,7 @@ class FindingCounts(Struct, frozen=True):
             np.array(incidents.reaches, dtype=np.int64).reshape(-1, len(Reach._fields)),
             own.held,
             frozenset(found & set(asked)),  # type: ignore[arg-type]  # None is not among those asked for
+            failed,
         )
 
 
@@ -136,6 +146,8 @@ class TopicPartition(Struct, frozen=True):
     kept: Sequence[Any]
     found: PartitionFindings
     incidents: PartitionIncidents
+    failed: Sequence[Unreadable]
+    """Files that could not be read for the findings."""
 
     @property
     def replicas(self) -> Sequence[PartitionAudit]:
@@ -194,17 +206,18 @@ class FindingsInTasks(Struct, frozen=True):
                 continue
             parts = [each.partition for each in replayed]
             others = [self.others[number] for number in numbers]
-            found = partition_findings(parts, others, self.context, self.open_source)
-            yield TopicPartition(numbers[0], replayed, kept, found, partition_incidents(found.findings))
+            reads = FailedReads(self.open_source)
+            found = partition_findings(parts, others, self.context, reads)
+            incidents = partition_incidents(found.findings)
+            yield TopicPartition(numbers[0], replayed, kept, found, incidents, reads.unreadable)
 
 
 def count_findings(rows: Batches, in_tasks: FindingsInTasks) -> Batches:
     """Give the driver the numbers of findings."""
     for partition in in_tasks.topic_partitions(rows):
         topic, asked = partition.replicas[0].directory.topic, in_tasks.context.options.producer_ids
-        yield row(
-            FOUND, partition.job_index, pack(FindingCounts.of(topic, partition.found, partition.incidents, asked))
-        )
+        counts = FindingCounts.of(topic, partition.found, partition.incidents, asked, partition.failed)
+        yield row(FOUND, partition.job_index, pack(counts))
 
 
 def list_findings(

@@ -35,6 +35,7 @@ from kaudit.reading.segment import ByteRange
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.reading.unread_segments import Failure
 from kaudit.source.layout import PartitionDirectory
+from kaudit.spark.schemas import unplanned
 
 Batches = Iterator[pa.RecordBatch]
 ArrowMap = Callable[[Batches], Batches]
@@ -229,11 +230,15 @@ class Chunk(NamedTuple):
 def replay(rows: Batches, keeps: Rows, open_source: OpenSource, by: Sequence[str] = KEY) -> Batches:
     """Replay partitions from rows of CHUNKS, sorted by the columns `by`, which say whose they are, and CHUNK_ORDER; yield STEPS.
 
-    Rows of a partition that was not planned are passed over. What must be read twice of a partition is read here too.
+    What must be read twice of a partition is read here too.
+
+    Raises:
+        UsageError: rows are of a partition or a segment that was not planned: of another log, or the log has changed since.
+
     """
     prepare_worker()
     for _, own in groupby(chain.from_iterable(map(partial(_cells, by=by), rows)), key=lambda cells: cells[0]):
-        _, kind, first = next(own)
+        key, kind, first = next(own)
         if kind == LAYOUT:
             yield row(STEPS, SCAN_WIDE, WHOLE, LAYOUT, first.data)
         elif kind == HEADER:
@@ -242,6 +247,7 @@ def replay(rows: Batches, keeps: Rows, open_source: OpenSource, by: Sequence[str
             )
         else:
             assert first.ranges is None, "ranges came before their partition was opened"
+            raise unplanned("-".join(str(part) for part in key[:2]), f"({key[-1]})")
 
 
 def _cells(batch: pa.RecordBatch, by: Sequence[str]) -> Iterator[tuple[list[object], int, Chunk]]:
@@ -301,6 +307,8 @@ def replay_given(job: Job, chunks: Iterator[Chunk], sink: RowSink | None, open_s
             left_out = left_out or (spec.file.text is None and _batches(outcomes) > before)
         for outcome in outcomes:
             feed.take(outcome)
+    if waiting is not None:
+        raise unplanned(job.directory.name, f"segment {waiting[0]}")
     return Replayed(feed.close(), given if left_out else None)
 
 
@@ -310,10 +318,16 @@ def _distinct(outcomes: Iterator[Outcome]) -> list[Outcome]:
     failures: list[Failure] = []
     for outcome in outcomes:
         if isinstance(outcome, ChunkRows):
-            chunks.setdefault((outcome.start, outcome.stop), outcome)
+            known = chunks.setdefault((outcome.start, outcome.stop), outcome)
+            if _content(known) != _content(outcome):
+                raise unplanned(outcome.segment, f"bytes {outcome.start}..{outcome.stop}")
         else:
             failures.append(outcome)
     return [*(chunks[key] for key in sorted(chunks)), *failures]
+
+
+def _content(chunk: ChunkRows) -> tuple[object, ...]:
+    return chunk.first_offset, chunk.last_offset, chunk.counts.batches, chunk.counts.records, chunk.counts.max_timestamp
 
 
 def _covers(spec: ChunkSpec, outcomes: Sequence[Outcome]) -> bool:

@@ -93,9 +93,9 @@ class Watcher:
 
     @property
     def clock_ms(self) -> int:
-        """The time that idleness is measured against, ms since the epoch; 0 where no batch has one."""
-        newest = max((part.counts.max_timestamp for part in self._parts.values()), default=-1)
-        return max(newest, 0) + self._idle_ms()
+        """The time that idleness is measured against, ms since the epoch; 0 before the first audit."""
+        clock = None if self.result is None else self.result.clock
+        return 0 if clock is None else replace(clock, quiet_ms=self._idle_ms()).latest_ms
 
     def round(self, *, last: bool = False) -> Round:
         """List, read, audit. `last`: nothing waits for its time, and everything is audited as it is now."""

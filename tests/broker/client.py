@@ -2,7 +2,16 @@
 
 from kaudit.broker.attempts import StartBroker
 from kaudit.broker.broker import Broker
+from kaudit.broker.releases.request_versions import versions_in
 from tests.attempts import attempt_of
+
+
+def negotiated(broker, op, fields):
+    """The fields of a request with a version that the broker answers."""
+    if "api_version" not in fields:
+        return fields
+    first, last = versions_in(broker.profile.version)[op]
+    return {**fields, "api_version": min(max(fields["api_version"], first), last)}
 
 
 class PartitionClient:
@@ -17,11 +26,11 @@ class PartitionClient:
             self.ask("topic", config=topic_config)
 
     def ask(self, op, **fields):
-        """The fields of the answer to one attempt."""
+        """The fields of the answer to one attempt; a version that the release does not answer is negotiated."""
         self.index += 1
         self.at += 1
         attempt = {"index": self.index, "op": op, "topic": "t", "partition": 0, "at": self.at}
-        return self.broker.answer(attempt_of(attempt | fields)).fields
+        return self.broker.answer(attempt_of(attempt | negotiated(self.broker, op, fields))).fields
 
     def produce(self, sequence, epoch=0, count=1, pid=900001, **fields):
         """The offset a batch was appended at, (offset,) of a duplicate, an error's code, or what else happened."""

@@ -3,6 +3,7 @@
 import pytest
 from msgspec import ValidationError
 
+from kaudit.broker.attempts.base import NOT_STATED
 from tests.attempts import attempt_of
 
 INT16, INT32, INT64 = (-(2**15), 2**15 - 1), (-(2**31), 2**31 - 1), (-(2**63), 2**63 - 1)
@@ -77,10 +78,10 @@ def test_so_have_those_of_a_batch_found_on_disk(field, least, most):
 @pytest.mark.parametrize(
     ("op", "defaults"),
     [
-        ("produce", {"acks": -1, "api_version": 8, "is_transactional": False, "index": -1, "at": None}),
-        ("init_producer_id", {"timeout_ms": 60_000, "api_version": 0}),
-        ("txn_offset_commit", {"record_count": 1, "api_version": 0}),
-        ("write_marker", {"transaction_version": 0, "api_version": 0}),
+        ("produce", {"acks": -1, "api_version": NOT_STATED, "is_transactional": False, "index": -1, "at": None}),
+        ("init_producer_id", {"timeout_ms": 60_000, "api_version": NOT_STATED}),
+        ("txn_offset_commit", {"record_count": 1, "api_version": NOT_STATED}),
+        ("write_marker", {"transaction_version": 0, "api_version": NOT_STATED}),
         ("restart", {"found_on_disk": [], "tamper": None}),
     ],
 )

@@ -6,11 +6,15 @@ import zlib
 
 import pytest
 
+from kaudit.broker.attempts import StartBroker
+from kaudit.broker.broker import Broker
+from kaudit.broker.releases.profile import profile_for
+from tests.attempts import attempt_of
 from tests.broker.client import PartitionClient
 from tests.logs import Batch, record, sealed_records
 
 UNKNOWN_SERVER_ERROR, INVALID_REQUIRED_ACKS, INVALID_PRODUCER_EPOCH, TRANSACTION_ABORTABLE = -1, 21, 47, 120
-CONCURRENT_TRANSACTIONS = 51
+UNSUPPORTED_VERSION, CONCURRENT_TRANSACTIONS = 35, 51
 
 
 def message(value, magic=0, attributes=0):
@@ -35,7 +39,14 @@ class TestAcks:
         owner = {"transactional_id": "x", "producer_id": sent["pid"], "producer_epoch": 0}
         assert client.code("end_txn", commit=True, api_version=5, **owner) == 0
 
-    @pytest.mark.parametrize("version", ["3.9.2", "4.1.2"])
+    @pytest.mark.parametrize("version", ["3.6.2", "3.7.2"])
+    def test_until_3_7_it_is_not_verified(self, version):
+        """Recorded on both; KAFKA-15987."""
+        client, sent = self.producer(version)
+        assert client.produce(0, api_version=9, **sent) == INVALID_REQUIRED_ACKS
+        assert client.describe()["producers"] == []
+
+    @pytest.mark.parametrize("version", ["3.8.1", "3.9.2", "4.1.2"])
     def test_the_transaction_is_verified_first(self, version):
         client, sent = self.producer(version)
         assert client.produce(0, api_version=11, **sent) == TRANSACTION_ABORTABLE
@@ -164,6 +175,117 @@ class TestMinInSyncReplicas:
         assert client.code("txn_offset_commit", **owner) == 15
 
 
+class TestTransactionVersion:
+    """transaction.version below 2 on brokers that have it; EndTxn v5 and TxnOffsetCommit v5 at level 0 were recorded on 4.0.2.
+
+    TransactionLog.valueToBytes: at level 0 the value has no field for the client's transaction version.
+    """
+
+    def producer(self, level, version="4.0.2"):
+        client = PartitionClient(version, {"transaction.version": level})
+        granted = client.ask("init_producer_id", transactional_id="x", api_version=4)
+        return client, {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 0}
+
+    def busy(self, client, owner):
+        return {
+            client.code("add_partitions", api_version=3, **{**owner, "topic": "other"}),
+            client.code("end_txn", commit=True, api_version=4, **owner),
+            client.code("end_txn", commit=True, api_version=5, **owner),
+            client.code("init_producer_id", transactional_id="x", api_version=4),
+        }
+
+    @pytest.mark.parametrize("version", ["4.0.2", "4.4.0"])
+    def test_ending_a_transaction_of_version_2_at_level_0(self, version):
+        client, owner = self.producer(0, version)
+        assert client.code("add_partitions", api_version=3, **owner) == 0
+        sent = {"is_transactional": True, "transactional_id": "x", "pid": owner["producer_id"], "api_version": 11}
+        assert client.produce(0, **sent) == 0
+        assert client.code("end_txn", commit=True, api_version=5, **owner) == UNSUPPORTED_VERSION
+        client.wait(3_600_000)
+        assert self.busy(client, owner) == {CONCURRENT_TRANSACTIONS}
+        client.restart()
+        assert client.code("end_txn", commit=True, api_version=4, **owner) == 0
+
+    @pytest.mark.parametrize("op", ["txn_offset_commit", "produce"])
+    def test_adding_a_partition_at_level_0(self, op):
+        client, owner = self.producer(0)
+        fields = {"base_sequence": 0, "record_count": 1, "is_transactional": True} if op == "produce" else {}
+        version = 12 if op == "produce" else 5
+        assert client.code(op, api_version=version, **owner, **fields) == UNSUPPORTED_VERSION
+        assert self.busy(client, owner) == {CONCURRENT_TRANSACTIONS}
+
+    @pytest.mark.parametrize("level", [0, 1])
+    def test_older_requests_end_transactions_without_another_epoch(self, level):
+        client, owner = self.producer(level)
+        for _ in range(2):
+            assert client.code("add_partitions", api_version=3, **owner) == 0
+            assert client.code("end_txn", commit=True, api_version=4, **owner) == 0
+        assert client.code("add_partitions", api_version=3, **owner) == 0
+        assert client.ask("init_producer_id", transactional_id="x", api_version=4)["producer_epoch"] == 2
+
+    @pytest.mark.parametrize("level", [1, 2])
+    def test_from_level_1_on_it_is_written(self, level):
+        client, owner = self.producer(level)
+        assert client.code("txn_offset_commit", api_version=5, **owner) == 0
+        assert client.ask("end_txn", commit=True, api_version=5, **owner)["producer_epoch"] == 1
+
+
+class TestRequestVersions:
+    """A request version that a release does not answer closes the connection: recorded for Produce v2 on 4.4.0 (KIP-896)."""
+
+    def outcome(self, version, op, api_version, override=None):
+        broker = Broker(override and profile_for(override))
+        broker.answer(StartBroker(broker_version=version))
+        owner: dict[str, object] = {"transactional_id": "x", "producer_id": 0, "producer_epoch": 0}
+        of_op: dict[str, dict[str, object]] = {
+            "produce": {"producer_id": 0, "producer_epoch": 0, "base_sequence": 0, "record_count": 1},
+            "write_marker": {"producer_id": 0, "producer_epoch": 0, "commit": True, "coordinator_epoch": 0},
+            "init_producer_id": {},
+            "end_txn": {"commit": True, **owner},
+        }
+        stated = {} if api_version is None else {"api_version": api_version}
+        return broker.answer(
+            attempt_of({"op": op, "topic": "t", "partition": 0, **of_op.get(op, owner), **stated})
+        ).fields["outcome"]
+
+    @pytest.mark.parametrize(
+        ("version", "op", "first", "last"),
+        [
+            ("0.11.0.3", "produce", 0, 3),
+            ("2.3.1", "produce", 0, 7),
+            ("2.8.2", "produce", 0, 9),
+            ("3.9.2", "produce", 0, 11),
+            ("4.0.2", "produce", 3, 12),
+            ("4.4.0", "produce", 3, 13),
+            ("2.5.1", "init_producer_id", 0, 3),
+            ("4.4.0", "init_producer_id", 0, 5),
+            ("3.5.2", "add_partitions", 0, 3),
+            ("3.9.2", "end_txn", 0, 4),
+            ("4.0.2", "end_txn", 0, 5),
+            ("2.5.1", "txn_offset_commit", 0, 3),
+            ("4.4.0", "txn_offset_commit", 0, 6),
+            ("3.9.2", "write_marker", 0, 1),
+            ("4.1.2", "write_marker", 1, 1),
+            ("4.4.0", "write_marker", 1, 2),
+        ],
+    )
+    def test_the_first_and_the_last(self, version, op, first, last):
+        """The ranges of the clients published with these releases (ApiKeys)."""
+        answered = {self.outcome(version, op, api_version) for api_version in {first, last}}
+        assert "connection-closed" not in answered
+        for outside in {first - 1, last + 1, 99} - {-1}:
+            assert self.outcome(version, op, outside) == "connection-closed"
+
+    @pytest.mark.parametrize("version", ["0.11.0.0", "2.3.1", "4.0.0", "4.4.0"])
+    @pytest.mark.parametrize("op", ["produce", "init_producer_id", "add_partitions", "end_txn", "write_marker"])
+    def test_a_line_that_states_none_is_answered(self, version, op):
+        assert self.outcome(version, op, None) != "connection-closed"
+
+    def test_another_release_would_have_been_sent_another_version(self):
+        assert self.outcome("4.4.0", "produce", 12, override="2.3.1") == "appended"
+        assert self.outcome("2.3.1", "produce", 12, override="2.3.1") == "connection-closed"
+
+
 class TestSeveralPartitions:
     """A partition refused by itself is no other producer of the request (recorded on 4.1.2)."""
 
@@ -203,21 +325,42 @@ def test_offsets_of_a_negative_epoch_cannot_be_written(version):
     granted = client.ask("init_producer_id", transactional_id="x")
     owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": -1}
     assert client.code("txn_offset_commit", **owner) == UNKNOWN_SERVER_ERROR
+    below = client.code("txn_offset_commit", **{**owner, "producer_epoch": -2})
+    assert below == (
+        0 if version == "0.11.0.3" else INVALID_PRODUCER_EPOCH
+    )  # only -1 means none (recorded on 0.11.0.3, 3.6.2)
 
 
 @pytest.mark.parametrize(
     ("version", "format_version", "code"),
     [
-        ("2.5.0", "0.10.2", UNKNOWN_SERVER_ERROR),
+        ("0.11.0.3", "0.10.2", 43),
+        ("2.5.0", "0.10.2", 43),
+        ("2.8.2", "0.10.0", 43),
         ("2.5.0", "0.11.0", 0),
         ("2.5.0", "2.4-IV1", 0),
         ("3.0.0", "0.10.2", 0),
     ],
 )
 def test_an_older_message_format_has_no_producer_ids(version, format_version, code):
+    """Recorded on 0.11.0.3, 2.5.0 and 2.8.2 (tests/data/recorded): LogValidator.validateBatch."""
     client = PartitionClient(version, topic_config={"message.format.version": format_version})
     assert client.produce(0) == code
     assert client.produce(-1, epoch=-1, pid=-1) == (0 if code else 1)
+
+
+def test_an_older_message_format_has_no_transactions():
+    """-1: the batch's builder is made before the validator looks at the batch; markers are left out (recorded on 2.8.2)."""
+    client = PartitionClient("2.8.2", topic_config={"message.format.version": "0.10.0"})
+    granted = client.ask("init_producer_id", transactional_id="x")
+    owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 0}
+    assert client.code("add_partitions", **owner) == 0
+    sent = {"is_transactional": True, "transactional_id": "x", "pid": granted["producer_id"]}
+    assert client.produce(0, **sent) == UNKNOWN_SERVER_ERROR
+    assert client.code("end_txn", commit=True, **owner) == 0
+    assert client.mark(0, pid=granted["producer_id"]) == 43
+    assert client.describe()["high_watermark"] == 0
+    assert client.code("add_partitions", **owner) == 0
 
 
 def test_a_compressed_batch_is_unsupported_for_an_older_format():

@@ -161,7 +161,8 @@ def never_completed(status: int) -> Make:
         log = Log()
         log.append(data(7, 0, 0, 2, transactional=True))
         log.clock += 2 * HOUR_MS
-        log.append(data(8, 0, 0, 2))
+        log.append(data(8, 0, 0, 2, transactional=True))
+        log.append(marker(8, 0))
         log.write(root / "orders-0")
         return {}
 

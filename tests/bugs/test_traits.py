@@ -32,21 +32,12 @@ def trait_of(bug: str, words: str) -> Trait:
     return trait
 
 
-@pytest.mark.parametrize(("last", "now", "is_long"), [
-    (0, 20 * MINUTE, True),
-    (0, 20 * MINUTE - 1, False),
-    (7, 20 * MINUTE + 7, True),
-    (7, 20 * MINUTE + 6, False),
-    (-1, DAY, False),  # without a timestamp
-    (None, DAY, False),
-    (0, None, False),
-    (None, None, False),
-    ("0", DAY, False),
-    (True, DAY, False),
+@pytest.mark.parametrize(("idle_ms", "is_long"), [
+    (20 * MINUTE, True), (20 * MINUTE - 1, False), (-1, False), (None, False), (str(DAY), False), (True, False),
 ])  # fmt: skip
-def test_a_transaction_is_idle_for_longer_than_any_may_take(last, now, is_long):
+def test_a_transaction_is_idle_for_longer_than_any_may_take(idle_ms, is_long):
     """transaction.max.timeout.ms is 15 minutes."""
-    evidence = {"last_timestamp": last, "now_timestamp": now}
+    evidence = {"idle_ms": idle_ms, "last_timestamp": 0, "now_timestamp": DAY}
     assert transactions.LONG_AGO.seen(case(evidence=evidence)) is is_long
 
 

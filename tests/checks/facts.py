@@ -8,6 +8,7 @@ from kaudit.broker.releases.profile import VersionRange
 from kaudit.broker.releases.version import Version
 from kaudit.checks.check import Check, Evidence
 from kaudit.checks.context import Context
+from kaudit.model.audit_clock import given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
@@ -17,7 +18,7 @@ from kaudit.model.producer_state import ProducerAuditState, RetainedBatch
 CONTEXT = Context(
     versions=VersionRange(Version.parse("3.0.0"), Version.parse("3.9.0")),
     coordinator=CoordinatorView(),
-    now_ms=0,
+    clock=given_clock(0),
     topic="orders",
     partition=0,
     log_dir="/logs",

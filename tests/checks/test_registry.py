@@ -14,6 +14,7 @@ from kaudit.broker.releases.version import Version
 from kaudit.checks.check import Check, Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.registry import CHECKS, discover
+from kaudit.model.audit_clock import given_clock
 from kaudit.model.coordinator import CoordinatorView
 
 PACKAGE = Path(__file__).parents[2] / "kaudit"
@@ -77,7 +78,9 @@ def weather(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Check]:
 
 def test_a_module_and_a_page_in_a_room_are_a_check(weather: Check) -> None:
     context = Context(
-        versions=VersionRange(Version.parse("2.0.1"), Version.parse("4.0.0")), coordinator=CoordinatorView(), now_ms=0
+        versions=VersionRange(Version.parse("2.0.1"), Version.parse("4.0.0")),
+        coordinator=CoordinatorView(),
+        clock=given_clock(0),
     )
     found = list(weather.run(context, Evidence(["rain today", "sun", "no rain"])))
     assert [(one.code, one.name, one.message) for one in found] == [

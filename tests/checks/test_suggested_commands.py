@@ -7,6 +7,7 @@ from kaudit.broker.releases.profile import VersionRange
 from kaudit.broker.releases.version import Version
 from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
+from kaudit.model.audit_clock import given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.source.layout import FetchedRange
 
@@ -15,7 +16,7 @@ AT = 1_700_000_000_123
 LOCAL = Context(
     versions=VersionRange(Version.parse("3.0.0"), Version.parse("3.9.0")),
     coordinator=CoordinatorView(),
-    now_ms=AT,
+    clock=given_clock(AT),
     topic="my orders",
     partition=3,
     log_dir="/the logs",
@@ -110,7 +111,11 @@ OF_THIS = "--topic 'my orders' --partition 3"
             f"kaudit timeline 'the logs' {OF_THIS} --producer-id 7 --producer-id 8 --now 2024-01-01",
         ),
         # a clock that no calendar reaches
-        (replace(LOCAL, now_ms=10**17), True, f"kaudit timeline 'the logs' {OF_THIS} --producer-id 7 --producer-id 8"),
+        (
+            replace(LOCAL, clock=given_clock(10**17)),
+            True,
+            f"kaudit timeline 'the logs' {OF_THIS} --producer-id 7 --producer-id 8",
+        ),
         (LONE, False, f"kaudit timeline 'a b.bin' {OF_THIS} --producer-id 7 --producer-id 8"),
     ],
 )

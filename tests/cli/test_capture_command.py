@@ -38,6 +38,14 @@ def test_a_line_for_each_partition_and_one_for_all(kaudit, broker, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("output_format", ["text", "json"])
+def test_a_capture_of_nothing_is_no_success(kaudit, broker, tmp_path, output_format):
+    url = f"kafka://{broker.address}/orders/1"
+    done = kaudit("capture", "--output-format", output_format, "-o", tmp_path / "copy", url)
+    assert (done.code, done.err) == (4, "kaudit: nothing was captured: no partition that was asked for has a batch\n")
+    assert done.out  # the account of it, as ever
+
+
 def test_several_topics_and_partitions_of_one_cluster(kaudit, broker, tmp_path):
     root = f"kafka://{broker.address}"
     done = kaudit("capture", "-q", "-o", tmp_path / "copy", f"{root}/orders/1", f"{root}/orders/1", f"{root}/users")

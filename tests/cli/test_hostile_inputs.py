@@ -215,14 +215,40 @@ def test_nothing_waits_for_a_fifo_in_place_of_a_file(tmp_path, name):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("prefix", ["::error file=a,line=1::", "  ::warning::", "##[error]", "a##[group]"])
-def test_concise_prints_no_line_that_a_ci_system_obeys(kaudit, tmp_path, prefix):
+PRINTED = [
+    *((command, []) for command in ("inspect", "dedup", "timeline", "producers")),
+    *(
+        ("scan", ["--output-format", name])
+        for name in ("table", "concise", "json", "jsonl", "markdown", "gitlab", "sarif", "junit")
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "prefix", ["::error file=a,line=1::", "  ::warning::", "##[error]", "a##[group]", "x ::stop::"]
+)
+@pytest.mark.parametrize(("command", "formats"), PRINTED)
+def test_no_line_is_printed_that_a_ci_system_obeys(kaudit, tmp_path, monkeypatch, prefix, command, formats):
+    """GitHub runs `::` at the start of a line, and, as Azure does, `##[` anywhere in it."""
+    monkeypatch.setenv("COLUMNS", "60")  # so that any word may come to the start of a line
     log = Log()
     for sequence in (0, 5):
         log.append(data(7, 0, sequence))
-    log.write(tmp_path / f"{prefix}name" / "orders-0")
-    outcome = kaudit("scan", str(tmp_path), "--output-format", "concise")
-    assert "KA104" in outcome.out
-    for line in outcome.out.splitlines():
+    directory = log.write(tmp_path / f"{prefix}name" / "orders-0")
+    (directory / f"{prefix}odd").touch()
+    outcome = kaudit(command, str(tmp_path), *formats)
+    assert len(outcome.out) > 40
+    for line in f"{outcome.out}\n{outcome.err}".splitlines():
         assert not line.lstrip().startswith("::")
         assert "##[" not in line
+
+
+def test_jsonl_and_concise_spell_commands_alike_and_json_says_the_same(kaudit, tmp_path):
+    log = Log()
+    for sequence in (0, 5):
+        log.append(data(7, 0, sequence))
+    log.write(tmp_path / "##[error]" / "orders-0")
+    lines = {name: kaudit("scan", tmp_path, "--output-format", name).out for name in ("jsonl", "concise")}
+    assert all("#\\u0023[error]/orders-0/" in text for text in lines.values())
+    finding = json.loads(lines["jsonl"].splitlines()[0])
+    assert "##[error]/orders-0" in finding["file"]

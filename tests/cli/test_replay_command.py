@@ -18,7 +18,7 @@ def produce(index, sequence, **fields):
     attempt = {
         "index": index, "topic": "orders", "partition": 3, "op": "produce", "producer_id": 7, "producer_epoch": 0,
         "base_sequence": sequence, "record_count": 1, "is_transactional": False, "transactional_id": None,
-        "acks": -1, "api_version": 8, "timestamp": 1000 + index, "at": 1000 + index,
+        "acks": -1, "api_version": 6, "timestamp": 1000 + index, "at": 1000 + index,
     }  # fmt: skip
     return attempt | fields
 
@@ -157,8 +157,8 @@ def test_explain_without_such_an_attempt(run):
 
 def test_profiles_are_listed_with_the_source_of_each_difference(run):
     listed = run("", "--list-profiles").stdout
-    assert "window: 1 -> 5 (KAFKA-5494)" in listed
-    assert "forgets_on_log_start_advance: yes -> no (KAFKA-7190)" in listed
+    assert "window: 1 -> 5 (KAFKA-5494; recorded on 1.0.0)" in listed
+    assert "forgets_on_log_start_advance: yes -> no (KAFKA-7190; recorded on 2.4.0)" in listed
 
 
 def test_the_same_answers_in_two_formats_and_a_file(run, tmp_path):
@@ -280,10 +280,10 @@ def test_a_version_is_compared_with_its_neighbours(capsys, monkeypatch):
     before, after = explanation.split("Changed again in 2.1.0:")
     assert "Different from 1.1.0 to 2.0.0 before:" in before
     assert (
-        "  marker_only_nonzero_error: 45 OUT_OF_ORDER_SEQUENCE_NUMBER -> 59 UNKNOWN_PRODUCER_ID (KAFKA-7298)\n"
+        "  marker_only_nonzero_error: 45 OUT_OF_ORDER_SEQUENCE_NUMBER -> 59 UNKNOWN_PRODUCER_ID (KAFKA-7298; recorded on 2.0.1)\n"
         "    the error for a sequence other than 0 when only a marker of the current epoch is remembered\n"
     ) in before
-    assert "empty_control_batch_is_fatal: yes -> no (KAFKA-7467)" in before
+    assert "empty_control_batch_is_fatal: yes -> no (KAFKA-7467; from a ticket, not recorded)" in before
     assert "needs_transactional_id: no -> yes" in after
 
 

@@ -1,8 +1,13 @@
 """Configuration: who wins, what is refused, and where a value came from."""
 
 import json
+import shutil
+from collections import Counter
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 TOPICS = """
 broker-version = "2.8.2"
@@ -322,3 +327,82 @@ def test_toml_is_bounded_in_depth_and_size(kaudit, here, text):
         outcome = kaudit(*command)
         assert outcome.code == 2
         assert len(outcome.err.splitlines()) == 1
+
+
+@pytest.fixture
+def faulty(here):
+    """A log directory with findings of several checks."""
+    shutil.copytree(ROOT / "samples" / "zombie", here / "logs")
+    return here / "logs"
+
+
+def found(kaudit, *arguments):
+    document = json.loads(kaudit("scan", "--output-format", "json", *arguments).out)
+    codes = Counter(finding["code"] for finding in document["findings"])
+    return document.get("configuration"), codes
+
+
+def test_the_report_names_what_applied_and_how_many_findings_it_changed(kaudit, here, faulty):
+    none, codes = found(kaudit, faulty)
+    assert none is None
+    code, changed = next(iter(codes.items()))
+    other = next(each for each in codes if each != code)
+    file = here / "kaudit.toml"
+    file.write_text(f'severity = ["{code}=note"]\nignore = ["{other}"]\nfail-on = "error"\n')
+    configuration, left = found(kaudit, faulty)
+    assert left == codes - Counter({other: codes[other]})
+    was_note = sum(finding["severity"] == "note" for finding in findings_of(kaudit, faulty, code))
+    assert configuration == {
+        "sources": [str(file)],
+        "not_used": [],
+        "severities_changed": changed - was_note,
+        "suppressed": 0,
+        "left_out": codes[other],
+        "fail_on": "error",
+    }
+    text = " ".join(kaudit("scan", faulty).out.split())
+    assert f"Configuration: {file}: " in text
+    assert f"{codes[other]:,} left out, the exit code counts findings from error on" in text
+    # the command line wins: nothing was configured of these
+    configuration, _ = found(kaudit, faulty, "--severity", "KA001=error", "--ignore", "KA001", "--fail-on", "never")
+    assert configuration["fail_on"] is None
+    assert (configuration["severities_changed"], configuration["left_out"]) == (0, 0)
+
+
+def findings_of(kaudit, path, code):
+    outcome = kaudit("scan", "--isolated", "--output-format", "json", path)
+    return [finding for finding in json.loads(outcome.out)["findings"] if finding["code"] == code]
+
+
+def test_findings_suppressed_in_a_topic_are_counted_with_the_file(kaudit, here, faulty):
+    (here / "kaudit.toml").write_text('[[topics."*".ignore]]\ncodes = ["KA"]\nreason = "all is well"\n')
+    configuration, codes = found(kaudit, faulty)
+    assert configuration["suppressed"] == codes.total()
+    html = kaudit("scan", faulty, "--output-format", "html").out
+    assert f"kaudit.toml: {codes.total()} suppressed" in html
+
+
+def test_a_configuration_that_changed_nothing_is_named_by_verbose(kaudit, here, faulty):
+    (here / "kaudit.toml").write_text('severity = ["KA701=note"]\n')
+    line = "kaudit.toml: no finding changed"
+    assert line in " ".join(kaudit("scan", "-v", faulty).out.split())
+    assert line not in " ".join(kaudit("scan", faulty).out.split())
+
+
+@pytest.mark.parametrize("given", ["s38-epoch-max-0", "s38-epoch-max-0/00000000000000000000.log"])
+@pytest.mark.parametrize("at", [".", "s38-epoch-max-0"])
+def test_configuration_beside_what_is_scanned_alone_is_evidence(kaudit, faulty, monkeypatch, given, at):
+    (faulty / at / "kaudit.toml").write_text('ignore = ["KA"]\n')
+    monkeypatch.chdir(faulty / "s38-epoch-max-0")
+    configuration, codes = found(kaudit, faulty / given)
+    assert codes
+    assert configuration["not_used"] == [str(faulty / at / "kaudit.toml")]
+    text = " ".join(kaudit("scan", faulty / given).out.split())
+    assert "kaudit.toml lies in an input: it is evidence and was not used" in text
+
+
+def test_a_directory_that_only_holds_a_partition_is_no_log_directory(kaudit, here):
+    shutil.copytree(ROOT / "samples" / "zombie" / "s38-epoch-max-0", here / "s38-epoch-max-0")
+    (here / "kaudit.toml").write_text('ignore = ["KA"]\n')
+    configuration, codes = found(kaudit, "s38-epoch-max-0")
+    assert (configuration["not_used"], codes) == ([], {})

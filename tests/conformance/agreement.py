@@ -135,7 +135,7 @@ def events_table() -> Iterator[str]:
     """How many attempts of each kind of event were answered alike, by release, and what was not."""
     attempts: Counter[tuple[str, str]] = Counter()
     differ: Counter[tuple[str, str]] = Counter()
-    found: list[str] = []
+    found: dict[str, dict[str, list[str]]] = {}
     for recorded in recordings():
         if not recorded.name.startswith((EPOCHS, EVENTS, LEVELS)):
             continue
@@ -146,7 +146,8 @@ def events_table() -> Iterator[str]:
             differ[recorded.version, kind_of(scenario) or EPOCHS] += len(found_here)
             attempt, fields, _ = found_here[0]
             said = "; ".join(f"`{name}` {theirs}, kaudit {ours}" for name, ours, theirs in fields)
-            found.append(f"- {recorded.version}, {scenario}, {len(found_here)} answers, first {attempt['op']}: {said}.")
+            by_release = found.setdefault(f"{attempt['op']}: {said}", {})
+            by_release.setdefault(recorded.version, []).append(f"{scenario} ({len(found_here)})")
     releases = list(dict.fromkeys(version for version, _ in attempts))
     yield f"| event | {' | '.join(releases)} | all |"
     yield f"|---|{'---|' * (len(releases) + 1)}"
@@ -157,7 +158,11 @@ def events_table() -> Iterator[str]:
         cells = [f"{count - wrong:,} of {count:,}" if count else "" for count, wrong in zip(asked, other, strict=True)]
         yield f"| {kind} | {' | '.join(cells)} |"
     yield ""
-    yield from found or ["Nothing differs."]
+    for said, by_release in found.items():
+        where = "; ".join(f"{version} {', '.join(scenarios)}" for version, scenarios in by_release.items())
+        yield f"- {said}: {where}."
+    if not found:
+        yield "Nothing differs."
 
 
 def _of_kind(counts: Counter[tuple[str, str]], kind: str, release: str) -> int:

@@ -11,6 +11,8 @@ from kaudit.replay.session import Session
 from tests.conformance.exclusions import BROKER_CLOCK_TOLERANCE_MS, EXCLUSIONS
 
 Json = dict[str, Any]
+SentTimes = dict[tuple[str | None, int | None], set[Any]]
+"""Times by topic and producer id."""
 FieldDifference = tuple[str, Any, Any]
 """(field, kaudit's value, the recorded value)."""
 
@@ -41,10 +43,10 @@ def compare(attempts: list[Json], recorded: list[Json], answers: Iterable[Answer
     return compared
 
 
-def sent_timestamps(attempts: Iterable[Json]) -> dict[str | None, set[Any]]:
-    """Times the clients put into batches, by topic; under LogAppendTime none of them is kept."""
+def sent_timestamps(attempts: Iterable[Json]) -> SentTimes:
+    """Times the clients put into batches; under LogAppendTime none of them is kept."""
     attempts = list(attempts)
-    sent: dict[str | None, set[Any]] = {}
+    sent: SentTimes = {}
     stamped = {
         attempt["topic"]
         for attempt in attempts
@@ -53,16 +55,15 @@ def sent_timestamps(attempts: Iterable[Json]) -> dict[str | None, set[Any]]:
     for attempt in attempts:
         if attempt.get("topic") in stamped:
             continue
-        times = sent.setdefault(attempt.get("topic"), set())
-        times.add(attempt.get("timestamp"))
+        topic = attempt.get("topic")
+        sent.setdefault((topic, attempt.get("producer_id")), set()).add(attempt.get("timestamp"))
         if "records_hex" in attempt:
-            times.update(batch.max_timestamp for batch in split(bytes.fromhex(attempt["records_hex"])).batches)
+            for batch in split(bytes.fromhex(attempt["records_hex"])).batches:
+                sent.setdefault((topic, batch.producer_id), set()).add(batch.max_timestamp)
     return sent
 
 
-def differences(
-    attempt: Json, answer: Json, recorded: Json, sent: dict[str | None, set[Any]]
-) -> Iterator[FieldDifference]:
+def differences(attempt: Json, answer: Json, recorded: Json, sent: SentTimes) -> Iterator[FieldDifference]:
     """Yield (field, ours, recorded) for every recorded field that differs and is not excluded."""
     topic, op = attempt.get("topic", ""), attempt["op"]
     for field, value in recorded.items():
@@ -70,20 +71,25 @@ def differences(
         if field == "index" or any(exclusion.covers(topic, op, field, (ours, value)) for exclusion in EXCLUSIONS):
             continue
         if field == "producers" and ours != "absent":
-            yield from _producer_differences(ours, value, sent.get(topic, set()))
+            yield from _producer_differences(
+                ours, value, {pid: times for (of, pid), times in sent.items() if of == topic}
+            )
         elif ours != value:
             yield field, ours, value
 
 
-def _producer_differences(ours: list[Json], recorded: list[Json], sent: set[Any]) -> Iterator[FieldDifference]:
+def _producer_differences(
+    ours: list[Json], recorded: list[Json], sent: dict[int | None, set[Any]]
+) -> Iterator[FieldDifference]:
     known = {producer["producer_id"]: producer for producer in ours}
     if sorted(known) != sorted(producer["producer_id"] for producer in recorded):
         yield "producers", sorted(known), recorded
         return
     for producer in recorded:
+        times = sent.get(producer["producer_id"], set())
         for field, value in producer.items():
             mine = known[producer["producer_id"]][field]
-            on_brokers_clock = field == "last_timestamp" and value >= 0 and not {value, mine} <= sent
+            on_brokers_clock = field == "last_timestamp" and value >= 0 and not {value, mine} <= times
             if on_brokers_clock and abs(mine - value) <= BROKER_CLOCK_TOLERANCE_MS:
                 continue
             if mine != value:

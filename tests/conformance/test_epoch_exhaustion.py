@@ -40,7 +40,7 @@ class Client:
         self.sequences[producer_id, epoch] += 1
         return self.ask(
             "produce", transactional_id="tx", producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence,
-            record_count=1, is_transactional=True, api_version=8,
+            record_count=1, is_transactional=True,
         )  # fmt: skip
 
     def end(self, producer_id, epoch):

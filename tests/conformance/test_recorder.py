@@ -236,6 +236,14 @@ def test_the_checkpointed_log_start_is_read_as_the_broker_wrote_it(tmp_path):
     assert disk.checkpointed_log_start(tmp_path, "t-1", 0) == 0
 
 
+@pytest.mark.parametrize(("written", "expected"), [("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n", 1), (None, 0)])
+def test_a_topic_id_is_read_as_the_broker_wrote_it(tmp_path, written, expected):
+    (tmp_path / "t-0").mkdir()
+    if written is not None:
+        (tmp_path / "t-0" / "partition.metadata").write_text(written)
+    assert disk.topic_id(tmp_path, "t") == expected.to_bytes(16, "big")
+
+
 # -- recordings ------------------------------------------------------------------------------------------------------
 def produce(sequence):
     return {
@@ -450,4 +458,4 @@ def test_what_was_answered_otherwise_and_agrees_by_now_is_taken_over(tmp_path, m
     *table, empty, difference = agreement.events_table()
     assert table[-1] == "| all | 1 of 2 | 1 of 2 |"
     assert empty == ""
-    assert difference == "- 3.6.2, rivals-1-2, 1 answers, first produce: `base_offset` 9, kaudit 0."
+    assert difference == "- produce: `base_offset` 9, kaudit 0: 3.6.2 rivals-1-2 (1)."

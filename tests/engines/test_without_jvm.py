@@ -35,6 +35,7 @@ from kaudit.source.schemes import SegmentRemovedError, open_segment
 from kaudit.spark import bundle as spark_bundle
 from kaudit.spark import engine as spark_engine
 from kaudit.spark import jobs as spark_jobs
+from kaudit.spark import reading_in_tasks as spark_reading
 from kaudit.spark import session as spark_session
 from kaudit.spark import tables as spark_tables
 from kaudit.spark import task_findings as spark_judging
@@ -373,13 +374,13 @@ def test_of_the_feature_levels_a_task_gives_back_those_that_decide(monkeypatch):
         asked.append(given)
         return levels
 
-    monkeypatch.setattr(spark_engine, "feature_levels", feature_levels)
+    monkeypatch.setattr(spark_reading, "feature_levels", feature_levels)
     directories: Any = ["directory"]
     opened: Any = "opened"
-    assert spark_engine._read_levels(directories, opened) == {"metadata.version": 25, "transaction.version": 2}
+    assert spark_reading._read_levels(directories, opened) == {"metadata.version": 25, "transaction.version": 2}
     assert asked == [(directories, opened)]
     del levels["transaction.version"]
-    assert spark_engine._read_levels(directories, opened) == {"metadata.version": 25}
+    assert spark_reading._read_levels(directories, opened) == {"metadata.version": 25}
 
 
 def test_the_lanes_of_a_report_are_the_same(session, logs):
@@ -653,11 +654,11 @@ def test_each_replica_of_the_metadata_topic_is_read_in_a_task(session, monkeypat
         assert (spark, what) == (session, "kaudit: read __cluster_metadata")
         return [answer(question) for question in questions]
 
-    monkeypatch.setattr(spark_engine, "read_metadata", read_metadata)
-    monkeypatch.setattr(spark_engine, "ask_tasks", ask_tasks)
-    monkeypatch.setattr(spark_engine, "from_here", lambda: "opened")
+    monkeypatch.setattr(spark_reading, "read_metadata", read_metadata)
+    monkeypatch.setattr(spark_reading, "ask_tasks", ask_tasks)
+    monkeypatch.setattr(spark_reading, "from_here", lambda: "opened")
     directories: Any = ["b1", "b2"]
-    found: Any = spark_engine._metadata(cast("Any", session), directories)
+    found: Any = spark_reading.read_metadata_logs(cast("Any", session), directories)
     assert found == ["blocks of b1", "blocks of b2"]
     assert asked == [("b1", "opened"), ("b2", "opened")]
 

@@ -38,6 +38,7 @@ ACL_RESOURCES = {"topic": 2, "cluster": 4, "transactional_id": 5}
 ACL_OPERATIONS = {"READ": 3, "WRITE": 4, "DESCRIBE": 8, "DESCRIBE_CONFIGS": 10}
 _LITERAL, _ALLOW = 3, 3
 _FIRST_PRODUCE_OF_TRANSACTIONS = 3
+FIRST_PRODUCE_WITH_TOPIC_IDS = 13
 _FIRST_INIT_OF_TWO_PHASES = 6
 
 
@@ -146,11 +147,14 @@ class Fetched(NamedTuple):
     aborted: list[dict[str, int]]
 
 
-def produce_body(version: int, transactional_id: str | None, acks: int, topic: str, sent: dict[int, bytes]) -> bytes:
-    """A produce request; `sent` is a record set per partition."""
+def produce_body(
+    version: int, transactional_id: str | None, acks: int, topic: str | bytes, sent: dict[int, bytes]
+) -> bytes:
+    """A produce request; `sent` is a record set per partition, `topic` a name, or 16 bytes of id from version 13 on."""
     compact = version >= FLEXIBLE_FROM[PRODUCE]
     end = b"\0" if compact else b""
-    topics = string(topic, compact=compact) + _count(len(sent), compact=compact)
+    named = topic if isinstance(topic, bytes) else string(topic, compact=compact)
+    topics = named + _count(len(sent), compact=compact)
     for partition, records in sent.items():
         size = varint(len(records) + 1) if compact else struct.pack(">i", len(records))
         topics += struct.pack(">i", partition) + size + records + end
@@ -163,7 +167,10 @@ def read_produced(version: int, reader: Reader) -> dict[int, Appended]:
     """Read the answer to `produce_body`, per partition."""
     compact = version >= FLEXIBLE_FROM[PRODUCE]
     reader.count(compact=compact)
-    reader.string(compact=compact)
+    if version >= FIRST_PRODUCE_WITH_TOPIC_IDS:
+        reader.number("q"), reader.number("q")
+    else:
+        reader.string(compact=compact)
     produced = {}
     for _ in range(reader.count(compact=compact)):
         partition = reader.number("i")

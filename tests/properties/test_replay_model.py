@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import profile_for
+from kaudit.broker.releases.request_versions import versions_in
 from tests.attempts import attempt_of
 
 VERSIONS = ("0.11.0.3", "1.0.1", "1.1.1", "2.0.0", "2.0.1", "2.3.1", "2.4.0", "2.4.1", "2.5.1", "2.8.2", "3.5.2")
@@ -213,7 +214,7 @@ def test_both_implementations_answer_the_same(version, steps):
             answer = asked(
                 broker, index, "produce", producer_id=producer, producer_epoch=epoch, base_sequence=first,
                 record_count=count, is_transactional=transactional, transactional_id="tx" if transactional else None,
-                api_version=7, timestamp=1000 + index,
+                api_version=min(7, versions_in(broker.profile.version)["produce"][1]), timestamp=1000 + index,
             )  # fmt: skip
             expected = diary.produce(producer, epoch, first, count, transactional)
             detail = answer.get("base_offset", answer["error_code"])

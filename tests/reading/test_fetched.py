@@ -1,6 +1,7 @@
 """Positions that stand for offsets, of record sets as brokers send them."""
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.reading.batch_stream import fetched_batches
 from kaudit.source.kafka.fetched_segment import BrokerError, FetchedSegment
@@ -68,6 +69,14 @@ def test_where_the_broker_has_nothing_more_the_range_ends():
     log = FetchedSegment(PLACE, lambda offset, size: (b"", frozenset()))
     (piece,) = fetched_batches(log, 0, 3000, verify=True)
     assert (len(piece.batches), piece.damages, piece.read_to) == (0, [], 3000)
+
+
+def test_where_offsets_should_be_and_the_broker_sends_nothing_they_were_not_read():
+    sets = [BATCHES[0].encode(), b""]
+    log = FetchedSegment(replace(PLACE, whole=True), lambda offset, size: (sets.pop(0), frozenset()))
+    with pytest.raises(BrokerError) as refused:
+        list(fetched_batches(log, 0, 3000, verify=True))
+    assert refused.value.strerror == "the broker sends nothing from offset 15 on, and its log goes on to 39"
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import referencing
 from msgspec.structs import replace
 
 from kaudit.model.application_logs import ApplicationLogFile, LogClock, LogEventSummary, RefusedBatches
+from kaudit.model.audit_clock import AuditClock, ClockSource
 from kaudit.model.digests import Digests, PartitionDigest, RangeDigests
 from kaudit.model.impact import Impact
 from kaudit.model.incident import Incident
-from kaudit.model.result import Suggestion
+from kaudit.model.result import AppliedConfiguration, Suggestion
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
 from tests.rendered import producers_text, scan_text, timeline_text
@@ -139,6 +140,9 @@ def test_a_field_that_is_missing_is_noticed():
         assert not validator(DOCUMENT).is_valid(broken), path
 
 
+CLOCK = AuditClock(1_700_000_000_000, ClockSource.BROKERS, 1_700_000_000_001)
+
+
 def test_the_schemas_name_every_field_that_is_printed():
     clock = LogClock("logs", 0, 1, 0, None, 3, 3)
     refused = RefusedBatches("t", 0, 1, 0, "out_of_order_sequence", 1, 2, 2, "never-landed", "logs/server.log", 1, "")
@@ -147,7 +151,12 @@ def test_the_schemas_name_every_field_that_is_printed():
     ranges = RangeDigests(0, 1024, ["0" * 64])
     digest = PartitionDigest("t", 0, "b1", 0, 9, 3, "0" * 64, ranges, compacted=False, damaged=False)
     result = replace(
-        accepted(), suggestions=suggestions, log_events=logs, digests=Digests("kaudit.fingerprint/1", [digest])
+        accepted(),
+        suggestions=suggestions,
+        log_events=logs,
+        digests=Digests("kaudit.fingerprint/1", [digest]),
+        clock=CLOCK,
+        configuration=AppliedConfiguration(["kaudit.toml"]),
     )
     whole = json.loads(scan_text("json", result, RenderOptions(run=RUN)))
     validator(DOCUMENT).validate(whole)
@@ -159,6 +168,8 @@ def test_the_schemas_name_every_field_that_is_printed():
     for name in ("files", "clocks", "refused"):
         described = defs["log_events"]["properties"][name]["items"]["properties"]
         assert set(whole["log_events"][name][0]) == set(described)
+    assert set(whole["clock"]) == set(defs["clock"]["properties"])
+    assert set(whole["configuration"]) == set(defs["configuration"]["properties"])
     assert set(whole) == set(defs["scan_document"]["properties"])
     assert set(whole["findings"][0]) == set(defs["finding"]["properties"])
     assert set(Impact.__struct_fields__) == set(defs["impact"]["properties"])

@@ -3,7 +3,9 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
+from kaudit.model.audit_clock import AuditClock, ClockSource
 from kaudit.report.render_options import RenderOptions
 from kaudit.results.saved_scan import SavedScanError, read_saved
 from tests import scan_results as results
@@ -26,6 +28,25 @@ def test_a_saved_scan_is_the_scan():
     saved, scan = read_saved(json.dumps(document())).result, results.in_incidents()
     assert [found.fingerprint for found in saved.findings] == [found.fingerprint for found in scan.findings]
     assert (saved.summary, saved.partitions, saved.not_audited) == (scan.summary, scan.partitions, scan.not_audited)
+
+
+@pytest.mark.parametrize(
+    "clock",
+    [
+        None,
+        AuditClock(1_700_000_000_123, ClockSource.BROKERS, 1_700_000_000_456),
+        AuditClock(0, ClockSource.FILES, -1, 5),
+        AuditClock(10**17, ClockSource.CLIENTS, 10**17),  # a time that no calendar reaches
+    ],
+)
+def test_the_clock_is_read_back(clock):
+    whole = scan_text("json", replace(results.in_incidents(), clock=clock), RenderOptions())
+    assert read_saved(whole).result.clock == clock
+
+
+def test_a_clock_that_is_none_is_refused():
+    for clock in ({"now_timestamp": "soon"}, {"now_timestamp": 1, "source": "sun", "newest_timestamp": 1}, 7, [None]):
+        assert "damaged" in refused(document(clock=clock))
 
 
 @pytest.mark.parametrize("name", ["code", "name", "fingerprint", "incident"])

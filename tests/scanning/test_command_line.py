@@ -11,6 +11,7 @@ from kaudit.broker.releases.version import Version
 from kaudit.checks.context import Context
 from kaudit.cli.app import run
 from kaudit.engines import local
+from kaudit.model.audit_clock import given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.scanning.findings import asked_for, asked_of, partition_context
 from kaudit.scanning.options import Depth, ScanOptions
@@ -48,7 +49,9 @@ def context(options, number=0):
     layout = discover(options.paths)
     directory = layout.partitions[number]
     scan_wide = Context(
-        versions=VersionRange(Version.parse("2.0.1"), Version.parse("4.0.0")), coordinator=CoordinatorView(), now_ms=1
+        versions=VersionRange(Version.parse("2.0.1"), Version.parse("4.0.0")),
+        coordinator=CoordinatorView(),
+        clock=given_clock(1),
     )
     asked = asked_of(directory, asked_for(options, layout), options)
     return partition_context(scan_wide, directory, log_end_offset=None, asked=asked)

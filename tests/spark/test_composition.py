@@ -24,7 +24,7 @@ from kaudit.spark.rows import batches_to_runs
 from kaudit.spark.schemas import arrow_schema, milliseconds, to_batch, to_batches
 from kaudit.spark.sources import PartitionSource
 from tests.engines.faulty_logs import FAULTS, duplicates, healthy
-from tests.logs import Log, data
+from tests.logs import BASE_TIMESTAMP, Log, data
 from tests.reading.test_range_joining import plain
 from tests.spark.in_process import asked, findings, histories, joined, load, runs_of, scanned, sorted_rows
 
@@ -191,3 +191,48 @@ def test_a_segment_that_is_gone_is_no_clean_verdict(tmp_path):
 
 def test_no_rows_make_no_runs():
     assert list(batches_to_runs(iter(()))) == []
+
+
+def one_log(directory, topic, producer_id):
+    log = Log()
+    for sequence in (0, 1, 5):
+        log.append(data(producer_id, 0, sequence))
+    log.write(directory / f"{topic}-0")
+    return directory
+
+
+@pytest.mark.parametrize("topic", ["orders", "payments"])
+def test_rows_of_two_logs_are_no_rows_of_the_first(tmp_path, topic):
+    """What Spark's union gives: the schema, and so the plan, of the first log, and the rows of both."""
+    first, second = one_log(tmp_path / "a", "orders", 1), one_log(tmp_path / "b", topic, 2)
+    with pytest.raises(UsageError, match=r"b/.*: rows of another log.*give all paths to one batches\(\) or runs\(\)"):
+        list(batches_to_runs(iter([*load("batches", first), *load("batches", second)]), [str(first)]))
+    of_second = runs_of(load("batches", second))
+    if topic != "orders":  # rows of runs do not say where their segment lies
+        with pytest.raises(UsageError, match=r"payments-0 .*: rows of another log"):
+            findings([*runs_of(load("batches", first)), *of_second], first)
+    both = findings(runs_of(load("batches", first, second)), first, second)
+    assert {row["producer_id"] for row in both} >= {1, 2}
+
+
+def test_two_different_chunks_of_the_same_bytes_are_not_of_one_segment(tmp_path):
+    first, second = one_log(tmp_path / "a", "orders", 1), tmp_path / "b"
+    log = Log(clock=BASE_TIMESTAMP + 1)
+    for sequence in (0, 1, 5):
+        log.append(data(2, 0, sequence))
+    log.write(second / "orders-0")
+    rows = [*runs_of(load("batches", first)), *runs_of(load("batches", second))]
+    with pytest.raises(UsageError, match="rows of another log"):
+        findings(rows, first)
+
+
+def test_rows_of_a_segment_that_is_gone_since_are_not_passed_over(tmp_path):
+    log = Log()
+    for sequence in range(4):
+        log.append(data(1, 0, sequence))
+    directory = log.write(tmp_path / "orders-0", segment_starts=(0, 1, 2, 3))
+    rows = runs_of(load("batches", tmp_path))
+    for segment in sorted(directory.glob("*.log"))[-2:]:
+        segment.unlink()
+    with pytest.raises(UsageError, match=r"orders-0 segment .*has changed since"):
+        findings(rows, tmp_path)

@@ -25,7 +25,8 @@ from kaudit.reading.batch_content import data_batches
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.segment import ByteRange
-from kaudit.source.layout import PartitionDirectory, SegmentFile
+from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
+from kaudit.source.listing import failure
 from kaudit.source.text import SegmentText
 
 TRANSACTION_STATE = "__transaction_state"
@@ -39,6 +40,9 @@ class CoordinatorReader:
         self._open = open_source
         self.has_flexible_value = False
         self.unreadable: list[str] = []
+        """What cannot be decoded, and where."""
+        self.failed: list[Unreadable] = []
+        """Files that cannot be read."""
         self.history = DecisionHistory()
         self.expired = ExpiredIds()
 
@@ -50,10 +54,12 @@ class CoordinatorReader:
         complete = bool(partitions) and partitions == set(range(count))
         entries: dict[int, CoordinatorEntry] = {}
         current: dict[str, CoordinatorEntry | None] = {}
+        newest = -1
         for directory in directories:
             self.history.enter(directory)
             self.expired.enter(directory.partition)
             for offset, timestamp, record in self.records(directory):
+                newest = max(newest, timestamp)
                 self.history.take(offset, record)
                 self.expired.take(offset, timestamp, record)
                 if record.value is not None and record.value.version > 0:
@@ -68,7 +74,8 @@ class CoordinatorReader:
                 known = entries.get(entry.value.producer_id)
                 if known is None or entry.value.last_update_timestamp >= known.value.last_update_timestamp:
                     entries[entry.value.producer_id] = entry
-        return CoordinatorView(entries, present=bool(directories), complete=complete and not self.unreadable)
+        complete = complete and not (self.unreadable or self.failed)
+        return CoordinatorView(entries, present=bool(directories), complete=complete, newest_ms=newest)
 
     def names(self, directories: Sequence[PartitionDirectory], wanted: Callable[[int], bool]) -> dict[int, str]:
         """Return the transactional id of each wanted producer id, also of those it has moved on from."""
@@ -97,7 +104,8 @@ class CoordinatorReader:
             try:
                 yield from self._segment_records(directory, segment)
             except OSError as error:
-                self.unreadable.append(f"{segment.path}: {error.strerror or type(error).__name__}")
+                self.failed.append(Unreadable(segment.path, failure(error)))
+                self.history.lose()
 
     def _segment_records(
         self, directory: PartitionDirectory, segment: SegmentFile
@@ -193,6 +201,11 @@ class DecisionHistory(Struct):
                 )
                 self.transitions.append((self._directory.directory, found))
         self._decide(record.transactional_id, offset, record.value)
+
+    def lose(self) -> None:
+        """Records of this partition cannot be read: what it decided is not known."""
+        self._whole = False
+        self._latest.clear()
 
     def _decide(self, name: str, offset: int, value: TransactionValue) -> None:
         decided = _PREPARED.get(value.status)

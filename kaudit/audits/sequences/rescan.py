@@ -4,7 +4,7 @@ Only producers with anomalies, and ids no block holds, pay for it: one pass over
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 
 import numpy as np
 from msgspec import Struct, field
@@ -73,18 +73,14 @@ def rescan_here(open_source: OpenSource) -> Rescan:
 
 
 def rescan(directory: PartitionDirectory, open_source: OpenSource, questions: Questions) -> Seen:
-    """Read a partition again; files that vanished or cannot be read meanwhile are passed over."""
+    """Read a partition again; files that vanished or cannot be read meanwhile are left out: whoever opens them notes that."""
     seen = Seen()
     if not questions:
         return seen
     chained = np.array(sorted({producer_id for producer_id, _ in questions.chains}), dtype=np.int64)
     room = MAX_CHAIN_BATCHES if len(chained) else 0
     for number, segment in enumerate(directory.segments):
-        try:
-            source = open_source(segment)
-        except OSError:
-            continue  # the first pass has reported it
-        with closing(source):
+        with suppress(OSError), closing(open_source(segment)) as source:
             for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
                 batches = piece.batches[piece.batches["magic"] >= 2]
                 _take_first(seen, batches, questions, number)

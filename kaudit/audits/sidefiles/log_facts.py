@@ -13,6 +13,7 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.rows import Rows
 from kaudit.source.kafka.fetched_segment import Aborted
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
+from kaudit.source.listing import failure
 
 
 class LogFacts(Struct, frozen=True):
@@ -62,8 +63,13 @@ class SideFileReader(Struct):
         try:
             with closing(self.open_source(segment)) as source:
                 return max(source.size(), segment.size)
-        except OSError:
-            return segment.size  # reported when the segment itself was read
+        except OSError as error:
+            self.note(segment, error)
+            return segment.size
+
+    def note(self, file: SegmentFile, error: OSError) -> None:
+        """List a file that cannot be read."""
+        self.unreadable.append(Unreadable(file.path, failure(error)))
 
     def read(self, file: SegmentFile) -> bytes | None:
         """Return the file's bytes, None where it is gone or unreadable (then it is listed)."""
@@ -78,5 +84,5 @@ class SideFileReader(Struct):
         except FileNotFoundError:
             return None  # brokers delete and replace side files while we read
         except OSError as error:
-            self.unreadable.append(Unreadable(file.path, error.strerror or type(error).__name__))
+            self.note(file, error)
             return None

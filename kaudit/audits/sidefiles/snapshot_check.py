@@ -143,7 +143,24 @@ def compare_snapshots(
 
     `holes`: compaction, damage or a lost segment took batches from the log.
     """
-    files = [file for suspect in suspects if (file := _file(suspect)) is not None]
+    found: list[SnapshotComparison] = []
+    try:
+        for compared in _compared(directory, suspects, open_source, versions, holes=holes):
+            found += compared
+    except OSError:
+        return found  # noted by whoever opens the files
+    return found
+
+
+def _compared(
+    directory: PartitionDirectory,
+    suspects: Sequence[Suspects],
+    open_source: OpenSource,
+    versions: VersionRange,
+    *,
+    holes: bool,
+) -> Iterator[Iterator[SnapshotComparison]]:
+    files = [file for suspect in suspects if (file := _file(suspect, open_source)) is not None]
     states = replica_states(
         directory,
         open_source,
@@ -152,15 +169,10 @@ def compare_snapshots(
         versions,
         frozenset(end for file in files for end in file.batch_ends()),
     )
-    found: list[SnapshotComparison] = []
-    try:
-        for file, state in zip(files, states, strict=True):
-            if state.first_offset is not None:
-                log = LogBeforeSnapshot(state.first_offset, not holes, directory.log_start_offset or 0)
-                found += _compare(file, state, log)
-    except OSError:
-        return found  # deleted by the broker while we read; unreadable segments were listed by the first pass
-    return found
+    for file, state in zip(files, states, strict=True):
+        if state.first_offset is not None:
+            log = LogBeforeSnapshot(state.first_offset, not holes, directory.log_start_offset or 0)
+            yield _compare(file, state, log, open_source)
 
 
 class _File(NamedTuple):
@@ -174,21 +186,23 @@ class _File(NamedTuple):
         return zip(self.stored["producer_id"].tolist(), self.stored["last_offset"].tolist(), strict=True)
 
 
-def _file(suspect: Suspects) -> _File | None:
-    rows = read_snapshot(suspect.file)
+def _file(suspect: Suspects, open_source: OpenSource) -> _File | None:
+    rows = read_snapshot(suspect.file, open_source)
     if rows is None:
         return None
     chosen = np.array(suspect.producer_ids, dtype=np.int64)
     return _File(suspect, rows[np.isin(rows["producer_id"], chosen)])
 
 
-def _compare(file: _File, state: ReplicaState, log: LogBeforeSnapshot) -> Iterator[SnapshotComparison]:
+def _compare(
+    file: _File, state: ReplicaState, log: LogBeforeSnapshot, open_source: OpenSource
+) -> Iterator[SnapshotComparison]:
     suspect = file.suspect
     stored = {int(row["producer_id"]): SnapshotEntry(*row.tolist()) for row in file.stored}
     expected = _entries(state.versions, suspect.producer_ids)
     forgotten = _entries(state.forgetful, suspect.producer_ids)
     lost = {producer_id: entries[-1] for producer_id, entries in expected.items() if producer_id not in stored}
-    cannot = _never_expired(suspect.file, lost) if lost else ()
+    cannot = _never_expired(suspect.file, lost, open_source) if lost else ()
     for producer_id in sorted(stored.keys() | expected.keys()):
         entry = stored.get(producer_id)
         ours = expected.get(producer_id, ())
@@ -207,10 +221,10 @@ def _compare(file: _File, state: ReplicaState, log: LogBeforeSnapshot) -> Iterat
         )
 
 
-def _never_expired(file: SnapshotFile, lost: Mapping[int, SnapshotEntry]) -> set[int]:
+def _never_expired(file: SnapshotFile, lost: Mapping[int, SnapshotEntry], open_source: OpenSource) -> set[int]:
     """Return which of the producers that a snapshot lacks cannot have expired; `lost`: what it should say of them."""
-    rows = read_snapshot(file)
-    if rows is None:  # deleted by now
+    rows = read_snapshot(file, open_source)
+    if rows is None:
         return set()
     late = unexplained(
         rows,

@@ -6,6 +6,7 @@ Between two chunks the producers' rows are that state, so that only producers th
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from operator import attrgetter
 from typing import Any
 
@@ -20,10 +21,12 @@ from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.limits import SIDE_FILE_BYTES
 from kaudit.model.observation import ObservationKind
 from kaudit.model.side_files import SnapshotEntry
+from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.rows import Rows, pick
-from kaudit.source.layout import SnapshotFile
-from kaudit.source.schemes import read_side_file
+from kaudit.source.layout import SegmentFile, SnapshotFile, Unreadable
+from kaudit.source.listing import failure
+from kaudit.source.schemes import open_segment
 
 MAX_SUSPECTS = 1000
 """Producers of a snapshot that are looked at one by one: a file that is wrong throughout needs no longer list."""
@@ -82,6 +85,8 @@ class SnapshotWatch(Struct):
     suspects: list[Suspects] = field(default_factory=list)
     newest: OpenInSnapshot | None = None
     """The newest readable snapshot so far."""
+    unreadable: list[Unreadable] = field(default_factory=list)
+    """Those that could not be read."""
 
     @property
     def offsets(self) -> list[int]:
@@ -113,7 +118,14 @@ class SnapshotWatch(Struct):
         self.files = ()
 
     def _compare(self, file: SnapshotFile, transitions: TransitionAudit) -> None:
-        stored, rows = read_snapshot(file), transitions.table.rows
+        try:
+            stored = read_snapshot(file, open_segment)
+        except FileNotFoundError:
+            return  # deleted by the broker meanwhile
+        except OSError as error:
+            self.unreadable.append(Unreadable(file.path, failure(error)))
+            return
+        rows = transitions.table.rows
         if stored is None:
             return
         opened = np.flatnonzero(stored["current_txn_first_offset"] != NO_OFFSET)
@@ -134,11 +146,14 @@ class SnapshotWatch(Struct):
             self.suspects.append(Suspects(file, tuple(chosen)[:MAX_SUSPECTS]))
 
 
-def read_snapshot(file: SnapshotFile) -> NDArray[Any] | None:
-    """Return a snapshot's rows; None if it cannot be read or is corrupt, which is another check's business."""
+def read_snapshot(file: SnapshotFile, open_source: OpenSource) -> NDArray[Any] | None:
+    """Return a snapshot's rows; None if it is corrupt, which is another check's business. Raises OSError."""
+    with closing(open_source(SegmentFile(file.path, file.name, file.offset, 0, file.modified_ms))) as source:
+        data = bytearray(min(source.size(), _MAX_SNAPSHOT))
+        size = source.read_into(0, memoryview(data))
     try:
-        return parse_producer_snapshot(read_side_file(file.path, _MAX_SNAPSHOT)).rows
-    except (OSError, WireError):
+        return parse_producer_snapshot(bytes(data[:size])).rows
+    except WireError:
         return None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET
+from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET, NO_TIMESTAMP
 from kaudit.model.columns import Columns
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.schema import Int8, Int16, Int32, Int64
@@ -36,7 +36,8 @@ class EndedTransaction(NamedTuple):
 
 
 ENDED_TRANSACTION = dtype_of(EndedTransaction)
-OPEN_TRANSACTION = np.dtype([("producer_id", np.int64), ("offset", np.int64)])
+OPEN_TRANSACTION = np.dtype([("producer_id", np.int64), ("offset", np.int64), ("followed_ms", np.int64)])
+"""Where it began, and the time of the first marker after its newest batch, -1 without one."""
 _MOST_PARTS = 256
 """Parts that rows are kept in: of a log that is watched every look makes one."""
 _NEVER = np.iinfo(np.int64).max
@@ -71,6 +72,11 @@ class TransactionSpans(Struct):
         else:
             self._ended = [_only_aborts(rows) for rows in self._ended]
             self._keep(spans, np.flatnonzero(is_abort))
+
+    def followed_ms(self, producer_id: int) -> int:
+        """Return the time of the first marker after the newest batch of a producer's open transaction, ms, -1 without one."""
+        own = self._open[self._open["producer_id"] == producer_id]
+        return int(own["followed_ms"][0]) if len(own) else NO_TIMESTAMP
 
     def _keep(self, spans: "_Spans", chosen: NDArray[np.intp]) -> None:
         markers = spans.markers if len(chosen) == len(spans.markers) else spans.markers[chosen]
@@ -156,10 +162,25 @@ def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
     opened = np.flatnonzero(open_at_end != NO_OFFSET)
     still_open = np.empty(len(opened), dtype=OPEN_TRANSACTION)
     still_open["producer_id"], still_open["offset"] = merged.producer_ids.take(opened), open_at_end.take(opened)
+    newest = merged.runs["last_offset"].take(merged.last_run.take(opened))
+    still_open["followed_ms"] = NO_TIMESTAMP
     if len(elsewhere):
         still_open = np.concatenate((still_open, elsewhere))
+        newest = np.concatenate((newest, elsewhere["offset"]))
+    alone = np.flatnonzero(still_open["followed_ms"] == NO_TIMESTAMP)
+    still_open["followed_ms"][alone] = _first_after(merged.markers, newest.take(alone))
+    if len(elsewhere):
         still_open = pick(still_open, np.argsort(still_open["producer_id"], kind="stable"))
     return _Spans(merged.markers, begun, still_open)
+
+
+def _first_after(markers: Columns, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the time of the first of these markers after each offset, -1 without one."""
+    if not len(markers) or not len(offsets):
+        return np.full(len(offsets), NO_TIMESTAMP, dtype=np.int64)
+    order = group(markers["offset"]).order
+    times = np.append(markers["timestamp"].take(order), NO_TIMESTAMP)
+    return times.take(np.searchsorted(markers["offset"].take(order), offsets))
 
 
 def _continue_open(merged: Merged, waiting: Rows, begun: NDArray[np.int64], open_at_end: NDArray[np.int64]) -> Rows:

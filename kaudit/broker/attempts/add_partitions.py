@@ -1,6 +1,6 @@
 """AddPartitionsToTxn: a partition becomes part of a transaction."""
 
-from kaudit.broker.attempts.base import ApiVersion, Int16, Int64, PartitionAttemptBase
+from kaudit.broker.attempts.base import NOT_STATED, ApiVersion, Int16, Int64, PartitionAttemptBase
 from kaudit.broker.broker_state import BrokerState
 from kaudit.broker.coordinator.requests import RequestContext
 from kaudit.broker.partition.partition import Partition
@@ -13,7 +13,8 @@ class AddPartitions(PartitionAttemptBase, tag="add_partitions", kw_only=True):
     transactional_id: str
     producer_id: Int64
     producer_epoch: Int16
-    api_version: ApiVersion = 0
+    api_version: ApiVersion = NOT_STATED
+    """Where absent, 0, or the nearest version that the release answers."""
 
 
 def answer(attempt: AddPartitions, broker: BrokerState, key: TopicPartition, _: Partition, now: int) -> Answer:

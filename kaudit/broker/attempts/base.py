@@ -22,6 +22,8 @@ BatchOffset = Annotated[int, Meta(ge=0, le=2**62)]
 RecordCount = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 NO_INDEX = -1
+NOT_STATED = -1
+"""The version of a request whose line does not say it: Broker.answer takes a usual one that the release answers."""
 
 
 class AttemptBase(Struct, tag_field="op", kw_only=True, omit_defaults=True, gc=False):

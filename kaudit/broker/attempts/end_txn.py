@@ -1,6 +1,6 @@
 """EndTxn: a client commits or aborts its transaction."""
 
-from kaudit.broker.attempts.base import ApiVersion, Int16, Int64, PartitionAttemptBase
+from kaudit.broker.attempts.base import NOT_STATED, ApiVersion, Int16, Int64, PartitionAttemptBase
 from kaudit.broker.broker_state import BrokerState
 from kaudit.broker.coordinator.requests import RequestContext
 from kaudit.broker.coordinator.transaction_coordinator import FIRST_END_TXN_OF_VERSION_2
@@ -19,7 +19,8 @@ class EndTxn(PartitionAttemptBase, tag="end_txn", kw_only=True):
     commit: bool
     granted_producer_id: Int64 | None = None
     """The producer id that the allocator gave for the next transaction, if known (transaction version 2)."""
-    api_version: ApiVersion = 0
+    api_version: ApiVersion = NOT_STATED
+    """Where absent, 0, or the nearest version that the release answers."""
 
 
 def answer(attempt: EndTxn, broker: BrokerState, key: TopicPartition, partition: Partition, now: int) -> Answer:

@@ -1,6 +1,6 @@
 """InitProducerId: a client asks for a producer id and epoch (KIP-360)."""
 
-from kaudit.broker.attempts.base import ApiVersion, Int16, Int32, Int64, PartitionAttemptBase
+from kaudit.broker.attempts.base import NOT_STATED, ApiVersion, Int16, Int32, Int64, PartitionAttemptBase
 from kaudit.broker.broker_state import BrokerState
 from kaudit.broker.coordinator.requests import RequestContext
 from kaudit.broker.partition.partition import Partition
@@ -17,7 +17,8 @@ class InitProducerId(PartitionAttemptBase, tag="init_producer_id", kw_only=True)
     timeout_ms: Int32 = 60_000
     granted_producer_id: Int64 | None = None
     """The producer id that the allocator gave, if known."""
-    api_version: ApiVersion = 0
+    api_version: ApiVersion = NOT_STATED
+    """Where absent, 0, or the nearest version that the release answers."""
 
 
 def answer(attempt: InitProducerId, broker: BrokerState, key: TopicPartition, _: Partition, now: int) -> Answer:

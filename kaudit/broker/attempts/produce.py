@@ -132,11 +132,10 @@ class ProduceHandler:
         self, attempt: Produce, records: RecordSet, key: TopicPartition, partition: Replica, now: int
     ) -> Refusal | None:
         refusal = check_request(records, self._profile, attempt.api_version, attempt.transactional_id)
-        refusal = refusal or self._verify(attempt, records, key, partition, now)
-        # last: the transaction has begun by then (ReplicaManager.handleProduceAppend)
-        if refusal is None and attempt.acks not in _ACKS:
-            return Refusal(KafkaError.INVALID_REQUIRED_ACKS, f"acks {attempt.acks}")
-        return refusal
+        acks = None if attempt.acks in _ACKS else Refusal(KafkaError.INVALID_REQUIRED_ACKS, f"acks {attempt.acks}")
+        if not self._profile.verifies_before_acks:
+            refusal = refusal or acks
+        return refusal or self._verify(attempt, records, key, partition, now) or acks
 
     def _verify(
         self, attempt: Produce, records: RecordSet, key: TopicPartition, partition: Replica, now: int

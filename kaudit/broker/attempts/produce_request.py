@@ -8,7 +8,15 @@ from binascii import unhexlify
 from crc32c import crc32c
 from msgspec import Struct
 
-from kaudit.broker.attempts.base import ApiVersion, Int16, Int32, Int64, PartitionAttemptBase, PartitionNumber
+from kaudit.broker.attempts.base import (
+    NOT_STATED,
+    ApiVersion,
+    Int16,
+    Int32,
+    Int64,
+    PartitionAttemptBase,
+    PartitionNumber,
+)
 from kaudit.broker.config import TopicLimits
 from kaudit.broker.partition.log_validator import holds_records
 from kaudit.broker.partition.record_set import RecordSet, WireBatch, split
@@ -75,7 +83,8 @@ class Produce(PartitionAttemptBase, tag="produce", kw_only=True):
     """The same request's parts for more partitions."""
     transactional_id: str | None = None
     acks: Int16 = -1
-    api_version: ApiVersion = 8
+    api_version: ApiVersion = NOT_STATED
+    """Where absent, 8, or the nearest version that the release answers."""
 
 
 def record_set(attempt: Produce) -> RecordSet:

@@ -1,6 +1,6 @@
 """TxnOffsetCommit: consumer offsets become part of a transaction. Source: GroupMetadataManager.storeOffsets."""
 
-from kaudit.broker.attempts.base import ApiVersion, Int16, Int64, PartitionAttemptBase, RecordCount
+from kaudit.broker.attempts.base import NOT_STATED, ApiVersion, Int16, Int64, PartitionAttemptBase, RecordCount
 from kaudit.broker.broker_state import BrokerState
 from kaudit.broker.coordinator.requests import RequestContext
 from kaudit.broker.errors import KafkaError
@@ -9,7 +9,7 @@ from kaudit.broker.partition.record_set import Refusal, refused
 from kaudit.broker.producer_state.append_result import Origin, Outcome
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.broker.response import Answer, Response, TopicPartition, ok_fields, rejected_fields
-from kaudit.model.batch_fields import NO_SEQUENCE
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_SEQUENCE
 
 _GENERIC_ERROR_VERSION, _ADDING_VERSION = 4, 5
 """Versions from which clients understand TRANSACTION_ABORTABLE, and from which the request adds the partition."""
@@ -23,7 +23,8 @@ class TxnOffsetCommit(PartitionAttemptBase, tag="txn_offset_commit", kw_only=Tru
     producer_epoch: Int16
     record_count: RecordCount = 1
     """How many offsets are committed."""
-    api_version: ApiVersion = 0
+    api_version: ApiVersion = NOT_STATED
+    """Where absent, 0, or the nearest version that the release answers."""
 
 
 def answer(
@@ -55,7 +56,7 @@ def answer(
 
 def _refuse_append(producer_id: int, epoch: int, too_few_replicas: str | None) -> Refusal | None:
     """Return why no batch of offsets reaches the log."""
-    if producer_id >= 0 and epoch < 0:  # the exception of the batch's builder has no error code
+    if producer_id >= 0 and epoch == NO_PRODUCER_EPOCH:  # the exception of the batch's builder has no error code
         return Refusal(KafkaError.UNKNOWN_SERVER_ERROR, "invalid negative producer epoch")
     if too_few_replicas is not None:  # what GroupMetadataManager makes of NOT_ENOUGH_REPLICAS
         return Refusal(KafkaError.COORDINATOR_NOT_AVAILABLE, too_few_replicas)

@@ -1,6 +1,6 @@
 """WriteTxnMarkers: a coordinator ends a transaction in one partition."""
 
-from kaudit.broker.attempts.base import ApiVersion, Int8, Int16, Int32, Int64, PartitionAttemptBase
+from kaudit.broker.attempts.base import NOT_STATED, ApiVersion, Int8, Int16, Int32, Int64, PartitionAttemptBase
 from kaudit.broker.broker_state import BrokerState
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.partition import Partition
@@ -18,7 +18,8 @@ class WriteMarker(PartitionAttemptBase, tag="write_marker", kw_only=True):
     commit: bool
     coordinator_epoch: Int32
     transaction_version: Int8 = 0
-    api_version: ApiVersion = 0
+    api_version: ApiVersion = NOT_STATED
+    """Where absent, 0, or the nearest version that the release answers."""
 
 
 def answer(attempt: WriteMarker, broker: BrokerState, key: TopicPartition, partition: Partition, now: int) -> Answer:
@@ -36,9 +37,12 @@ def answer(attempt: WriteMarker, broker: BrokerState, key: TopicPartition, parti
     if marker.producer_epoch == NO_PRODUCER_EPOCH:
         why = "a batch of a producer id cannot be built without an epoch (MemoryRecordsBuilder)"
         return Response(attempt.index, rejected_fields(KafkaError.UNKNOWN_SERVER_ERROR), why)
-    too_few = broker.limits[key[0]].lacks_replicas
-    if too_few is not None:
-        return Response(attempt.index, rejected_fields(KafkaError.NOT_ENOUGH_REPLICAS), too_few)
+    limits = broker.limits[key[0]]
+    if limits.older_format:
+        why = "the topic's message format has no markers"
+        return Response(attempt.index, rejected_fields(KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT), why)
+    if limits.lacks_replicas is not None:
+        return Response(attempt.index, rejected_fields(KafkaError.NOT_ENOUGH_REPLICAS), limits.lacks_replicas)
     result = partition.append_marker(marker)
     fields = ok_fields() if result.outcome is Outcome.APPENDED else rejected_fields(result.error)
     why = result.why(marker.offset, f"{key[0]}-{key[1]}")

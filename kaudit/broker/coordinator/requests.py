@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from kaudit.broker.coordinator.transaction_metadata import COMPLETE, PREPARED, TransactionMetadata
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
 from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
@@ -76,10 +77,29 @@ def check_owner(
 
 
 def busy(transaction: TransactionMetadata) -> CoordinatorResult:
-    """Refuse a request while the transaction's markers are being written."""
+    """Refuse a request while a transition of the transaction is pending."""
     return rejected(
         KafkaError.CONCURRENT_TRANSACTIONS,
-        f"the transaction is {transaction.state.label}, a partition refused its marker or was never sent one",
+        f"the transaction is {transaction.state.label}, "
+        + (
+            "a partition refused its marker or was never sent one"
+            if transaction.state in PREPARED
+            else "its next state could not be written"
+        ),
+    )
+
+
+def cannot_write(transaction: TransactionMetadata, of_client: int, of_cluster: int) -> CoordinatorResult | None:
+    """Return why the transaction's next state cannot be written, by the transaction versions of client and cluster.
+
+    With transaction.version 0 the log's values have no field for that of the client (TransactionLog.valueToBytes). The
+    transition then stays pending: only a restart ends it.
+    """
+    if of_client < TRANSACTION_VERSION_2 or of_cluster > 0:
+        return None
+    transaction.transition_pending = True
+    return rejected(
+        KafkaError.UNSUPPORTED_VERSION, "transaction.version is 0: the coordinator cannot write a state of version 2"
     )
 
 
@@ -87,7 +107,7 @@ def ended_before(transaction: TransactionMetadata, *, commit: bool) -> Coordinat
     """Answer EndTxn where no transaction is open: a repeated end succeeds, the other one does not."""
     if COMPLETE.get(transaction.state) is commit:
         return CoordinatorResult(DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
-    if transaction.markers_sent or PREPARED.get(transaction.state) is commit:
+    if PREPARED.get(transaction.state) is commit:
         return busy(transaction)
     return rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
 

@@ -13,6 +13,7 @@ from kaudit.broker.coordinator.requests import (
     EndOfTransaction,
     RequestContext,
     busy,
+    cannot_write,
     check_owner,
     ended_before,
     rejected,
@@ -114,7 +115,7 @@ class TransactionCoordinator:
         self, request: RequestContext, transaction: TransactionMetadata, expected: ProducerIdAndEpoch | None
     ) -> CoordinatorResult | None:
         """Check InitProducerId against its transactional id, and abort a transaction that is open."""
-        if transaction.markers_sent:
+        if transaction.transition_pending:
             return busy(transaction)
         if expected is not None and not transaction.may_be_of(*expected):
             return self._fenced(request, _FENCED_INIT, transaction, expected)
@@ -123,26 +124,38 @@ class TransactionCoordinator:
         return busy(transaction) if transaction.state in PREPARED else None
 
     def add_partitions(
-        self, request: RequestContext, transactional_id: str, producer_id: int, producer_epoch: int
+        self,
+        request: RequestContext,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        transaction_version: int = 0,
     ) -> CoordinatorResult:
-        """Make the request's partition part of the producer's transaction; one begins if none is open."""
+        """Make the request's partition part of the producer's transaction; one begins if none is open.
+
+        `transaction_version` is that of the client: 2 where a produce request or offset commit adds the partition.
+        """
         if transactional_id == "":
             return rejected(KafkaError.INVALID_REQUEST, _EMPTY_ID)
         transaction = self._find(request, transactional_id)
-        if transaction is not None and transaction.markers_sent and self._profile.checks_pending_transition_first:
+        if transaction is not None and transaction.transition_pending and self._profile.checks_pending_transition_first:
             return busy(transaction)
         rejection = check_owner(transaction, producer_id, transactional_id)
         if rejection is not None:
             return rejection
         assert transaction is not None
+        partition = request.partition
         if transaction.epoch != producer_epoch:
-            return self._fenced(request, _FENCED_ADD, transaction, (producer_id, producer_epoch))
-        if transaction.state in PREPARED:
-            return busy(transaction)
+            rejection = self._fenced(request, _FENCED_ADD, transaction, (producer_id, producer_epoch))
+        elif transaction.state in PREPARED:
+            rejection = busy(transaction)
+        elif transaction.state is not ONGOING or partition not in transaction.partitions:
+            rejection = cannot_write(transaction, transaction_version, self._config.transaction_version)
+        if rejection is not None:
+            return rejection
         if transaction.state is not ONGOING:
             transaction.state = ONGOING
             transaction.started_at = request.now if request.knows_now else None
-        partition = request.partition
         if partition not in transaction.partitions:
             transaction.partitions[partition] = None
             self._open.setdefault(partition, []).append(transaction)
@@ -200,6 +213,8 @@ class TransactionCoordinator:
         exact = producer_epoch == transaction.epoch
         if producer_epoch < transaction.epoch or (not exact and self._profile.end_txn_needs_exact_epoch):
             return self._fenced(request, _FENCED_END, transaction, producer)
+        if transaction.transition_pending:
+            return busy(transaction)
         if transaction.state is not ONGOING:
             return ended_before(transaction, commit=commit)
         if not exact:
@@ -224,7 +239,7 @@ class TransactionCoordinator:
         That is when the coordinator looked last, at `now` or before; None if it has not yet.
         """
         for transaction in tuple(self._open.get(partition, ())):
-            if transaction.state is not ONGOING:
+            if transaction.state is not ONGOING or transaction.transition_pending:
                 continue
             if transaction.started_at is None:
                 transaction.started_at = now
@@ -259,6 +274,7 @@ class TransactionCoordinator:
 
     def _load(self, transaction: TransactionMetadata, now: int, restarted: TopicPartition | None) -> None:
         transaction.last_epoch = NO_PRODUCER_EPOCH
+        transaction.transition_pending = False
         if transaction.state in PREPARED:
             self._send_markers(transaction, now, restarted)
 
@@ -302,13 +318,15 @@ class TransactionCoordinator:
         """
         profile = self._profile
         old = transaction.epoch
-        steps = 2 if profile.fence_bumps_twice else 1
+        # the cluster's level counts here, not what the client's requests say
+        version = min(self._config.transaction_version, TRANSACTION_VERSION_2)
+        lowered = profile.transaction_version2 and version < TRANSACTION_VERSION_2
+        steps = 2 if profile.fence_bumps_twice and not lowered else 1
         epoch = min(old + steps, MAX_EPOCH)
-        version = TRANSACTION_VERSION_2 if profile.transaction_version2 else 0
         self._end(transaction, epoch, at, commit=False, transaction_version=version)
-        if profile.fence_keeps_last_epoch:
+        if profile.fence_keeps_last_epoch and not lowered:
             transaction.last_epoch = old
-        elif profile.fence_bumps_twice:
+        elif steps > 1:
             transaction.last_epoch = old + 1
         else:
             transaction.last_epoch = NO_PRODUCER_EPOCH
@@ -333,7 +351,7 @@ class TransactionCoordinator:
     def _send_markers(self, transaction: TransactionMetadata, at: int, restarted: TopicPartition | None = None) -> None:
         """Write the markers of a decided transaction; it is over when every partition took its own."""
         commit = PREPARED[transaction.state]
-        transaction.markers_sent = True
+        transaction.transition_pending = True
         partitions = tuple(transaction.partitions)
         ended = EndOfTransaction(
             transaction.transactional_id,
@@ -366,7 +384,7 @@ class TransactionCoordinator:
                 del self._open[partition]
         transaction.state = COMPLETE_COMMIT if PREPARED[transaction.state] else COMPLETE_ABORT
         transaction.partitions = {}
-        transaction.markers_sent = False
+        transaction.transition_pending = False
 
     def _next_epoch(
         self, request: RequestContext, transaction: TransactionMetadata, expected: ProducerIdAndEpoch | None
@@ -391,7 +409,7 @@ class TransactionCoordinator:
         self, request: RequestContext, transaction: TransactionMetadata, incoming: ProducerIdAndEpoch, *, commit: bool
     ) -> CoordinatorResult:
         producer_id, epoch = incoming
-        if transaction.markers_sent:
+        if transaction.transition_pending:
             return busy(transaction)
         completed = transaction.state in COMPLETE
         overflowed = (
@@ -405,9 +423,13 @@ class TransactionCoordinator:
         if completed and (transaction.epoch == epoch + 1 or overflowed):
             return retried_end(transaction, commit=commit)
         if epoch != transaction.epoch:
-            return self._fenced(request, _FENCED_END, transaction, incoming)
-        if commit and transaction.state is not ONGOING:
-            return rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
+            rejection: CoordinatorResult | None = self._fenced(request, _FENCED_END, transaction, incoming)
+        elif commit and transaction.state is not ONGOING:
+            rejection = rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
+        else:
+            rejection = cannot_write(transaction, TRANSACTION_VERSION_2, self._config.transaction_version)
+        if rejection is not None:
+            return rejection
         self._end(transaction, epoch + 1, request.now, commit=commit, transaction_version=TRANSACTION_VERSION_2)
         transaction.last_epoch = epoch
         why = "the transaction ended, the next one has the next epoch"

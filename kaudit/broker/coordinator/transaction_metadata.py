@@ -37,8 +37,8 @@ class TransactionMetadata(Struct):
     updated_at: int | None = None
     transaction_version: int = 0
     """Transaction version of the end that was decided last."""
-    markers_sent: bool = False
-    """Whether its markers are being written: a transition is pending, which no request may interrupt."""
+    transition_pending: bool = False
+    """Whether a transition is pending, which no request may interrupt: its markers are being written, or its state was not."""
 
     @property
     def due(self) -> int:

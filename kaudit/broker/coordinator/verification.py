@@ -8,6 +8,7 @@ from kaudit.broker.coordinator.transaction_coordinator import TransactionCoordin
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.record_set import Refusal
 from kaudit.broker.partition.replica import Replica
+from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
 from kaudit.broker.releases.profile import Profile
 
 _ADDING_PRODUCE = 12
@@ -50,9 +51,11 @@ class TransactionVerifier:
         if partition.has_ongoing_transaction(producer_id, epoch):
             return None
         adds, understood = versions
-        partition.start_verification(first, request.now, 2 if adds else 0)
+        partition.start_verification(first, request.now, TRANSACTION_VERSION_2 if adds else 0)
         if adds:
-            granted = self._coordinator.add_partitions(request, transactional_id, producer_id, epoch)
+            granted = self._coordinator.add_partitions(
+                request, transactional_id, producer_id, epoch, TRANSACTION_VERSION_2
+            )
             error, why = granted.error, granted.why
             if error is KafkaError.PRODUCER_FENCED:
                 error = KafkaError.INVALID_PRODUCER_EPOCH  # what producers expect here

@@ -36,8 +36,10 @@ def check_encoding(batch: WireBatch, limits: TopicLimits) -> Refusal | None:
     The builder's exceptions have no Kafka error code, hence -1.
     """
     if limits.older_format and batch.producer_id != NO_PRODUCER_ID:
-        is_plain = batch.attributes & CODEC_MASK == Codec.NONE
-        error = KafkaError.UNKNOWN_SERVER_ERROR if is_plain else KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT
+        # The builder, made first where nothing is compressed, only looks at transactions (MemoryRecordsBuilder).
+        is_plain = batch.attributes & CODEC_MASK == Codec.NONE and limits.codec in (None, Codec.NONE)
+        is_built = is_plain and batch.is_transactional
+        error = KafkaError.UNKNOWN_SERVER_ERROR if is_built else KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT
         return Refusal(error, "encoding it again: the topic's message format has no producer ids")
     if limits.codec is None or batch.attributes & CODEC_MASK == limits.codec:
         return None

@@ -1,6 +1,6 @@
 """Tables of switches: a struct whose fields are behaviours, each with the releases that changed it.
 
-The table of brokers is `switches.py`, that of the simulated clients kaudit/simulate/producer/client_switches.py.
+The tables of brokers are `switches.py` and `request_versions.py`, that of the simulated clients kaudit/simulate/producer/client_switches.py.
 """
 
 from collections.abc import Mapping
@@ -14,11 +14,12 @@ from msgspec.structs import fields
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.version import Version
 
-Value = bool | int | str | KafkaError | None
+_TICKETS = ("KAFKA-", "KIP-")
+Value = bool | int | str | KafkaError | tuple[int, int] | None
 
 
 class Change(Struct, frozen=True):
-    """The `value` a switch has from `releases` on; `source` is the ticket, KIP or class, or `recorded` on a broker.
+    """The `value` a switch has from `releases` on; `source` is the ticket, KIP or class that it is taken from.
 
     `releases` lists every release that first had it, line by line: "2.1.1, 2.2.0" means from 2.1.1 on in the 2.1 line
     and from 2.2.0 on.
@@ -27,6 +28,17 @@ class Change(Struct, frozen=True):
     releases: str
     value: Value
     source: str
+    recorded: str = ""
+    """The oldest release whose recorded answers show the change; empty where none do, so that only the source speaks for it."""
+
+    @property
+    def evidence(self) -> str:
+        """Where the change is known from: its source, and the release that was recorded, if any was."""
+        if self.recorded:
+            return f"{self.source}; recorded on {self.recorded}"
+        return (
+            f"{self.source}; {'from a ticket' if self.source.startswith(_TICKETS) else 'from the source'}, not recorded"
+        )
 
     @property
     def since(self) -> tuple[Version, ...]:

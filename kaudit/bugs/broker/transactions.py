@@ -45,8 +45,7 @@ def _decided(case: Case) -> bool:
 
 
 def _long_ago(case: Case) -> bool:
-    last, now = case.evidence.last_timestamp, case.evidence.now_timestamp
-    return last is not None and now is not None and last >= 0 and now - last >= _LONGEST_MS
+    return case.evidence.idle_ms is not None and case.evidence.idle_ms >= _LONGEST_MS
 
 
 DECIDED = Trait("the coordinator has decided, and its marker is not in the log", _decided)

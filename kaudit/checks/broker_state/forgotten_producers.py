@@ -11,6 +11,7 @@ from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED
 from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
 from kaudit.checks.sequences.first_sequences import sequence_restart, unknown_start
+from kaudit.model.audit_clock import ClockSource
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind
@@ -61,7 +62,7 @@ def state_expired(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 reported.add(observation.producer_id)
                 yield _continued(context, observation, limit)
     for producer in evidence.of(IdleProducer):
-        if context.now_ms - producer.last_timestamp >= limit and producer.producer_id not in reported:
+        if context.clock.has_passed(limit, producer.last_timestamp) and producer.producer_id not in reported:
             yield _idle(context, producer, limit)
 
 
@@ -115,10 +116,11 @@ class _IdleEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     last_timestamp: int
     now_timestamp: int
     limit_ms: int
+    clock: ClockSource
 
 
 def _idle(context: Context, producer: IdleProducer, limit: int) -> Finding:
-    silence = context.now_ms - producer.last_timestamp
+    silence = context.clock.now_ms - producer.last_timestamp
     return state_expired.finding(
         context,
         f"brokers have forgotten producer {producer.producer_id}: its newest record is {_days(silence)} older than the log",
@@ -133,8 +135,9 @@ def _idle(context: Context, producer: IdleProducer, limit: int) -> Finding:
             rule=_rule(limit),
             kind="idle",
             last_timestamp=producer.last_timestamp,
-            now_timestamp=context.now_ms,
+            now_timestamp=context.clock.now_ms,
             limit_ms=limit,
+            clock=context.clock.source,
         ),
         explanations=(
             Explanation("the producer is done", innocent=True),

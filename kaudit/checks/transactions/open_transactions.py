@@ -13,36 +13,34 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import TRANSACTION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT, VERIFIED
 from kaudit.checks.texts import counted
-from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS, CoordinatorAnswer, TransactionStanding
+from kaudit.model.audit_clock import ClockSource, Idleness
+from kaudit.model.coordinator import CoordinatorAnswer, TransactionStanding
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.transactions import OpenTransaction
 
-_LATE_MARGIN_MS = 5 * 60_000
-"""Margin that brokers add before they call a transaction late (KAFKA-13221)."""
 _DESCRIBE_PRODUCERS = Version.parse("3.0.0")
 
 
 class Unfinished(Struct, frozen=True):
     """An open transaction, what its coordinator says about it, and how sure it is that it hangs: None if it does not.
 
-    `oldest` is the partition's oldest open transaction: the last stable offset is its first. `idle_ms` is the time since
-    the newest batch, by the clock of the audit; it may be negative.
+    `oldest` is the partition's oldest open transaction: the last stable offset is its first.
     """
 
     transaction: OpenTransaction
     oldest: OpenTransaction
     verdict: CoordinatorAnswer
     hangs: Confidence | None
-    idle_ms: int
+    idle: Idleness
 
 
 def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Unfinished]:
     """Yield the transactions that are open at the end of the log.
 
     One hangs for certain where the coordinator will not end it, and is likely to where nobody knows its coordinator and
-    it is idle for longer than any transaction may take.
+    it is idle for longer than any transaction may take, by times that brokers wrote.
     """
     oldest = oldest_transaction(evidence)
     for transaction in evidence.of(OpenTransaction):
@@ -50,11 +48,13 @@ def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Un
         verdict = context.coordinator.standing(
             transaction.producer_id, transaction.producer_epoch, context.topic, context.partition
         )
-        idle = context.now_ms - transaction.last_timestamp
+        is_decided = verdict.entry is not None and verdict.standing is TransactionStanding.DECIDED
+        decided_ms = verdict.entry.value.last_update_timestamp if verdict.entry is not None and is_decided else -1
+        idle = context.clock.idleness(transaction, decided_ms)
         hangs = None
         if verdict.standing is TransactionStanding.NOT_ONGOING:
             hangs = Confidence.CERTAIN
-        elif verdict.standing is TransactionStanding.UNKNOWN and idle >= MAX_TRANSACTION_TIMEOUT_MS + _LATE_MARGIN_MS:
+        elif verdict.standing is TransactionStanding.UNKNOWN and idle.is_too_long:
             hangs = Confidence.LIKELY
         yield Unfinished(transaction, oldest, verdict, hangs, idle)
 
@@ -101,6 +101,9 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     previous_marker_offset: int | None
     previous_marker_timestamp: int | None
     snapshot: str | None = None
+    idle_ms: int
+    clock: ClockSource | None = None
+    appended_by_timestamp: int | None = None
 
 
 def _transaction_finding(
@@ -137,7 +140,7 @@ def _evidence(context: Context, unfinished: Unfinished, rule: str) -> _Evidence:
         broker=broker,
         first_timestamp=_known(transaction.first_timestamp),
         last_timestamp=transaction.last_timestamp,
-        now_timestamp=context.now_ms,
+        now_timestamp=context.clock.now_ms,
         records=transaction.records,
         offsets_held_back=None if end is None else end - transaction.stable_offset,
         coordinator=verdict.standing.value,
@@ -148,6 +151,12 @@ def _evidence(context: Context, unfinished: Unfinished, rule: str) -> _Evidence:
         previous_marker_offset=_known(transaction.marker_offset),
         previous_marker_timestamp=transaction.marker_timestamp,
         snapshot=transaction.snapshot or None,
+        idle_ms=unfinished.idle.proven_ms,
+        clock=None if verdict.standing is TransactionStanding.NOT_ONGOING else context.clock.source,
+        # a copied file is as new as the copy: that shows nothing, and changes from copy to copy
+        appended_by_timestamp=_known(transaction.appended_by)
+        if transaction.appended_by <= context.clock.now_ms
+        else None,
     )
 
 
@@ -197,11 +206,13 @@ def _abort_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:
 def _history_command(context: Context, unfinished: Unfinished) -> str:
     """Return the command that shows the transaction's producer, or the snapshot where the log has no batch of it.
 
-    The command has the audit's time where that made the transaction late.
+    The command has the audit's time where that has a part in it. It does not where only clients' timestamps show the time:
+    a time that is given is a proof.
     """
     if not unfinished.transaction.in_log:
         return context.inspect_file(unfinished.transaction.snapshot)
-    by_clock = unfinished.verdict.standing is not TransactionStanding.NOT_ONGOING
+    by_coordinator = unfinished.verdict.standing is TransactionStanding.NOT_ONGOING
+    by_clock = context.clock.source.is_proof and not by_coordinator and not unfinished.idle.seems_too_long
     return context.timeline_command(unfinished.transaction.producer_id, by_clock=by_clock)
 
 
@@ -242,7 +253,8 @@ def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Findin
             continue
         transaction, reason = unfinished.transaction, unfinished.verdict.reason
         if unfinished.hangs is not Confidence.CERTAIN:
-            reason = f"idle for {duration(unfinished.idle_ms)}, {reason}"
+            by = " by times that brokers wrote" if context.clock.source is ClockSource.BROKERS else ""
+            reason = f"idle for {duration(unfinished.idle.proven_ms)}{by}, {reason}"
         ended = f"the marker at offset {transaction.marker_offset} ended this producer's transaction in the same epoch"
         yield _transaction_finding(
             hanging_transaction,
@@ -306,7 +318,9 @@ def _details(unfinished: Unfinished) -> str:
     transaction, entry = unfinished.transaction, unfinished.verdict.entry
     whose = f"transactional id {entry.transactional_id!r}, " if entry is not None else ""
     left = counted(transaction.records, "record") if transaction.in_log else "no record of it is left"
-    return f"{whose}{left}, idle for {duration(max(unfinished.idle_ms, 0))}"
+    idle = unfinished.idle
+    by = " by timestamps of clients alone" if idle.seems_too_long else ""
+    return f"{whose}{left}, idle for {duration(max(idle.apparent_ms, 0))}{by}"
 
 
 def _state(context: Context, unfinished: Unfinished) -> tuple[Severity, str]:
@@ -329,7 +343,7 @@ def _is_overdue(context: Context, unfinished: Unfinished) -> bool:
     value = verdict.entry.value
     # a text of kafka-dump-log may not show when it began: no later than its last change
     begun = value.start_timestamp if value.start_timestamp >= 0 else value.last_update_timestamp
-    return context.now_ms - begun > value.timeout_ms
+    return context.clock.has_passed(value.timeout_ms + 1, begun)
 
 
 def _at_the_coordinator(context: Context, unfinished: Unfinished) -> Sequence[str]:

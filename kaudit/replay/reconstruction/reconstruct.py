@@ -53,7 +53,7 @@ class Reconstruction:
         evidence, account = self._evidence, self.account
         reader = CoordinatorReader(self._open)
         self._transactions.read(evidence.coordinator, reader)
-        account.unreadable += reader.unreadable
+        account.unreadable += [*reader.unreadable, *(f"{entry.path}: {entry.reason}" for entry in reader.failed)]
         self._transactions.hear(evidence.events)
         self._estimate_clocks()
         self._count_events()

@@ -26,7 +26,13 @@ from kaudit.report.html.page_model import (
 from kaudit.report.html.partition_columns import Key
 from kaudit.report.text.formatting import extent, headline, impact_text
 from kaudit.report.text.incident_block import extent_text, verdict_text
-from kaudit.report.text.not_checked import more_digests, named_digests, rules_text
+from kaudit.report.text.not_checked import (
+    clock_text,
+    configuration_lines,
+    more_digests,
+    named_digests,
+    rules_text,
+)
 from kaudit.report.text.table import hidden_lines, nothing_text
 from kaudit.results.incidents import describe, distinct
 
@@ -121,9 +127,13 @@ def _facts(result: ScanResult, shown: Sequence[Finding]) -> Iterator[tuple[str, 
     yield "records", f"{summary.records:,}"
     yield "producer ids", f"{summary.producers:,}"
     yield "rules of", rules_text(result.broker_version)
+    if result.clock is not None:
+        yield "time of the log", clock_text(result.clock)
     yield from (("not shown in the verdict", line) for line in hidden_lines(result, shown))
     if result.baseline is not None:
         yield "baseline", _baseline(result.baseline)
+    if result.configuration is not None:
+        yield from (("configuration", line) for line in configuration_lines(result.configuration))
     if result.digests is not None:
         for what, digest in named_digests(result.digests.partitions, _MOST_DIGESTS):
             yield f"audited ({result.digests.algorithm})", f"{what}: {digest}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
+from kaudit.report.json_documents import no_commands
 from kaudit.report.machine.locations import location_text, shown_path
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import omitted_text, plural, with_impact
@@ -27,7 +28,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
     if left_out:
         issues.append(_about_the_audit("kaudit-limit", _first_input(result), omitted_text(left_out), "info"))
     issues += _unread(result)
-    return json.dumps(issues, sort_keys=True, indent=2) + "\n"
+    return no_commands(json.dumps(issues, sort_keys=True, indent=2)) + "\n"
 
 
 def _without_doubles(findings: Iterable[Finding], repository: str | None) -> list[_Issue]:

@@ -60,8 +60,8 @@ def _changes(old: Version, new: Version) -> Iterator[str]:
     for name in before.differences(after):
         switch = switches()[name]
         change = switch.last_change(new)
-        source = "not in this line" if change is None else change.source
-        yield f"  {name}: {value_text(switch.value_in(old))} -> {value_text(switch.value_in(new))} ({source})"
+        evidence = "not in this line" if change is None else change.evidence
+        yield f"  {name}: {value_text(switch.value_in(old))} -> {value_text(switch.value_in(new))} ({evidence})"
         yield f"    {switch.meaning}"
 
 
@@ -71,4 +71,6 @@ def value_text(value: Value) -> str:
         return "yes" if value else "no"
     if isinstance(value, KafkaError):
         return f"{int(value)} {value.name}"
+    if isinstance(value, tuple):
+        return f"{value[0]} to {value[1]}"
     return "none" if value is None else str(value)

@@ -39,8 +39,7 @@ def stream_findings(findings: Iterable[Finding], options: RenderOptions) -> str:
 
 
 def _text(lines: Iterable[str]) -> str:
-    """Return the lines, none of which a CI system would obey: GitHub runs `::` at the start of a line, and `##[` anywhere in it."""
-    return "".join(f"{'./' if line.lstrip().startswith('::') else ''}{line.replace('##[', '# #[')}\n" for line in lines)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def render_timeline(result: TimelineResult, options: RenderOptions) -> str:

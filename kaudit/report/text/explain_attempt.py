@@ -7,6 +7,7 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from kaudit.broker.attempts import BATCH_FIELDS, Attempt, Produce, StartBroker, op_of
+from kaudit.broker.attempts.base import NOT_STATED
 from kaudit.broker.broker import Broker
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, ProducerStateEntry
 from kaudit.broker.releases.profile import Profile, profile_groups
@@ -81,7 +82,9 @@ def _request(attempt: Attempt) -> str:
         fields = [getattr(attempt, name) for name in BATCH_FIELDS]
         if None not in fields:
             return _produce_request(attempt, *fields)
-    values = {name: value for name, value in asdict(attempt).items() if value is not None and name not in _LEFT_OUT}
+    unstated = {"api_version"} if getattr(attempt, "api_version", None) == NOT_STATED else set()
+    left_out = unstated.union(_LEFT_OUT)
+    values = {name: value for name, value in asdict(attempt).items() if value is not None and name not in left_out}
     return ", ".join(f"{name} {printable(str(to_builtins(value)))}" for name, value in values.items()) or op_of(attempt)
 
 

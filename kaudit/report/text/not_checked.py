@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from kaudit.model.audit_clock import AuditClock, ClockSource
 from kaudit.model.digests import Digests, PartitionDigest
-from kaudit.model.result import BaselineComparison, BrokerVersions, NotAudited, ScanResult
+from kaudit.model.result import AppliedConfiguration, BaselineComparison, BrokerVersions, NotAudited, ScanResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import plural, span
+from kaudit.report.text.formatting import plural, span, timestamp_text
 from kaudit.report.text.log_events import log_section
 
 _PATHS_SHOWN = 3
@@ -17,7 +18,45 @@ def closing_sections(result: ScanResult, options: RenderOptions) -> list[list[st
     """Return the last sections: log events, what was not checked, and which brokers' rules were applied."""
     console = options.console
     rules = _broker_rules(result.broker_version, console, with_reasons=options.verbose)
-    return [log_section(result.log_events, console), *unchecked_sections(result, console), rules]
+    if options.verbose and result.clock is not None:
+        rules += console.wrap(f"Time of the log: {clock_text(result.clock)}", indent="  ")
+    return [
+        log_section(result.log_events, console),
+        *unchecked_sections(result, console),
+        _configuration(result.configuration, console, all_of_it=options.verbose),
+        rules,
+    ]
+
+
+def _configuration(configuration: AppliedConfiguration | None, console: Console, *, all_of_it: bool) -> list[str]:
+    """Return what was configured: where it changed the verdict, and otherwise if asked for."""
+    if configuration is None:
+        return []
+    lines = configuration_lines(configuration) if all_of_it else configuration_changes(configuration)
+    return [line for text in lines for line in console.wrap(f"Configuration: {visible(text)}", indent="  ")]
+
+
+def configuration_changes(configuration: AppliedConfiguration) -> list[str]:
+    """Return a line for the configuration that changed findings or the exit code, and one for each file that was not used."""
+    changed = [
+        f"{plural(configuration.severities_changed, 'finding')} with another severity",
+        f"{configuration.suppressed:,} suppressed",
+        f"{configuration.left_out:,} left out",
+    ]
+    numbers = configuration.severities_changed, configuration.suppressed, configuration.left_out
+    changes = [text for text, number in zip(changed, numbers, strict=True) if number]
+    if configuration.fail_on is not None:
+        changes.append(f"the exit code counts findings from {configuration.fail_on} on")
+    lines = [f"{', '.join(configuration.sources)}: {', '.join(changes)}"] if changes else []
+    return lines + [f"{file} lies in an input: it is evidence and was not used" for file in configuration.not_used]
+
+
+def configuration_lines(configuration: AppliedConfiguration) -> list[str]:
+    """Return the lines of `configuration_changes`, and one for a configuration that changed nothing."""
+    lines = configuration_changes(configuration)
+    if configuration.sources and len(lines) == len(configuration.not_used):
+        lines.insert(0, f"{', '.join(configuration.sources)}: no finding changed")
+    return lines
 
 
 def unchecked_sections(result: ScanResult, console: Console) -> list[list[str]]:
@@ -103,6 +142,19 @@ def rules_text(versions: BrokerVersions) -> str:
     if versions.at_least == versions.at_most:
         return f"broker {versions.at_least}"
     return f"brokers {versions.at_least or 'any'} to {versions.at_most or 'any'}"
+
+
+_CLOCKS = {
+    ClockSource.GIVEN: "as given",
+    ClockSource.BROKERS: "the newest time that a broker wrote",
+    ClockSource.CLIENTS: "by timestamps of clients alone: no finding relies on it",
+    ClockSource.FILES: "by the newest file: no finding relies on it",
+}
+
+
+def clock_text(clock: AuditClock) -> str:
+    """Return what idleness was measured against, and how sure that is."""
+    return f"{timestamp_text(clock.now_ms)} UTC, {_CLOCKS[clock.source]}"
 
 
 _DIGESTS_SHOWN = 8

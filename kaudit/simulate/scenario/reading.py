@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
-from kaudit.broker.config import READ_OF_BROKERS, READ_OF_TOPICS
+from kaudit.broker.config import READ_OF_BROKERS, READ_OF_TOPICS, TRANSACTION_VERSION
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.formats.schema_error import UNKNOWN_KEY, shown
@@ -158,7 +158,7 @@ _NUMBERS = {
     "transaction.max.timeout.ms": 1,
 }
 """Configuration of brokers and topics that must be a number, and the lowest one."""
-_KNOWN = frozenset({*_NUMBERS, "unclean.leader.election.enable"}) | READ_OF_BROKERS | READ_OF_TOPICS
+_KNOWN = ({*_NUMBERS, "unclean.leader.election.enable"} | READ_OF_BROKERS | READ_OF_TOPICS) - {TRANSACTION_VERSION}
 """Configuration of brokers and topics that a run depends on; a broker's is the default of its topics."""
 
 

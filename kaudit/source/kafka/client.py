@@ -111,8 +111,16 @@ class KafkaClient:
         names = None if topics is None else list(topics)
         found = self._patiently(lambda: _topics(self._metadata(names)))
         self._require_named(names, [entry.topic for entry in found])
+        listed = {node.node_id for node in self._connections.nodes}
         for entry in found:
             _require_numbers(entry)
+            # brokers answer -1 where the leader is down: a retry would bring the same
+            for own in entry.partitions:
+                if own.leader >= 0 and own.leader not in listed:
+                    place = f"{entry.topic}-{own.partition}"
+                    raise BrokerError(
+                        place, f"its leader is broker {own.leader}, and the cluster lists no broker of this id"
+                    )
         return found
 
     def leader(self, partition: TopicPartition) -> int:

@@ -45,6 +45,10 @@ class FetchedSegment:
         self.aborted: Aborted = frozenset()
         """Aborted transactions that overlap the batches fetched last."""
 
+    def over(self, changed: Callable[[Fetch], Fetch]) -> "FetchedSegment":
+        """Return the same offsets as `changed` fetches them."""
+        return FetchedSegment(self.place, changed(self._fetch))
+
     def size(self) -> int:
         """Return how many positions there are."""
         return self.place.size

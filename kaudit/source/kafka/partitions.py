@@ -145,6 +145,7 @@ def _directory(
         bytes_per_offset=bytes_per_offset,
         command_config=_absolute(options.command_config),
         max_bytes_per_second=options.max_bytes_per_second,
+        whole=not compacted,
     )
     segment = SegmentFile(
         path=place,

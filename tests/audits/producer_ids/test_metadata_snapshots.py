@@ -124,7 +124,7 @@ def test_spark_reads_metadata_logs_in_tasks(spark_session, cluster, monkeypatch)
 
     monkeypatch.setattr(block_sources, "read_metadata_log", read)
     monkeypatch.setattr("kaudit.scanning.audit.feature_levels", read)
-    monkeypatch.setattr("kaudit.spark.engine.feature_levels", read)
+    monkeypatch.setattr("kaudit.spark.reading_in_tasks.feature_levels", read)
     theirs = spark.producers(options, SilentProgress(), Query())
     assert theirs.blocks == ours.blocks != []
     assert [each.to_dict() for each in theirs.producers] == [each.to_dict() for each in ours.producers] != []

@@ -6,6 +6,7 @@ import pytest
 from kaudit.audits.sidefiles.snapshot_states import OpenInSnapshot, read_snapshot, unexplained
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 from kaudit.source.layout import SnapshotFile
+from kaudit.source.schemes import open_segment
 from tests.crafted_sample import snapshot
 
 LATE = 1_000_000_000
@@ -63,13 +64,14 @@ def test_the_open_transactions_begun_before_an_offset_are_the_oldest_first():
     assert found == [(2, 4, 60), (1, 9, 10)]
 
 
-def test_a_snapshot_that_is_gone_or_torn_has_no_rows(tmp_path):
+def test_a_torn_snapshot_has_no_rows_and_one_that_is_gone_is_an_error(tmp_path):
     path = tmp_path / f"{7:020d}.snapshot"
     file = SnapshotFile(str(path), path.name, 7, LATE)
-    assert read_snapshot(file) is None
+    with pytest.raises(FileNotFoundError):
+        read_snapshot(file, open_segment)
     path.write_bytes(snapshot([entry(1, 6, 5)])[:-1])
-    assert read_snapshot(file) is None
+    assert read_snapshot(file, open_segment) is None
     path.write_bytes(snapshot([entry(1, 6, 5)]))
-    found = read_snapshot(file)
+    found = read_snapshot(file, open_segment)
     assert found is not None
     assert found["producer_id"].tolist() == [1]

@@ -8,6 +8,7 @@ from kaudit.broker.attempts import StartBroker
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import profile_for
 from tests.attempts import attempt_of
+from tests.broker.client import negotiated
 
 
 class Client:
@@ -21,7 +22,7 @@ class Client:
     def ask(self, op, **fields):
         self.at += 1
         attempt = {"index": self.at, "op": op, "topic": "t", "partition": 0, "at": self.at, "transactional_id": "tx"}
-        return self.broker.answer(attempt_of(attempt | fields)).fields
+        return self.broker.answer(attempt_of(attempt | negotiated(self.broker, op, fields))).fields
 
     def init(self, held=(-1, -1), api_version=3, timeout_ms=60_000, **fields):
         answer = self.ask(

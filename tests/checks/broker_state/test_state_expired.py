@@ -47,7 +47,8 @@ def test_old_record_timestamps_are_silence_too(tmp_path):
     log = Log(clock=BASE_TIMESTAMP - 30 * DAY_MS)
     log.append(data(1, 0, 0))
     log.clock = BASE_TIMESTAMP
-    log.append(data(2, 0, 0))
+    log.append(data(2, 0, 0, transactional=True))
+    log.append(marker(2, 0))
     assert findings_of(state_expired, tmp_path, log) == [("note", 1, 0)]
 
 
@@ -57,8 +58,20 @@ def test_an_open_transaction_never_expires(tmp_path):
     log.append(data(3, 0, 0, transactional=True))
     log.append(marker(3, 0))
     log.clock = BASE_TIMESTAMP
-    log.append(data(2, 0, 0))
+    log.append(data(2, 0, 0, transactional=True))
+    log.append(marker(2, 0))
     assert findings_of(state_expired, tmp_path, log) == [("note", 3, 2)]
+
+
+@pytest.mark.parametrize("client", [2, -1])
+def test_a_client_that_dates_records_ahead_makes_nobody_forgotten(tmp_path, client):
+    """Brokers measure by their own clock (ProducerStateManager.removeExpiredProducers)."""
+    log = Log()
+    log.append(data(1, 0, 0, transactional=True))
+    log.append(marker(1, 0))
+    log.clock += 30 * DAY_MS
+    log.append(data(client, 0, 0) if client >= 0 else data(-1, -1, -1))
+    assert findings_of(state_expired, tmp_path, log) == []
 
 
 def test_at_most_twenty_idle_producers_are_reported_the_longest_idle(tmp_path):
@@ -66,17 +79,20 @@ def test_at_most_twenty_idle_producers_are_reported_the_longest_idle(tmp_path):
     for producer_id in range(30):
         log.append(data(producer_id, 0, 0))
     log.clock = BASE_TIMESTAMP
-    log.append(data(99, 0, 0))
+    log.append(data(99, 0, 0, transactional=True))
+    log.append(marker(99, 0))
     assert [producer_id for _, producer_id, _ in findings_of(state_expired, tmp_path, log)] == list(range(20))
 
 
 def test_what_is_said_of_producers_that_were_forgotten(tmp_path):
-    """An idle one is done, one that goes on lost nothing; both are shown by the log's own clock."""
+    """An idle one is done, one that goes on lost nothing; both are shown by the clock of the log's brokers."""
     log = Log()
     idle = log.append(data(1, 3, 0, 2))
     log.append(data(2, 0, 0))
     log.clock += 8 * DAY_MS
     continued = log.append(data(2, 0, 1))
+    log.append(data(3, 0, 0, transactional=True))
+    ended = log.append(marker(3, 0))
     found = {
         each.evidence["class"]: each
         for each in scan(ScanOptions([str(log.write(tmp_path / "orders-0"))]), SilentProgress()).findings
@@ -89,7 +105,7 @@ def test_what_is_said_of_producers_that_were_forgotten(tmp_path):
     assert (found["idle"].offset, found["idle"].last_offset, found["idle"].producer_epoch) == (1, 1, 3)
     assert (found["idle"].position, found["idle"].segment) == (0, "00000000000000000000.log")
     assert found["idle"].evidence["last_timestamp"] == idle.timestamp
-    assert found["idle"].evidence["now_timestamp"] == continued.timestamp
+    assert found["idle"].evidence["now_timestamp"] == ended.timestamp
     assert found["idle"].evidence["limit_ms"] == found["went-on"].evidence["limit_ms"]
     assert any("--now" in command for command in found["idle"].next)
     assert found["went-on"].evidence["silence_ms"] == 8 * DAY_MS + 1

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.checks.broker_state.forgotten_producers import state_evicted, state_expired
 from kaudit.checks.broker_state.recovery_fatal import recovery_fatal
+from kaudit.model.audit_clock import given_clock
 from kaudit.model.log_rows import EndTxnMarker
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import EvictedProducer, IdleProducer
@@ -114,7 +115,7 @@ def test_a_producer_that_continued(here, silence, noted):
 @pytest.mark.parametrize("idle", [7 * DAY, 7 * DAY - 1])
 def test_a_producer_that_is_forgotten_by_now(segment, idle):
     producer = IdleProducer(7, 3, 40, 9 * DAY, segment, None if segment is None else 700)
-    here = replace(WEEK, now_ms=9 * DAY + idle)
+    here = replace(WEEK, clock=given_clock(9 * DAY + idle))
     found = reported(state_expired, producer, context=here)
     assert len(found) == (idle == 7 * DAY)
     for each in found:
@@ -131,7 +132,7 @@ def test_a_producer_that_is_forgotten_by_now(segment, idle):
 
 
 def test_who_was_reported_for_an_effect_is_not_noted_as_idle_again():
-    here = replace(WEEK, now_ms=30 * DAY)
+    here = replace(WEEK, clock=given_clock(30 * DAY))
     idle = [IdleProducer(producer_id, 0, 40, 1000, 0, 0) for producer_id in (7, 8)]
     for kind in (ObservationKind.EXACT_DUPLICATE, ObservationKind.CONTINUED_AFTER_SILENCE):
         found = reported(state_expired, observed(kind, 7 * DAY), *idle, context=here)

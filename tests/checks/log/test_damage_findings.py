@@ -49,6 +49,13 @@ DAMAGES: dict[str, tuple[list[bytes], tuple[Any, ...], dict[str, Any], Impact, s
         Impact(),
         PREALLOCATED,
     ),
+    "zeros and other bytes at the end of the last segment": (
+        [batch(0) + batch(1) + bytes(30) + GARBAGE],
+        ("KA003", "error", None, None, 2 * SIZE, FIRST),
+        {"bytes": 30 + SIZE, "detail": "30 zero bytes", "resynchronised_at": None, "expected_offset": 2},
+        Impact(bytes_truncated=30 + SIZE),
+        TRUNCATES,
+    ),
     "zeros at the end of a closed segment": (
         [WHOLE + bytes(500), batch(3)],
         ("KA004", "error", None, None, 3 * SIZE, FIRST),

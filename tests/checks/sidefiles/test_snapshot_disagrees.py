@@ -153,9 +153,11 @@ def test_of_a_producer_of_markers_only_no_batch_is_remembered(tmp_path):
 def test_a_snapshot_deleted_while_it_is_compared_lacks_nobody(tmp_path, monkeypatch):
     read: list[str] = []
 
-    def deleted_after_one_reading(file):
+    def deleted_after_one_reading(file, open_source):
         read.append(file.name)
-        return read_snapshot(file) if len(read) == 1 else None
+        if len(read) > 1:
+            Path(file.path).unlink()
+        return read_snapshot(file, open_source)
 
     monkeypatch.setattr("kaudit.audits.sidefiles.snapshot_check.read_snapshot", deleted_after_one_reading)
     assert disagreements(tmp_path, [ONE, OPEN]) == []

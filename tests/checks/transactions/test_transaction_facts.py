@@ -16,6 +16,7 @@ from kaudit.checks.transactions.open_transactions import (
     open_transaction,
 )
 from kaudit.checks.transactions.txnindex_mismatch import txnindex_mismatch
+from kaudit.model.audit_clock import given_clock
 from kaudit.model.coordinator import (
     CoordinatorEntry,
     CoordinatorView,
@@ -66,7 +67,7 @@ def state(status=TransactionStatus.ONGOING, **fields: Any) -> TransactionValue:
 def context(value: TransactionValue | None = None, *, now=AT + MINUTE, **fields: Any):
     """The partition's context, with this state of transactional id t if any."""
     view = CoordinatorView() if value is None else CoordinatorView({7: CoordinatorEntry("t", value, 9)}, True, True)
-    return replace(CONTEXT, coordinator=view, now_ms=now, log_end_offset=100, **fields)
+    return replace(CONTEXT, coordinator=view, clock=given_clock(now), log_end_offset=100, **fields)
 
 
 COMPLETE = state(TransactionStatus.COMPLETE_COMMIT, last_update_timestamp=AT)
@@ -93,6 +94,8 @@ def test_all_that_is_known_of_an_open_transaction():
         "coordinator_epoch": 5,
         "previous_marker_offset": 30,
         "previous_marker_timestamp": AT - 1,
+        "clock": "given",
+        "idle_ms": MINUTE - 10,
     }
     assert [each.innocent for each in found.explanations] == [True, False]
     assert list(found.next) == [
@@ -166,7 +169,7 @@ def test_only_what_is_overdue_is_to_be_terminated():
         (AT + MINUTE, [describe]),
         (AT + MINUTE + 1, [describe, f"{tool} forceTerminateTransaction --transactionalId 't;rm -rf $HOME'"]),
     ):
-        at_a_time = replace(CONTEXT, coordinator=view, now_ms=now, log_end_offset=100)
+        at_a_time = replace(CONTEXT, coordinator=view, clock=given_clock(now), log_end_offset=100)
         (found,) = reported(open_transaction, opened(last_timestamp=AT), context=at_a_time)
         assert list(found.next[:-1]) == commands
 

@@ -1,5 +1,6 @@
 """What a scenario does to a partition's files while the broker is down, and how an attempt states it."""
 
+import base64
 from pathlib import Path
 
 from tests.conformance.recorder.batches import Sent
@@ -108,6 +109,13 @@ def checkpointed_log_start(directory: Path, topic: str, partition: int) -> int:
     rows = (line.rsplit(" ", 2) for line in checkpoint.read_text().splitlines()[2:])
     starts = {(row[0], int(row[1])): int(row[2]) for row in rows}
     return starts.get((topic, partition), 0)
+
+
+def topic_id(directory: Path, topic: str) -> bytes:
+    """The id a broker's directory has on record for a topic, zeros where it has none."""
+    stated = directory / f"{topic}-0" / "partition.metadata"
+    encoded = stated.read_text().rpartition("topic_id: ")[2].strip() if stated.exists() else ""
+    return base64.urlsafe_b64decode(f"{encoded}==") if encoded else bytes(16)
 
 
 def _truncate(path: Path, size: int) -> None:

@@ -23,8 +23,8 @@ from tests.conformance.recorder.topic import Step
 
 EPOCHS, EVENTS, LEVELS = "epochs", "events", "levels"
 """Names of recordings, of which the first is of scenarios by hand (`scenarios.py`)."""
-FIRST_TO_LAST_PRODUCE = (0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 99)
-"""0 to 2 have no transactional id, and left in 4.0 (KIP-896); 99 is beyond every release."""
+FIRST_TO_LAST_PRODUCE = (0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 99)
+"""0 to 2 have no transactional id, and left in 4.0 (KIP-896); 13 names topics by id (KIP-516); no release has 99."""
 ODD_ACKS = (2, -2, 7, 32767, -32768)
 FORMATS = ("0.8.2", "0.9.0", "0.10.0", "0.10.2", "0.11.0")
 """message.format.version; releases from 4.0 on do not have it."""
@@ -224,6 +224,40 @@ def _recreate(history: History) -> list[Step]:
     return steps
 
 
+def _recreate_in_transaction(history: History) -> list[Step]:
+    """The topic goes and comes back while a transaction has written to it, which then goes on or ends."""
+    source = history.random
+    producer, partition = history.transactional_id(), history.partition()
+    steps = [init(history, producer), added(history, producer, partition)]
+    steps += [transactional(history, producer, partition=partition) for _ in range(source.randint(0, 2))]
+    steps.append({"op": "recreate"})
+    if source.random() < 0.6:
+        seq = source.choice(("next", 0))
+        steps.append(transactional(history, producer, partition=partition, seq=seq))
+    late: tuple[Callable[[], Step], ...] = (
+        lambda: ended(history, producer),
+        lambda: ended(history, producer),
+        lambda: init(history, producer),
+    )
+    return [*steps, source.choice(late)(), {"op": "check_txn", "partition": partition}]
+
+
+# -- feature levels ---------------------------------------------------------------------------------------------------
+def _newest_transaction(history: History) -> list[Step]:
+    """A transaction as clients of 4.0 and later make it; then the next one, the producer begun anew or not."""
+    source = history.random
+    producer = history.transactional_id()
+    steps: list[Step] = [init(history, producer)] if source.random() < 0.3 else []
+    for _ in range(source.randint(1, 2)):
+        partition = history.partition()
+        steps += [
+            transactional(history, producer, partition=partition, version=12) for _ in range(source.randint(0, 2))
+        ]
+        version = source.choice((3, 5, 5))
+        steps.append({**ended(history, producer), "version": version, **({"as": producer} if version == 5 else {})})
+    return steps
+
+
 _PLAIN: tuple[dict[str, str], ...] = ({},)
 _COMPACTED: tuple[dict[str, str], ...] = ({"cleanup.policy": "compact"},)
 _OLDER: tuple[dict[str, str], ...] = tuple({"message.format.version": each} for each in FORMATS)
@@ -237,7 +271,7 @@ KINDS: dict[str, Kind] = {
         transactions=True,
     ),
     "formats": Kind({_messages: 14, _batch_of_any_format: 10}, configs=_PLAIN * 3 + _COMPACTED * 3 + _OLDER),
-    "recreated": Kind({_recreate: 6}),
+    "recreated": Kind({_recreate: 4, _recreate_in_transaction: 6}, transactions=True),
     "restarts": Kind(
         {},
         restarts=(
@@ -248,4 +282,4 @@ KINDS: dict[str, Kind] = {
         ),
     ),
 }
-_LEVELS = Kind({_take_over: 2, _foreign: 2, _odd_acks: 2, _odd_version: 2}, transactions=True, rivals=True)
+_LEVELS = Kind({_newest_transaction: 12, _odd_acks: 2, _odd_version: 2}, transactions=True)

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from tests.conformance.recorder import disk
 from tests.conformance.recorder.steps import TRANSACTION_TIMEOUT_MS, Steps
@@ -105,15 +106,14 @@ class Recorder(Steps):
     def _recreate(self, topic: Topic, step: Step) -> None:
         """Delete the topic and create it again; wait until the broker has another log for every partition."""
         directories = [self.broker.logs / f"{topic.name}-{partition}" for partition in topic.partitions]
-        before = [path.stat().st_ino for path in directories]
+        before = _file_numbers(directories)
         at = clock()
         self._until(lambda: topic.connection.delete_topic(topic.name), lambda code: code not in NOT_READY)
-        self._until(lambda: self._create_with(topic, topic.config), lambda code: code != TOPIC_ALREADY_EXISTS)
+        created = self._until(lambda: self._create_with(topic, topic.config), lambda code: code != TOPIC_ALREADY_EXISTS)
         self._ready(topic)
-        self._until(
-            lambda: [path.stat().st_ino if path.exists() else 0 for path in directories],
-            lambda now: not {0, *before} & set(now),
-        )
+        now = self._until(lambda: _file_numbers(directories), lambda now: not {None, *before} & set(now))
+        if created or {None, *before} & set(now):
+            raise TimeoutError(f"{topic.name} does not come back: error {created}")
         self._ready(topic)
         topic.note(0, {"op": "topic", "config": topic.config, "recreated": True, "at": at}, {"outcome": "ok"})
         self._take_ends(topic)
@@ -194,6 +194,17 @@ class Recorder(Steps):
 
     def _milliseconds(self, *names: str) -> int:
         return max(int(str(self.broker.config.get(name, 0))) for name in names)
+
+
+def _file_numbers(directories: list[Path]) -> list[int | None]:
+    """What tells a directory from another one of its name; None where there is none."""
+    numbers: list[int | None] = []
+    for directory in directories:
+        try:
+            numbers.append(directory.stat().st_ino)
+        except FileNotFoundError:
+            numbers.append(None)
+    return numbers
 
 
 def _restart_due(topic: Topic) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from kaudit.broker.errors import KafkaError
 from tests.conformance.recorder.batches import Sent, messages, raw
+from tests.conformance.recorder.disk import topic_id
 from tests.conformance.recorder.topic import Step, Topic, clock
 from tests.live_brokers.jvm import Broker
 from tests.live_brokers.protocol import (
@@ -14,6 +15,7 @@ from tests.live_brokers.protocol import (
     DESCRIBE_TRANSACTIONS,
     EARLIEST,
     END_TXN,
+    FIRST_PRODUCE_WITH_TOPIC_IDS,
     INIT_PRODUCER_ID,
     LATEST,
     OF_GROUP,
@@ -146,7 +148,7 @@ class Steps:
         own = next(iter(sent))
         others = attempt.get("other_partitions", [])
         parts = [(own, attempt), *((other["partition"], other) for other in others)]
-        body = produce_body(version, attempt.get("transactional_id"), acks, topic.name, sent)
+        body = produce_body(version, attempt.get("transactional_id"), acks, self._named(topic, version), sent)
         note = {"op": "produce", **attempt}
         connection = topic.connection
         try:
@@ -182,6 +184,10 @@ class Steps:
                     self._grown(topic, partition, part)
         topic.note(own, note, answer)
 
+    def _named(self, topic: Topic, version: int) -> str | bytes:
+        """What a produce request calls a topic: its id from version 13 on."""
+        return topic.name if version < FIRST_PRODUCE_WITH_TOPIC_IDS else topic_id(self.broker.logs, topic.name)
+
     def _grown(self, topic: Topic, partition: int, attempt: Step, base_offset: int = -1) -> bool:
         """Return whether a batch was written: the log has grown, or it begins where the log ended.
 
@@ -210,7 +216,8 @@ class Steps:
         sent = [self._described(topic, item) for item in step["items"]]
         for attempt, data in sent:
             version = attempt["api_version"]
-            body = produce_body(version, attempt["transactional_id"], attempt["acks"], topic.name, {0: data})
+            named = self._named(topic, version)
+            body = produce_body(version, attempt["transactional_id"], attempt["acks"], named, {0: data})
             topic.connection.send(PRODUCE, version, body)
         end = topic.ends[0]
         for attempt, _ in sent:

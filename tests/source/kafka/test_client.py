@@ -234,6 +234,10 @@ IMPOSSIBLE = {
     "no partitions": (first_changed(partitions=[]), "answers with partitions none"),
     "a negative partition": (partition_changed(partition_index=-1), "answers with partitions -1"),
     "a leader below -1": (partition_changed(leader_id=-9), "answers with leader -9"),
+    "a leader that is not listed": (
+        partition_changed(leader_id=9),
+        "its leader is broker 9, and the cluster lists no broker of this id",
+    ),
     "port 0": (broker_changed(port=0), "lists a broker 1 at '127.0.0.1':0"),
     "port -1": (broker_changed(port=-1), "lists a broker 1 at '127.0.0.1':-1"),
     "a large port": (broker_changed(port=70_000), "lists a broker 1 at '127.0.0.1':70000"),

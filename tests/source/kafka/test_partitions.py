@@ -81,7 +81,7 @@ def test_all_that_is_known_of_a_partition(broker):
     per_offset = SIZE // OFFSETS
     assert segment.fetched == FetchedRange(
         servers=broker.address, topic="orders", partition=0, first_offset=4, readable_from=6, end_offset=190,
-        stable_offset=150, bytes_per_offset=per_offset, max_bytes_per_second=64 << 20,
+        stable_offset=150, bytes_per_offset=per_offset, max_bytes_per_second=64 << 20, whole=True,
     )  # fmt: skip
     assert (segment.path, segment.name, segment.base_offset) == (place, "00000000000000000004.log", 4)
     assert segment.size == (190 - 4) * per_offset

@@ -1,0 +1,137 @@
+"""What an audit on Spark reads beside its partitions, read in tasks: __transaction_state, feature levels, partitions once more."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+from msgspec import Struct, field
+from numpy.typing import NDArray
+
+from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader, DecisionHistory, ExpiredIds
+from kaudit.audits.producer_ids.block_sources import BlockSource, read_metadata
+from kaudit.audits.sequences.rescan import Questions, Seen, rescan
+from kaudit.model.coordinator import CoordinatorView
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.failed_reads import FailedReads
+from kaudit.scanning.audit import coordinator_of, names_of
+from kaudit.scanning.versions import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
+from kaudit.source.layout import PartitionDirectory, Unreadable
+from kaudit.source.schemes import open_segment
+from kaudit.spark.jobs import ask_tasks, from_here
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_Answer = TypeVar("_Answer")
+
+
+class ReadingInTasks(Struct, frozen=True):
+    """Reads in tasks of a session. `failed`: files that could not be read."""
+
+    session: "SparkSession"
+    failed: list[Unreadable] = field(default_factory=list)
+
+    def coordinator(
+        self,
+        directories: Sequence[PartitionDirectory],
+        wanted: Collection[int],
+    ) -> tuple[CoordinatorReader, CoordinatorView]:
+        """Read what partitions of __transaction_state say of these producer ids."""
+        read = partial(_read_coordinator, open_source=from_here())
+        what = "kaudit: read __transaction_state"
+        kinds = tuple[Sequence[PartitionDirectory], frozenset[int]], _Coordinator
+        (found,) = ask_tasks(self.session, what, [(directories, frozenset(wanted))], read, kinds)
+        reader = CoordinatorReader(open_segment)
+        reader.has_flexible_value, reader.unreadable, reader.failed, reader.history, reader.expired, view = found
+        return reader, view
+
+    def names(self, directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
+        """Read the transactional ids that partitions of __transaction_state name of these producer ids, of all if None."""
+        read = partial(_read_names, open_source=from_here())
+        questions = [_NamesQuestion(directory, wanted) for directory in directories]
+        what, kinds = "kaudit: read the names in __transaction_state", (_NamesQuestion, dict[int, str])
+        found = ask_tasks(self.session, what, questions, read, kinds)
+        return {producer_id: name for names in found for producer_id, name in names.items()}
+
+    def levels(self, directories: Sequence[PartitionDirectory]) -> Mapping[str, int]:
+        """Read the feature levels in __cluster_metadata."""
+        what = "kaudit: read the feature levels in __cluster_metadata"
+        kinds = list[PartitionDirectory], dict[str, int]
+        (found,) = self._noting(what, [list(directories)], _read_levels, kinds)
+        return found
+
+    def rescan(self, asked: Sequence[tuple[PartitionDirectory, Questions]]) -> list[Seen]:
+        """Read partitions again."""
+        kinds = tuple[PartitionDirectory, Questions], Seen
+        return self._noting("kaudit: find unallocated producer ids", asked, _rescan, kinds)
+
+    def _noting(
+        self,
+        what: str,
+        questions: Sequence[Any],
+        read: Callable[[Any, OpenSource], _Answer],
+        kinds: tuple[Any, type[_Answer]],
+    ) -> list[_Answer]:
+        """Ask tasks, and note the files that they could not read."""
+        ask = partial(_answer_noting, read=read, open_source=from_here())
+        kind: Any = GenericAlias(tuple, (kinds[1], list[Unreadable]))
+        answers: list[tuple[_Answer, list[Unreadable]]] = ask_tasks(
+            self.session, what, questions, ask, (kinds[0], kind)
+        )
+        self.failed.extend(entry for _, failed in answers for entry in failed)
+        return [answer for answer, _ in answers]
+
+
+def read_metadata_logs(spark: "SparkSession", directories: Sequence[PartitionDirectory]) -> list[BlockSource]:
+    """Return what replicas of __cluster_metadata say of blocks, each read in a task."""
+    read = partial(read_metadata, open_source=from_here())
+    return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, read, (PartitionDirectory, BlockSource))
+
+
+class _Coordinator(NamedTuple):
+    """What a CoordinatorReader found, and its view."""
+
+    has_flexible_value: bool
+    unreadable: list[str]
+    failed: list[Unreadable]
+    history: DecisionHistory
+    expired: ExpiredIds
+    view: CoordinatorView
+
+
+class _NamesQuestion(NamedTuple):
+    directory: PartitionDirectory
+    wanted: NDArray[np.int64] | None
+
+
+def _read_coordinator(
+    question: tuple[Sequence[PartitionDirectory], frozenset[int]], open_source: OpenSource
+) -> _Coordinator:
+    reader, view = coordinator_of(open_source)(*question)
+    read = reader.unreadable, reader.failed, reader.history, reader.expired
+    return _Coordinator(reader.has_flexible_value, *read, view)
+
+
+def _answer_noting(
+    question: Any,  # noqa: ANN401 - as `read` takes it
+    read: Callable[[Any, OpenSource], _Answer],
+    open_source: OpenSource,
+) -> tuple[_Answer, list[Unreadable]]:
+    reads = FailedReads(open_source)
+    return read(question, reads), list(reads.unreadable)
+
+
+def _read_levels(directories: Sequence[PartitionDirectory], open_source: OpenSource) -> dict[str, int]:
+    levels = feature_levels(directories, open_source)
+    return {name: levels[name] for name in (METADATA_VERSION, TRANSACTION_VERSION) if name in levels}
+
+
+def _read_names(question: _NamesQuestion, open_source: OpenSource) -> dict[int, str]:
+    return dict(names_of(open_source)([question.directory], question.wanted))
+
+
+def _rescan(question: tuple[PartitionDirectory, Questions], open_source: OpenSource) -> Seen:
+    directory, questions = question
+    return rescan(directory, open_source, questions)
