@@ -4,10 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kaudit.broker.errors import KafkaError
 from tests.conformance.recorder.batches import Sent, messages, raw
 from tests.conformance.recorder.disk import topic_id
-from tests.conformance.recorder.topic import Step, Topic, clock
+from tests.conformance.recorder.topic import Step, Topic, clock, name_of
 from tests.live_brokers.jvm import Broker
 from tests.live_brokers.protocol import (
     ADD_PARTITIONS,
@@ -36,7 +35,6 @@ MIN_IN_SYNC = "min.insync.replicas"
 READY_SECONDS = 20
 BUSY_SECONDS = 4
 KEPT_HEX_BYTES = 20_000
-NAMES = {-1: "UNKNOWN_SERVER_ERROR", 0: "NONE"}
 PLAIN_PRODUCE = 8
 LONGEST_TIMEOUT_MS = 2**31 - 1
 TRANSACTION_TIMEOUT_MS = 600_000
@@ -46,14 +44,6 @@ _LAST_ADD_OF_CLIENTS = 3
 """AddPartitionsToTxn from version 4 on is for brokers."""
 _FIRST_INIT_WITH_PRODUCER = 3
 """InitProducerId takes the caller's producer id and epoch from here on (KIP-360)."""
-
-
-def name_of(code: int) -> str:
-    """Kafka's name of an error code."""
-    try:
-        return KafkaError(code).name
-    except ValueError:
-        return NAMES.get(code, f"ERROR_{code}")
 
 
 class Steps:

@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from kaudit.broker.errors import KafkaError
 from tests.live_brokers.protocol import Connection
 
 Step = dict[str, Any]
@@ -13,6 +14,18 @@ Producer = tuple[int, int]
 """Producer id and epoch."""
 SEQUENCES = 1 << 31
 """Behind the last sequence comes 0."""
+
+
+NAMES = {-1: "UNKNOWN_SERVER_ERROR", 0: "NONE"}
+"""Error codes that kaudit's enumeration leaves out."""
+
+
+def name_of(code: int) -> str:
+    """Kafka's name of an error code."""
+    try:
+        return KafkaError(code).name
+    except ValueError:
+        return NAMES.get(code, f"ERROR_{code}")
 
 
 def clock() -> int:
