@@ -169,12 +169,15 @@ class _Reader:
         return Piece(held.columns(), damages, at)
 
     def _misled_at(self, at: int) -> Piece | None:
-        """Return the damage at `at` if the batch there fails its CRC and a valid one begins inside it."""
+        """Return the damage at `at` if the batch there fails its CRC, is not as long as it says, and a valid one begins inside it."""
         end = self._valid.invalid_end(at) if self.verify else None
         inner = None if end is None else self._valid.first(at + 1, end)
-        if end is None or inner is None or self._valid.is_framed(at, end):
+        if end is None or inner is None:
             return None
-        return self._lost_framing(at, end, inner, base_offset_of(self.window.load(at, HEADER_SIZE)))
+        proven = self._valid.end_of(at, end, self.expected_offset)
+        if proven == end:
+            return None
+        return self._lost_framing(at, end, proven, base_offset_of(self.window.load(at, HEADER_SIZE)))
 
     def _behind(self, block: Block, position: int) -> int:
         """Return where the batch at `position` ends, the last of those taken."""
@@ -232,40 +235,47 @@ class _Reader:
         """List batches whose CRC fails; return a piece at once if one of them lost the framing."""
         base = self.window.base
         starts, sizes = batches["position"].tolist(), batches["size"].tolist()
+        ends = [start + size for start, size in zip(starts, sizes, strict=True)]
         corrupt = corrupt_indexes(view, base, batches)
         for index in corrupt:
-            start, end = starts[index], starts[index] + sizes[index]
-            framed = self._valid.is_framed(start, end)
-            inner = None if framed else self._valid.first(start + 1, end)
-            if framed or (inner is None and (index < len(starts) - 1 or self._goes_on_at(end))):
+            proven = self._valid.end_of(starts[index], ends[index], self.expected_offset)
+            if proven == ends[index] or (
+                proven is None
+                and self._valid.first(starts[index] + 1, ends[index]) is None
+                and (index < len(starts) - 1 or self._goes_on_at(ends[index]))
+            ):
                 damages.append(self._wrong_magic(batches, index) or _crc_mismatch(batches, index))
                 continue
             # a length that led astray makes batches of what follows: all of them in a row belong to the first
             first = index
             while first - 1 in corrupt and damages and damages[-1].position == starts[first - 1]:
-                first -= 1
+                earlier = self._valid.end_of(starts[first - 1], ends[first - 1], self.expected_offset)
+                if earlier == ends[first - 1]:
+                    break
+                first, proven = first - 1, earlier
                 damages.pop()
             before = batches[:first]
             if first:
                 before = before[~np.isin(before["position"], [damage.position for damage in damages])]
             self._advance(before)
-            piece = self._lost_framing(starts[first], end, inner, int(batches["base_offset"][first]))
+            piece = self._lost_framing(starts[first], ends[index], proven, int(batches["base_offset"][first]))
             piece.batches = before
             piece.damages[:0] = damages
             return piece
         return None
 
     def _wrong_magic(self, batches: Batches, index: int) -> LogDamage | None:
-        """A batch whose magic says 0 or 1 but whose bytes match their CRC as magic 2: the CRC does not cover the magic."""
+        """A batch whose magic says 0 or 1 but whose header is one of magic 2: no CRC covers the magic."""
         start, size = int(batches["position"][index]), int(batches["size"][index])
         magic = int(batches["magic"][index])
         if magic == CURRENT_MAGIC or size < HEADER_SIZE:
             return None
         as_current = bytearray(self.window.load(start, size)[:size])
         as_current[MAGIC_OFFSET] = CURRENT_MAGIC
-        if not batch_crc_holds(memoryview(as_current), 0, size):
+        if not resync.is_plausible_but_for_length(as_current):
             return None
-        detail = f"magic {magic}, though the bytes match their CRC as magic {CURRENT_MAGIC}"
+        holds = batch_crc_holds(memoryview(as_current), 0, size)
+        detail = f"magic {magic}, though the {'bytes match their CRC as' if holds else 'header is one of'} magic {CURRENT_MAGIC}"
         return LogDamage(DamageKind.UNPARSABLE, start, start + size, True, detail, int(batches["base_offset"][index]))
 
     def _goes_on_at(self, position: int) -> bool:
@@ -282,9 +292,12 @@ class _Reader:
             return False
         return self._resynchronise(position - 1) is None
 
-    def _lost_framing(self, start: int, end: int, inner: int | None, claimed: int) -> Piece:
+    def _lost_framing(self, start: int, end: int, proven: int | None, claimed: int) -> Piece:
+        """Return the damage from a batch at `start` that does not end at `end`; `proven` is where it does, if that is known."""
         self.framing.meet_obstacle()
-        probe = bytes(self.window.load(end, _ZERO_PROBE)[:_ZERO_PROBE]) if inner is None else b""
+        resumed = self._valid.following(start) if proven is None else proven
+        nothing_inside = proven is None and (resumed is None or resumed > end)
+        probe = bytes(self.window.load(end, _ZERO_PROBE)[:_ZERO_PROBE]) if nothing_inside else b""
         if probe and not any(probe):
             first_zero = self._zeros_before(start, end)
             zeros_end = self._zeros_end(end)
@@ -292,16 +305,14 @@ class _Reader:
                 detail = "the batch breaks off and zeros follow to the end of the file"
                 damage = LogDamage(DamageKind.TORN, start, zeros_end, False, detail, claimed)
                 return Piece(empty_batches(), [damage], self.window.end)
-            resumed = self._resynchronise(end)
             stop = self.window.end if resumed is None else resumed
             detail = f"{min(zeros_end, stop) - first_zero} bytes are zero, from inside the batch at byte {start} on"
-            damage = LogDamage(_zeros_kind(resumed), first_zero, stop, resumed is not None, detail, claimed)
+            damage = LogDamage(_zeros_kind(resumed), first_zero, stop, stop < self.window.end, detail, claimed)
             return Piece(empty_batches(), [damage], stop)
-        resumed = inner if inner is not None else self._resynchronise(end)
         stop = self.window.end if resumed is None else resumed
         head = self.window.load(start, HEADER_SIZE)
         detail = f"the length field says {batch_size(head, 0) - LOG_OVERHEAD}, but no batch starts where it leads"
-        damage = LogDamage(DamageKind.UNPARSABLE, start, stop, resumed is not None, detail, claimed)
+        damage = LogDamage(DamageKind.UNPARSABLE, start, stop, stop < self.window.end, detail, claimed)
         return Piece(empty_batches(), [damage], stop)
 
     def _at_obstacle(self, at: int, *, valid: bool) -> Piece:
@@ -315,9 +326,11 @@ class _Reader:
                 return self._large_batch(at, size)
         if len(view) >= _OFFSET_BYTES and not any(view[:_ZERO_PROBE]):
             return self._zeros_at(at)
-        resumed = self._resynchronise(at)
+        proven = self._valid.end_of(at, at + batch_size(view, 0), self.expected_offset)
+        resumed = self._valid.following(at) if proven is None else proven
         if resumed is not None:
-            damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, True, _describe(view, remaining))
+            goes_on = resumed < self.window.end
+            damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, goes_on, _describe(view, remaining))
             return Piece(empty_batches(), [damage], resumed)
         torn = resync.looks_torn(view, remaining, self.expected_offset)
         if torn and self.source.size() > self.window.end:
@@ -332,11 +345,13 @@ class _Reader:
         if not self.verify or self.window.crc_holds(at, size):
             self._advance(batches)
             return Piece(batches, [], at + size)
-        resumed = self._resynchronise(at)
-        if resumed is None or resumed >= at + size:
+        proven = self._valid.end_of(at, at + size, self.expected_offset)
+        resumed = self._valid.following(at) if proven is None else proven
+        if proven == at + size or resumed is None or (proven is None and resumed >= at + size):
             return Piece(empty_batches(), [_crc_mismatch(batches, 0)], at + size)
         detail = f"the length field says {size - LOG_OVERHEAD}, but a valid batch starts inside it"
-        damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, True, detail, int(batches["base_offset"][0]))
+        goes_on = resumed < self.window.end
+        damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, goes_on, detail, int(batches["base_offset"][0]))
         return Piece(empty_batches(), [damage], resumed)
 
     def _zeros_at(self, at: int) -> Piece:
@@ -394,15 +409,17 @@ def corrupt_indexes(view: memoryview, base: int, batches: Batches) -> list[int]:
 
 def _crc_mismatch(batches: Batches, index: int) -> LogDamage:
     row = batches[index]
-    base_offset, start = int(row["base_offset"]), int(row["position"])
+    base_offset, start, size = int(row["base_offset"]), int(row["position"]), int(row["size"])
+    # the last offset may be what is damaged: a batch has an offset for each of its records at least
+    records = int(row["record_count"]) if row["record_count"] <= size else 0
     return LogDamage(
         DamageKind.CRC_MISMATCH,
         start,
-        start + int(row["size"]),
+        start + size,
         True,
         f"the stored CRC is {int(row['crc']):#010x}, the bytes give another",
         base_offset,
-        base_offset + max(int(row["last_offset_delta"]), 0),
+        base_offset + max(int(row["last_offset_delta"]), records - 1, 0),
         int(row["producer_id"]),
     )
 

@@ -4,14 +4,18 @@ A batch is valid if its CRC holds. The block that was searched last is kept, as 
 """
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from crc32c import crc32c
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.formats.log import resync
 from kaudit.formats.log.batch_header import (
+    ATTRIBUTES_OFFSET,
+    CRC_OFFSET,
     CURRENT_MAGIC,
     HEADER,
     HEADER_SIZE,
@@ -40,9 +44,17 @@ _MOST_SEARCH_BYTES = 256 << 10
 
 _MOST_CORRUPT = 4
 """Damaged batches in a row after which the framing of the first counts as lost."""
-_MOST_INNER = 16
-"""Batches inside a damaged one that are followed to its end: a payload may hold any number."""
+_MOST_CHAINS = 16
+"""Chains of batches after a damaged one that are looked at for the one that goes on from its offsets: a payload may hold any number."""
+_MOST_CHAINED = 64
+"""Batches after which a chain counts as the log's."""
+_MOST_BATCH_BYTES = 4 << 20
+"""A batch whose length is wrong is searched this far for its end: brokers take 1 MiB unless configured otherwise (message.max.bytes)."""
+_LEAST_IN_VAIN, _MOST_IN_VAIN = 64 << 10, 64 << 20
+"""Bytes that are searched for such ends, and for such chains, where there are none: a file's size between these."""
 _OFFSETS = HEADER.struct("base_offset", "last_offset_delta")
+_CRC = HEADER.struct("crc")
+_COUNT, _COUNT_OFFSET = HEADER.struct("record_count"), HEADER.offset("record_count")
 
 
 class Block(NamedTuple):
@@ -63,6 +75,8 @@ class ValidBatches:
         self._valid: dict[int, bool] = {}
         self._without = range(0)
         """Bytes searched last where no batch begins whose CRC holds."""
+        self._in_vain = 0
+        """Bytes searched for the end of a damaged batch where it was not found."""
 
     def first(self, start: int, stop: int | None = None) -> int | None:
         """Return the first position from `start` on, and below `stop`, where a batch whose CRC holds begins."""
@@ -77,20 +91,25 @@ class ValidBatches:
         return found
 
     def _first(self, start: int, end: int) -> int | None:
-        while start < end:
-            block = self._block
-            if not block.start <= start < block.stop:
-                block = self._search(start)
-                if not len(block.content):
-                    return None
+        for block in self._blocks(start, end):
             for index in range(bisect_left(block.candidates, start), len(block.candidates)):
                 candidate = block.candidates[index]
                 if candidate >= end:
                     return None
                 if self._is_valid(candidate):
                     return candidate
-            start = block.stop
         return None
+
+    def _blocks(self, start: int, stop: int) -> Iterator[Block]:
+        """Yield the blocks that hold the bytes from `start` on, up to `stop` or the end of the file."""
+        while start < stop:
+            block = self._block
+            if not block.start <= start < block.stop:
+                block = self._search(start)
+                if not len(block.content):
+                    return
+            yield block
+            start = block.stop
 
     def chain(self, start: int, stop: int) -> tuple[Block, list[int]]:
         """Return the batches of magic 2 from `start` on that follow one another whole in the block searched last, below `stop`.
@@ -137,24 +156,84 @@ class ValidBatches:
         length = batch_size(block.content, inside) - LOG_OVERHEAD
         return not plausible_length(block.content[inside + MAGIC_OFFSET], length)
 
-    def is_framed(self, start: int, end: int) -> bool:
-        """Whether a batch that fails its CRC is as long as it says: what follows it is sound and goes on from its offsets.
+    def end_of(self, start: int, end: int, expected_offset: int | None) -> int | None:
+        """Return where the damaged batch at `start`, which claims to end at `end`, does end, if that is proven; None if not.
 
-        Bytes inside such a batch are not the log's, whatever they look like: a value may hold batches. A wrong length may lead to a
-        sound batch too, past others: then these lead there as well, and go on from the batch's own offsets.
+        Bytes inside a batch are not the log's, whatever they look like: a value may hold batches. The CRC covers neither the length
+        nor what is before it (DefaultRecordBatch.computeChecksum): where the bytes up to what may be a header, or to the end of the
+        file, match it, only the length is wrong. Else the length is right if what it leads to is sound and goes on from the offsets
+        before. `expected_offset` is the offset after the batch before, where known: the damaged header may claim a higher one.
         """
         head = bytes(self._window.load(start, HEADER_SIZE)[:HEADER_SIZE])
-        if len(head) < HEADER_SIZE or not self._is_sound_from(end, base_offset_of(head)):
-            return False
+        if len(head) < HEADER_SIZE:
+            return None
+        found = self._end_by_crc(start, head, end)
+        if found is not None:
+            return found
+        base_offset = base_offset_of(head)
+        before = base_offset if expected_offset is None else min(base_offset, expected_offset - 1)
+        if start + HEADER_SIZE <= end <= self._window.end and self._is_sound_from(end, before):
+            return end
+        return self._end_by_crc(start, head, start + _MOST_BATCH_BYTES) if end < start + _MOST_BATCH_BYTES else None
+
+    def _end_by_crc(self, start: int, head: bytes, stop: int) -> int | None:
+        """Return the first possible header before `stop`, or the end of the file, up to which the bytes match the CRC in `head`."""
+        if not resync.is_plausible_but_for_length(head):
+            return None
+        stored, at, crc = _CRC.unpack_from(head, CRC_OFFSET)[0], start + ATTRIBUTES_OFFSET, 0
+        stop = min(stop, start + _MOST_BATCH_BYTES, start + self._left_to_search(), self._window.end)
+        for block in self._blocks(at, stop):
+            content = block.content
+            for candidate in block.candidates[bisect_left(block.candidates, start + HEADER_SIZE) :]:
+                crc, at = crc32c(content[at - block.start : candidate - block.start], crc), candidate
+                if crc == stored:
+                    return at
+            crc, at = crc32c(content[at - block.start : block.stop - block.start], crc), block.stop
+        if at == self._window.end and crc == stored:
+            return at
+        self._in_vain += max(stop - start, 0)
+        return None
+
+    def following(self, start: int) -> int | None:
+        """Return where a valid batch begins after the damaged bytes at `start`, None if none does.
+
+        If these are a batch's, a chain of valid batches that goes on from its last offset outranks those before it.
+        """
+        first = at = self.first(start + 1)
+        head = bytes(self._window.load(start, HEADER_SIZE)[:HEADER_SIZE])
+        if not resync.is_plausible_but_for_length(head):
+            return first
         base_offset, last_offset_delta = _OFFSETS.unpack_from(head)
-        # at the end of the file no later offset confirms those that the damaged header claims
-        last_offset = base_offset + last_offset_delta if end < self._window.end else -1
-        inner, tries = self.first(start + 1, end), 0
-        while inner is not None and tries < _MOST_INNER:
-            if self._leads_to(inner, end, last_offset):
-                return False
-            inner, tries = self.first(inner + 1, end), tries + 1
-        return True
+        # either may be damaged: a batch that was not compacted has as many records as offsets
+        next_offsets = base_offset + last_offset_delta + 1, base_offset + _COUNT.unpack_from(head, _COUNT_OFFSET)[0]
+        going_on, stop = None, min(start + _MOST_BATCH_BYTES, start + self._left_to_search())
+        for _ in range(_MOST_CHAINS):
+            if at is None or at >= stop:
+                break
+            broken_at = self._break_of_chain(at)
+            if self._claim(at)[1] in next_offsets:
+                if broken_at is None:
+                    return at
+                going_on = at if going_on is None else going_on
+            self._in_vain += (at if broken_at is None else broken_at) - start
+            at = None if broken_at is None else self.first(broken_at)
+        return first if going_on is None else going_on
+
+    def _left_to_search(self) -> int:
+        """Return the bytes that may still be searched in vain: as many as the file has, however many of its batches are damaged."""
+        return min(max(self._window.end, _LEAST_IN_VAIN), _MOST_IN_VAIN) - self._in_vain
+
+    def _break_of_chain(self, at: int) -> int | None:
+        """Return where valid batches with rising offsets, of which one is here, break off; None where they go on as the log does."""
+        last_offset = -1
+        for _ in range(_MOST_CHAINED):
+            size, base_offset = self._claim(at)
+            if at == self._window.end:
+                return None
+            if not size or base_offset <= last_offset or not self._window.is_batch(at, size):
+                return at
+            last_offset, at = base_offset, at + size
+        return None
 
     def _is_sound_from(self, at: int, before: int) -> bool:
         """Whether a valid batch or the end of the file is here or after a few more damaged batches; offsets rise from `before`."""
@@ -166,16 +245,6 @@ class ValidBatches:
                 return True
             before, at = base_offset, at + size
         return False
-
-    def _leads_to(self, at: int, end: int, last_offset: int) -> bool:
-        """Whether valid batches follow one another from here to `end` and beyond, with offsets that rise from `last_offset`."""
-        while at < end:
-            size, base_offset = self._claim(at)
-            if not size or at + size > end or base_offset <= last_offset or not self._window.is_batch(at, size):
-                return False
-            last_offset, at = base_offset, at + size
-        size, base_offset = self._claim(at)
-        return at == end and (not size or base_offset > last_offset)
 
     def _claim(self, at: int) -> tuple[int, int]:
         """Return the size and the base offset of what may be a batch here, whole in the file; size 0 of what cannot be one."""

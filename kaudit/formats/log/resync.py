@@ -75,6 +75,13 @@ def _plausible_fields(headers: Headers) -> NDArray[np.bool_]:
     return plausible
 
 
+def is_plausible_but_for_length(header: memoryview | bytes | bytearray) -> bool:
+    """Return whether 61 bytes may be the header of a batch of magic 2, whatever its length field says."""
+    if len(header) < HEADER_SIZE or header[MAGIC_OFFSET] != CURRENT_MAGIC:
+        return False
+    return bool(_plausible_fields(np.frombuffer(header[:HEADER_SIZE], dtype=HEADER_DTYPE))[0])
+
+
 def looks_torn(header: memoryview, available: int, expected_offset: int | None) -> bool:
     """Return whether `available` bytes at the end of a file may be the start of a batch cut off by the end.
 
@@ -90,7 +97,7 @@ def looks_torn(header: memoryview, available: int, expected_offset: int | None) 
         return True
     if known < HEADER_SIZE or header[MAGIC_OFFSET] != CURRENT_MAGIC:
         return header[MAGIC_OFFSET] <= CURRENT_MAGIC
-    return bool(_plausible_fields(np.frombuffer(header[:HEADER_SIZE], dtype=HEADER_DTYPE))[0])
+    return is_plausible_but_for_length(header)
 
 
 def _possible_offset(base_offset: int, expected: int | None) -> bool:
