@@ -178,18 +178,6 @@ def test_what_a_witness_knows_beyond_the_end_is_missing(tmp_path, beside, name):
     )
 
 
-def test_rows_of_an_open_index_beyond_the_end_are_no_witness(tmp_path):
-    """A truncated log keeps them until the segment is closed (AbstractIndex.truncateToEntries)."""
-    log_of(tmp_path, WHOLE)
-    rows = struct.pack(">iiii", 2, 0, 8, 100)
-    (tmp_path / "orders-0" / f"{0:020d}.index").write_bytes(rows + bytes(80))
-    result = audited(tmp_path)
-    assert result.coverage[0].all_accounted
-    (beyond,) = [each for each in result.findings if each.code == "KA015"]
-    assert (beyond.severity.value, beyond.evidence["row"], beyond.evidence["known_end_offset"]) == ("note", 1, 9)
-    assert [each.code for each in result.findings] == ["KA015", "KA504"]  # there is no time index
-
-
 def test_damage_at_the_end_whose_offsets_nothing_tells_is_not_accounted_for(tmp_path):
     log_of(tmp_path, WHOLE)
     segment = tmp_path / "orders-0" / f"{0:020d}.log"
