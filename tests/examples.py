@@ -41,7 +41,7 @@ def run(command: str) -> str:
         check=False,
     )
     # how long it took is not the same twice
-    return re.sub(r", \d+(\.\d+)? s$", "", done.stdout, flags=re.MULTILINE)
+    return re.sub(r", \d+(\.\d+)? s(?=$|;)", "", done.stdout, flags=re.MULTILINE)
 
 
 def check_example(code: str, command: str) -> str:

@@ -68,6 +68,13 @@ class Batch:
         return sealed_records(self, records)
 
 
+def keyed(batch: Batch) -> bytes:
+    """The bytes of a batch whose records have keys of their own, as the log cleaner leaves them."""
+    count = batch.count if batch.kept is None else batch.kept
+    keys = (b"%d" % (batch.base_offset + index) for index in range(count))
+    return sealed_records(batch, [record(index, key, batch.payload) for index, key in enumerate(keys)])
+
+
 def sealed_records(batch: Batch, records: list[bytes]) -> bytes:
     """The bytes of a batch around these records."""
     body = b"".join(records)

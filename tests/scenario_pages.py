@@ -118,7 +118,7 @@ def run(command: str, directory: str) -> str:
         text=True,
         check=False,
     )
-    return re.sub(r", \d+(\.\d+)? s$", "", done.stdout, flags=re.MULTILINE)
+    return re.sub(r", \d+(\.\d+)? s(?=$|;)", "", done.stdout, flags=re.MULTILINE)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ def _run(command: str, directory: Path) -> str:
         check=False,
     )
     # neither how long it took nor where is the same twice
-    output = re.sub(r", \d+(\.\d+)? s$", "", done.stdout, flags=re.MULTILINE).replace(f"{directory}/", "")
+    output = re.sub(r", \d+(\.\d+)? s(?=$|;)", "", done.stdout, flags=re.MULTILINE).replace(f"{directory}/", "")
     output = re.sub(r" in \d+\.\d+s$", "", output, flags=re.MULTILINE)
     return output + (f"[exit code {done.returncode}]\n" if done.returncode else "")
 

@@ -25,7 +25,8 @@ from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.console import visible
 from kaudit.report.formats import Format
 from kaudit.report.render_options import Output, RenderOptions
-from kaudit.report.text.formatting import closing_line, state_lines
+from kaudit.report.text.formatting import state_lines
+from kaudit.report.text.not_checked import closing_line
 from kaudit.scanning.options import Depth
 
 if TYPE_CHECKING:  # a scan needs none of the tables of producers

@@ -26,7 +26,7 @@ MEANINGS = {
     ExitCode.FINDINGS: "There are findings at or above it.",
     ExitCode.USAGE: "The command line, the configuration or an input file of the command is wrong.",
     ExitCode.NOTHING_TO_AUDIT: "There is nothing to audit.",
-    ExitCode.UNREADABLE: "A file could not be read, and no finding reached --fail-on.",
+    ExitCode.UNREADABLE: "A file could not be read, or nothing says what became of some offsets, and no finding reached --fail-on.",
     ExitCode.INTERNAL: "An internal error.",
     ExitCode.INTERRUPTED: "The command was interrupted.",
     ExitCode.BROKEN_PIPE: "The reader of standard output went away.",

@@ -28,7 +28,7 @@ from kaudit.policy.policy import Decision, Policy
 from kaudit.report.console import ColorChoice
 from kaudit.report.formats import FORMATS, Format
 from kaudit.report.render_options import Output, RenderOptions, Tables
-from kaudit.report.text.formatting import closing_line
+from kaudit.report.text.not_checked import closing_line
 from kaudit.results.selection import Selection, count
 from kaudit.scanning.options import ScanOptions
 

@@ -67,7 +67,11 @@ class MissingCause(enum.Enum):
 
 
 class MissingOffsets(Struct, frozen=True):
-    """Offsets that no valid batch covers, inclusive; `position` is the byte in `segment` where the next batch begins."""
+    """Offsets that no valid batch covers, inclusive; `position` is the byte in `segment` where the next batch begins.
+
+    `fetched_cleaned`: no log cleaner of this broker removed them, but batches above them were rewritten by one: a leader's
+    cleaner had been there when this replica fetched them, or it removed them before this replica did.
+    """
 
     first_offset: int
     last_offset: int
@@ -75,6 +79,7 @@ class MissingOffsets(Struct, frozen=True):
     segment: int
     position: int
     empty_segment: int | None = None
+    fetched_cleaned: bool = False
 
     @property
     def count(self) -> int:

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from kaudit.model.application_logs import LogEventSummary
 from kaudit.model.audit_clock import AuditClock
+from kaudit.model.coverage import Coverage
 from kaudit.model.digests import Digests
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import JsonRecord
@@ -219,6 +220,8 @@ class ScanResult(Struct, frozen=True):
     """Digests of the batches that were audited, where that was asked for."""
     state: StateUse | None = None
     """How a saved state was used; nothing else of the result depends on it."""
+    coverage: Sequence[Coverage] = ()
+    """The account of each partition's offsets, in the order of `partitions`; none where copies are only compared."""
     configuration: AppliedConfiguration | None = None
     """None where there was none."""
     left_out: int = 0

@@ -44,6 +44,22 @@ class IndexFault(Struct, frozen=True, tag=True):
     row: int | None = None
 
 
+class IndexBeyondLogEnd(Struct, frozen=True, tag=True):
+    """Rows of the last segment's index that know offsets up to `end_offset` (exclusive), beyond the log's end (exclusive).
+
+    `row` is the first of them, at byte `position`. `closed`: the index has no room for more rows, so its broker had closed it.
+    """
+
+    kind: IndexKind
+    file: str
+    segment: int
+    row: int
+    position: int
+    end_offset: int
+    log_end_offset: int
+    closed: bool
+
+
 class MissingIndexes(Struct, frozen=True, tag=True):
     """Missing indexes of one kind: (name, segment) of each, at least one."""
 
@@ -128,6 +144,7 @@ SideFileFault = (
     KnownBeyondLogEnd
     | CorruptSnapshot
     | IndexFault
+    | IndexBeyondLogEnd
     | MissingIndexes
     | TransactionIndexMismatch
     | UnparsableSideFile

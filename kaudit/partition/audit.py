@@ -15,6 +15,7 @@ from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.audits.sidefiles.partition_files import compare_side_files
 from kaudit.audits.sidefiles.snapshot_states import Suspects
 from kaudit.audits.transactions.marker_outcomes import Markers
+from kaudit.model.coverage import Coverage
 from kaudit.model.damage import DamageKind, LeaderEpochRegression, MalformedBatch, MissingOffsets, PlacedDamage
 from kaudit.model.digests import PartitionDigest
 from kaudit.model.leader_epochs import LeaderChange
@@ -24,7 +25,9 @@ from kaudit.model.producer_state import TV2
 from kaudit.model.result import CoverageGap, StateUse
 from kaudit.model.side_files import SideFileFault
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
-from kaudit.partition.continuity import with_compaction
+from kaudit.partition.cleaned_keys import is_uncleaned
+from kaudit.partition.cleaning import Cleaning, cleaning_of
+from kaudit.partition.coverage import coverage_of
 from kaudit.partition.digests import AuditedLog, partition_digest
 from kaudit.partition.open_at_end import open_transactions
 from kaudit.partition.replay import PartitionReplay
@@ -63,6 +66,8 @@ class PartitionAudit(Struct):
     """Segments that retention removed while the log was read."""
     malformed: Sequence[MalformedBatch] = ()
     producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    coverage: Coverage | None = None
+    """The account of its offsets; None of a partition that was compared and not audited."""
     side_facts: Sequence[SideFileFault] = ()
     """Faults of the files beside the segments."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()
@@ -155,14 +160,18 @@ def close_partition(
 ) -> PartitionAudit:
     """Take from a finished replay what the findings need, its side files included. `compacted`: the user says so."""
     rows = replay.transitions.table.rows
-    missing = replay.continuity.missing
-    if compacted or replay.compacted:
-        everywhere = compacted or CoverageGap.COUNTS in replay.coverage_gaps
-        missing = with_compaction(missing, replay.directory, everywhere=everywhere)
-    compacted = compacted or replay.compacted
-    log = _log_facts(replay, compacted=compacted, unread=bool(unread))
     files = SideFileReader(open_source)
-    side_facts = compare_side_files(files, log)
+    missing = replay.continuity.missing
+    cleaning = None
+    if compacted or replay.compacted:
+        unseen = CoverageGap.COUNTS in replay.coverage_gaps
+        cleaning = cleaning_of(replay.directory, replay.continuity, told=compacted, unseen=unseen)
+        if missing and not compacted and not unseen:
+            cleaning = _as_keys_say(cleaning, replay.directory, files)
+        missing = cleaning.explained(missing)
+    compacted = cleaning is not None
+    log = replace(_log_facts(replay, compacted=compacted, unread=bool(unread)), missing=missing)
+    beside = compare_side_files(files, log)
     observations = replay.transitions.observations
     markers = None
     known = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.coverage_gaps
@@ -198,7 +207,8 @@ def close_partition(
         malformed=replay.malformed,
         coverage_gaps=replay.coverage_gaps,
         producer_ids=rows["producer_id"].copy() if needs.producer_ids else np.empty(0, dtype=np.int64),
-        side_facts=side_facts,
+        side_facts=beside.faults,
+        coverage=coverage_of(replay, log, cleaning, unread, beside.witnesses),
         failed_reads=[*files.unreadable, *replay.snapshots.unreadable],
         leader_epochs=log.epoch_steps,
         last_states=_last_states(rows, needs.states_of),
@@ -212,6 +222,17 @@ def close_partition(
             observations, log.epoch_steps, replay.transitions.leader_changes, compacted=compacted
         ),
     )
+
+
+def _as_keys_say(cleaning: Cleaning, directory: PartitionDirectory, files: SideFileReader) -> Cleaning:
+    """Return how far the log cleaner has been, nowhere where the keys of the records contradict that."""
+    try:
+        if not is_uncleaned(directory, files.open_source, cleaning.proven):
+            return cleaning
+    except OSError as error:
+        files.unreadable.append(Unreadable(str(error.filename or directory.directory), error.strerror or str(error)))
+    is_stated = directory.first_dirty_offset is not None
+    return replace(cleaning, proven=0, end=0 if is_stated else cleaning.end)
 
 
 def _digest(

@@ -5,13 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from kaudit.model.damage import DamageKind, LeaderEpochRegression, LogDamage, MissingCause, MissingOffsets, PlacedDamage
 from kaudit.model.limits import DAMAGES
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.rows import LEADER_EPOCH_START, Rows
-from kaudit.source.layout import PartitionDirectory, SegmentFile
+from kaudit.source.layout import SegmentFile
 
 MAX_LISTED = DAMAGES
 """Gaps and damages kept of one partition; more are only counted."""
@@ -28,6 +27,12 @@ class Continuity(Struct):
     first_offset: int | None = None
     next_offset: int | None = None
     offsets_present: int = 0
+    marker_offsets: int = 0
+    cleaned_offsets: int = 0
+    cleaned_to: int = -1
+    """These four as in ChunkRows, of all chunks so far."""
+    unlisted_missing: dict[int, int] = field(default_factory=dict)
+    """How many offsets are missing in gaps that are only counted, by the segment that the gap lies in or before."""
     leader_epoch_changed: bool = False
     """Whether the chunks so far have more than one leader epoch."""
     _skipped: bool = False
@@ -57,7 +62,6 @@ class Continuity(Struct):
         """Take the next chunk."""
         wrapped = self._wrapped_offsets(chunk)
         gaps = {int(gap["position"]): gap for gap in chunk.gaps[:MAX_LISTED]}
-        self.unlisted += max(len(chunk.gaps) - MAX_LISTED, 0)
         if chunk.first_offset is not None:
             self._join(chunk, chunk.first_offset - wrapped)
         group: list[LogDamage] = []
@@ -77,13 +81,25 @@ class Continuity(Struct):
             self._miss(MissingOffsets(first, last, MissingCause.UNKNOWN, chunk.segment, position))
         if chunk.last_offset is not None:
             self.next_offset = chunk.last_offset + 1
-        steps = chunk.leader_epochs
+        self._take_epochs(chunk.leader_epochs)
+        self._count_offsets(chunk, wrapped)
+
+    def _take_epochs(self, steps: Rows) -> None:
         if len(steps) and self._steps and self._steps[-1]["leader_epoch"][-1] == steps["leader_epoch"][0]:
             steps = steps[1:]
         if len(steps):
             self._steps.append(steps)
             self.leader_epoch_changed |= bool((steps["leader_epoch"] != self._steps[0]["leader_epoch"][0]).any())
+
+    def _count_offsets(self, chunk: ChunkRows, wrapped: int) -> None:
+        more = chunk.gaps[MAX_LISTED:]
+        if len(more):
+            offsets = int((more["last_missing"] - more["first_missing"] + 1).sum())
+            self._count_unlisted(chunk.segment, len(more), offsets)
         self.offsets_present += chunk.offsets_present + wrapped
+        self.marker_offsets += chunk.marker_offsets
+        self.cleaned_offsets += chunk.cleaned_offsets
+        self.cleaned_to = max(self.cleaned_to, chunk.cleaned_to)
 
     def is_whole_from(self, offset: int) -> bool:
         """Whether no offset from this one on is missing, as far as is known: with gaps that are only counted it is not."""
@@ -227,10 +243,18 @@ class Continuity(Struct):
         if len(self.missing) < MAX_LISTED:
             self.missing.append(missing)
         else:
-            self.unlisted += 1
+            self._count_unlisted(missing.segment, 1, missing.count)
+
+    def _count_unlisted(self, segment: int, gaps: int, offsets: int) -> None:
+        self.unlisted += gaps
+        self.unlisted_missing[segment] = self.unlisted_missing.get(segment, 0) + offsets
 
     def epoch_steps(self) -> Rows:
-        """The first batch of every range with one leader epoch, in offset order."""
+        """The first batch of every range with one leader epoch (>= 0), in offset order."""
+        steps = self._all_steps()
+        return steps[steps["leader_epoch"] >= 0]
+
+    def _all_steps(self) -> Rows:
         if not self._steps:
             return np.empty(0, dtype=LEADER_EPOCH_START)
         steps = np.concatenate(self._steps)
@@ -239,40 +263,11 @@ class Continuity(Struct):
         return steps[changed]
 
     def epoch_regressions(self) -> list[LeaderEpochRegression]:
-        """Batches whose leader epoch lies below one before them, or is an odd one out above its neighbours."""
-        steps = self.epoch_steps()
-        if (np.diff(steps["leader_epoch"].astype(np.int64)) >= 0).all():
+        """Batches whose leader epoch lies below one before them, is an odd one out above its neighbours, or is none (below -1)."""
+        steps = self._all_steps()
+        if (np.diff(steps["leader_epoch"].astype(np.int64)) >= 0).all() and (steps["leader_epoch"][:1] >= 0).all():
             return []
         return _odd_epochs(steps)
-
-
-def with_compaction(
-    missing: Sequence[MissingOffsets], directory: PartitionDirectory, *, everywhere: bool
-) -> list[MissingOffsets]:
-    """Return the missing offsets of a compacted partition, with COMPACTION as the cause of those its log cleaner can have taken.
-
-    It takes none from the first dirty offset on, which its checkpoint names and which is never in the active segment
-    (LogCleanerManager.cleanableOffsets). Where no checkpoint was copied with the partition only the active segment is known.
-    `everywhere`: the user says that the topic is compacted, or too little of the log is shown to tell.
-    """
-    end = _cleaned_end(directory)
-    return [
-        replace(gap, cause=MissingCause.COMPACTION)
-        if gap.cause is not MissingCause.DAMAGE and (everywhere or end is None or gap.last_offset < end)
-        else gap
-        for gap in missing
-    ]
-
-
-def _cleaned_end(directory: PartitionDirectory) -> int | None:
-    """Return the offset from which on the log cleaner of this broker has removed nothing, None where that is not known."""
-    if directory.is_fetched:
-        return None
-    if directory.first_dirty_offset is not None:
-        return directory.first_dirty_offset
-    if directory.has_checkpoints:
-        return 0
-    return directory.segments[-1].base_offset if directory.whole_directory and directory.segments else None
 
 
 def _odd_epochs(steps: Rows) -> list[LeaderEpochRegression]:
@@ -282,11 +277,21 @@ def _odd_epochs(steps: Rows) -> list[LeaderEpochRegression]:
     for index, epoch in enumerate(epochs):
         following = epochs[index + 1] if index + 1 < len(epochs) else None
         odd_up = following is not None and accepted is not None and accepted <= following < epoch
-        if accepted is not None and (epoch < accepted or odd_up):
-            found.append(_regression(steps[index], accepted))
+        odd_up = odd_up and not _is_next_odd(steps, index)
+        if epoch < 0 or (accepted is not None and (epoch < accepted or odd_up)):
+            expected = accepted if accepted is not None else (-1 if following is None else following)
+            found.append(_regression(steps[index], expected))
         else:
             accepted = epoch
     return found
+
+
+def _is_next_odd(steps: Rows, index: int) -> bool:
+    """Whether of two ranges of batches the second is the odd one: it is one batch among several of the first one's epoch or a later."""
+    if index + 2 >= len(steps) or steps["leader_epoch"][index + 2] < steps["leader_epoch"][index]:
+        return False
+    ends = steps["base_offset"][index + 1 : index + 3] == steps["last_offset"][index : index + 2] + 1
+    return bool(ends[1] and not ends[0])
 
 
 def _regression(step: Rows, expected: int) -> LeaderEpochRegression:

@@ -196,6 +196,7 @@ class PartitionReplay:
         ended.batch_starts = list(self.batch_starts)
         ended.continuity.damages = list(self.continuity.damages)
         ended.continuity.missing = list(self.continuity.missing)
+        ended.continuity.unlisted_missing = dict(self.continuity.unlisted_missing)
         ended.transitions.observations = list(self.transitions.observations)
         ended.snapshots.suspects = list(self.snapshots.suspects)
         ended.continuity.finish()

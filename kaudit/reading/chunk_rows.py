@@ -118,6 +118,12 @@ class ChunkRows(Struct, array_like=True):
     non_idempotent: NonIdempotentRows = field(default_factory=NonIdempotentRows)
     counts: Counts = field(default_factory=Counts)
     offsets_present: int = 0
+    marker_offsets: int = 0
+    """Those of `offsets_present` that control batches cover."""
+    cleaned_offsets: int = 0
+    """Those of them that batches cover and no record has: the log cleaner removed the record and kept the batch."""
+    cleaned_to: int = -1
+    """Last offset of the last batch that a log cleaner rewrote: fewer records than offsets, or a delete horizon."""
     first_offset: int | None = None
     first_position: int | None = None
     last_offset: int | None = None

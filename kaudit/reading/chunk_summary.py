@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.model.batch import Batches, last_offsets
-from kaudit.model.batch_fields import CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG
+from kaudit.model.batch_fields import CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG, NO_LEADER_EPOCH
 from kaudit.reading.batch_starts import batch_starts
 from kaudit.reading.chunk_rows import ChunkRange, ChunkRows, Counts, LastBatch
 from kaudit.reading.digest_leaves import range_leaves
@@ -61,6 +61,7 @@ def compress(  # noqa: PLR0913 - independent inputs
         before = present - (lasts - bases + 1)
         rows.offsets_present = int(present[-1])
         rows.gaps = _gaps(batches, bases, lasts, chunk.segment)
+    _classify_offsets(rows, batches, bases, lasts)
     rows.leader_epochs = _leader_epoch_starts(batches, bases, lasts, segment)
     summed = ChunkBatches(batches, lasts, before, segment)
     rows.runs, rows.boundary_batches, rows.markers = producer_rows(summed)
@@ -80,6 +81,30 @@ def _first_offsets(batches: Batches, lasts: NDArray[np.int64]) -> NDArray[np.int
     previous = np.where(index > 0, lasts[index - 1] + 1, bases[index])
     bases[index] = np.minimum(bases[index], np.maximum(previous, 0))
     return bases
+
+
+def _classify_offsets(rows: ChunkRows, batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64]) -> None:
+    """Count the offsets of control batches, and those whose records the log cleaner removed (MemoryRecords.filterTo)."""
+    counts = rows.counts
+    if counts.markers:
+        control = batches["attributes"] & CONTROL_FLAG != 0
+        rows.marker_offsets = int((lasts - bases + 1)[control].sum())
+    if not (counts.partial_batches or counts.empty_batches or counts.delete_horizons):
+        return
+    lacking = lasts - bases + 1 - batches["record_count"]
+    lacking[(batches["magic"] != CURRENT_MAGIC) | (batches["attributes"] & CONTROL_FLAG != 0)] = 0
+    rows.cleaned_offsets = int(np.maximum(lacking, 0).sum())
+    cleaned = lasts[
+        (batches["magic"] == CURRENT_MAGIC) & (lasts - bases + 1 > batches["record_count"]) | _horizons(batches)
+    ]
+    rows.cleaned_to = int(cleaned.max()) if len(cleaned) else -1
+
+
+def _horizons(batches: Batches) -> NDArray[np.bool_]:
+    """Which batches have a delete horizon: the cleaner's lies ahead of the records, a client that sets the bit leaves it there."""
+    flagged = batches["attributes"] & DELETE_HORIZON_FLAG != 0
+    found: NDArray[np.bool_] = flagged & (batches["magic"] == CURRENT_MAGIC)
+    return found & (batches["base_timestamp"] > batches["max_timestamp"])
 
 
 def _count(batches: Batches, latest_timestamp: int) -> Counts:
@@ -106,11 +131,8 @@ def _count(batches: Batches, latest_timestamp: int) -> Counts:
     counts.without_producer = int(np.count_nonzero(current["producer_id"] < 0))
     counts.partial_batches = int(np.count_nonzero(count - current["last_offset_delta"] < 1))
     counts.empty_batches = int(np.count_nonzero(count == 0))
-    horizons = current["attributes"] & DELETE_HORIZON_FLAG != 0
-    if horizons.any():
-        # the cleaner's lies ahead of the records; a client that sets the bit leaves their first timestamp there
-        ahead = current["base_timestamp"][horizons] > current["max_timestamp"][horizons]
-        counts.delete_horizons = int(np.count_nonzero(ahead))
+    if (current["attributes"] & DELETE_HORIZON_FLAG).any():
+        counts.delete_horizons = int(np.count_nonzero(_horizons(current)))
     counts.markers = _flagged(batches["attributes"], CONTROL_FLAG)
     counts.log_append_time = _flagged(batches["attributes"], LOG_APPEND_TIME_FLAG)
     if counts.markers or counts.log_append_time:
@@ -162,7 +184,7 @@ def _leader_epoch_starts(
 
 def _epoch_changes(batches: Batches) -> NDArray[np.intp]:
     epochs = batches["leader_epoch"]
-    known = np.flatnonzero((batches["magic"] == CURRENT_MAGIC) & (epochs >= 0))
+    known = np.flatnonzero((batches["magic"] == CURRENT_MAGIC) & (epochs != NO_LEADER_EPOCH))
     changed = np.ones(len(known), dtype=bool)
     changed[1:] = epochs[known[1:]] != epochs[known[:-1]]
     return known[changed]

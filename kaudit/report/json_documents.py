@@ -40,6 +40,8 @@ def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str,
         "summary": result.summary.to_dict(),
         "partitions": [partition.to_dict() for partition in result.partitions],
     }
+    if result.coverage:
+        document["coverage"] = [account.to_dict() for account in result.coverage]
     if result.suggestions:
         document["suggestions"] = [suggestion.to_dict() for suggestion in result.suggestions]
     if result.digests is not None:

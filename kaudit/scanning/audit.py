@@ -48,12 +48,13 @@ from kaudit.scanning.not_covered import (
     missing_from_inputs,
     missing_producer,
     missing_producers,
+    offsets_not_checked,
     partitions_not_audited,
     transactions_without_clock,
     without_digest,
 )
 from kaudit.scanning.options import ScanOptions
-from kaudit.scanning.summaries import digests_of, partition_summary, segment_rows, suggestions, total
+from kaudit.scanning.summaries import coverage_of, digests_of, partition_summary, segment_rows, suggestions, total
 from kaudit.scanning.versions import AUTO, ReadLevels, feature_levels, given_version, inferred_versions
 from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
@@ -307,6 +308,7 @@ class Audit:
                 log_events=None if logs is None else logs.summary,
                 digests=digests_of(parts) if self.options.digests else None,
                 state=self.state,
+                coverage=coverage_of(parts, log_start_given=start is not None),
             ),
             missing_inputs=list(missing_from_inputs(self.options, self.layout)),
             missing_producers=list(missing_producers(self.options, [part.producer_ids for part in parts], ())),
@@ -339,6 +341,7 @@ class Audit:
             for text in group.reader.unreadable:
                 yield NotAudited(TRANSACTION_STATE, text)
         yield from anomalies_not_listed(self.partitions)
+        yield from offsets_not_checked(self.partitions)
 
     def compared_logs(self) -> "ComparedLogs | None":
         """Return what the logs of brokers and clients say of the partitions, None without any. Called once all are read."""

@@ -8,6 +8,8 @@ from kaudit.audits.replicas.log_tail import last_batches
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
 from kaudit.model.batch import last_offsets
+from kaudit.model.coverage import EndWitness, OffsetClass, OffsetRange
+from kaudit.model.damage import DamageKind
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
 from kaudit.partition.audit import PartitionAudit
 from kaudit.source.layout import PartitionDirectory, SegmentFile
@@ -27,15 +29,26 @@ class CheckpointAudit(Struct):
     _checkpoints: dict[str, _Offsets] = field(default_factory=dict)
 
     def compare(self, part: PartitionAudit) -> Iterator[CheckpointBeyondLogEnd]:
-        """Yield the rows of one partition that lie beyond its log's end."""
+        """Yield the rows of one partition that lie beyond its log's end; its coverage gets what the checkpoints know."""
         directory, end = part.directory, self._end(part)
-        for file in directory.checkpoints:
-            checkpoint = self._read(file, directory.log_dir)
-            if end is None:
-                continue
-            for offset in checkpoint.get((directory.topic, directory.partition), ()):
-                if offset > end:
-                    yield CheckpointBeyondLogEnd(file.name, offset, end)
+        witnesses = [
+            EndWitness(file.name, offset)
+            for file in directory.checkpoints
+            for offset in self._read(file, directory.log_dir).get((directory.topic, directory.partition), ())
+        ]
+        if end is not None and any(known.end_offset > end for known in witnesses) and self._has_grown(part):
+            witnesses = [known for known in witnesses if known.end_offset <= end]
+        if part.coverage is not None:
+            part.coverage = part.coverage.with_witnesses(witnesses, end)
+        # what a damaged batch at the end claims is reported with it
+        claimed = max([end or 0, *(found.last_offset + 1 for found in _damaged(part) if found.last_offset is not None)])
+        for known in witnesses:
+            if end is not None and known.end_offset > claimed:
+                yield CheckpointBeyondLogEnd(known.name, known.end_offset, end)
+
+    def _has_grown(self, part: PartitionAudit) -> bool:
+        """Whether a live log has more than was read of it, so that checkpoints that are read later know more."""
+        return any(self.files.size_now(segment) != segment.size for segment in part.directory.segments[-1:])
 
     def _end(self, part: PartitionAudit) -> int | None:
         """Return the end of a partition's log (exclusive), None where it is not certain.
@@ -43,7 +56,7 @@ class CheckpointAudit(Struct):
         An empty last segment begins at the end. Batches below the log start offset are not audited, but end the log.
         """
         segments = part.directory.segments
-        if not segments or part.unreadable or any(damage.segment == len(segments) - 1 for damage in part.damages):
+        if not segments or part.unreadable or any(each.damage.kind is DamageKind.LEFT_OUT for each in part.damages):
             return None
         if part.directory.is_fetched:
             return part.log_end_offset
@@ -82,3 +95,8 @@ class CheckpointAudit(Struct):
                 damage = checkpoint.damage[0]
                 self.unparsable.append(UnparsableCheckpoint(log_dir, file.name, damage.position, damage.detail))
         return self._checkpoints[file.path]
+
+
+def _damaged(part: PartitionAudit) -> list[OffsetRange]:
+    ranges = () if part.coverage is None else part.coverage.ranges
+    return [found for found in ranges if found.kind is OffsetClass.DAMAGED]

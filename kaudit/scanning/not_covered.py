@@ -1,6 +1,7 @@
 """What a scan did not audit: inputs, topics and producer ids that are not there, and parts of partitions, one line per reason."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from kaudit.errors import suggestion
 from kaudit.model.audit_clock import AuditClock
 from kaudit.model.coordinator import CoordinatorView, TransactionStanding
+from kaudit.model.coverage import OffsetClass
 from kaudit.model.damage import DamageKind
 from kaudit.model.result import CoverageGap, NotAudited
 from kaudit.model.transactions import OpenTransaction
@@ -42,7 +44,7 @@ def partitions_not_audited(
     )
     yield from _reason(
         (part for part in users if part.compacted),
-        "compacted: missing offsets and the sequences they held are not reported",
+        "compacted: offsets that the log cleaner can have removed, and the sequences they held, are not reported",
     )
     yield from _reason((part for part in parts if part.still_growing), "the last batch was still being written")
     for part in parts:
@@ -123,6 +125,24 @@ def _left_out(part: PartitionAudit) -> Iterator[NotAudited]:
         segment = part.directory.segments[first.segment].name
         reason = f"{segment}: {first.damage.detail}: what lies there is not audited{more}"
         yield NotAudited(part.directory.name, reason)
+
+
+def offsets_not_checked(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]:
+    """Yield the offsets in remote storage, and those of which nothing says what became of them: the audit is not complete then."""
+    for part in parts:
+        if part.coverage is None:
+            continue
+        if remote := part.coverage.offsets.get(OffsetClass.REMOTE.value):
+            first = part.coverage.log_start_offset
+            text = f"offsets {first}..{first + remote - 1} are not on this disk: they are in remote storage, which was not read"
+            yield NotAudited(part.directory.name, text)
+        ranges = [found for found in part.coverage.ranges if found.incomplete]
+        for reason, same in groupby(ranges, key=lambda found: found.reason):
+            found, *others = same
+            last = " on" if found.last_offset is None else f"..{found.last_offset}"
+            more = f" and {len(others)} more ranges" if others else ""
+            text = f"offsets {found.first_offset}{last}{more} are not accounted for: {reason}"
+            yield NotAudited(part.directory.name, text, unreadable=True)
 
 
 def _reason(parts: Iterable[PartitionAudit], reason: str) -> Iterator[NotAudited]:

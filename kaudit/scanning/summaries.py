@@ -3,9 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from kaudit.audits.replicas.broker_copies import BrokerCopies
 from kaudit.broker.releases.profile import Profile
 from kaudit.checks.command_line import quote
+from kaudit.model.coverage import Coverage
 from kaudit.model.digests import ALGORITHM, Digests
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.leader_epochs import HeldRecords
@@ -73,6 +76,12 @@ def segment_rows(directory: PartitionDirectory, unread: Sequence[Unreadable]) ->
 def digests_of(parts: Iterable[PartitionAudit]) -> Digests:
     """Return the digests of the audited batches, for partitions that have one."""
     return Digests(ALGORITHM, [part.digest for part in parts if part.digest is not None])
+
+
+def coverage_of(parts: Iterable[PartitionAudit], *, log_start_given: bool) -> list[Coverage]:
+    """Return the account of each partition's offsets; `log_start_given`: the user passed --log-start-offset."""
+    accounts = [part.coverage for part in parts if part.coverage is not None]
+    return [replace(each, log_start_source="--log-start-offset") for each in accounts] if log_start_given else accounts
 
 
 def total(

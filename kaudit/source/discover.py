@@ -328,6 +328,8 @@ def _partition(
         first_dirty_offset=log_directory.first_dirty.get(key),
         identity=log_directory.identity,
         has_checkpoints=log_directory.has_checkpoints,
+        is_tiered=log_directory.is_tiered,
+        is_captured=log_directory.is_captured,
     )
 
 

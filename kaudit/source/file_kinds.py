@@ -39,6 +39,8 @@ CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 META_PROPERTIES: Final = "meta.properties"
 PARTITION_METADATA: Final = "partition.metadata"
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
+REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
+"""A directory of brokers with remote storage (RemoteIndexCache, KIP-405)."""
 CAPTURE_ACCOUNT: Final = "capture.json"
 """The account that `kaudit capture` writes beside the partitions."""
 

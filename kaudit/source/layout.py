@@ -172,6 +172,10 @@ class PartitionDirectory(Struct, frozen=True):
     """Files with known names that are not segments, sorted by name."""
     checkpoints: Sequence[SegmentFile] = ()
     """The offset checkpoints of its log directory: the same objects for all its partitions."""
+    is_tiered: bool = False
+    """Whether its broker moves segments to remote storage."""
+    is_captured: bool = False
+    """Whether `kaudit capture` wrote it: its segments are not the broker's."""
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from kaudit.source.file_kinds import (
     LOG_START_CHECKPOINT,
     META_PROPERTIES,
     OFFSET_CHECKPOINT_NAMES,
+    REMOTE_INDEX_CACHE,
 )
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import LogDirectoryIdentity, SegmentFile, Unreadable
@@ -29,6 +30,10 @@ class LogDirectory(Struct):
     identity: LogDirectoryIdentity | None = None
     has_checkpoints: bool = False
     checkpoints: tuple[SegmentFile, ...] = ()
+    is_tiered: bool = False
+    """The broker moves segments to remote storage."""
+    is_captured: bool = False
+    """`kaudit capture` wrote it: its segments are not the broker's."""
 
 
 class LogDirectories(Struct):
@@ -57,9 +62,15 @@ class LogDirectories(Struct):
             ]
             known.checkpoints = tuple(existing_files(named, self.unreadable))
             known.identity = self._take_meta(directory)
-            bootstrap = (directory / BOOTSTRAP_CHECKPOINT, FileStatus(BOOTSTRAP_CHECKPOINT, is_directory=False))
-            self.bootstrap = self.bootstrap or bool([*existing_files([bootstrap], self.unreadable)])
+            self.bootstrap = self.bootstrap or self._holds(directory, BOOTSTRAP_CHECKPOINT)
+            known.is_captured = self._holds(directory, CAPTURE_ACCOUNT)
+            known.is_tiered = self._holds(directory, REMOTE_INDEX_CACHE)
         return known
+
+    def _holds(self, directory: Uri, name: str) -> bool:
+        """Whether a file or directory of this name lies in the directory."""
+        asked = (directory / name, FileStatus(name, is_directory=False))
+        return bool([*existing_files([asked], self.unreadable)])
 
     def take(self, directory: Uri, held: Collection[str]) -> None:
         """Note what a directory's own files say about the broker and the cluster; `held` are their names."""

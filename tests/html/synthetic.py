@@ -198,6 +198,7 @@ def _partition(index, producers, end, held, shown, names) -> PartitionRow:
         missing=[MissingRow(str(_BASE_OFFSET + end // 2), str(_BASE_OFFSET + end // 2 + end // 100), "unknown")],
         more_leader_epochs=0,
         more_missing=0,
+        offsets=None,
         columns=PackedColumns(
             columns_id(index),
             len(shown.packed.data),

@@ -16,7 +16,6 @@ from kaudit.report.json_documents import pretty
 from kaudit.report.machine.locations import base_directory, in_repository, path_of, uri_of
 from kaudit.report.text.formatting import (
     clock_time,
-    closing_line,
     date_and_clock,
     duration,
     extent,
@@ -28,6 +27,7 @@ from kaudit.report.text.formatting import (
     verdict,
 )
 from kaudit.report.text.log_events import clock_text
+from kaudit.report.text.not_checked import closing_line
 from kaudit.report.text.producers import histogram_lines
 from tests.scan_results import scan_result
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kaudit.model.application_logs import ApplicationLogFile, LogClock, LogEventSummary, RefusedBatches
 from kaudit.model.audit_clock import AuditClock, ClockSource
+from kaudit.model.coverage import NOT_ACCOUNTED, Coverage, EndWitness, OffsetClass, OffsetRange
 from kaudit.model.digests import Digests, PartitionDigest, RangeDigests
 from kaudit.model.impact import Impact
 from kaudit.model.incident import Incident
@@ -140,6 +141,18 @@ def test_a_field_that_is_missing_is_noticed():
         assert not validator(DOCUMENT).is_valid(broken), path
 
 
+COVERAGE = Coverage(
+    "orders",
+    3,
+    "1",
+    log_start_offset=0,
+    log_start_source="name of the first segment",
+    log_end_offset=1017,
+    witnesses=[EndWitness("replication-offset-checkpoint", 1020)],
+    offsets={"data": 1017, "missing": 3},
+    ranges=[OffsetRange(1017, 1019, 3, OffsetClass.MISSING, "replication-offset-checkpoint knows the log up to 1020")],
+    all_accounted=False,
+)
 CLOCK = AuditClock(1_700_000_000_000, ClockSource.BROKERS, 1_700_000_000_001)
 
 
@@ -156,6 +169,7 @@ def test_the_schemas_name_every_field_that_is_printed():
         log_events=logs,
         digests=Digests("kaudit.fingerprint/1", [digest]),
         clock=CLOCK,
+        coverage=[COVERAGE],
         configuration=AppliedConfiguration(["kaudit.toml"]),
     )
     whole = json.loads(scan_text("json", result, RenderOptions(run=RUN)))
@@ -168,6 +182,12 @@ def test_the_schemas_name_every_field_that_is_printed():
     for name in ("files", "clocks", "refused"):
         described = defs["log_events"]["properties"][name]["items"]["properties"]
         assert set(whole["log_events"][name][0]) == set(described)
+    account = defs["coverage"]["items"]["properties"]
+    assert set(whole["coverage"][0]) == set(account)
+    for name in ("witnesses", "ranges"):
+        assert set(whole["coverage"][0][name][0]) == set(account[name]["items"]["properties"])
+    assert {kind.value for kind in OffsetClass} == set(account["offsets"]["propertyNames"]["enum"])
+    assert {kind.value for kind in NOT_ACCOUNTED} == set(account["ranges"]["items"]["properties"]["kind"]["enum"])
     assert set(whole["clock"]) == set(defs["clock"]["properties"])
     assert set(whole["configuration"]) == set(defs["configuration"]["properties"])
     assert set(whole) == set(defs["scan_document"]["properties"])

@@ -78,7 +78,11 @@ def test_truncations(partition):
     whole = (partition / LAST).read_bytes()
     for size in (13772, 13732):
         (partition / LAST).write_bytes(whole[:size])
-        assert found(partition) == [("KA002", "warning", 13723, None, None)]
+        # the snapshot of the clean stop knows that the batch was whole
+        assert sorted(found(partition), key=str) == [
+            ("KA002", "warning", 13723, None, None),
+            ("KA014", "error", None, 1598, 1599),
+        ]
     (partition / LAST).write_bytes(whole)
     closed = (partition / MIDDLE).read_bytes()
     (partition / MIDDLE).write_bytes(closed[:16346])

@@ -60,7 +60,7 @@ NOTHING_WRONG = PartitionAudit(
 NO_CHECKPOINT = "the log start offset is not known: no checkpoint beside the partition (pass --log-start-offset)"
 RESTARTS = "producers that begin after others ended: only whole batches were compared (KA701; --depth records compares records)"
 LEGACY = "magic 0 and 1: no producer ids, sequences are not checkable"
-COMPACTED = "compacted: missing offsets and the sequences they held are not reported"
+COMPACTED = "compacted: offsets that the log cleaner can have removed, and the sequences they held, are not reported"
 GROWING = "the last batch was still being written"
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.formats.sidefiles.indexes import OffsetIndex, TimeIndex, parse_offset_index, parse_time_index
 from kaudit.model.damage import MissingCause
-from kaudit.model.side_files import IndexFault, IndexKind, MissingIndexes
+from kaudit.model.side_files import IndexBeyondLogEnd, IndexFault, IndexKind, MissingIndexes
 from kaudit.reading.batch_starts import is_kept
 from kaudit.source.layout import SegmentFile
 
@@ -44,8 +44,8 @@ class Probe(Struct, frozen=True):
 
 def compare_indexes(
     files: SideFileReader, log: LogFacts, names: Mapping[str, SegmentFile]
-) -> Iterator[IndexFault | MissingIndexes]:
-    """Yield the first fault of each index, and the indexes that are missing, of one partition."""
+) -> Iterator[IndexFault | IndexBeyondLogEnd | MissingIndexes]:
+    """Yield the first fault of each index, rows beyond the log's end, and the indexes that are missing, of one partition."""
     absent: dict[IndexKind, list[tuple[str, int]]] = {kind: [] for kind in IndexKind}
     for number, segment in enumerate(log.directory.segments):
         for kind in () if segment.deleted else IndexKind:
@@ -55,33 +55,54 @@ def compare_indexes(
                     absent[kind].append((name, number))
                 continue
             data = files.read(names[name])
-            if data is None:
-                continue
-            fault = _first_fault(files, log, number, kind, data)
-            if fault is not None:
-                detail, row, position = fault
-                yield IndexFault(kind, name, number, position, detail, row)
+            if data is not None:
+                yield from _compare(files, log, number, kind, name, data)
     for kind, missing in absent.items():
         if missing:
             yield MissingIndexes(kind, missing)
 
 
-def _first_fault(
-    files: SideFileReader, log: LogFacts, number: int, kind: IndexKind, data: bytes
-) -> tuple[str, int | None, int] | None:
-    """Return detail, row (None: the file ends inside one) and position; None if the index fits its segment."""
+def _compare(  # noqa: PLR0913, PLR0917 - independent inputs
+    files: SideFileReader, log: LogFacts, number: int, kind: IndexKind, name: str, data: bytes
+) -> Iterator[IndexFault | IndexBeyondLogEnd]:
+    """Yield what is wrong with one index."""
     segment = _indexed(log, number)
-    if kind is IndexKind.OFFSET:
-        offsets = parse_offset_index(data)
-        current = _current(files, log, segment, offsets)
-        damage, wrong = offsets.damage, wrong_offset_rows(offsets, current, _probed(log, segment, offsets))
+    index = parse_offset_index(data) if kind is IndexKind.OFFSET else parse_time_index(data)
+    beyond = _rows_beyond(files, log, segment, index.relative_offsets)
+    if beyond is not None:
+        end = int(index.relative_offsets[beyond:].max()) + segment.base_offset + 1
+        is_closed = not index.padding_rows
+        at = beyond * _ROW_BYTES[kind]
+        yield IndexBeyondLogEnd(kind, name, number, beyond, at, end, log.end_offset, is_closed)
+        index = index.first(beyond)
+    if isinstance(index, OffsetIndex):
+        current = _current(files, log, segment, index)
+        wrong = wrong_offset_rows(index, current, _probed(log, segment, index))
     else:
-        times = parse_time_index(data)
-        damage, wrong = times.damage, wrong_time_rows(times, segment)
-    if damage:
-        return damage[0].detail, None, damage[0].position
+        wrong = wrong_time_rows(index, segment)
+    if index.damage:
+        damage = index.damage[0]
+        yield IndexFault(kind, name, number, damage.position, damage.detail, None)
+        return
     found = next(wrong, None)
-    return None if found is None else (found[1], found[0], found[0] * _ROW_BYTES[kind])
+    if found is not None:
+        yield IndexFault(kind, name, number, found[0] * _ROW_BYTES[kind], found[1], found[0])
+
+
+def _rows_beyond(
+    files: SideFileReader, log: LogFacts, segment: IndexedSegment, relative: NDArray[np.int64]
+) -> int | None:
+    """Return the first of the last segment's rows that, with all after it, lie beyond the log's end; None without such rows.
+
+    A log that is truncated keeps them: AbstractIndex.truncateToEntries lowers the number of rows, and leaves the bytes.
+    """
+    last = len(log.directory.segments) - 1
+    if segment.number != last or segment.size is None or log.claimed_end is None:
+        return None
+    inside = np.flatnonzero(relative + segment.base_offset < log.claimed_end)
+    first = int(inside[-1]) + 1 if len(inside) else 0
+    file = log.directory.segments[last]
+    return first if first < len(relative) and files.size_now(file) == file.size else None
 
 
 def wrong_offset_rows(index: OffsetIndex, segment: IndexedSegment, probes: Sequence[Probe]) -> Iterator[_WrongRow]:

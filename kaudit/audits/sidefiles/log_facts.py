@@ -6,7 +6,7 @@ from contextlib import closing
 import numpy as np
 from msgspec import Struct, field
 
-from kaudit.model.damage import MissingCause, MissingOffsets, PlacedDamage
+from kaudit.model.damage import DamageKind, MissingCause, MissingOffsets, PlacedDamage
 from kaudit.model.limits import SIDE_FILE_BYTES
 from kaudit.reading.batch_starts import BATCH_START
 from kaudit.reading.chunk_plan import OpenSource
@@ -14,6 +14,9 @@ from kaudit.reading.rows import Rows
 from kaudit.source.kafka.fetched_segment import Aborted
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
 from kaudit.source.listing import failure
+
+MAX_BATCH_OFFSETS = 2**31
+"""A header that claims more offsets than a batch can have (DefaultRecordBatch.lastOffsetDelta) is not believed."""
 
 
 class LogFacts(Struct, frozen=True):
@@ -39,6 +42,30 @@ class LogFacts(Struct, frozen=True):
     listed_aborts: Aborted = frozenset()
     batch_starts: Rows = field(default_factory=lambda: np.empty(0, dtype=BATCH_START))
     read_to: tuple[int, int] = (0, 0)
+
+    @property
+    def end_offset(self) -> int:
+        """The log's end, as far as its last batch and the name of its last segment say (UnifiedLog.roll)."""
+        return max([self.log_end_offset or 0, *(segment.base_offset for segment in self.directory.segments[-1:])])
+
+    @property
+    def after_last_batch(self) -> list[PlacedDamage]:
+        """Damage that no valid batch follows, in the last segment."""
+        last = len(self.directory.segments) - 1
+        found = [each for each in self.damages if (each.segment, each.damage.position) >= self.read_to]
+        return [each for each in found if each.segment == last]
+
+    @property
+    def claimed_end(self) -> int | None:
+        """The log's end with the batches after it whose header is whole and whose content is not; None where a text leaves it out."""
+        after = [each.damage for each in self.after_last_batch]
+        if any(damage.kind is DamageKind.LEFT_OUT for damage in after):
+            return None
+        claims = [damage.last_offset for damage in after if damage.kind is DamageKind.CRC_MISMATCH]
+        end = self.end_offset
+        return 1 + max(
+            [end - 1, *(last for last in claims if last is not None and end <= last < end + MAX_BATCH_OFFSETS)]
+        )
 
     @property
     def is_whole(self) -> bool:

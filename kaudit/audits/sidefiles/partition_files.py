@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from kaudit.audits.sidefiles.index_audit import compare_indexes
 from kaudit.audits.sidefiles.leader_epoch_audit import compare_leader_epochs
 from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
@@ -10,7 +12,14 @@ from kaudit.audits.sidefiles.transaction_index_audit import compare_listed_abort
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint
 from kaudit.formats.sidefiles.producer_snapshot import validate_producer_snapshot
-from kaudit.model.side_files import CorruptSnapshot, KnownBeyondLogEnd, SideFileFault, UnparsableSideFile
+from kaudit.model.coverage import EndWitness
+from kaudit.model.side_files import (
+    CorruptSnapshot,
+    IndexBeyondLogEnd,
+    KnownBeyondLogEnd,
+    SideFileFault,
+    UnparsableSideFile,
+)
 from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT, LEADER_EPOCHS, FileKind, kind_by_name
 from kaudit.source.layout import SegmentFile, list_snapshots
 
@@ -21,8 +30,15 @@ _COMPARISONS: Mapping[str, Callable[[Any, LogFacts], Iterator[SideFileFault]]] =
 """By kind of file, the comparison of a parsed file with the log."""
 
 
-def compare_side_files(reader: SideFileReader, log: LogFacts) -> list[SideFileFault]:
-    """Return what is wrong with the side files of one partition."""
+class SideFileAudit(Struct, frozen=True):
+    """What is wrong with the side files of one partition, and which of them know how far its log once went."""
+
+    faults: Sequence[SideFileFault]
+    witnesses: Sequence[EndWitness]
+
+
+def compare_side_files(reader: SideFileReader, log: LogFacts) -> SideFileAudit:
+    """Compare the side files of one partition with its log."""
     files = {file.name: file for file in log.directory.side_files}
     found: list[SideFileFault] = [*_corrupt_snapshots(reader, log, files)]
     if any(name.endswith((".index", ".timeindex")) for name in files):
@@ -42,8 +58,11 @@ def compare_side_files(reader: SideFileReader, log: LogFacts) -> list[SideFileFa
             found += _COMPARISONS[kind.name](parsed, log)
         if name == LEADER_EPOCH_CHECKPOINT:
             epochs = parsed
-    found += _known_beyond(reader, log, epochs)
-    return found
+    indexes = [fault for fault in found if isinstance(fault, IndexBeyondLogEnd) and fault.closed]
+    witnesses = [EndWitness(index.file, index.end_offset) for index in indexes]
+    witnesses += _end_witnesses(reader, log, epochs)
+    found += _known_beyond(log, witnesses)
+    return SideFileAudit(found, witnesses)
 
 
 def _parsed(kind: FileKind, file: SegmentFile, reader: SideFileReader) -> tuple[Any, Sequence[UnparsableSideFile]]:
@@ -86,24 +105,32 @@ def _corrupt_snapshots(
             valid = name
 
 
-def _known_beyond(
-    reader: SideFileReader, log: LogFacts, epochs: LeaderEpochCheckpoint | None
-) -> Iterator[KnownBeyondLogEnd]:
-    """Yield the files that know a later end of the log than its segments have; nothing where that end is not certain.
+def _end_witnesses(reader: SideFileReader, log: LogFacts, epochs: LeaderEpochCheckpoint | None) -> Iterator[EndWitness]:
+    """Yield the files that know how far the log went, of a log that grew while it was read only those that know no more than was read.
 
     A broker names a producer snapshot by the end of the log when it writes it (ProducerStateManager.takeSnapshot), begins a leader
     epoch there (LeaderEpochFileCache.assign), and takes both away when it truncates the log.
     """
+    known = [EndWitness(file.name, file.offset) for file in list_snapshots(log.directory)[-1:]]
+    known += [
+        EndWitness(LEADER_EPOCH_CHECKPOINT, row.start_offset) for row in ([] if epochs is None else epochs.rows[-1:])
+    ]
     segments = log.directory.segments
-    end = max([log.log_end_offset or 0, *(segment.base_offset for segment in segments[-1:])])
+    has_grown = any(found.end_offset > log.end_offset for found in known) and any(
+        reader.size_now(segment) != segment.size for segment in segments[-1:]
+    )
+    return (found for found in known if found.end_offset <= log.end_offset or not has_grown)
+
+
+def _known_beyond(log: LogFacts, witnesses: Sequence[EndWitness]) -> Iterator[KnownBeyondLogEnd]:
+    """Yield the files that know a later end of the log than its segments have; nothing where that end is not certain."""
+    segments = log.directory.segments
     is_hidden = log.log_end_offset is None and any(segment.size for segment in segments)
-    if not segments or log.unread or is_hidden or any(each.segment == len(segments) - 1 for each in log.damages):
+    end = log.claimed_end
+    if not segments or log.unread or is_hidden or end is None:
         return
-    known = [(file.name, file.offset) for file in list_snapshots(log.directory)[-1:]]
-    known += [(LEADER_EPOCH_CHECKPOINT, row.start_offset) for row in ([] if epochs is None else epochs.rows[-1:])]
-    beyond = [(name, offset) for name, offset in known if offset > end]
-    # side files are younger than a live log's end that was read
-    if beyond and reader.size_now(segments[-1]) == segments[-1].size:
+    beyond = [(known.name, known.end_offset) for known in witnesses if known.end_offset > end]
+    if beyond:
         yield KnownBeyondLogEnd(beyond, end)
 
 

@@ -151,7 +151,8 @@ def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
     ends = (kind == ABORT_MARKER) | (kind == COMMIT_MARKER)
     if not ends.all():
         merged = merge(merged.runs, merged.markers[ends])
-    if not len(merged.markers) and not merged.runs["is_transactional"].any():
+    # also a batch outside of transactions is the newest of a producer whose transaction is open
+    if not len(merged.markers) and not len(waiting) and not merged.runs["is_transactional"].any():
         return None
     offsets = merged.runs["first_offset"]
     # of each marker: the first transactional run after the marker before it

@@ -4,18 +4,20 @@ from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
-from kaudit.checks.incident_rules import DAMAGE
+from kaudit.checks.incident_rules import DAMAGE, INDEX_OF_DAMAGE
 from kaudit.checks.log.missing_offsets import NO_PRODUCER
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
+from kaudit.checks.sidefiles.about_file import file_finding, side_file_check
 from kaudit.checks.texts import counted
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
-from kaudit.model.side_files import KnownBeyondLogEnd
+from kaudit.model.side_files import IndexBeyondLogEnd, KnownBeyondLogEnd
 
 _RULE = (
-    "a producer snapshot is named by the end of the log, and a leader epoch begins there; truncating the log removes both "
-    "(ProducerStateManager.truncateAndReload, LeaderEpochFileCache.truncateFromEnd)"
+    "a producer snapshot is named by the end of the log, a leader epoch begins there, and a closed index leads to batches of the "
+    "log; truncating the log removes all of them (ProducerStateManager.truncateAndReload, LeaderEpochFileCache.truncateFromEnd, "
+    "AbstractIndex.truncateTo)"
 )
 _CAUSES = (
     Explanation("the end of the log was lost: with the page cache, by an incomplete copy, or by another program"),
@@ -33,7 +35,7 @@ class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
 @check(
     "KA014",
     severity=Severity.ERROR,
-    summary="a producer snapshot or a leader epoch knows offsets beyond the end of the log",
+    summary="a producer snapshot, a leader epoch or an index knows offsets beyond the end of the log",
     needs=(KnownBeyondLogEnd,),
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(DAMAGE,),
@@ -67,4 +69,50 @@ def log_ends_early(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 "segment": "the offsets are in none",
                 "position": "the bytes are not there",
             },
+        )
+
+
+class _BeyondEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
+    row: int
+    known_end_offset: int
+    log_end_offset: int
+
+
+_TRUNCATED = (
+    Explanation(
+        "the log was truncated to where it ends now, as a follower does when its leader changes", innocent=True
+    ),
+    Explanation("the end of the log was lost: with the page cache, by an incomplete copy, or by another program"),
+)
+
+
+@side_file_check(
+    "KA015",
+    severity=Severity.NOTE,
+    summary="an index that is still open has rows beyond the end of the log",
+    needs=(IndexBeyondLogEnd,),
+    incident=(INDEX_OF_DAMAGE,),
+    caused_by=none_because("brokers log nothing about such rows"),
+)
+def index_beyond_log_end(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report what they prove: the log once went so far. Rows of an index that was closed are reported by KA014."""
+    for found in evidence.of(IndexBeyondLogEnd):
+        if found.closed:
+            continue
+        yield file_finding(
+            index_beyond_log_end,
+            context,
+            found.file,
+            f"the log ends at {found.log_end_offset}, but it once went to {found.end_offset} at least: row {found.row} of the index",
+            segment=found.segment,
+            position=found.position,
+            evidence=_BeyondEvidence(
+                rule="truncating an index lowers its number of rows and leaves their bytes until it is closed "
+                "(AbstractIndex.truncateTo)",
+                broker="overwrites the rows one by one, and cuts off what is left of them when it closes the index",
+                row=found.row,
+                known_end_offset=found.end_offset,
+                log_end_offset=found.log_end_offset,
+            ),
+            explanations=_TRUNCATED,
         )

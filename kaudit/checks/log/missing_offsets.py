@@ -218,7 +218,8 @@ _UNCLEANED_CAUSES = (
 
 @check(
     "KA013",
-    severity=Severity.WARNING,
+    severity=Severity.ERROR,
+    severity_note="warning where a leader's log cleaner may have removed them: one rewrote batches above them",
     summary="offsets are missing in a compacted partition where its log cleaner has not been",
     needs=(MissingOffsets,),
     incident=(DAMAGE,),
@@ -226,20 +227,30 @@ _UNCLEANED_CAUSES = (
     simulated=none_because("simulated logs are not compacted"),
 )
 def uncleaned_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report all such offsets of a partition in one finding: a replica may have fetched many gaps from its leader."""
-    gaps = [
-        gap for gap in evidence.of(MissingOffsets) if gap.cause in (MissingCause.UNKNOWN, MissingCause.MISSING_SEGMENT)
-    ]
-    if not context.compacted or not gaps:
+    """Report all such offsets of a partition together, those that a replica may have fetched cleaned apart from the others."""
+    if not context.compacted:
         return
+    for fetched_cleaned in (False, True):
+        gaps = [
+            gap
+            for gap in evidence.of(MissingOffsets)
+            if gap.cause in (MissingCause.UNKNOWN, MissingCause.MISSING_SEGMENT)
+            and gap.fetched_cleaned is fetched_cleaned
+        ]
+        if gaps:
+            yield _uncleaned(context, evidence, gaps, Severity.WARNING if fetched_cleaned else Severity.ERROR)
+
+
+def _uncleaned(context: Context, evidence: Evidence, gaps: Sequence[MissingOffsets], severity: Severity) -> Finding:
     first, last = gaps[0], gaps[-1]
     offsets = sum(gap.count for gap in gaps)
     within = f" in {len(gaps)} gaps from {first.first_offset} to {last.last_offset}" if len(gaps) > 1 else ""
     what = f"{offsets} offsets{within}" if within else offsets_text(first)
     lacking = lacking_producers(evidence, first.first_offset, last.last_offset)
-    yield uncleaned_gap.finding(
+    return uncleaned_gap.finding(
         context,
         f"{what} missing where the log cleaner has not been",
+        severity=severity,
         segment=first.segment,
         position=first.position,
         offset=first.first_offset,

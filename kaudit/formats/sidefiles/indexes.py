@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.formats.byte_reader import Buffer
@@ -51,6 +52,10 @@ class OffsetIndex(Struct, frozen=True, eq=False):
     padding_rows: int
     damage: tuple[Damage, ...]
 
+    def first(self, rows: int) -> "OffsetIndex":
+        """Return the index with its first rows only."""
+        return replace(self, relative_offsets=self.relative_offsets[:rows], positions=self.positions[:rows])
+
 
 class TimeIndex(Struct, frozen=True, eq=False):
     """Rows of a .timeindex: the greatest timestamp (ms) so far and the offset of its record, relative to the base.
@@ -62,6 +67,10 @@ class TimeIndex(Struct, frozen=True, eq=False):
     relative_offsets: Int64Column
     padding_rows: int
     damage: tuple[Damage, ...]
+
+    def first(self, rows: int) -> "TimeIndex":
+        """Return the index with its first rows only."""
+        return replace(self, timestamps=self.timestamps[:rows], relative_offsets=self.relative_offsets[:rows])
 
 
 def parse_offset_index(data: Buffer) -> OffsetIndex:

@@ -24,6 +24,7 @@ from kaudit.report.html.page_model import (
     within,
 )
 from kaudit.report.html.partition_columns import Key
+from kaudit.report.text.coverage import coverage_sentence
 from kaudit.report.text.formatting import extent, headline, impact_text
 from kaudit.report.text.incident_block import extent_text, verdict_text
 from kaudit.report.text.not_checked import (
@@ -126,6 +127,8 @@ def _facts(result: ScanResult, shown: Sequence[Finding]) -> Iterator[tuple[str, 
     yield "batches", f"{summary.batches:,}"
     yield "records", f"{summary.records:,}"
     yield "producer ids", f"{summary.producers:,}"
+    if result.coverage:
+        yield "offsets", coverage_sentence(result.coverage)
     yield "rules of", rules_text(result.broker_version)
     if result.clock is not None:
         yield "time of the log", clock_text(result.clock)

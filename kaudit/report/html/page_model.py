@@ -272,6 +272,8 @@ class PartitionRow(Struct, frozen=True):
     more_leader_epochs: int
     more_missing: int
     columns: PackedColumns | None
+    offsets: str | None
+    """How many offsets there are of each class, None where they were not accounted for."""
 
 
 class ProducerRow(Struct, frozen=True):

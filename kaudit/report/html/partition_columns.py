@@ -260,9 +260,9 @@ def _rooms(partitions: Sequence[PartitionSummary], most_bytes: int) -> dict[Key,
 
 
 def partition_rows(
-    partitions: Sequence[PartitionSummary], histories: Histories
+    partitions: Sequence[PartitionSummary], histories: Histories, offsets: Mapping[Key, str]
 ) -> tuple[list[PartitionRow], list[tuple[str, str]]]:
-    """Return the rows, and the script elements with their packed columns."""
+    """Return the rows, and the script elements with their packed columns; `offsets` say how many there are of each class."""
     rows: list[PartitionRow] = []
     elements: list[tuple[str, str]] = []
     for index, entry in enumerate(partitions):
@@ -293,6 +293,7 @@ def partition_rows(
                 more_leader_epochs=0 if page is None else page.more_leader_epochs,
                 more_missing=0 if page is None else page.more_missing,
                 columns=columns,
+                offsets=offsets.get(key_of(entry)),
             )
         )
     return rows, elements

@@ -29,6 +29,7 @@ from kaudit.report.html.page_model import (
 )
 from kaudit.report.html.partition_columns import Histories, Key, histories_of, key_of, left_out_of, partition_rows
 from kaudit.report.render_options import RenderOptions
+from kaudit.report.text.coverage import classes_text
 from kaudit.report.text.diff import comparison_text, difference_rows
 from kaudit.report.text.formatting import block_text, date_and_clock, span
 from kaudit.results.incidents import members
@@ -87,9 +88,10 @@ def _page(kind: Kind, result: ScanResult, options: RenderOptions, more_of: Calla
     more = more_of(places)
     first = overview(result, shown, groups, PagePlaces(indexes, places, more.facts))
     del shown, groups
+    offsets = {(each.topic, each.partition, each.replica): classes_text(each) for each in result.coverage}
 
     def model(histories: Histories) -> tuple[PageModel, list[tuple[str, str]]]:
-        rows, elements = partition_rows(chosen, histories)
+        rows, elements = partition_rows(chosen, histories, offsets)
         missing = [
             *left_out("findings", len(result.findings) - len(findings), f"kaudit scan --output-format json {paths}"),
             *left_out("findings beyond --max-findings", result.summary.omitted, f"kaudit scan {paths}"),
@@ -260,6 +262,7 @@ _PARTITION = (
     "runs",
     "batches",
     "records",
+    "offsets",
 )
 
 
@@ -284,4 +287,5 @@ def _partition(row: PartitionRow) -> list[str]:
         row.replica,
         *(span(offset, None) for offset in offsets),
         *(f"{count:,}" for count in counts),
+        row.offsets or "",
     ]

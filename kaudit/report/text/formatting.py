@@ -114,13 +114,6 @@ def extent(result: ScanResult) -> str:
     return f"in {segments}{plural(summary.partitions, 'partition')}, {size(summary.bytes)}"
 
 
-def closing_line(result: ScanResult, *, notes_hidden: bool, seconds: float | None) -> str:
-    """Return the line that ends a run on stderr."""
-    parts = [verdict(result, notes_hidden=notes_hidden), extent(result)]
-    text = " ".join(parts) + (f", {duration(seconds)}" if seconds is not None else "")
-    return f"{text}; incomplete" if result.incomplete else text
-
-
 def state_lines(use: StateUse, *, quiet: bool) -> list[str]:
     """Return the lines for stderr about the use of a saved state; with `quiet` only problems."""
     lines: list[str] = []

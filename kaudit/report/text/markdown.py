@@ -7,6 +7,7 @@ from kaudit.model.finding import Finding
 from kaudit.model.result import Expected, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.render_options import RenderOptions
+from kaudit.report.text.coverage import coverage_line
 from kaudit.report.text.finding_block import bugs_of, with_known_bugs
 from kaudit.report.text.formatting import (
     extent,
@@ -41,6 +42,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
         _table(listed),
         f"… and {omitted_text(left_out)}." if left_out else "",
         _baseline(result),
+        coverage_line(result.coverage),
         _audited(result.digests),
         _unread(result, unreadable=True),
         _unread(result, unreadable=False),

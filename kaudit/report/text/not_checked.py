@@ -8,7 +8,8 @@ from kaudit.model.digests import Digests, PartitionDigest
 from kaudit.model.result import AppliedConfiguration, BaselineComparison, BrokerVersions, NotAudited, ScanResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import plural, span, timestamp_text
+from kaudit.report.text.coverage import coverage_section, coverage_sentence
+from kaudit.report.text.formatting import duration, extent, plural, span, timestamp_text, verdict
 from kaudit.report.text.log_events import log_section
 
 _PATHS_SHOWN = 3
@@ -24,8 +25,17 @@ def closing_sections(result: ScanResult, options: RenderOptions) -> list[list[st
         log_section(result.log_events, console),
         *unchecked_sections(result, console),
         _configuration(result.configuration, console, all_of_it=options.verbose),
+        coverage_section(result.coverage, console, each=options.verbose),
         rules,
     ]
+
+
+def closing_line(result: ScanResult, *, notes_hidden: bool, seconds: float | None) -> str:
+    """Return the line that ends a run on stderr."""
+    parts = [verdict(result, notes_hidden=notes_hidden), extent(result)]
+    text = " ".join(parts) + (f", {duration(seconds)}" if seconds is not None else "")
+    ends = [coverage_sentence(result.coverage), "incomplete" if result.incomplete else ""]
+    return "; ".join([text, *filter(None, ends)])
 
 
 def _configuration(configuration: AppliedConfiguration | None, console: Console, *, all_of_it: bool) -> list[str]:

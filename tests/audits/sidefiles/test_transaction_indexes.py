@@ -18,6 +18,7 @@ from kaudit.audits.sidefiles.transaction_index_audit import (
 )
 from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION
 from kaudit.formats.sidefiles.indexes import AbortedTxn, TransactionIndex
+from kaudit.model.damage import DamageKind
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.source.bytes import LocalFile
 from kaudit.source.layout import PartitionDirectory, SegmentFile
@@ -162,7 +163,7 @@ def test_a_snapshot_that_does_not_parse_names_its_segment_and_the_valid_one_befo
     names = [f"{offset:020d}.snapshot" for offset in (50, 70, 0, 60)]
     side = files(tmp_path, **dict(zip(names, (b"x", b"\0", b"", valid), strict=True)))
     side |= files(tmp_path, **{"odd.snapshot": b"x"})
-    found: Any = compare_side_files(READER, facts(directory_of(segments, list(side.values())), []))
+    found: Any = compare_side_files(READER, facts(directory_of(segments, list(side.values())), [])).faults
     by_name = {each.file: each for each in found if each.file.endswith(".snapshot")}
     assert sorted(by_name) == sorted(names[:3])
     assert [by_name[name].segment for name in names[:3]] == expected
@@ -185,8 +186,9 @@ def test_rows_of_checkpoints_beyond_the_end(tmp_path):
     assert audit.offsets([directory], "recovery-point-offset-checkpoint") == {("orders", 0, "b1"): 101}
     assert audit.offsets([directory], "replication-offset-checkpoint") == {}
     assert audit.offsets([replace(directory, partition=2)], "recovery-point-offset-checkpoint") == {}
-    # where the log's end is not known nothing is beyond it: damage in the last segment, one that cannot be read, no batch
-    for more in ({"damages": [placed(1)]}, {"unreadable": ["?"]}, {"log_end_offset": None}):
+    # where the log's end is not known nothing is beyond it: a text that leaves it out, one that cannot be read, no batch
+    left_out = replace(placed(1), damage=replace(placed(1).damage, kind=DamageKind.LEFT_OUT))
+    for more in ({"damages": [left_out]}, {"unreadable": ["?"]}, {"log_end_offset": None}):
         assert list(CheckpointAudit(READER).compare(replace_audit(directory, **more))) == []
     assert len(list(CheckpointAudit(READER).compare(replace_audit(directory, damages=[placed(0)])))) == 1
     assert audit.unparsable == []

@@ -13,11 +13,13 @@ EMPTY_SNAPSHOT = bytes.fromhex("0001 edc63c71 00000000")
 """Version 1, CRC32C of the entry count, no entries."""
 
 
-def log_of(directory, *, snapshot=None, epochs=(), last=None, torn=0):
-    """Write orders-0 with offsets 0 to 9; `last`: an empty segment begins there."""
+def log_of(directory, *, snapshot=None, epochs=(), last=None, torn=0, flipped=0):
+    """Write orders-0 with offsets 0 to 9; `last`: an empty segment begins there; `flipped`: a byte so far from the end."""
     partition = directory / "orders-0"
     partition.mkdir(parents=True)
     content = b"".join(data(1, 0, offset, 5).at(offset).encode() for offset in (0, 5))
+    if flipped:
+        content = content[:-flipped] + bytes([content[-flipped] ^ 1]) + content[len(content) - flipped + 1 :]
     (partition / f"{0:020d}.log").write_bytes(content[: len(content) - torn])
     if last is not None:
         (partition / f"{last:020d}.log").write_bytes(b"")
@@ -47,8 +49,11 @@ def found(directory):
         ({"snapshot": 15, "epochs": [(0, 0), (1, 12)]}, [("error", 10, 14, 5)]),
         # the empty segment says that the log reached 15: KA008 reports what is missing before it
         ({"snapshot": 15, "last": 15}, []),
-        # damage at the end hides where the log ended
-        ({"snapshot": 15, "torn": 3}, []),
+        # a batch that is cut off is not in the log
+        ({"snapshot": 15, "torn": 3}, [("error", 5, 14, 10)]),
+        # one whose content is damaged says in its header which offsets it held: KA001 reports those
+        ({"snapshot": 10, "flipped": 3}, []),
+        ({"snapshot": 15, "flipped": 3}, [("error", 10, 14, 5)]),
     ],
 )
 def test_files_that_know_more_than_the_segments(tmp_path, files, expected):

@@ -286,6 +286,7 @@ function factsOf(log) {
     counted(log.records, "record"),
     counted(log.batches, "batch", "batches"),
     counted(log.producers, "producer id"),
+    log.offsets,
     log.high_watermark === null ? null : `high watermark ${log.high_watermark}`,
     log.last_stable_offset === null ? null : `last stable offset ${log.last_stable_offset}`,
     log.compacted ? "compacted" : null,

@@ -1,0 +1,103 @@
+"""The account of a partition's offsets: what became of each up to the end of its log, and on what evidence."""
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from kaudit.model.json_record import JsonRecord
+
+MOST_RANGES = 100
+"""Ranges that are listed of one partition; the offsets of more are only counted."""
+
+
+class OffsetClass(enum.Enum):
+    """What became of an offset. There is evidence for each but UNKNOWN."""
+
+    DATA = "data"
+    MARKER = "marker"
+    """A control batch covers it: the end of a transaction, or a control record of KRaft."""
+    COMPACTED = "compacted"
+    RETENTION = "retention"
+    """It lies below the log start offset: retention or DeleteRecords removed it."""
+    REMOTE = "remote"
+    """A broker with remote storage has deleted its segment here (KIP-405); what is there was not read."""
+    DAMAGED = "damaged"
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+
+
+NOT_ACCOUNTED = (OffsetClass.MISSING, OffsetClass.DAMAGED, OffsetClass.UNKNOWN)
+"""The classes of offsets that are not accounted for."""
+
+
+class EndWitness(JsonRecord, frozen=True):
+    """A file, or a broker's answer, by which the log once had at least this end (exclusive)."""
+
+    name: str
+    end_offset: int
+
+
+class OffsetRange(JsonRecord, frozen=True):
+    """Offsets that are not accounted for: `offsets` of those from `first_offset` to `last_offset`, both inclusive.
+
+    `last_offset` is None, and `offsets` 0, where nothing says how many they are. `incomplete`: an audit that knows so little is not
+    complete; False where the offsets are known to be lost, or only a checkpoint was not copied.
+    """
+
+    first_offset: int
+    last_offset: int | None
+    offsets: int
+    kind: OffsetClass
+    reason: str
+    incomplete: bool = False
+
+
+class Coverage(JsonRecord, frozen=True):
+    """The account of one replica of one partition.
+
+    `offsets` is how many there are of each class, without classes that have none. Together they are all from 0 on, or from
+    `log_start_offset` on where only single files were given, up to `log_end_offset` (exclusive, None where the end could not be
+    read), and those beyond it that a witness knows. `ranges` are those not accounted for, the first MOST_RANGES found.
+    """
+
+    topic: str
+    partition: int
+    replica: str
+    log_start_offset: int
+    log_start_source: str
+    log_end_offset: int | None
+    witnesses: Sequence[EndWitness]
+    offsets: Mapping[str, int]
+    ranges: Sequence[OffsetRange]
+    all_accounted: bool
+
+    def with_ranges(self, ranges: Sequence[OffsetRange]) -> "Coverage":
+        """Return the account with more offsets that are not accounted for."""
+        offsets = dict(self.offsets)
+        for found in ranges:
+            if found.offsets:
+                offsets[found.kind.value] = offsets.get(found.kind.value, 0) + found.offsets
+        listed = [*self.ranges, *ranges][:MOST_RANGES]
+        return replace(self, offsets=offsets, ranges=listed, all_accounted=self.all_accounted and not ranges)
+
+    def with_witnesses(self, witnesses: Iterable[EndWitness], log_end_offset: int | None) -> "Coverage":
+        """Return the account with more witnesses; what the furthest knows beyond the log's end (None: not certain) is missing."""
+        known = [*self.witnesses, *witnesses]
+        account = replace(self, witnesses=known)
+        if log_end_offset is None or not known:
+            return account
+        if log_end_offset < self.log_start_offset and OffsetClass.RETENTION.value in self.offsets:
+            # the log start offset itself lies beyond the end: nothing shows that the offsets between ever were
+            account = replace(account, offsets={**self.offsets, OffsetClass.RETENTION.value: log_end_offset})
+        account = replace(account, log_end_offset=log_end_offset)
+        furthest = max(known, key=lambda witness: witness.end_offset)
+        # damage at the end, or another witness, accounts for some of them
+        first = max(
+            [log_end_offset, *(found.last_offset + 1 for found in self.ranges if found.last_offset is not None)]
+        )
+        count = furthest.end_offset - first
+        if count <= 0:
+            return account
+        reason = f"{furthest.name} knows the log up to {furthest.end_offset}"
+        return account.with_ranges([OffsetRange(first, furthest.end_offset - 1, count, OffsetClass.MISSING, reason)])

@@ -1,0 +1,178 @@
+"""What became of every offset of a partition, as far as its segments and the files beside them show."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from msgspec.structs import replace
+
+from kaudit.audits.sidefiles.log_facts import LogFacts
+from kaudit.model.coverage import Coverage, EndWitness, OffsetClass, OffsetRange
+from kaudit.model.damage import DamageKind, MissingCause, MissingOffsets, PlacedDamage
+from kaudit.partition.cleaning import Cleaning
+from kaudit.partition.replay import PartitionReplay
+from kaudit.reading.unread_segments import UnreadSegments
+from kaudit.source.file_kinds import LOG_START_CHECKPOINT
+from kaudit.source.layout import PartitionDirectory
+
+_NO_CHECKPOINT = "no cleaner checkpoint was copied, and no rewritten batch shows that the log cleaner has been here"
+_FETCHED = "the log cleaner of this broker has not been here, that of a leader may have been"
+_LEFT_OUT = "the text leaves them out"
+_NOT_HERE = (
+    f"they are not on this disk: {LOG_START_CHECKPOINT} starts the log below its first segment, so they are in remote storage, "
+    "or retention went on until the copy was made, or they are lost"
+)
+_Gap = tuple[MissingOffsets, OffsetClass, str]
+"""Missing offsets, what became of them, and how that is known."""
+
+
+def coverage_of(
+    replay: PartitionReplay,
+    log: LogFacts,
+    cleaning: Cleaning | None,
+    unread: UnreadSegments,
+    witnesses: Sequence[EndWitness],
+) -> Coverage:
+    """Account for the offsets of a partition that was read; `cleaning` is None where it is not compacted.
+
+    `witnesses` are those of the files beside its segments; what its log directory's checkpoints know is added later.
+    """
+    directory, begin = replay.directory, replay.continuity.next_offset
+    gone = {entry.path for entry in unread.removed}
+    bases = [segment.base_offset for segment in directory.segments if segment.path not in gone]
+    start = max([directory.log_start_offset or 0, *bases[:1]])
+    end = _log_end(replay, start, unread)
+    gaps = [(gap, *_class_of(gap, cleaning, log.damages)) for gap in log.missing]
+    counted = _counted(replay, start, gaps, _unlisted_compacted(replay, end, cleaning))
+    ranges = _ranges(gaps)
+    if end is None:
+        reason = "the end of the log could not be read"
+        ranges.append(replace(_unknown(start if begin is None else begin, None, 0, reason), incomplete=False))
+    else:
+        rest = end - start - sum(counted.values()) - sum(found.offsets for found in ranges)
+        if rest > 0:
+            reason = "segments could not be read" if unread else "they are among gaps that are only counted"
+            # what could not be read is listed by itself
+            ranges.append(replace(_unknown(start, end - 1, rest, reason), incomplete=not unread))
+        ranges = [*_after_last_batch(log), *ranges]
+    before = _not_here(directory, start)
+    if before and directory.is_tiered:
+        counted[OffsetClass.REMOTE] = before
+    elif before:
+        ranges.append(_unknown(start - before, start - 1, before, _NOT_HERE))
+    if directory.whole_directory or directory.is_fetched:
+        counted[OffsetClass.RETENTION] = start - before
+    account = Coverage(
+        directory.topic,
+        directory.partition,
+        directory.replica,
+        log_start_offset=start - before,
+        log_start_source=_start_source(directory, start - before),
+        log_end_offset=end,
+        witnesses=(),
+        offsets={kind.value: number for kind, number in counted.items() if number},
+        ranges=(),
+        all_accounted=True,
+    )
+    return account.with_ranges(ranges).with_witnesses(witnesses, None if log.claimed_end is None else end)
+
+
+def _counted(
+    replay: PartitionReplay, start: int, gaps: Sequence[_Gap], unlisted_compacted: int
+) -> dict[OffsetClass, int]:
+    """Return how many offsets from the log start on are accounted for, by class."""
+    continuity = replay.continuity
+    # the first batch may begin below the log start offset, and retention remove a segment after it was read
+    below = 0 if continuity.first_offset is None else max(start - continuity.first_offset, 0)
+    compacted = sum(gap.count for gap, kind, _ in gaps if kind is OffsetClass.COMPACTED)
+    return {
+        OffsetClass.DATA: continuity.offsets_present - continuity.marker_offsets - continuity.cleaned_offsets - below,
+        OffsetClass.MARKER: continuity.marker_offsets,
+        OffsetClass.COMPACTED: continuity.cleaned_offsets + compacted + unlisted_compacted,
+    }
+
+
+def _log_end(replay: PartitionReplay, start: int, unread: UnreadSegments) -> int | None:
+    """Return the log end offset; a broker names an empty last segment by it (UnifiedLog.roll)."""
+    directory = replay.directory
+    if not directory.segments:
+        return start
+    last = directory.segments[-1]
+    if last.fetched is not None:
+        return last.fetched.end_offset
+    if {entry.path for entry in unread.unreadable} & {last.path, directory.directory}:
+        return None
+    return max(start if replay.log_end_offset is None else replay.log_end_offset, last.base_offset)
+
+
+def _start_source(directory: PartitionDirectory, start: int) -> str:
+    if directory.is_fetched:
+        return "broker"
+    return LOG_START_CHECKPOINT if directory.log_start_offset == start else "name of the first segment"
+
+
+def _not_here(directory: PartitionDirectory, start: int) -> int:
+    """Return how many offsets lie between the log start offset and the first segment, where all segments were given."""
+    stated = directory.log_start_offset
+    if stated is None or not directory.whole_directory or directory.is_fetched:
+        return 0
+    return max(start - stated, 0) if directory.segments else 0
+
+
+def _class_of(
+    gap: MissingOffsets, cleaning: Cleaning | None, damages: Sequence[PlacedDamage]
+) -> tuple[OffsetClass, str]:
+    """Return what became of missing offsets, and how that is known."""
+    if gap.cause is MissingCause.DAMAGE:
+        kinds = [placed.damage.kind for placed in damages if placed.first_missing == gap.first_offset]
+        left_out = DamageKind.LEFT_OUT in kinds
+        return (OffsetClass.UNKNOWN, _LEFT_OUT) if left_out else (OffsetClass.DAMAGED, _damage(kinds))
+    if cleaning is None:
+        return OffsetClass.MISSING, "no batch covers them"
+    if gap.cause is MissingCause.COMPACTION:
+        proven = gap.last_offset < cleaning.proven
+        return (OffsetClass.COMPACTED, "") if proven else (OffsetClass.UNKNOWN, _NO_CHECKPOINT)
+    if gap.fetched_cleaned:
+        return OffsetClass.UNKNOWN, _FETCHED
+    return OffsetClass.MISSING, "no batch covers them, and the log cleaner has not been here"
+
+
+def _ranges(gaps: Sequence[_Gap]) -> list[OffsetRange]:
+    """Return the offsets that are not accounted for: a range for all gaps in a row of which nothing is known for one reason."""
+    ranges: list[OffsetRange] = []
+    for (kind, reason), same in groupby(gaps, key=lambda entry: entry[1:]):
+        found = [gap for gap, *_ in same]
+        if kind is OffsetClass.UNKNOWN:
+            offsets = sum(gap.count for gap in found)
+            incomplete = reason != _NO_CHECKPOINT
+            ranges.append(OffsetRange(found[0].first_offset, found[-1].last_offset, offsets, kind, reason, incomplete))
+        elif kind is not OffsetClass.COMPACTED:
+            ranges += [OffsetRange(gap.first_offset, gap.last_offset, gap.count, kind, reason) for gap in found]
+    return ranges
+
+
+def _unknown(first: int, last: int | None, offsets: int, reason: str) -> OffsetRange:
+    return OffsetRange(first, last, offsets, OffsetClass.UNKNOWN, reason, incomplete=True)
+
+
+def _unlisted_compacted(replay: PartitionReplay, end: int | None, cleaning: Cleaning | None) -> int:
+    """Return how many of the offsets that are counted by segment the log cleaner has removed."""
+    ends = [*(segment.base_offset for segment in replay.directory.segments[1:]), end]
+    unlisted = replay.continuity.unlisted_missing.items() if cleaning is not None else ()
+    proven = 0 if cleaning is None else cleaning.proven
+    return sum(offsets for number, offsets in unlisted if (ends[number] or 0) <= proven)
+
+
+def _damage(kinds: Sequence[DamageKind]) -> str:
+    return f"damage ({', '.join(kind.value for kind in dict.fromkeys(kinds))})" if kinds else "damage"
+
+
+def _after_last_batch(log: LogFacts) -> Iterator[OffsetRange]:
+    """Yield what damage after the last valid batch cost; zeros there are a preallocated file's, or were never written."""
+    after = [placed.damage.kind for placed in log.after_last_batch if placed.damage.kind is not DamageKind.ZEROS]
+    end = log.claimed_end
+    if end is None:
+        yield _unknown(log.end_offset, None, 0, _LEFT_OUT)
+    elif after:
+        count = end - log.end_offset
+        last = end - 1 if count else None
+        yield OffsetRange(log.end_offset, last, count, OffsetClass.DAMAGED, _damage(after))

@@ -1,0 +1,88 @@
+"""What became of the offsets of all partitions: one sentence for reports, and an account of each partition with -v."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from kaudit.model.coverage import NOT_ACCOUNTED, Coverage, OffsetClass, OffsetRange
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.text.formatting import plural
+
+_RANGES_SHOWN = 5
+_WORDS = {
+    OffsetClass.MARKER: "in markers",
+    OffsetClass.DATA: "in records",
+    OffsetClass.RETENTION: "removed by retention",
+}
+
+
+def coverage_sentence(accounts: Sequence[Coverage]) -> str:
+    """Return `every offset accounted for`, or which are not; nothing where no partition was audited."""
+    if not accounts:
+        return ""
+    left = [account for account in accounts if not account.all_accounted]
+    if not left:
+        return "every offset accounted for"
+    counted: Counter[str] = Counter()
+    for account in left:
+        counted.update(account.offsets)
+    parts = [f"{number:,} {kind.value}" for kind in NOT_ACCOUNTED if (number := counted[kind.value])]
+    places = f" in {plural(len(left), 'partition')}" if len(accounts) > 1 else ""
+    return f"offsets not accounted for: {', '.join(parts) or 'their number is not known'}{places}"
+
+
+def coverage_line(accounts: Sequence[Coverage], end: str = ".") -> str:
+    """Return the sentence as a line of its own."""
+    sentence = coverage_sentence(accounts)
+    return f"{sentence[0].upper()}{sentence[1:]}{end}" if sentence else ""
+
+
+def coverage_section(accounts: Sequence[Coverage], console: Console, *, each: bool) -> list[str]:
+    """Return the sentence as a section; with `each` what became of the offsets of every partition."""
+    if not accounts:
+        return []
+    if not each:
+        return console.wrap(coverage_line(accounts))
+    lines = [console.paint(coverage_line(accounts, end=":"), Style.STRONG)]
+    for account in accounts:
+        lines += console.wrap(visible(account_text(account)), lead="  - ")
+        lines += [line for text in _unaccounted(account) for line in console.wrap(visible(text), lead="    - ")]
+    return lines
+
+
+def account_text(account: Coverage) -> str:
+    """Return the log's bounds, who says so, and how many offsets there are of each class."""
+    end = "is not known" if account.log_end_offset is None else f"{account.log_end_offset:,}{_confirmed(account)}"
+    start = f"log start {account.log_start_offset:,} ({account.log_start_source})"
+    return f"{account.topic}-{account.partition} of {account.replica}: {start}, end {end}: {classes_text(account)}"
+
+
+def classes_text(account: Coverage) -> str:
+    """Return how many offsets there are of each class."""
+    counted = [(kind, account.offsets.get(kind.value, 0)) for kind in OffsetClass]
+    return ", ".join(f"{number:,} {_WORDS.get(kind, kind.value)}" for kind, number in counted if number) or "no offsets"
+
+
+def _confirmed(account: Coverage) -> str:
+    """Return who else knows this end of the log, or the furthest that anyone does."""
+    if not account.witnesses:
+        return " (the last batch; no file beside it knows it)"
+    furthest = max(witness.end_offset for witness in account.witnesses)
+    names = ", ".join(witness.name for witness in account.witnesses if witness.end_offset == furthest)
+    if furthest == account.log_end_offset:
+        return f" (the last batch, {names})"
+    return f" (the last batch; {names} up to {furthest:,})"
+
+
+def _unaccounted(account: Coverage) -> Iterator[str]:
+    for found in account.ranges[:_RANGES_SHOWN]:
+        yield f"{_offsets(found)} {found.kind.value}: {found.reason}"
+    if len(account.ranges) > _RANGES_SHOWN:
+        yield f"{len(account.ranges) - _RANGES_SHOWN:,} more ranges (json lists them)"
+
+
+def _offsets(found: OffsetRange) -> str:
+    if found.last_offset is None:
+        return f"offsets from {found.first_offset} on"
+    span = f"{found.first_offset}..{found.last_offset}"
+    within = found.last_offset - found.first_offset + 1
+    return f"offsets {span}" if found.offsets == within else f"{plural(found.offsets, 'offset')} of {span}"
