@@ -76,7 +76,7 @@ def _is_overdue(finding: Finding) -> bool:
     evidence = finding.evidence
     if evidence.coordinator == TransactionStanding.ONGOING.value:
         return finding.severity is not Severity.NOTE  # the coordinator states the timeout
-    return evidence.idle_ms >= MAX_TRANSACTION_TIMEOUT_MS
+    return evidence.idle_ms is not None and evidence.idle_ms >= MAX_TRANSACTION_TIMEOUT_MS
 
 
 def _settles(finding: Finding) -> bool:

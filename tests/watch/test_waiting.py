@@ -37,7 +37,7 @@ def idle_for(milliseconds, **evidence):
         ({"code": END_OF_TRANSACTION, "evidence": idle_for(MAX_TRANSACTION_TIMEOUT_MS)}, True),
         ({"code": END_OF_TRANSACTION, "evidence": idle_for(MAX_TRANSACTION_TIMEOUT_MS - 1)}, False),
         ({"code": END_OF_TRANSACTION, "evidence": idle_for(0)}, False),
-        ({"code": END_OF_TRANSACTION, "evidence": idle_for(-1)}, False),
+        ({"code": END_OF_TRANSACTION, "evidence": idle_for(None)}, False),
         # the coordinator states the timeout, and the check's severity says whether it has passed
         ({"code": END_OF_TRANSACTION, "severity": Severity.WARNING, "evidence": idle_for(1, coordinator="ongoing")}, True),
         ({"code": END_OF_TRANSACTION, "severity": Severity.NOTE, "evidence": idle_for(1 << 40, coordinator="ongoing")}, False),
