@@ -2,8 +2,8 @@
 
 - What lies at the end of a log where no valid batch follows - a batch being written looks like a torn one - waits until
   one does, until the next segment begins, or until the file has not been written for `SETTLE_SECONDS`.
-- An open transaction waits until it is open for longer than its timeout: the one its coordinator states, else the longest
-  that brokers allow unless configured otherwise.
+- An open transaction waits until its timeout is over by the times that a scan measures with: the one its coordinator states,
+  else it is idle for the longest that brokers allow unless configured otherwise. A client's timestamp shows neither.
 - What compares files or partitions that were read one after the other - coordinators' logs, indexes, checkpoints,
   snapshots, blocks of producer ids - waits until it has been found, in the same words, for `SETTLE_SECONDS`.
 - So does what becomes part of another finding when more of its kind follow, and so do notes, which are folded.
@@ -72,12 +72,11 @@ def _may_end(finding: Finding) -> bool:
 
 
 def _is_overdue(finding: Finding) -> bool:
-    """Whether a transaction is open for longer than its timeout."""
+    """Whether the timeout of a transaction is over."""
     evidence = finding.evidence
     if evidence.coordinator == TransactionStanding.ONGOING.value:
         return finding.severity is not Severity.NOTE  # the coordinator states the timeout
-    now, began = evidence.now_timestamp, evidence.first_timestamp
-    return now is not None and began is not None and now - began >= MAX_TRANSACTION_TIMEOUT_MS
+    return evidence.idle_ms is not None and evidence.idle_ms >= MAX_TRANSACTION_TIMEOUT_MS
 
 
 def _settles(finding: Finding) -> bool:

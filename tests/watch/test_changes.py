@@ -255,24 +255,27 @@ def test_a_restart_repeats_nothing_and_misses_nothing(log, watching):
     assert watching.watcher.memory.totals == {"KA101 error": 2}
 
 
-def test_an_open_transaction_waits_for_its_timeout(log, watching):
-    def transaction(at, clock):
-        batch = data(7, 0, at, transactional=True, timestamp=clock)
-        return batch.at(at)
-
-    minute = 60_000
-    log.append(transaction(0, clock=1_700_000_000_000))
+@pytest.mark.parametrize("ended", [False, True])
+def test_an_open_transaction_waits_for_its_timeout(log, watching, ended):
+    """Which markers of others show, and no timestamp of a client."""
+    begun, minute = 1_700_000_000_000, 60_000
+    log.append(data(7, 0, 0, transactional=True, timestamp=begun).at(0))
     watching.look()
     assert codes({"": watching.watcher.waiting.held[0].to_dict()}) == ["KA302"]
-    log.append(transaction(1, clock=1_700_000_000_000 + 14 * minute))
-    watching.look()
-    assert watching.reported == {}
-    log.append(transaction(2, clock=1_700_000_000_000 + 16 * minute))
+    log.append(data(9, 0, 0, timestamp=begun + 16 * minute).at(1))
+    times = [begun + minute, begun + 16 * minute - 1, begun + 16 * minute]
+    for number, time_ms in enumerate(times):
+        watching.look()
+        assert watching.reported == {}
+        log.append(data(8, 0, number, transactional=True, timestamp=begun).at(2 * number + 2))
+        log.append(marker(8, 0, timestamp=time_ms).at(2 * number + 3))
     watching.look()
     assert codes(watching.reported) == ["KA302"]
-    log.append(marker(7, 0).at(3))
+    if ended:
+        log.append(marker(7, 0).at(8))
     watching.look()
-    assert watching.end() == watching.scanned() == {}
+    assert watching.end() == watching.scanned()
+    assert codes(watching.scanned()) == ([] if ended else ["KA302"])
 
 
 def test_a_transaction_hangs_in_a_log_that_stands_still(log, watching, monkeypatch):
