@@ -356,6 +356,18 @@ class TestSeveralEpochs:
     def test_all_are_verified_with_the_epoch_of_one(self, version, epochs, codes):
         assert self.codes(version, *epochs) == codes
 
+    def test_the_reason_names_the_epoch_that_was_verified(self):
+        client = PartitionClient("3.7.2")
+        for _ in range(2):
+            client.ask("init_producer_id", transactional_id="x", api_version=2)
+        described = {"producer_id": 0, "base_sequence": 0, "record_count": 1, "is_transactional": True}
+        attempt = {
+            "index": 9, "op": "produce", "topic": "t", "partition": 0, "transactional_id": "x", "producer_epoch": 1,
+            "other_partitions": [{"partition": 1, "producer_epoch": 0, **described}], "api_version": 10, **described,
+        }  # fmt: skip
+        answer = client.broker.answer(attempt_of(attempt))
+        assert answer.why.startswith("verified with epoch 0, that of another partition's batch: ")
+
     def test_a_partition_in_an_open_transaction_is_not_verified(self):
         """So its epoch does not count; its stale batch is refused by its own log, and nothing else is."""
         assert self.codes("3.7.2", 1, 0, opened=[1]) == [0, 47]

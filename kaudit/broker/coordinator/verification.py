@@ -72,6 +72,8 @@ class TransactionVerifier:
         else:
             asked = epoch if self._epoch is None else self._epoch
             error, why = self._coordinator.verify(transactional_id, producer_id, asked, request.partition)
+            if asked != epoch:
+                why = f"verified with epoch {asked}, that of another partition's batch: {why}"
             if error is KafkaError.TRANSACTION_ABORTABLE and not understood:
                 error = KafkaError.INVALID_TXN_STATE
         return None if error is KafkaError.NONE else Refusal(error, why)
