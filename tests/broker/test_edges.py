@@ -319,6 +319,93 @@ class TestSeveralPartitions:
         assert answer["error_code"] == answer["other_partitions"][0]["error_code"] == 49
 
 
+class TestSeveralEpochs:
+    """One producer id, several epochs, one request: 49 from 3.8.0 on; before, one epoch is verified for all.
+
+    It is that of the first unverified partition in a Scala map (ReplicaManager.appendRecords of 3.7). The hashes of t-0,
+    t-1 and t-2 are 1077, 1108 and 1139, modulo 16: 5, 4 and 3; so the last of them is the first.
+    """
+
+    def codes(self, version, *epochs, opened=()):
+        """The errors of batches of these epochs for partitions 0, 1, ... where the coordinator's is 1.
+
+        All were added to the transaction, and it was begun in those `opened`.
+        """
+        client = PartitionClient(version)
+        for _ in range(2):
+            granted = client.ask("init_producer_id", transactional_id="x", api_version=2)
+        owner = {"transactional_id": "x", "producer_id": granted["producer_id"]}
+        sent = {"record_count": 1, "is_transactional": True, "api_version": 10, **owner}
+        for partition in range(len(epochs)):
+            assert client.code("add_partitions", api_version=2, partition=partition, producer_epoch=1, **owner) == 0
+        for partition in opened:
+            assert client.code("produce", partition=partition, producer_epoch=1, base_sequence=0, **sent) == 0
+        first, *others = (
+            {"partition": number, "producer_epoch": epoch, "base_sequence": 1 if number in opened else 0}
+            for number, epoch in enumerate(epochs)
+        )
+        described = {key: sent[key] for key in ("record_count", "is_transactional", "producer_id")}
+        answer = client.ask("produce", other_partitions=[described | other for other in others], **sent, **first)
+        return [answer["error_code"], *(other["error_code"] for other in answer["other_partitions"])]
+
+    @pytest.mark.parametrize("version", ["3.6.0", "3.7.2"])
+    @pytest.mark.parametrize(
+        ("epochs", "codes"),
+        [((1, 0), [47, 47]), ((0, 1), [0, 0]), ((1, 1, 0), [47] * 3), ((1, 0, 1), [0] * 3), ((0, 0, 1), [0] * 3)],
+    )
+    def test_all_are_verified_with_the_epoch_of_one(self, version, epochs, codes):
+        assert self.codes(version, *epochs) == codes
+
+    def test_the_reason_names_the_epoch_that_was_verified(self):
+        client = PartitionClient("3.7.2")
+        for _ in range(2):
+            client.ask("init_producer_id", transactional_id="x", api_version=2)
+        described = {"producer_id": 0, "base_sequence": 0, "record_count": 1, "is_transactional": True}
+        attempt = {
+            "index": 9, "op": "produce", "topic": "t", "partition": 0, "transactional_id": "x", "producer_epoch": 1,
+            "other_partitions": [{"partition": 1, "producer_epoch": 0, **described}], "api_version": 10, **described,
+        }  # fmt: skip
+        answer = client.broker.answer(attempt_of(attempt))
+        assert answer.why.startswith("verified with epoch 0, that of another partition's batch: ")
+
+    def test_a_partition_in_an_open_transaction_is_not_verified(self):
+        """So its epoch does not count; its stale batch is refused by its own log, and nothing else is."""
+        assert self.codes("3.7.2", 1, 0, opened=[1]) == [0, 47]
+        assert self.codes("3.7.2", 0, 1, opened=[1]) == [47, 0]
+
+    def test_one_that_is_refused_by_itself_is_not_either(self):
+        client = PartitionClient("3.7.2")
+        for _ in range(2):
+            granted = client.ask("init_producer_id", transactional_id="x", api_version=2)
+        owner = {"transactional_id": "x", "producer_id": granted["producer_id"], "producer_epoch": 1}
+        assert client.code("add_partitions", api_version=2, **owner) == 0
+        batch = Batch(producer_id=granted["producer_id"], epoch=0, sequence=0, attributes=0x10).encode()
+        answer = client.ask(
+            "produce", base_sequence=0, record_count=1, is_transactional=True, api_version=10,
+            other_partitions=[{"partition": 1, "records_hex": (batch + batch).hex()}], **owner,
+        )  # fmt: skip
+        assert (answer["error_code"], answer["other_partitions"][0]["error_code"]) == (0, 87)
+
+    @pytest.mark.parametrize("version", ["3.8.0", "3.9.2", "4.4.0"])
+    def test_later_all_are_refused(self, version):
+        assert self.codes(version, 0, 1) == [49, 49]
+        assert self.codes(version, 1, 1) == [0, 0]
+
+    def test_before_verification_each_is_appended_by_itself(self):
+        assert self.codes("3.5.2", 1, 0) == [0, 0]
+
+
+@pytest.mark.parametrize("version", ["3.7.2", "3.8.1"])
+def test_several_producer_ids_are_refused(version):
+    client = PartitionClient(version)
+    described = {"producer_epoch": 0, "base_sequence": 0, "record_count": 1, "is_transactional": True}
+    answer = client.ask(
+        "produce", transactional_id="x", producer_id=4, api_version=10,
+        other_partitions=[{"partition": 1, "producer_id": 5, **described}], **described,
+    )  # fmt: skip
+    assert answer["error_code"] == answer["other_partitions"][0]["error_code"] == 49
+
+
 @pytest.mark.parametrize("version", ["0.11.0.3", "3.6.1"])
 def test_offsets_of_a_negative_epoch_cannot_be_written(version):
     client = PartitionClient(version)

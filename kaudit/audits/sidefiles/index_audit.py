@@ -75,6 +75,7 @@ def _compare(  # noqa: PLR0913, PLR0917 - independent inputs
         at = beyond * _ROW_BYTES[kind]
         yield IndexBeyondLogEnd(kind, name, number, beyond, at, end, log.end_offset, is_closed)
         index = index.first(beyond)
+    index = index.first(_rows_written(log, segment, index))
     if isinstance(index, OffsetIndex):
         current = _current(files, log, segment, index)
         wrong = wrong_offset_rows(index, current, _probed(log, segment, index))
@@ -103,6 +104,23 @@ def _rows_beyond(
     first = int(inside[-1]) + 1 if len(inside) else 0
     file = log.directory.segments[last]
     return first if first < len(relative) and files.size_now(file) == file.size else None
+
+
+def _rows_written(log: LogFacts, segment: IndexedSegment, index: OffsetIndex | TimeIndex) -> int:
+    """Return how many rows an open index of the last segment has, without those of a part that was truncated and written anew.
+
+    New rows overwrite those from the first on. The last of them is near the log's end, as a row is written every
+    log.index.interval.bytes; those after it rise again from a lower offset.
+    """
+    relative = index.relative_offsets
+    falls = np.flatnonzero(np.diff(relative) <= 0) + 1
+    is_open = segment.number == len(log.directory.segments) - 1 and index.padding_rows
+    if not is_open or segment.size is None or len(falls) != 1:
+        return len(relative)
+    first = int(falls[0])
+    widest = int(np.diff(relative[:first], prepend=-1).max())
+    after = log.end_offset - segment.base_offset - 1 - int(relative[first - 1])
+    return first if after <= 2 * widest else len(relative)
 
 
 def wrong_offset_rows(index: OffsetIndex, segment: IndexedSegment, probes: Sequence[Probe]) -> Iterator[_WrongRow]:

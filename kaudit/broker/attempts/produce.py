@@ -3,7 +3,7 @@
 Source: KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend, UnifiedLog.append.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import asdict, replace
 
@@ -20,6 +20,7 @@ from kaudit.broker.producer_state.append_result import Outcome
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Response, Ruling, TopicPartition, appended_fields, rejected_fields
+from kaudit.formats.java_hash import topic_partition_hash
 from kaudit.model.batch_fields import NO_TIMESTAMP
 
 _RECORD_ERRORS_VERSION = 8
@@ -85,11 +86,12 @@ class ProduceHandler:
                 return Response(attempt.index, {"outcome": "connection-closed"}, refusal.why)
             answers: list[Answer] = [Response(attempt.index, rejected_fields(refusal.error), refusal.why) for _ in sent]
         else:
-            answers = []
-            for part in sent:
-                key = (part.topic, part.partition)
-                partition, now = broker.arrive(key, part.at)
-                answers.append(self.produce(part, key, partition, broker.limits[part.topic], now))
+            arrived = [broker.arrive((part.topic, part.partition), part.at) for part in sent]
+            handler = self._verifying_once(sent, [partition for partition, _ in arrived])
+            answers = [
+                handler.produce(part, (part.topic, part.partition), partition, broker.limits[part.topic], now)
+                for part, (partition, now) in zip(sent, arrived, strict=True)
+            ]
         own = answers[0]
         for answer in answers:
             if answer.fields["outcome"] == "connection-closed":
@@ -101,6 +103,39 @@ class ProduceHandler:
             for part, answer in zip(sent[1:], answers[1:], strict=True)
         ]
         return Response(attempt.index, {**own.fields, "other_partitions": elsewhere}, own.why, own.producer)
+
+    def _verifying_once(self, sent: Sequence[Produce], partitions: Sequence[Replica]) -> "ProduceHandler":
+        """Return the handler of a request to several `partitions`: until 3.8.0 it verifies all with the epoch of one.
+
+        Source: ReplicaManager.appendRecords of 3.6 and 3.7, notYetVerifiedEntriesPerPartition.head.
+        """
+        if self._profile.one_epoch_per_request:
+            return self
+        unverified = {}
+        for part, partition in zip(sent, partitions, strict=True):
+            records = record_set(part)
+            if check_request(records, self._profile, part.api_version, part.transactional_id) is not None:
+                continue
+            for batch in self._asked_about(part, records)[:1]:
+                if not partition.has_ongoing_transaction(batch.producer_id, batch.producer_epoch):
+                    unverified[part.topic, part.partition] = batch.producer_epoch
+        if len(set(unverified.values())) < 2:
+            return self
+        epoch = unverified[min(unverified, key=_order_in_scala_map)]
+        return ProduceHandler(self._profile, self.verifier.of_epoch(epoch))
+
+    def _asked_about(self, attempt: Produce, records: RecordSet) -> list[WireBatch]:
+        """Return the batches that the coordinator is asked about."""
+        if attempt.transactional_id is None or not self.verifier.asks_coordinator(attempt.api_version):
+            return []
+        return [batch for batch in records.batches if batch.is_transactional and batch.producer_id >= 0]
+
+    def _refuses_producers(self, transactional: Iterable[WireBatch]) -> Refusal | None:
+        """Return why the batches of one request may not be of these producers."""
+        of_epoch = self._profile.one_epoch_per_request
+        if len({(batch.producer_id, of_epoch and batch.producer_epoch) for batch in transactional}) > 1:
+            return Refusal(KafkaError.INVALID_PRODUCER_ID_MAPPING, "transactional batches of several producers")
+        return None
 
     def _check_and_append(
         self, attempt: Produce, key: TopicPartition, partition: Replica, limits: TopicLimits, now: int
@@ -141,13 +176,12 @@ class ProduceHandler:
         self, attempt: Produce, records: RecordSet, key: TopicPartition, partition: Replica, now: int
     ) -> Refusal | None:
         transactional_id, api_version = attempt.transactional_id, attempt.api_version
-        if transactional_id is None or not self.verifier.asks_coordinator(api_version):
+        transactional = self._asked_about(attempt, records)
+        if transactional_id is None or not transactional:
             return None
-        transactional = [batch for batch in records.batches if batch.is_transactional and batch.producer_id >= 0]
-        if not transactional:
-            return None
-        if len({(batch.producer_id, batch.producer_epoch) for batch in transactional}) > 1:
-            return Refusal(KafkaError.INVALID_PRODUCER_ID_MAPPING, "transactional batches of several producers")
+        refusal = self._refuses_producers(transactional)
+        if refusal is not None:
+            return refusal
         first = (transactional[0].producer_id, transactional[0].producer_epoch, records.batches[0].base_sequence)
         request = RequestContext(key, api_version, now, attempt.at is not None)
         return self.verifier.verify(request, transactional_id, first, partition, self._versions(api_version))
@@ -157,7 +191,7 @@ class ProduceHandler:
 
         `attempts` are its partitions, one each. Raises ValueError, saying what was expected, as `produce` does.
         """
-        producers = set()
+        transactional: list[WireBatch] = []
         looked_at = True
         for attempt in attempts:
             records = record_set(attempt)
@@ -171,12 +205,8 @@ class ProduceHandler:
             looked_at = looked_at and not (records.batches and records.batches[0].is_transactional)
             if refusal is not None:
                 continue  # refused by itself, it reaches no log (KafkaApis.handleProduceRequest, invalidRequestResponses)
-            if attempt.transactional_id is not None and self.verifier.asks_coordinator(attempt.api_version):
-                sent = (batch for batch in records.batches if batch.is_transactional and batch.producer_id >= 0)
-                producers |= {(batch.producer_id, batch.producer_epoch) for batch in sent}
-        if len(producers) > 1:
-            return Refusal(KafkaError.INVALID_PRODUCER_ID_MAPPING, "transactional batches of several producers")
-        return None
+            transactional += self._asked_about(attempt, records)
+        return self._refuses_producers(transactional)
 
     def _append_all(
         self, index: int, batches: list[WireBatch], key: TopicPartition, partition: Replica, stamp: int | None
@@ -219,6 +249,16 @@ class ProduceHandler:
     def _versions(self, api_version: int) -> tuple[bool, bool]:
         understands = self._profile.abortable_error and api_version >= _GENERIC_ERROR_VERSION
         return self.verifier.produce_adds(api_version), understands
+
+
+def _order_in_scala_map(key: TopicPartition) -> tuple[int, int]:
+    """Return what Scala 2.13's mutable.HashMap orders up to eleven partitions by: bucket, then hash.
+
+    `toMap` keeps that order up to four (Map4); an order of five or more is not recorded.
+    """
+    code = topic_partition_hash(*key)
+    mixed = code ^ ((code & 0xFFFFFFFF) >> 16)
+    return mixed & 15, mixed
 
 
 def _written_timestamp(batch: WireBatch) -> int:

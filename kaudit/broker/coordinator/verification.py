@@ -16,12 +16,22 @@ _ADDING_PRODUCE = 12
 
 
 class TransactionVerifier:
-    """Asks a broker's coordinator about transactions; `verifies`: transaction.partition.verification.enable."""
+    """Asks a broker's coordinator about transactions; `verifies`: transaction.partition.verification.enable.
 
-    def __init__(self, profile: Profile, coordinator: TransactionCoordinator, *, verifies: bool) -> None:
+    `epoch`: the one to verify with, whatever a partition's batch has; None: that of the batch.
+    """
+
+    def __init__(
+        self, profile: Profile, coordinator: TransactionCoordinator, *, verifies: bool, epoch: int | None = None
+    ) -> None:
         self._profile = profile
         self._coordinator = coordinator
         self.verifies = profile.verifies_transactions and verifies
+        self._epoch = epoch
+
+    def of_epoch(self, epoch: int) -> "TransactionVerifier":
+        """Return one that asks whether `epoch` may append, for batches of every epoch."""
+        return TransactionVerifier(self._profile, self._coordinator, verifies=self.verifies, epoch=epoch)
 
     def produce_adds(self, api_version: int) -> bool:
         """Return whether a produce request of this version adds its partitions to the transaction."""
@@ -60,7 +70,10 @@ class TransactionVerifier:
             if error is KafkaError.PRODUCER_FENCED:
                 error = KafkaError.INVALID_PRODUCER_EPOCH  # what producers expect here
         else:
-            error, why = self._coordinator.verify(transactional_id, producer_id, epoch, request.partition)
+            asked = epoch if self._epoch is None else self._epoch
+            error, why = self._coordinator.verify(transactional_id, producer_id, asked, request.partition)
+            if asked != epoch:
+                why = f"verified with epoch {asked}, that of another partition's batch: {why}"
             if error is KafkaError.TRANSACTION_ABORTABLE and not understood:
                 error = KafkaError.INVALID_TXN_STATE
         return None if error is KafkaError.NONE else Refusal(error, why)

@@ -268,6 +268,12 @@ class Switches(Struct, frozen=True, kw_only=True):
         "offset commits inside a transaction are verified too",
         Change("3.7.0", True, "KIP-890 part 1, VerificationGuard", recorded="3.9.2"),
     ] = False
+    one_epoch_per_request: Annotated[
+        bool,
+        "transactional batches of one producer id, but several epochs, in one request are rejected with 49; otherwise all its "
+        "partitions are verified with the epoch of one of them: the first by Scala's order of hashes",
+        Change("3.8.0", True, "KAFKA-15987, ReplicaManager.handleProduceAppend", recorded="3.9.2"),
+    ] = False
     verifies_before_acks: Annotated[
         bool,
         "a number of acks other than -1, 0 and 1 is refused after the transaction was verified and begun, not before",

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from kaudit.formats.byte_reader import Buffer, Reader
 from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.java_hash import string_hash
 from kaudit.formats.wire_format import WireFormat
 from kaudit.model.coordinator import TopicPartitions, TransactionRecord, TransactionStatus, TransactionValue
 from kaudit.model.schema import Int8, Int16, Int32, Int64
@@ -128,10 +129,5 @@ def _tagged_integer(tags: dict[int, bytes], tag: int, size: int) -> int | None:
 
 def coordinator_partition(transactional_id: str, partitions: int = DEFAULT_PARTITIONS) -> int:
     """Partition of __transaction_state that holds this id: Java's String.hashCode, absolute, modulo `partitions` (>= 1)."""
-    units = transactional_id.encode("utf-16-be", "surrogatepass")
-    code = 0
-    for index in range(0, len(units), 2):
-        code = (31 * code + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
-    if code >= 1 << 31:
-        code = (1 << 32) - code  # |hash|; Utils.abs maps -2^31, which has none, to 0
-    return 0 if code == 1 << 31 else code % partitions
+    code = abs(string_hash(transactional_id))
+    return 0 if code == 1 << 31 else code % partitions  # Utils.abs maps -2^31, whose absolute value no int holds, to 0
