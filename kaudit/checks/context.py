@@ -8,9 +8,10 @@ from msgspec import Struct, field
 
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.command_line import CommandLine, quote
-from kaudit.model.audit_clock import AuditClock
+from kaudit.model.audit_clock import AppendTime, AuditClock, Idleness
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.json_record import rfc3339
+from kaudit.model.observation import Observation
 from kaudit.source.layout import FetchedRange
 from kaudit.source.uri import Uri
 
@@ -36,6 +37,8 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     side_files: Sequence[str] = ()
     """Names of the files beside the segments."""
     segment_sizes: Sequence[int] = ()
+    append_times: Mapping[int, AppendTime] = field(default_factory=dict)
+    """By offset, of batches before which their producer may have been forgotten."""
     compacted: bool = False
     log_end_offset: int | None = None
     lone_files: Sequence[str] = ()
@@ -53,6 +56,14 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     def name(self) -> str:
         """`topic-partition` as brokers print it."""
         return f"{self.topic}-{self.partition}"
+
+    def idleness(self, observation: Observation) -> Idleness:
+        """For how long the producer was idle when a batch of it was appended; negative where a time is missing."""
+        state, batch = observation.remembered, observation.batch
+        if state is None or batch is None or state.last_timestamp < 0:
+            return Idleness(-1, -1)
+        appended = self.append_times.get(observation.offset, AppendTime(observation.offset))
+        return appended.idleness(state.last_timestamp, batch.max_timestamp)
 
     def at_byte(self, position: int) -> str:
         """Where in its segment something lies, within a sentence; nothing for batches that brokers sent."""

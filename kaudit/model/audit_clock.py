@@ -27,7 +27,7 @@ class ClockSource(Enum):
 
 
 class Idleness(Struct, frozen=True):
-    """For how long a transaction has had no batch, ms: what is proven, and what the timestamps look like; may be negative."""
+    """For how long a transaction or a producer had no batch, ms: what is proven, and what it looks like; may be negative."""
 
     proven_ms: int
     apparent_ms: int
@@ -41,6 +41,22 @@ class Idleness(Struct, frozen=True):
     def seems_too_long(self) -> bool:
         """Whether timestamps of clients say so, and nothing that brokers wrote does."""
         return self.apparent_ms >= _LONGEST_IDLE_MS > self.proven_ms
+
+
+class AppendTime(Struct, frozen=True):
+    """When brokers appended a batch: between times that they wrote before and after it, ms, -1 where they wrote none."""
+
+    offset: int
+    since_ms: int = -1
+    until_ms: int = -1
+
+    def idleness(self, last_ms: int, own_ms: int) -> Idleness:
+        """Return for how long its producer was idle by then; `last_ms`: the newest time before, `own_ms`: the batch's own.
+
+        A broker takes the time that the record before has, and its own for this one (ProducerStateManager.isProducerExpired).
+        """
+        latest = own_ms if self.until_ms < 0 else min(own_ms, self.until_ms)
+        return Idleness(max(self.since_ms - last_ms, -1), max(self.since_ms, latest) - last_ms)
 
 
 class AuditClock(JsonRecord, frozen=True):

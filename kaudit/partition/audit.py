@@ -15,6 +15,7 @@ from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.audits.sidefiles.partition_files import compare_side_files
 from kaudit.audits.sidefiles.snapshot_states import Suspects
 from kaudit.audits.transactions.marker_outcomes import Markers
+from kaudit.model.audit_clock import AppendTime
 from kaudit.model.coverage import Coverage
 from kaudit.model.damage import DamageKind, LeaderEpochRegression, MalformedBatch, MissingOffsets, PlacedDamage
 from kaudit.model.digests import PartitionDigest
@@ -25,6 +26,7 @@ from kaudit.model.producer_state import TV2
 from kaudit.model.result import CoverageGap, StateUse
 from kaudit.model.side_files import SideFileFault
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
+from kaudit.partition.append_times import append_times
 from kaudit.partition.cleaned_keys import is_uncleaned
 from kaudit.partition.cleaning import Cleaning, cleaning_of
 from kaudit.partition.coverage import coverage_of
@@ -60,6 +62,8 @@ class PartitionAudit(Struct):
     suspects: Sequence[Suspects] = ()
     snapshots_not_compared: int = 0
     idle: Sequence[IdleProducer] = ()
+    append_times: Sequence[AppendTime] = ()
+    """Of observed batches before which their producer may have been forgotten."""
     empty_marker: EmptyMarker | None = None
     unreadable: Sequence[Unreadable] = ()
     removed: Sequence[Unreadable] = ()
@@ -128,6 +132,7 @@ _DETAILS = (
     "missing",
     "suspects",
     "idle",
+    "append_times",
     "malformed",
     "side_facts",
     "sessions",
@@ -201,6 +206,7 @@ def close_partition(
         suspects=replay.snapshots.suspects,
         snapshots_not_compared=count_older_snapshots(replay.directory),
         idle=idle_longest(rows),
+        append_times=append_times(replay, log.ended),
         empty_marker=replay.empty_marker,
         unreadable=unread.unreadable,
         removed=unread.removed,

@@ -11,7 +11,7 @@ from kaudit.model.batch_fields import NO_OFFSET, NO_TIMESTAMP
 from kaudit.model.producer_state import AFTER_MARKER, NO_SEGMENT
 from kaudit.model.side_files import SnapshotEntry
 from kaudit.model.transactions import OpenTransaction
-from kaudit.source.layout import INTERNAL_TOPICS
+from kaudit.partition.append_times import has_broker_times
 
 if TYPE_CHECKING:
     from kaudit.partition.replay import PartitionReplay
@@ -63,8 +63,8 @@ def _appended_by(replay: "PartitionReplay", row: np.void) -> int:
 
     Its own in an internal topic or with LogAppendTime; else that of the first marker after it or of its file, whichever is earlier.
     """
-    counts, last = replay.counts, int(row["last_timestamp"])
-    if counts.broker_timestamps == counts.batches or replay.directory.topic in INTERNAL_TOPICS:
+    last = int(row["last_timestamp"])
+    if has_broker_times(replay):
         return last
     segment = int(row["last"]["segment"])
     times = [

@@ -96,7 +96,7 @@ def partition_findings(
     for part, other, own_changes in zip(replicas, others, changes, strict=True):
         around = scan.contexts[other.context]
         context = partition_context(
-            around,
+            replace(around, append_times={each.offset: each for each in part.append_times}),
             part.directory,
             compacted=part.compacted,
             log_end_offset=part.log_end_offset,

@@ -8,7 +8,7 @@ from kaudit.broker.releases.profile import VersionRange
 from kaudit.broker.releases.version import Version
 from kaudit.checks.check import Check, Evidence
 from kaudit.checks.context import Context
-from kaudit.model.audit_clock import given_clock
+from kaudit.model.audit_clock import AppendTime, given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
@@ -44,6 +44,13 @@ def reported(check: Check, *facts: object, context: Context = CONTEXT) -> list[F
 def summary(found: Finding) -> tuple[object, ...]:
     """Severity, confidence, first and last offset."""
     return found.severity.value, found.confidence.value, found.offset, found.last_offset
+
+
+def appended(observation: Observation, context: Context = CONTEXT, since_ms: int | None = None) -> Context:
+    """The context where a broker wrote a time before the observed batch: the batch's own unless another is given."""
+    assert observation.batch is not None
+    since = observation.batch.max_timestamp if since_ms is None else since_ms
+    return replace(context, append_times={observation.offset: AppendTime(observation.offset, since)})
 
 
 def batch(offset: int, sequence: int, count: int, present: int, *, leader_epoch: int = 0) -> BoundaryBatch:

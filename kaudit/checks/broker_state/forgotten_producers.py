@@ -11,7 +11,7 @@ from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED
 from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, overlapping_batch
 from kaudit.checks.sequences.first_sequences import sequence_restart, unknown_start
-from kaudit.model.audit_clock import ClockSource
+from kaudit.model.audit_clock import ClockSource, Idleness
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind
@@ -39,7 +39,7 @@ class _SilenceEvidence(ObservationEvidence, frozen=True, kw_only=True, gc=False)
 @check(
     "KA801",
     severity=Severity.WARNING,
-    severity_note="note when nothing in the log shows an effect",
+    severity_note="note when nothing in the log shows an effect, and by timestamps of clients alone",
     summary="timestamps make the broker forget a producer",
     needs=(Observation, IdleProducer),
     observes=(ObservationKind.CONTINUED_AFTER_SILENCE,),
@@ -52,13 +52,13 @@ def state_expired(context: Context, evidence: Evidence) -> Iterator[Finding]:
     limit = max(profile.expiration_default_ms for profile in context.versions.profiles())
     reported: set[int] = set()
     for observation in evidence.observed(*_EFFECTS):
-        if _silence_ms(observation) >= limit:
+        if context.idleness(observation).apparent_ms >= limit:
             reported.add(observation.producer_id)
             yield _expired_effect(context, observation, limit)
     if context.versions.any(lambda profile: profile.accepts_unknown_nonzero):
         # before 2.5 a batch in sequence shows that its producer was still remembered
         for observation in evidence.observed(*state_expired.observes):
-            if _silence_ms(observation) >= limit:
+            if context.idleness(observation).apparent_ms >= limit:
                 reported.add(observation.producer_id)
                 yield _continued(context, observation, limit)
     for producer in evidence.of(IdleProducer):
@@ -66,47 +66,50 @@ def state_expired(context: Context, evidence: Evidence) -> Iterator[Finding]:
             yield _idle(context, producer, limit)
 
 
-def _silence_ms(observation: Observation) -> int:
-    """Ms between the producer's newest batch or marker and this one; negative where one of them has no time."""
-    if observation.remembered is None or observation.remembered.last_timestamp < 0:
-        return -1
-    at = observation.batch.max_timestamp if observation.batch is not None else -1
-    return at - observation.remembered.last_timestamp
+_BY_CLIENTS = " by timestamps of clients alone"
 
 
 def _expired_effect(context: Context, observation: Observation, limit: int) -> Finding:
-    silence = _silence_ms(observation)
+    idle = context.idleness(observation)
+    is_proven = idle.proven_ms >= limit
     return observation_finding(
         state_expired,
         context,
         observation,
-        f"the broker had forgotten producer {observation.producer_id} when it received the batch at offset "
-        f"{observation.offset}, {_days(silence)} after the one before: see {_EFFECTS[observation.kind].code} there",
-        confidence=Confidence.LIKELY,
-        evidence=_evidence(observation, "forgotten", limit),
+        f"the broker {'had' if is_proven else 'may have'} forgotten producer {observation.producer_id} when it received the "
+        f"batch at offset {observation.offset}, {_days(idle.apparent_ms)} after the one before"
+        f"{'' if is_proven else _BY_CLIENTS}: see {_EFFECTS[observation.kind].code} there",
+        severity=Severity.WARNING if is_proven else Severity.NOTE,
+        confidence=Confidence.LIKELY if is_proven else Confidence.POSSIBLE,
+        evidence=_evidence(idle, observation, "forgotten", limit),
         explanations=(
             Explanation("the producer was idle for longer than brokers remember it"),
             Explanation("its records carry old timestamps, and the broker uses these, not the time of their arrival"),
+            *(() if is_proven else (Explanation("the batch is dated ahead: the producer was not idle"),)),
         ),
     )
 
 
 def _continued(context: Context, observation: Observation, limit: int) -> Finding:
+    idle = context.idleness(observation)
+    is_proven = idle.proven_ms >= limit
     return observation_finding(
         state_expired,
         context,
         observation,
-        f"producer {observation.producer_id} continued at offset {observation.offset} after {_days(_silence_ms(observation))}: "
-        "brokers had forgotten it by then, and would have accepted any other sequence too",
+        f"producer {observation.producer_id} continued at offset {observation.offset} after {_days(idle.apparent_ms)}"
+        f"{'' if is_proven else _BY_CLIENTS}: brokers {'had' if is_proven else 'may have'} forgotten it by then, and would "
+        "have accepted any other sequence too",
         severity=Severity.NOTE,
-        evidence=_evidence(observation, ObservationKind.CONTINUED_AFTER_SILENCE.label, limit),
+        confidence=Confidence.CERTAIN if is_proven else Confidence.POSSIBLE,
+        evidence=_evidence(idle, observation, ObservationKind.CONTINUED_AFTER_SILENCE.label, limit),
         explanations=(Explanation("a quiet producer: nothing was lost or repeated here", innocent=True),),
     )
 
 
-def _evidence(observation: Observation, kind: str, limit: int) -> _SilenceEvidence:
+def _evidence(idle: Idleness, observation: Observation, kind: str, limit: int) -> _SilenceEvidence:
     return _SilenceEvidence(
-        rule=_rule(limit), observation=observation, kind=kind, silence_ms=_silence_ms(observation), limit_ms=limit
+        rule=_rule(limit), observation=observation, kind=kind, silence_ms=idle.apparent_ms, limit_ms=limit
     )
 
 

@@ -61,7 +61,7 @@ def duplicate_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
         original = observation.original
         assert original is not None
         exact = observation.kind is ObservationKind.EXACT_DUPLICATE
-        lost_state = lost_state_explanations(observation)
+        lost_state = lost_state_explanations(context, observation)
         yield observation_finding(
             duplicate_batch,
             context,
@@ -114,7 +114,7 @@ def old_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 rule=_OLD_DUPLICATE_RULE, observation=observation, window_first_sequence=start
             ),
             impact=repeated_records(evidence, observation),
-            explanations=(*lost_state_explanations(observation), BYPASSED_CHECKS),
+            explanations=(*lost_state_explanations(context, observation), BYPASSED_CHECKS),
         )
 
 
@@ -148,6 +148,6 @@ def overlapping_batch(context: Context, evidence: Evidence) -> Iterator[Finding]
             explanations=(
                 _REGROUPED,
                 TWO_WRITERS,
-                *lost_state_explanations(observation),
+                *lost_state_explanations(context, observation),
             ),
         )

@@ -66,9 +66,9 @@ def _accepted(context: Context, observation: Observation) -> bool:
     state = observation.remembered
     if state is None or not accepts:
         return accepts
-    # a marker keeps the producer known: only its expiry makes the broker take any sequence again
+    # a marker keeps the producer known: only its expiry, by brokers' own time, makes the broker take any sequence again
     limit = min(profile.expiration_default_ms for profile in context.versions.profiles())
-    return batch_of(observation).max_timestamp - state.last_timestamp >= limit
+    return context.idleness(observation).proven_ms >= limit
 
 
 _OLD_BROKER = Explanation(

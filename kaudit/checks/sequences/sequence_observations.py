@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from kaudit.checks.check import Evidence
+from kaudit.checks.context import Context
 from kaudit.model import sequence
 from kaudit.model.finding import Explanation
 from kaudit.model.impact import Impact
@@ -58,7 +59,7 @@ def sequences_text(first: int, last: int) -> str:
     return f"sequence {first}" if first == last else f"sequences {first}..{last}"
 
 
-def lost_state_explanations(observation: Observation) -> list[Explanation]:
+def lost_state_explanations(context: Context, observation: Observation) -> list[Explanation]:
     """List ways in which a broker comes to append what it should refuse; those that this log supports come first."""
     state, batch = observation.remembered, batch_of(observation)
     last = state.last if state is not None else None
@@ -70,12 +71,13 @@ def lost_state_explanations(observation: Observation) -> list[Explanation]:
                 speaks_for=(f"leader epoch {last.leader_epoch} before it, {batch.leader_epoch} at it",),
             )
         )
-    if state is not None and batch.max_timestamp - state.last_timestamp >= _DAY_MS:
-        hours = (batch.max_timestamp - state.last_timestamp) // 3_600_000
+    idle = context.idleness(observation)
+    if idle.apparent_ms >= _DAY_MS:
+        hours = f"{idle.apparent_ms // 3_600_000} hours without a batch from it"
         found.append(
             Explanation(
                 "the broker forgot the idle producer (producer.id.expiration.ms) and took the retry as new",
-                speaks_for=(f"{hours} hours without a batch from it",),
+                speaks_for=(hours if idle.proven_ms >= _DAY_MS else f"{hours}, by timestamps of clients alone",),
             )
         )
     return [*found, _LOST_STATE]

@@ -1,5 +1,7 @@
 """Producers that a broker forgets for their age."""
 
+from dataclasses import replace
+
 import pytest
 
 from kaudit.checks.broker_state.forgotten_producers import state_expired
@@ -11,9 +13,51 @@ from tests.checks.findings import findings_of
 from tests.crafted_sample import DAY_MS, expired
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
 
+LOG_APPEND_TIME = 0x8
 
-def test_a_restart_after_a_silence_beyond_the_limit_is_a_warning(tmp_path):
-    assert findings_of(state_expired, tmp_path, expired()) == [("warning", 6, 3)]
+
+def test_a_restart_after_a_silence_beyond_the_limit_by_clients_timestamps_is_a_note(tmp_path):
+    assert findings_of(state_expired, tmp_path, expired()) == [("note", 6, 3)]
+
+
+@pytest.mark.parametrize(
+    ("before_ms", "after_ms", "severity"),
+    [
+        (7 * DAY_MS, 8 * DAY_MS, "warning"),
+        (7 * DAY_MS - 1, 8 * DAY_MS, "note"),
+        (5, 7 * DAY_MS, "note"),
+        (5, 7 * DAY_MS - 1, None),  # it came before: it is dated ahead
+        (8 * DAY_MS, 8 * DAY_MS, "warning"),
+        (None, 7 * DAY_MS - 1, None),
+        (7 * DAY_MS, None, "warning"),
+        (None, None, "note"),
+    ],
+)
+@pytest.mark.parametrize("chunk_bytes", [None, 61])
+@pytest.mark.parametrize("dated_ms", [7 * DAY_MS, 30 * DAY_MS])
+def test_markers_around_a_batch_show_when_it_came(tmp_path, before_ms, after_ms, severity, dated_ms, chunk_bytes):
+    log = Log()
+    last = log.append(data(1, 0, 0))
+    log.append(data(1, 0, 1, timestamp=last.timestamp), keep_time=True)
+    if before_ms is not None:
+        log.append(marker(8, 0, timestamp=last.timestamp + before_ms), keep_time=True)
+    anew = log.append(data(1, 0, 0, payload=b"anew", timestamp=last.timestamp + dated_ms), keep_time=True)
+    if after_ms is not None:
+        log.append(marker(9, 0, timestamp=last.timestamp + after_ms), keep_time=True)
+    options = {"broker_version": "3.3.2", "chunk_bytes": chunk_bytes}
+    found = [each for each in findings_of(state_expired, tmp_path, log, **options) if each[2] == anew.base_offset]
+    assert found == ([(severity, 1, anew.base_offset)] if severity else [])
+
+
+def test_a_batch_with_an_old_timestamp_comes_no_sooner_than_the_marker_before_it(tmp_path):
+    log = Log()
+    log.append(data(1, 0, 0))
+    second = log.append(data(1, 0, 1))
+    log.clock += 8 * DAY_MS
+    log.append(marker(8, 0))
+    again = data(1, 0, 0, payload=b"anew", timestamp=second.timestamp)
+    log.append(again, keep_time=True)
+    assert findings_of(state_expired, tmp_path, log, broker_version="3.3.2") == [("warning", 1, 3)]
 
 
 @pytest.mark.parametrize(
@@ -26,6 +70,7 @@ def test_the_limit_is_seven_days_and_one_from_3_4_on(tmp_path, days, version, fo
     log.append(data(1, 0, 1))
     log.clock += int(days * DAY_MS)
     log.append(data(1, 0, 0, payload=b"anew"))
+    log.batches = [replace(each, attributes=LOG_APPEND_TIME) for each in log.batches]
     assert findings_of(state_expired, tmp_path, log, broker_version=version) == (
         [("warning", 1, 2)] if forgotten else []
     )
@@ -109,4 +154,7 @@ def test_what_is_said_of_producers_that_were_forgotten(tmp_path):
     assert found["idle"].evidence["limit_ms"] == found["went-on"].evidence["limit_ms"]
     assert any("--now" in command for command in found["idle"].next)
     assert found["went-on"].evidence["silence_ms"] == 8 * DAY_MS + 1
-    assert f"{continued.base_offset} after 8.0 days" in found["went-on"].message
+    assert (
+        f"{continued.base_offset} after 8.0 days by timestamps of clients alone: brokers may have"
+        in found["went-on"].message
+    )

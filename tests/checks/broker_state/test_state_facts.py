@@ -13,7 +13,7 @@ from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import EvictedProducer, IdleProducer
 from kaudit.model.producer_state import ProducerAuditState
 from kaudit.model.transactions import EmptyMarker
-from tests.checks.facts import CONTEXT, TIMELINE, batch, reported, summary, versions
+from tests.checks.facts import CONTEXT, TIMELINE, appended, batch, reported, summary, versions
 
 DAY = 86_400_000
 SECOND = CONTEXT.segments[1]
@@ -69,17 +69,21 @@ OF_MARKERS = {ObservationKind.STALE_MARKER, ObservationKind.COORDINATOR_EPOCH_RE
     "kind", sorted(set(ObservationKind) - OF_MARKERS - {ObservationKind.CONTINUED_AFTER_SILENCE}, key=str)
 )
 @pytest.mark.parametrize("silence", [7 * DAY - 1, 7 * DAY])
-def test_what_only_a_broker_without_the_producers_state_lets_happen(kind, silence):
-    found = reported(state_expired, observed(kind, silence), context=WEEK)
-    assert len(found) == (kind in EFFECTS and silence == 7 * DAY)
+@pytest.mark.parametrize("proven", [False, True])
+def test_what_only_a_broker_without_the_producers_state_lets_happen(kind, silence, proven):
+    seen = observed(kind, silence)
+    found = reported(state_expired, seen, context=appended(seen, WEEK, since_ms=7 * DAY if proven else 7 * DAY - 1))
+    assert len(found) == (kind in EFFECTS and (proven or silence == 7 * DAY))
     for each in found:
-        assert (*summary(each), each.evidence["class"]) == ("warning", "likely", 50, 51, "forgotten")
+        sure = ("warning", "likely") if proven else ("note", "possible")
+        assert (*summary(each), each.evidence["class"]) == (*sure, 50, 51, "forgotten")
         assert each.message.startswith(
-            "the broker had forgotten producer 7 when it received the batch at offset 50, 7.0 days after the one before: see KA"
+            f"the broker {'had' if proven else 'may have'} forgotten producer 7 when it received the batch at offset 50, "
+            f"7.0 days after the one before{'' if proven else ' by timestamps of clients alone'}: see KA"
         )
         assert (each.evidence["silence_ms"], each.evidence["limit_ms"]) == (7 * DAY, 7 * DAY)
         assert "forgotten 7 days after" in str(each.evidence["rule"])
-        assert [cause.innocent for cause in each.explanations] == [False, False]
+        assert [cause.innocent for cause in each.explanations] == [False, False] + [False] * (not proven)
 
 
 @pytest.mark.parametrize(
@@ -102,12 +106,15 @@ def test_a_silence_needs_two_times(remembered, known, is_reported):
         (versions("2.4.1", "2.5.0"), 7 * DAY, True),
     ],
 )
-def test_a_producer_that_continued(here, silence, noted):
-    found = reported(state_expired, observed(ObservationKind.CONTINUED_AFTER_SILENCE, silence), context=here)
+@pytest.mark.parametrize("proven", [False, True])
+def test_a_producer_that_continued(here, silence, noted, proven):
+    seen = observed(ObservationKind.CONTINUED_AFTER_SILENCE, silence)
+    found = reported(state_expired, seen, context=appended(seen, here) if proven else here)
     assert [(*summary(each), each.evidence["class"]) for each in found] == (
-        [("note", "certain", 50, 51, "went-on")] if noted else []
+        [("note", "certain" if proven else "possible", 50, 51, "went-on")] if noted else []
     )
     for each in found:
+        assert ("by timestamps of clients alone: brokers may have forgotten it" in each.message) is not proven
         assert [cause.innocent for cause in each.explanations] == [True]
 
 

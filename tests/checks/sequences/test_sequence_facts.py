@@ -16,7 +16,7 @@ from kaudit.model.impact import Impact
 from kaudit.model.observation import ObservationKind
 from kaudit.model.producer_patterns import StepMismatch
 from kaudit.model.producer_state import OUTSIDE_REPORTED
-from tests.checks.facts import CONTEXT, TIMELINE, batch, gap, reported, seen, state, summary, versions
+from tests.checks.facts import CONTEXT, TIMELINE, appended, batch, gap, reported, seen, state, summary, versions
 
 DAY = 86_400_000
 
@@ -40,11 +40,15 @@ OUT_OF_ORDER = [
         (1, 50 * 3_600_000 - 1, [("leader epoch 0 before it, 1 at it",), ("49 hours without a batch from it",)]),
     ],
 )
+@pytest.mark.parametrize("proven", [False, True])
 def test_how_a_broker_lost_the_state_that_should_have_refused_it(
-    kind, check, severity, confidence, before, behind, leader_epoch, silence, causes
+    kind, check, severity, confidence, before, behind, leader_epoch, silence, causes, proven
 ):
     at = batch(50, 3, 3, 50, leader_epoch=leader_epoch)._replace(max_timestamp=1000 + silence)
-    (found,) = reported(check, seen(kind, at))
+    one = seen(kind, at)
+    (found,) = reported(check, one, context=appended(one) if proven else CONTEXT)
+    by = "" if proven else ", by timestamps of clients alone"
+    causes = [(text + by if "hours" in text else text,) for (text,) in causes]
     assert summary(found) == (severity, confidence, 50, 52)
     assert found.message.startswith("the batch at offset 50 (sequences 3..5) ")
     proven = kind is not ObservationKind.SAME_SEQUENCES
@@ -111,9 +115,10 @@ def test_one_missing_sequence_is_named_alone():
     ],
 )
 def test_a_first_sequence_that_brokers_may_take(least, most, remembered, silence, severity):
-    at = batch(50, 3, 3, 50)._replace(max_timestamp=1000 + silence)
+    at = batch(50, 3, 3, 50)._replace(max_timestamp=1000 + 9 * DAY)  # a client's, which shows nothing
     kind = ObservationKind.UNKNOWN_START if remembered is None else ObservationKind.AFTER_MARKER
-    (found,) = reported(unknown_start, seen(kind, at, remembered=remembered), context=versions(least, most))
+    one = seen(kind, at, remembered=remembered)
+    (found,) = reported(unknown_start, one, context=appended(one, versions(least, most), since_ms=1000 + silence))
     since = "" if remembered is None else " after only an end marker"
     assert found.message == (
         f"the batch at offset 50 (sequences 3..5) is the first of this producer{since}: sequences before 3 are not in the log"

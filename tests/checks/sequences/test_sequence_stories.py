@@ -443,9 +443,12 @@ def test_how_a_wrong_step_is_put(parts, message, tmp_path):
 )
 def test_a_producer_known_by_a_marker_is_forgotten_in_time(version, silence_ms, severity, tmp_path):
     """producer.id.expiration.ms is a day from 3.4 on (KIP-854), transactional.id.expiration.ms (7 days) before."""
-    log = log_of(commit(), Later(silence_ms - 1), plain(5))
-    found = findings(log, tmp_path, "KA10", broker_version=version)
+    log = log_of(commit(), Later(silence_ms - 1), commit(who=9), plain(5))
+    found = findings(log, tmp_path / "a", "KA10", broker_version=version)
     assert [(each.code, each.severity.value) for each in found] == [("KA106", severity)]
+    dated_ahead = log_of(commit(), Later(silence_ms - 1), plain(5), commit(who=9))
+    found = findings(dated_ahead, tmp_path / "b", "KA10", broker_version=version)
+    assert [(each.code, each.severity.value) for each in found] == [("KA106", "warning")]
 
 
 def runs_of(batches: list[Batch]) -> int:
