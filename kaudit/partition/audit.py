@@ -170,7 +170,7 @@ def close_partition(
     cleaning = None
     if compacted or replay.compacted:
         unseen = CoverageGap.COUNTS in replay.coverage_gaps
-        cleaning = cleaning_of(replay.directory, replay.continuity, told=compacted, unseen=unseen)
+        cleaning = cleaning_of(replay.directory, replay.continuity, stated=compacted, unseen=unseen)
         if missing and not compacted and not unseen:
             cleaning = _as_keys_say(cleaning, replay.directory, files)
         missing = cleaning.explained(missing)

@@ -15,7 +15,7 @@ class Cleaning(Struct, frozen=True):
     """Offsets (exclusive ends) that bound what a log cleaner can have removed from a compacted partition.
 
     It takes nothing from the first dirty offset on, which its checkpoint names and which is never in the active segment
-    (LogCleanerManager.cleanableOffsets); None: the copy does not tell. `proven`: it has been at all offsets below, by that
+    (LogCleanerManager.cleanableOffsets); None: the copy does not say. `proven`: it has been at all offsets below, by that
     checkpoint, by batches that it rewrote (it cleans a log from its start: Cleaner.doClean), or as the user says. `rewritten`: below
     the last batch that a cleaner rewrote, this broker's or that of a leader.
     """
@@ -36,15 +36,15 @@ class Cleaning(Struct, frozen=True):
         return replace(gap, fetched_cleaned=gap.last_offset < self.rewritten)
 
 
-def cleaning_of(directory: PartitionDirectory, continuity: Continuity, *, told: bool, unseen: bool) -> Cleaning:
+def cleaning_of(directory: PartitionDirectory, continuity: Continuity, *, stated: bool, unseen: bool) -> Cleaning:
     """Return how far the cleaner of a compacted partition has been.
 
-    `told`: the user says that the topic is compacted; `unseen`: the text in place of the log shows too little to tell.
+    `stated`: the user says that the topic is compacted; `unseen`: the text in place of the log shows too little to tell.
     """
     cleaned_to = continuity.cleaned_to
     rewritten = cleaned_to + 1
-    if told or unseen:
-        return Cleaning(None, (continuity.next_offset or 0) if told else rewritten, rewritten)
+    if stated or unseen:
+        return Cleaning(None, (continuity.next_offset or 0) if stated else rewritten, rewritten)
     bases = [segment.base_offset for segment in directory.segments]
     active = bases[-1] if bases and directory.whole_directory and not directory.is_fetched else None
     if (directory.has_checkpoints or directory.first_dirty_offset is not None) and not directory.is_fetched:
@@ -57,9 +57,9 @@ def cleaning_of(directory: PartitionDirectory, continuity: Continuity, *, told: 
 
 def _first_dirty(directory: PartitionDirectory, log_end: int | None, active: int | None) -> int:
     """Return up to where the checkpoint lets the cleaner have been: one beyond the log's end is reset (cleanableOffsets)."""
-    stated = directory.first_dirty_offset or 0
+    first_dirty = directory.first_dirty_offset or 0
     if directory.is_captured or log_end is None:
-        return stated
-    if stated > log_end:
+        return first_dirty
+    if first_dirty > log_end:
         return 0
-    return stated if active is None else min(stated, active)
+    return first_dirty if active is None else min(first_dirty, active)
