@@ -287,11 +287,11 @@ def _odd_epochs(steps: Rows) -> list[LeaderEpochRegression]:
 
 
 def _is_next_odd(steps: Rows, index: int) -> bool:
-    """Whether of two ranges of batches the second is the odd one: it is one batch, or the log's last, after several of the first."""
-    is_one_batch = steps["base_offset"][index + 1 : index + 3] == steps["last_offset"][index : index + 2] + 1
-    if is_one_batch[0] or index + 2 >= len(steps):
-        return not is_one_batch[0]
-    return bool(is_one_batch[1]) and bool(steps["leader_epoch"][index + 2] >= steps["leader_epoch"][index])
+    """Whether of two ranges of batches the second is the odd one: it is one batch among several of the first one's epoch or a later."""
+    if index + 2 >= len(steps) or steps["leader_epoch"][index + 2] < steps["leader_epoch"][index]:
+        return False
+    ends = steps["base_offset"][index + 1 : index + 3] == steps["last_offset"][index : index + 2] + 1
+    return bool(ends[1] and not ends[0])
 
 
 def _regression(step: Rows, expected: int) -> LeaderEpochRegression:

@@ -307,7 +307,9 @@ class _Reader:
                 return Piece(empty_batches(), [damage], self.window.end)
             stop = self.window.end if resumed is None else resumed
             detail = f"{min(zeros_end, stop) - first_zero} bytes are zero, from inside the batch at byte {start} on"
-            damage = LogDamage(_zeros_kind(resumed), first_zero, stop, stop < self.window.end, detail, claimed)
+            kind = _zeros_kind(resumed)
+            begin = first_zero if kind is DamageKind.ZEROS else start
+            damage = LogDamage(kind, begin, stop, stop < self.window.end, detail, claimed)
             return Piece(empty_batches(), [damage], stop)
         stop = self.window.end if resumed is None else resumed
         head = self.window.load(start, HEADER_SIZE)

@@ -1,5 +1,6 @@
 """Logs with known faults, for any engine: what was done to them is what must be found."""
 
+import os
 from pathlib import Path
 
 from tests.crafted_sample import snapshot
@@ -82,12 +83,12 @@ def hanging_below_log_start(directory: Path) -> Path:
     log = Log(next_offset=50)
     for number in range(30):
         log.clock += HOUR_MS // 6
-        log.append(data(101, 0, number))
+        log.append(data(101, 0, number, transactional=True))
+        log.append(marker(101, 0))
     log.write(directory)
-    entry = (100, 0, 0, 40, 0, BASE_TIMESTAMP, -1, 40)
-    (directory / f"{60:020d}.snapshot").write_bytes(
-        snapshot([entry, (101, 0, 9, 59, 0, log.batches[9].timestamp, -1, -1)])
-    )
+    file = directory / f"{50:020d}.snapshot"
+    file.write_bytes(snapshot([(100, 0, 0, 40, 0, BASE_TIMESTAMP, -1, 40)]))
+    os.utime(file, (BASE_TIMESTAMP / 1000, BASE_TIMESTAMP / 1000))  # a broker wrote it before the markers
     return directory
 
 

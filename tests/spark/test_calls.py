@@ -128,7 +128,7 @@ def test_runs_of_batches_need_all_of_their_columns(monkeypatch):
     given: Any = RecordedCalls("batches", columns=(*NEEDED, "more"), schema=schema)
     asked = repr(ks.runs(given))
     names = ", ".join(map(repr, NEEDED))
-    assert asked.startswith(f"batches.select({names}).mapInArrow(<function batches_to_runs")
+    assert asked.startswith(f"batches.select({names}).mapInArrow(functools.partial(<function batches_to_runs")
     assert asked.endswith(f", {spark_schema('runs', {'paths': json.dumps(['/logs'])})!r})")
     lacking: Any = RecordedCalls("batches", columns=NEEDED[2:])
     with pytest.raises(UsageError) as raised:

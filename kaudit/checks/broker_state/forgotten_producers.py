@@ -79,7 +79,7 @@ def _expired_effect(context: Context, observation: Observation, limit: int) -> F
         f"the broker {'had' if is_proven else 'may have'} forgotten producer {observation.producer_id} when it received the "
         f"batch at offset {observation.offset}, {_days(idle.apparent_ms)} after the one before"
         f"{'' if is_proven else _BY_CLIENTS}: see {_EFFECTS[observation.kind].code} there",
-        severity=Severity.WARNING if is_proven else Severity.NOTE,
+        severity=Severity.WARNING,
         confidence=Confidence.LIKELY if is_proven else Confidence.POSSIBLE,
         evidence=_evidence(idle, observation, "forgotten", limit),
         explanations=(

@@ -102,7 +102,7 @@ def test_saved_lines_of_every_form():
     assert list(parse_pid_block_lines(lines)) == [
         ZnodeLine(1, raw),
         ZnodeLine(2, raw, 2, 46, 1795241297869),
-        ZnodeLine(3, raw, 3, 50, 5),
+        ZnodeLine(3, raw, 3, 50, 5, read_ms=5),
         AnswerLine(5, 5000, 1000, 1, 9),
         ZnodeLine(7, raw, 7, 46),
         BadLine(11, "neither JSON nor a line of zkCli's stat"),
@@ -145,10 +145,10 @@ def test_any_lines_are_parsed_or_named(lines: list[str]):
         ({"data": None, "version": 4}, ZnodeLine(1, None, 4)),
         ({"data": "x", "version": True, "mzxid": "5"}, ZnodeLine(1, b"x")),
         ({"znode": {"missing": True}}, ()),
-        ({"at_ms": 9, "znode": {"data": "x"}}, ZnodeLine(1, b"x", at_ms=9)),
-        ({"at_ms": 9, "znode": {"data": "x", "mtime": 0}}, ZnodeLine(1, b"x", at_ms=0)),
+        ({"at_ms": 9, "znode": {"data": "x"}}, ZnodeLine(1, b"x", at_ms=9, read_ms=9)),
+        ({"at_ms": 9, "znode": {"data": "x", "mtime": 0}}, ZnodeLine(1, b"x", at_ms=0, read_ms=9)),
         ({"at_ms": 9, "znode": 5, "data": "x"}, ZnodeLine(1, b"x", at_ms=9)),
-        ({"at_ms": 9, "znode": {"block_end": 5}}, ZnodeLine(1, b'{"block_end": 5}', at_ms=9)),
+        ({"at_ms": 9, "znode": {"block_end": 5}}, ZnodeLine(1, b'{"block_end": 5}', at_ms=9, read_ms=9)),
     ],
 )
 def test_a_saved_line(fields, parsed):
