@@ -16,26 +16,26 @@ from tests.logs import BASE_TIMESTAMP, Log, data, marker
 LOG_APPEND_TIME = 0x8
 
 
-def test_a_restart_after_a_silence_beyond_the_limit_by_clients_timestamps_is_a_note(tmp_path):
-    assert findings_of(state_expired, tmp_path, expired()) == [("note", 6, 3)]
+def test_a_restart_after_a_silence_beyond_the_limit_by_clients_timestamps_is_less_sure(tmp_path):
+    assert findings_of(state_expired, tmp_path, expired()) == [("warning", 6, 3)]
 
 
 @pytest.mark.parametrize(
-    ("before_ms", "after_ms", "severity"),
+    ("before_ms", "after_ms", "confidence"),
     [
-        (7 * DAY_MS, 8 * DAY_MS, "warning"),
-        (7 * DAY_MS - 1, 8 * DAY_MS, "note"),
-        (5, 7 * DAY_MS, "note"),
+        (7 * DAY_MS, 8 * DAY_MS, "likely"),
+        (7 * DAY_MS - 1, 8 * DAY_MS, "possible"),
+        (5, 7 * DAY_MS, "possible"),
         (5, 7 * DAY_MS - 1, None),  # it came before: it is dated ahead
-        (8 * DAY_MS, 8 * DAY_MS, "warning"),
+        (8 * DAY_MS, 8 * DAY_MS, "likely"),
         (None, 7 * DAY_MS - 1, None),
-        (7 * DAY_MS, None, "warning"),
-        (None, None, "note"),
+        (7 * DAY_MS, None, "likely"),
+        (None, None, "possible"),
     ],
 )
 @pytest.mark.parametrize("chunk_bytes", [None, 61])
 @pytest.mark.parametrize("dated_ms", [7 * DAY_MS, 30 * DAY_MS])
-def test_markers_around_a_batch_show_when_it_came(tmp_path, before_ms, after_ms, severity, dated_ms, chunk_bytes):
+def test_markers_around_a_batch_show_when_it_came(tmp_path, before_ms, after_ms, confidence, dated_ms, chunk_bytes):
     log = Log()
     last = log.append(data(1, 0, 0))
     log.append(data(1, 0, 1, timestamp=last.timestamp), keep_time=True)
@@ -45,8 +45,10 @@ def test_markers_around_a_batch_show_when_it_came(tmp_path, before_ms, after_ms,
     if after_ms is not None:
         log.append(marker(9, 0, timestamp=last.timestamp + after_ms), keep_time=True)
     options = {"broker_version": "3.3.2", "chunk_bytes": chunk_bytes}
-    found = [each for each in findings_of(state_expired, tmp_path, log, **options) if each[2] == anew.base_offset]
-    assert found == ([(severity, 1, anew.base_offset)] if severity else [])
+    result = scan(ScanOptions([str(log.write(tmp_path / "orders-0"))], **options), SilentProgress())
+    found = [each for each in result.findings if (each.code, each.offset) == ("KA801", anew.base_offset)]
+    expected = [("warning", confidence)] if confidence else []
+    assert [(each.severity.value, each.confidence.value) for each in found] == expected
 
 
 def test_a_batch_with_an_old_timestamp_comes_no_sooner_than_the_marker_before_it(tmp_path):

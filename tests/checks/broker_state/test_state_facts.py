@@ -75,7 +75,7 @@ def test_what_only_a_broker_without_the_producers_state_lets_happen(kind, silenc
     found = reported(state_expired, seen, context=appended(seen, WEEK, since_ms=7 * DAY if proven else 7 * DAY - 1))
     assert len(found) == (kind in EFFECTS and (proven or silence == 7 * DAY))
     for each in found:
-        sure = ("warning", "likely") if proven else ("note", "possible")
+        sure = ("warning", "likely" if proven else "possible")
         assert (*summary(each), each.evidence["class"]) == (*sure, 50, 51, "forgotten")
         assert each.message.startswith(
             f"the broker {'had' if proven else 'may have'} forgotten producer 7 when it received the batch at offset 50, "
