@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.audits.sidefiles.log_facts import LogFacts
 from kaudit.model.coverage import Coverage, EndWitness, OffsetClass, OffsetRange
-from kaudit.model.damage import DamageKind, MissingCause, MissingOffsets, PlacedDamage
+from kaudit.model.damage import DamageKind, MissingCause, MissingOffsets
 from kaudit.partition.cleaning import Cleaning
 from kaudit.partition.replay import PartitionReplay
 from kaudit.reading.unread_segments import UnreadSegments
@@ -41,7 +41,10 @@ def coverage_of(
     bases = [segment.base_offset for segment in directory.segments if segment.path not in gone]
     start = max([directory.log_start_offset or 0, *bases[:1]])
     end = _log_end(replay, start, unread)
-    gaps = [(gap, *_class_of(gap, cleaning, log.damages)) for gap in log.missing]
+    kinds: dict[int | None, list[DamageKind]] = {}
+    for placed in log.damages:
+        kinds.setdefault(placed.first_missing, []).append(placed.damage.kind)
+    gaps = [(gap, *_class_of(gap, cleaning, kinds.get(gap.first_offset, ()))) for gap in log.missing]
     counted = _counted(replay, start, gaps, _unlisted_compacted(replay, end, cleaning))
     ranges = _ranges(gaps)
     if end is None:
@@ -118,14 +121,11 @@ def _not_here(directory: PartitionDirectory, start: int) -> int:
     return max(start - stated, 0) if directory.segments else 0
 
 
-def _class_of(
-    gap: MissingOffsets, cleaning: Cleaning | None, damages: Sequence[PlacedDamage]
-) -> tuple[OffsetClass, str]:
-    """Return what became of missing offsets, and how that is known."""
+def _class_of(gap: MissingOffsets, cleaning: Cleaning | None, damages: Sequence[DamageKind]) -> tuple[OffsetClass, str]:
+    """Return what became of missing offsets, and how that is known; `damages` are those that begin at the first of them."""
     if gap.cause is MissingCause.DAMAGE:
-        kinds = [placed.damage.kind for placed in damages if placed.first_missing == gap.first_offset]
-        left_out = DamageKind.LEFT_OUT in kinds
-        return (OffsetClass.UNKNOWN, _LEFT_OUT) if left_out else (OffsetClass.DAMAGED, _damage(kinds))
+        left_out = DamageKind.LEFT_OUT in damages
+        return (OffsetClass.UNKNOWN, _LEFT_OUT) if left_out else (OffsetClass.DAMAGED, _damage(damages))
     if cleaning is None:
         return OffsetClass.MISSING, "no batch covers them"
     if gap.cause is MissingCause.COMPACTION:
@@ -156,10 +156,15 @@ def _unknown(first: int, last: int | None, offsets: int, reason: str) -> OffsetR
 
 def _unlisted_compacted(replay: PartitionReplay, end: int | None, cleaning: Cleaning | None) -> int:
     """Return how many of the offsets that are counted by segment the log cleaner has removed."""
-    ends = [*(segment.base_offset for segment in replay.directory.segments[1:]), end]
-    unlisted = replay.continuity.unlisted_missing.items() if cleaning is not None else ()
-    proven = 0 if cleaning is None else cleaning.proven
-    return sum(offsets for number, offsets in unlisted if (ends[number] or 0) <= proven)
+    if cleaning is None:
+        return 0
+    ends: list[int | None] = [*(segment.base_offset for segment in replay.directory.segments[1:]), end]
+    proven = {
+        number
+        for number, begin_of_next in enumerate(ends)
+        if begin_of_next is not None and begin_of_next <= cleaning.proven
+    }
+    return sum(offsets for number, offsets in replay.continuity.unlisted_missing.items() if number in proven)
 
 
 def _damage(kinds: Sequence[DamageKind]) -> str:

@@ -19,6 +19,7 @@ WHOLE = Coverage(
     ranges=[],
     all_accounted=True,
 )
+COMPACTED = replace(WHOLE, offsets={"data": 200, "compacted": 800, "remote": 20})
 RANGES = [
     OffsetRange(5, 9, 5, OffsetClass.MISSING, "no batch covers them"),
     OffsetRange(20, 90, 30, OffsetClass.UNKNOWN, "the text leaves them out", incomplete=True),
@@ -32,6 +33,7 @@ LOSSY = replace(WHOLE, replica="b2", witnesses=[]).with_ranges(RANGES)
     [
         ([], ""),
         ([WHOLE, WHOLE], "every offset accounted for"),
+        ([WHOLE, COMPACTED, COMPACTED], "every offset accounted for (1,600 compacted, 40 remote)"),
         ([LOSSY], "offsets not accounted for: 5 missing, 30 unknown"),
         ([LOSSY, WHOLE, LOSSY], "offsets not accounted for: 10 missing, 60 unknown in 2 partitions"),
         ([WHOLE.with_ranges(RANGES[2:])], "offsets not accounted for: their number is not known"),

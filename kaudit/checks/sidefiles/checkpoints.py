@@ -89,7 +89,9 @@ def _unparsable_offsets(context: Context, found: UnparsableCheckpoint) -> Findin
 
 def _beyond(context: Context, found: CheckpointBeyondLogEnd) -> Finding:
     empties = found.file == _LOG_START
-    at_stake = found.log_end_offset - int(context.segments[0][:20]) if context.segments else 0
+    # a log start offset beyond the end costs what the log still has
+    first = int(context.segments[0][:20]) if empties and context.segments else found.log_end_offset
+    lost = found.log_end_offset - first if empties else found.offset - found.log_end_offset
     return checkpoint_disagrees.finding(
         context,
         f"{found.file} says {found.offset}, but the log ends at {found.log_end_offset}",
@@ -105,8 +107,11 @@ def _beyond(context: Context, found: CheckpointBeyondLogEnd) -> Finding:
         explanations=_BEYOND_CAUSES,
         file=context.log_dir_file(found.file),
         anchor=found.file,
-        following=(context.inspect_log_dir_file(found.file),),
-        impact=Impact(records_lost_at_most=at_stake) if empties else Impact(),
+        following=(
+            context.inspect_log_dir_file(found.file),
+            "look for these offsets on the partition's other replicas before this one leads it",
+        ),
+        impact=Impact(records_lost_at_most=lost),
         absent=WHOLE_FILE,
     )
 

@@ -1,6 +1,5 @@
 """What became of the offsets of all partitions: one sentence for reports, and an account of each partition with -v."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kaudit.model.coverage import NOT_ACCOUNTED, Coverage, OffsetClass, OffsetRange
@@ -8,6 +7,7 @@ from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.formatting import plural
 
 _RANGES_SHOWN = 5
+_NOT_IN_THE_LOG = (OffsetClass.COMPACTED, OffsetClass.REMOTE)
 _WORDS = {
     OffsetClass.MARKER: "in markers",
     OffsetClass.DATA: "in records",
@@ -16,18 +16,23 @@ _WORDS = {
 
 
 def coverage_sentence(accounts: Sequence[Coverage]) -> str:
-    """Return `every offset accounted for`, or which are not; nothing where no partition was audited."""
+    """Return `every offset accounted for` with how many of them were compacted or are remote, or how many are not accounted for.
+
+    Nothing where no partition was audited.
+    """
     if not accounts:
         return ""
     left = [account for account in accounts if not account.all_accounted]
     if not left:
-        return "every offset accounted for"
-    counted: Counter[str] = Counter()
-    for account in left:
-        counted.update(account.offsets)
-    parts = [f"{number:,} {kind.value}" for kind in NOT_ACCOUNTED if (number := counted[kind.value])]
+        absent = _numbers(accounts, _NOT_IN_THE_LOG)
+        return "every offset accounted for" + (f" ({absent})" if absent else "")
     places = f" in {plural(len(left), 'partition')}" if len(accounts) > 1 else ""
-    return f"offsets not accounted for: {', '.join(parts) or 'their number is not known'}{places}"
+    return f"offsets not accounted for: {_numbers(left, NOT_ACCOUNTED) or 'their number is not known'}{places}"
+
+
+def _numbers(accounts: Sequence[Coverage], kinds: Sequence[OffsetClass]) -> str:
+    counted = {kind.value: sum(account.offsets.get(kind.value, 0) for account in accounts) for kind in kinds}
+    return ", ".join(f"{number:,} {kind}" for kind, number in counted.items() if number)
 
 
 def coverage_line(accounts: Sequence[Coverage], end: str = ".") -> str:
