@@ -213,6 +213,10 @@ _UNCLEANED_CAUSES = (
         "this replica fetched the offsets from a leader that had compacted them (its other replicas lack them too)",
         innocent=True,
     ),
+    Explanation(
+        "the segments and cleaner-offset-checkpoint were copied at different times, and the log cleaner worked between",
+        innocent=True,
+    ),
 )
 
 
