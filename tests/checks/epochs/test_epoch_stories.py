@@ -241,5 +241,5 @@ def test_a_new_epoch_after_a_day_does_not_go_on(tmp_path):
     found = findings(log_of(plain(0), Later(DAY_MS), plain(1, epoch=1)), tmp_path, "KA2", "KA8", **OLD)
     assert [(each.code, each.severity.value, each.evidence["class"]) for each in found] == [
         ("KA202", "error", "bump-nonzero"),
-        ("KA801", "note", "forgotten"),
+        ("KA801", "warning", "forgotten"),
     ]
