@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from kaudit.model.coordinator import CoordinatorView, TransactionStanding
+from kaudit.model.result import NotAudited
 from kaudit.scanning import live_coordinator
 from kaudit.source.kafka.answers import DescribedTransaction, ListedTransaction, TopicPartition
 from kaudit.source.kafka.failures import AccessDeniedError, UnsupportedRequestError
@@ -51,7 +52,7 @@ def part(topic, *opened):
 
 def ask(monkeypatch, cluster, *parts):
     monkeypatch.setattr(live_coordinator, "client_of", lambda servers, config: cluster)
-    problems: list[str] = []
+    problems: list[NotAudited] = []
     return live_coordinator.ask_coordinators(parts, problems), problems
 
 
