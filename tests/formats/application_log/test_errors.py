@@ -1,5 +1,7 @@
 """Errors as clients name them, against the tables of two clients' own packages."""
 
+import inspect
+
 import kafka.errors
 import pytest
 from kafka.errors import BrokerResponseError
@@ -8,10 +10,10 @@ from kaudit.broker.errors import KafkaError
 from kaudit.formats.application_log.errors import described_error, error_name, exception_in, is_of_writes
 from kaudit.formats.application_log.reader import read_events
 
-PYTHON = {
-    each.__name__: each.errno
-    for each in vars(kafka.errors).values()
-    if isinstance(each, type) and issubclass(each, BrokerResponseError) and each.errno
+PYTHON: dict[str, int] = {
+    name: each.errno
+    for name, each in vars(kafka.errors).items()
+    if inspect.isclass(each) and issubclass(each, BrokerResponseError) and getattr(each, "errno", None)
 }
 
 
