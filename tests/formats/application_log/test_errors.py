@@ -11,9 +11,9 @@ from kaudit.formats.application_log.errors import described_error, error_name, e
 from kaudit.formats.application_log.reader import read_events
 
 PYTHON: dict[str, int] = {
-    name: each.errno
+    name: number
     for name, each in vars(kafka.errors).items()
-    if inspect.isclass(each) and issubclass(each, BrokerResponseError) and getattr(each, "errno", None)
+    if inspect.isclass(each) and issubclass(each, BrokerResponseError) and (number := getattr(each, "errno", None))
 }
 
 
