@@ -17,6 +17,8 @@ INSPECTED_FILE_BYTES: Final = 1 << 30
 """A file other than a segment that `inspect` decodes."""
 DIRECTORY_ENTRIES: Final = 1_000_000
 """Names in one directory."""
+ARCHIVE_MEMBERS: Final = 1_000_000
+"""Files and directories in one archive."""
 DIRECTORY_DEPTH: Final = 16
 """Directories inside one another."""
 DUMP_LINE_BYTES: Final = 64 << 20
