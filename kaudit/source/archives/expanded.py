@@ -7,6 +7,7 @@ from typing import Final
 
 import zstandard
 
+from kaudit.model.limits import ARCHIVE_EXPANDED_BYTES, ARCHIVE_HELD_BYTES
 from kaudit.source.archives.decoders import Decoder, Inflater
 
 BLOCK_BYTES: Final = 256 << 10
@@ -17,16 +18,13 @@ _COPIES: Final = 512
 """Copies of an inflater's state, 40 KB each: reading at any position decodes at most what lies between two of them."""
 _FIRST_SPACING: Final = 16
 """Blocks between two copies, twice as many whenever there are too many copies."""
-HELD_BYTES: Final = 512 << 20
-"""Held in memory of all files whose compression cannot be read from the middle, compressed again."""
-EXPANDED_BYTES: Final = 64 << 30
 EXPANSION: Final = 1000
-"""A file that expands to more than EXPANDED_BYTES, and to more than so many times its size, is not data."""
+"""A file that expands to more than ARCHIVE_EXPANDED_BYTES, and to more than so many times its size, is not data."""
 
 
 def is_bomb(size: int, compressed_size: int) -> bool:
     """Return whether so many bytes cannot be what someone packed into so few."""
-    return size > EXPANDED_BYTES and size > EXPANSION * compressed_size
+    return size > ARCHIVE_EXPANDED_BYTES and size > EXPANSION * compressed_size
 
 
 class Expanded:
@@ -97,7 +95,9 @@ class Expanded:
         self._complete = len(data) < BLOCK_BYTES
         self._size += len(data)
         if is_bomb(self._size, self._compressed_size):
-            self.problem = f"it expands to more than {EXPANDED_BYTES >> 30} GiB, over {EXPANSION:,} times its size"
+            self.problem = (
+                f"it expands to more than {ARCHIVE_EXPANDED_BYTES >> 30} GiB, over {EXPANSION:,} times its size"
+            )
             self._complete = True
         if data:
             self._remember(number, data)
@@ -107,11 +107,11 @@ class Expanded:
     def _hold(self, data: bytes) -> None:
         self._held.append(self._pack.compress(data))
         self._held_bytes += len(self._held[-1])
-        if sum(other._held_bytes for other in _all_expanded) > HELD_BYTES:  # noqa: SLF001 - of its own kind
+        if sum(other._held_bytes for other in _all_expanded) > ARCHIVE_HELD_BYTES:  # noqa: SLF001 - of its own kind
             self._held, self._held_bytes, self._complete = [], 0, True
             raise OSError(
                 errno.EFBIG,
-                f"more than {HELD_BYTES >> 20} MiB would have to be held in memory, since this compression cannot be read "
+                f"more than {ARCHIVE_HELD_BYTES >> 20} MiB would have to be held in memory, since this compression cannot be read "
                 "from the middle: unpack it, or pack it as .tar, .tar.gz or .zip",
                 self._name,
             )

@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from kaudit.model.limits import ARCHIVE_MEMBERS
-from kaudit.source.archives.expanded import EXPANDED_BYTES, EXPANSION, is_bomb
+from kaudit.model.limits import ARCHIVE_EXPANDED_BYTES, ARCHIVE_MEMBERS
+from kaudit.source.archives.expanded import EXPANSION, is_bomb
 from kaudit.source.bytes import ByteSource
 
 _NAME_CHARACTERS: Final = 4096
@@ -68,7 +68,7 @@ class Members:
         if not member.refusal:
             self._bytes += member.size
             if is_bomb(self._bytes, self._archive_size):
-                size = f"{EXPANDED_BYTES >> 30} GiB and {EXPANSION:,} times the archive"
+                size = f"{ARCHIVE_EXPANDED_BYTES >> 30} GiB and {EXPANSION:,} times the archive"
                 self.refuse(name, f"the files up to this one are larger than {size}")
                 return
         directory = self._make(components[:-1])

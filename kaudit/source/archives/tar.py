@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, cast
 
+from kaudit.model.limits import ARCHIVE_HEADER_BYTES
 from kaudit.source.archives.decoders import SourceReader, read_bytes
 from kaudit.source.archives.members import Member, Members
 from kaudit.source.archives.parts import FilePart, SparseFile
 from kaudit.source.bytes import ByteSource
 
-_HEADER_BYTES: Final = 16 << 20
-"""What the headers of one member may take, with its long name and its extended header."""
 _BROKEN: Final = (tarfile.TarError, ValueError, LookupError, OverflowError, RecursionError, TypeError)
 """What tarfile raises for headers that nobody wrote."""
 _KINDS: Final = {
@@ -26,12 +25,12 @@ _KINDS: Final = {
 class _Headers(SourceReader):
     """Limits what is read of one member's headers, which tarfile holds in memory."""
 
-    allowed = _HEADER_BYTES
+    allowed = ARCHIVE_HEADER_BYTES
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes. Raises OSError for more than may be."""
         if not 0 <= size <= self.allowed:
-            raise OSError(errno.EFBIG, f"the headers of one member have more than {_HEADER_BYTES >> 20} MiB")
+            raise OSError(errno.EFBIG, f"the headers of one member have more than {ARCHIVE_HEADER_BYTES >> 20} MiB")
         self.allowed -= size
         return super().read(size) or b""
 
@@ -44,7 +43,7 @@ def tar_members(source: ByteSource, members: Members) -> str | None:
     try:
         with tarfile.TarFile(fileobj=headers, mode="r", errorlevel=0) as tar:
             while True:
-                headers.allowed = _HEADER_BYTES
+                headers.allowed = ARCHIVE_HEADER_BYTES
                 found = tar.next()
                 if found is None:
                     break

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from kaudit.model.limits import ARCHIVE_DIRECTORY_BYTES
 from kaudit.source.archives.decoders import DEFLATE_WINDOW, Decoder, Inflater, SourceReader, decoder, read_bytes
 from kaudit.source.archives.expanded import BLOCK_BYTES, Expanded, is_bomb
 from kaudit.source.archives.forms import Form
@@ -18,7 +19,6 @@ from kaudit.source.archives.members import Member, Members
 from kaudit.source.archives.parts import FilePart
 from kaudit.source.bytes import ByteSource
 
-_DIRECTORY_BYTES: Final = 64 << 20
 _LOCAL: Final = struct.Struct("<4s5H3I2H")
 _ENTRY: Final = b"PK\x01\x02"
 _LOCAL_MAGIC: Final = b"PK\x03\x04"
@@ -39,8 +39,8 @@ class _Directory(SourceReader):
         """Return the next bytes. Raises OSError for more than may be."""
         rest = self._size - self._at
         size = rest if size < 0 else min(size, rest)
-        if size > _DIRECTORY_BYTES:
-            raise OSError(errno.EFBIG, f"the directory of the zip has more than {_DIRECTORY_BYTES >> 20} MiB")
+        if size > ARCHIVE_DIRECTORY_BYTES:
+            raise OSError(errno.EFBIG, f"the directory of the zip has more than {ARCHIVE_DIRECTORY_BYTES >> 20} MiB")
         return super().read(size) or b""
 
 
