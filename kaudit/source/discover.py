@@ -35,7 +35,7 @@ from kaudit.source.layout import (
 from kaudit.source.listing import Listed, Listing, existing_files, failure, sized
 from kaudit.source.log_directories import LogDirectories, LogDirectory
 from kaudit.source.pattern import LayoutPattern
-from kaudit.source.schemes import SegmentRemovedError, filesystem, of_brokers, removed_from_head
+from kaudit.source.schemes import SegmentRemovedError, archive_at, filesystem, of_brokers, removed_from_head
 from kaudit.source.unnamed_files import UnnamedFiles
 from kaudit.source.uri import KAFKA, Uri
 
@@ -127,7 +127,7 @@ def _take_input(found: _Discovery, text: str, cluster: ClusterOptions) -> None:
         _take_topic(found, place, cluster)
         return
     try:
-        entry = filesystem(place).status(place)
+        place, entry = _entered(found, place)
     except FileNotFoundError:
         raise PathNotFoundError(text) from None
     except OSError as error:
@@ -153,6 +153,17 @@ def _take_tree(found: _Discovery, place: Uri, text: str) -> None:
     found.unnamed.take_members(found.members, alone=is_empty)
     if is_empty and found.held() == held and found.recognised() == recognised:
         found.empty_inputs.append(Unreadable(text, _what_else(found, place)))
+
+
+def _entered(found: _Discovery, place: Uri) -> tuple[Uri, FileStatus]:
+    """Return what was given, by place and status: of an archive or a compressed file, its content. What is not read of it is noted."""
+    entry = filesystem(place).status(place)
+    archive = None if entry.is_directory else archive_at(place)
+    if archive is None:
+        return place, entry
+    found.unreadable += [Unreadable(str(place), line) for line in archive.refused]
+    found.skipped += [Unreadable(str(place), line) for line in archive.noted]
+    return place.content, archive.status(place.content)
 
 
 def _take_topic(found: _Discovery, place: Uri, cluster: ClusterOptions) -> None:
