@@ -305,7 +305,7 @@ class Audit:
                     row for part in parts for row in segment_rows(part.directory, [*part.unreadable, *part.removed])
                 ],
                 clock=cross.context.scan_wide.clock,
-                log_events=None if logs is None else logs.summary,
+                log_events=None if logs is None or not logs.summary.files else logs.summary,
                 digests=digests_of(parts) if self.options.digests else None,
                 state=self.state,
                 coverage=coverage_of(parts, log_start_given=start is not None),

@@ -119,7 +119,7 @@ def _instead(options: ScanOptions, layout: Layout) -> str:
 def _other_contents(options: ScanOptions, layout: Layout) -> Iterator[tuple[str, str]]:
     """Yield what is no segment, and what it is, that which most likely was to be audited first."""
     yield from ((entry.path, entry.reason) for entry in layout.unreadable)
-    yield from ((entry.path, entry.reason) for entry in missing_partitions(options, layout.partitions))
+    yield from ((entry.path, entry.reason) for entry in missing_partitions(options, layout.everything))
     yield from ((entry.path, entry.reason) for entry in layout.skipped)
     if options.logs is not None:
         yield from ((entry.path, entry.reason) for entry in options.logs.skipped)
