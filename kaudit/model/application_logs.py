@@ -9,7 +9,7 @@ from msgspec import Struct
 from kaudit.model.json_record import JsonRecord
 
 Origin = Literal["server", "client"]
-Client = Literal["java", "librdkafka", "franz-go", "kafkajs", "sarama"]
+Client = Literal["java", "librdkafka", "franz-go", "kafkajs", "sarama", "kafka-python", "aiokafka"]
 
 MAX_TEXT = 1024
 """Characters of a log entry that its event keeps."""

@@ -36,7 +36,7 @@ from kaudit.source.layout import (
 from kaudit.source.listing import Listed, Listing, existing_files, failure, sized
 from kaudit.source.log_directories import LogDirectories, LogDirectory
 from kaudit.source.pattern import LayoutPattern
-from kaudit.source.schemes import SegmentRemovedError, filesystem, of_brokers, removed_from_head
+from kaudit.source.schemes import SegmentRemovedError, archive_at, filesystem, of_brokers, removed_from_head
 from kaudit.source.uri import KAFKA, Uri
 
 MAX_DEPTH = DIRECTORY_DEPTH
@@ -90,7 +90,7 @@ def discover(
             _take_topic(found, place, cluster or ClusterOptions())
             continue
         try:
-            entry = filesystem(place).status(place)
+            place, entry = _entered(found, place)
         except FileNotFoundError:
             raise PathNotFoundError(text) from None
         except OSError as error:
@@ -125,6 +125,17 @@ def discover(
         evidence=Evidence(hints.meta, hints.bootstrap, sorted(found.broker_versions), hints.features),
         empty_inputs=found.empty_inputs,
     )
+
+
+def _entered(found: _Discovery, place: Uri) -> tuple[Uri, FileStatus]:
+    """Return what was given, by place and status: of an archive or a compressed file, its content. What is not read of it is noted."""
+    entry = filesystem(place).status(place)
+    archive = None if entry.is_directory else archive_at(place)
+    if archive is None:
+        return place, entry
+    found.unreadable += [Unreadable(str(place), line) for line in archive.refused]
+    found.skipped += [Unreadable(str(place), line) for line in archive.noted]
+    return place.content, archive.status(place.content)
 
 
 def _take_topic(found: _Discovery, place: Uri, cluster: ClusterOptions) -> None:
