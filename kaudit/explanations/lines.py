@@ -8,12 +8,13 @@ from msgspec import Struct
 from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
 from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.protocol_errors import ProtocolError, error_named, error_numbered
-from kaudit.model.application_logs import LogEvent, Origin
+from kaudit.model.application_logs import LogEvent
 
 _NAMES = re.compile(
     r"\b(?:[a-z][\w$]*\.)*(?:[A-Z]\w{1,100}(?:Exception|Error)|Err[A-Z]\w{1,60}|_?[A-Z]{2,}(?:_[A-Z]+)+)\b"
 )
 _CODES = re.compile(r"\b(?:error[ _]?code|errno|val)\b[\"'\s:=(]{1,4}(-?\d{1,4})\b", re.IGNORECASE)
+_CLASS = re.compile(r"[\w.$]+").fullmatch
 LONGEST = 1 << 20
 """Bytes of a pasted text that are read: whole logs are for `kaudit scan --server-log`."""
 
@@ -73,11 +74,8 @@ def missing_sequences(event: LogEvent) -> MissingSequences | None:
     return None if expected is None or event.base_sequence is None else MissingSequences(expected, event.base_sequence)
 
 
-def _weight(event: LogEvent) -> int:
-    return _weights(event.origin)[event.pattern]
-
-
-def _weights(origin: Origin) -> dict[str, int]:
-    return {
-        pattern.id: pattern.weight for program in PROGRAMS[origin] for pattern in read_pattern_file(program).patterns
-    }
+def _weight(event: LogEvent) -> tuple[bool, int]:
+    """How much of a line its pattern explains: a message more than the class of an exception, which anybody may print."""
+    patterns = (pattern for program in PROGRAMS[event.origin] for pattern in read_pattern_file(program).patterns)
+    found = next((pattern for pattern in patterns if pattern.id == event.pattern), None)
+    return (False, 0) if found is None else (_CLASS(found.text) is None, found.weight)
