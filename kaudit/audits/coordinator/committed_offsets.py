@@ -20,7 +20,9 @@ from kaudit.source.layout import PartitionDirectory, SegmentFile
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 _TAIL_BYTES = 1 << 20
-"""Read of each partition: its newest records."""
+"""Read of each partition at most: its newest records."""
+_READ_BYTES = 8 << 20
+"""Read of all partitions together, about: a second of decoding."""
 _COMMIT = 1
 _TOPIC_ID_TAG = 0
 """Of OffsetCommitValue: 16 bytes, since 4.1."""
@@ -52,9 +54,10 @@ def commits_beyond(
         if known is None or _length(known) < _length(directory):
             furthest[directory.partition] = directory
     found: dict[TopicPartition, list[Committed]] = {}
+    room = min(_TAIL_BYTES, _READ_BYTES // max(len(furthest), 1))
     for _, directory in sorted(furthest.items()):
         beyond: dict[_Key, Committed] = {}
-        for key, commit in _commits(directory, open_source):
+        for key, commit in _commits(directory, room, open_source):
             known_end = ends.get(key[1:])
             if known_end is None:
                 continue
@@ -80,10 +83,10 @@ _Change = tuple[_Key, tuple[Committed, str | None] | None]
 """A commit with the id of its topic where it has one; None: it is removed."""
 
 
-def _commits(directory: PartitionDirectory, open_source: OpenSource) -> Iterator[_Change]:
-    """Yield what the partition's last records change, in order."""
+def _commits(directory: PartitionDirectory, room: int, open_source: OpenSource) -> Iterator[_Change]:
+    """Yield what the records in a partition's last `room` bytes change, in order."""
     pending: dict[int, list[_Change]] = {}
-    for segment, start in _tail(directory.segments):
+    for segment, start in _tail(directory.segments, room):
         try:
             with closing(open_source(segment)) as source:
                 begin = boundary_from(source, start, segment.size) if start else 0
@@ -103,9 +106,9 @@ def _commits(directory: PartitionDirectory, open_source: OpenSource) -> Iterator
             pending.clear()
 
 
-def _tail(segments: Sequence[SegmentFile]) -> list[tuple[SegmentFile, int]]:
+def _tail(segments: Sequence[SegmentFile], room: int) -> list[tuple[SegmentFile, int]]:
     """Return the last segments, and from which byte on each is read."""
-    left, tail = _TAIL_BYTES, list[tuple[SegmentFile, int]]()
+    left, tail = room, list[tuple[SegmentFile, int]]()
     for segment in reversed(segments):
         if left <= 0 or segment.text is not None or segment.fetched is not None:
             break
