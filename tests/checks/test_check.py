@@ -159,7 +159,7 @@ def test_words_are_looked_for_in_pages_last():
 @pytest.mark.parametrize(
     ("typed", "text"),
     [
-        ("KA10", "; did you mean KA10"),
+        ("KA60", "; did you mean KA60"),
         ("sequence-gab", "; did you mean sequence-gap"),
         ("zzzzzzzzzzzzzzz", " ('kaudit checks' lists them)"),
     ],
