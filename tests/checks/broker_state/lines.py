@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from kaudit.audits.log_events.application_logs import read_application_logs
 from kaudit.checks.check import Check
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Finding
 from kaudit.scanning.options import ScanOptions
-from tests.logs import Log, data
+from tests.logs import Log
 
 
 def line(text: str, second: float = 0, level: str = "INFO", logger: str = "kafka.server.ReplicaManager") -> str:
@@ -57,18 +56,15 @@ def sender(text: str, second: float = 0, level: str = "WARN", client: str = "app
 def all_findings(
     tmp_path: Path, *, server: Sequence[str] = (), client: Sequence[str] = (), log: Log | None = None
 ) -> Sequence[Finding]:
-    """Scan logs of a broker and a client, beside a partition orders-0 that has nothing to do with them unless `log` is given."""
+    """Scan logs of a broker and a client; beside a partition orders-0 where `log` is given."""
     paths = {}
     for name, lines in (("server", server), ("client", client)):
-        paths[name] = [tmp_path / f"{name}.log"] if lines else []
+        paths[name] = [str(tmp_path / f"{name}.log")] if lines else []
         for path in paths[name]:
-            path.write_text("\n".join(lines) + "\n")
-    if log is None:
-        log = Log()
-        log.append(data(1, 0, 0))
-    written = log.write(tmp_path / "orders-0")
-    logs = read_application_logs(list(map(str, paths["server"])), list(map(str, paths["client"])))
-    return scan(ScanOptions([str(written)], logs=logs), SilentProgress()).findings
+            Path(path).write_text("\n".join(lines) + "\n")
+    partitions = [] if log is None else [str(log.write(tmp_path / "orders-0"))]
+    options = ScanOptions(partitions, server_logs=paths["server"], client_logs=paths["client"])
+    return scan(options, SilentProgress()).findings
 
 
 def reported(check: Check, tmp_path: Path, **given: object) -> list[Finding]:
