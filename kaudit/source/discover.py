@@ -133,8 +133,8 @@ def _entered(found: _Discovery, place: Uri) -> tuple[Uri, FileStatus]:
     archive = None if entry.is_directory else archive_at(place)
     if archive is None:
         return place, entry
-    found.unreadable += [Unreadable(str(place), line) for line in archive.refused]
-    found.skipped += [Unreadable(str(place), line) for line in archive.noted]
+    found.unreadable += archive.refused
+    found.skipped += archive.noted
     return place.content, archive.status(place.content)
 
 

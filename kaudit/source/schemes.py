@@ -103,6 +103,11 @@ def archive_at(file: Uri) -> "ArchiveFileSystem | None":
     return None if form_of(head) is None else _archive_of(file.content)
 
 
+def content_of(place: Uri) -> Uri:
+    """Return where the content of an archive or a compressed file lies, and any other place as it is. Raises as `archive_at`."""
+    return place if archive_at(place) is None else place.content
+
+
 def writable_filesystem(uri: Uri) -> WritableFileSystem:
     """Return the file system that is to hold `uri`.
 

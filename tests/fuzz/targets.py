@@ -61,7 +61,7 @@ from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.fetched_segment import NO_ABORTS, FetchedSegment
 from kaudit.source.layout import FetchedRange
-from tests.fuzz import commands, made, outcomes, seeds
+from tests.fuzz import archives, commands, made, outcomes, seeds
 from tests.memory import Memory
 
 _LIMIT = 50_000
@@ -414,6 +414,8 @@ _ZNODE = "/latest_producer_id_block"
 TARGETS: dict[str, Target] = {
     "segment": Target(_segment, seeds.segments, _seal_batches),
     "framing": Target(_framing, seeds.segments, _seal_batches),
+    "archives": Target(archives.read, archives.seeds, archives.seal, archives.made),
+    "archive_files": Target(archives.scan, archives.seeds, archives.seal, archives.made),
     "records": Target(partial(_decode, read=partial(read_records, limit=_LIMIT)), seeds.batches),
     "control": Target(_control, seeds.control_batches),
     "legacy": Target(_legacy, seeds.legacy_messages),
