@@ -87,6 +87,11 @@ def _opened_archive(archive: Uri, status: FileStatus) -> "ArchiveFileSystem":
     return ArchiveFileSystem(filesystem(archive).open(archive), archive, status)
 
 
+def close_archives() -> None:
+    """Forget the archives that earlier audits of this process have opened: what they hold in memory is limited together."""
+    _opened_archive.cache_clear()
+
+
 def archive_at(file: Uri) -> "ArchiveFileSystem | None":
     """Return what opens a file that is an archive or compressed, by its content; None for any other file.
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import shutil
 import tarfile
@@ -318,7 +319,9 @@ def test_other_archives_are_refused_in_a_line(kaudit, tmp_path):
 def test_a_file_with_holes_is_read_with_them(kaudit, tmp_path, segment):
     # as GNU tar --sparse --format=gnu writes it: the beginning, then a hole to the end
     size = len(segment) + 100_000
-    header = bytearray(tar_with((file(f"orders-0/{SEGMENT}"), segment))[:512])
+    info = file(f"b1/orders-0/{SEGMENT}")
+    info.mtime = 1_800_000_000
+    header = bytearray(tar_with((info, segment))[:512])
     header[156:157] = b"S"
     header[257:265] = b"ustar  \0"
     header[386:398] = b"00000000000\0"
@@ -329,9 +332,10 @@ def test_a_file_with_holes_is_read_with_them(kaudit, tmp_path, segment):
     header[148:156] = b" " * 8
     header[148:156] = f"{sum(header):06o}\0 ".encode()
     (tmp_path / "x.tar").write_bytes(bytes(header) + segment + bytes(-len(segment) % 512) + bytes(1024))
-    plain = tmp_path / "y/orders-0"
+    plain = tmp_path / "y/b1/orders-0"
     plain.mkdir(parents=True)
     (plain / SEGMENT).write_bytes(segment + bytes(100_000))
+    os.utime(plain / SEGMENT, (info.mtime, info.mtime))
     code, expected = document(kaudit, tmp_path / "y")
     found = document(kaudit, tmp_path / "x.tar")
     assert (found[0], as_directory(found[1], tmp_path / "x.tar", tmp_path / "y")) == (code, expected)

@@ -3,6 +3,7 @@
 import gzip
 import zlib
 from random import Random
+from weakref import WeakSet
 
 import pytest
 
@@ -96,6 +97,7 @@ def test_an_expansion_that_nobody_packs_ends(monkeypatch):
 
 def test_what_is_held_of_all_files_together_is_limited(monkeypatch):
     monkeypatch.setattr(expanded, "ARCHIVE_HELD_BYTES", 6 * BLOCK_BYTES)
+    monkeypatch.setattr(expanded, "_all_expanded", WeakSet())
     plain = content(5 * BLOCK_BYTES)
     first = opened(COMPRESSIONS["xz"](plain), Form.XZ)
     second = opened(COMPRESSIONS["zst"](plain), Form.ZSTD)
