@@ -205,7 +205,7 @@ class Audit:
         """For how long nothing has been appended, as far as the directory's own clock does not show it."""
         self.partitions: list[PartitionAudit] = []
         self._beyond: list[list[CheckpointBeyondLogEnd]] = []
-        self.not_asked: list[str] = []
+        self.not_asked: list[NotAudited] = []
         """Why brokers could not be asked for the state of transactions."""
         self.failed: list[Unreadable] = []
         """Files that tasks elsewhere could not read."""
@@ -332,8 +332,7 @@ class Audit:
         for group in groups:
             own = [self.partitions[number] for number in group.numbers]
             yield from transactions_without_clock(own, group.coordinator, group.clock)
-        for text in self.not_asked:
-            yield NotAudited("open transactions", f"their state could not be asked for: {text}")
+        yield from self.not_asked
         for group in groups:
             for text in group.reader.unreadable:
                 yield NotAudited(TRANSACTION_STATE, text)
