@@ -339,3 +339,22 @@ def test_a_file_with_holes_is_read_with_them(kaudit, tmp_path, segment):
     code, expected = document(kaudit, tmp_path / "y")
     found = document(kaudit, tmp_path / "x.tar")
     assert (found[0], as_directory(found[1], tmp_path / "x.tar", tmp_path / "y")) == (code, expected)
+
+
+def test_compressed_files_in_an_archive_are_read_and_archives_in_it_are_named(kaudit, tmp_path, segment):
+    log = b"[2026-11-22 03:00:00,000] INFO [ReplicaManager broker=1] Stopping serving replica (kafka.server.ReplicaManager)\n"
+    inner = zip_of(tmp_path / "plain")
+    members = (
+        (file(f"b1/orders-0/{SEGMENT}"), segment),
+        (file("b1/logs/server.log.2026-11-22-03.gz"), COMPRESSIONS["gz"](log)),
+    )
+    (tmp_path / "x.tar").write_bytes(tar_with(*members))
+    outcome = kaudit("scan", "-v", "--output-format", "json", str(tmp_path / "x.tar"))
+    assert outcome.code == 0
+    assert "x.tar!/b1/logs/server.log.2026-11-22-03.gz" in outcome.out
+    (tmp_path / "y.tar").write_bytes(
+        tar_with((file("inner.zip"), inner), (file("inner.tar.gz"), COMPRESSIONS["gz"](tar_with())))
+    )
+    outcome = one_line(kaudit, tmp_path / "y.tar", ExitCode.UNREADABLE)
+    assert "an archive in an archive: unpack the outer one" in outcome.err
+    assert outcome.err.count("\n") == 1

@@ -46,6 +46,8 @@ class ArchiveFileSystem:
                     "an archive or a compressed file in a compressed file: unpack the outer one",
                     str(archive),
                 )
+        if form is not None and archive.within is not None:
+            raise OSError(errno.EINVAL, "an archive in an archive: unpack the outer one", str(archive))
         members = Members(held_as.size or 0)
         try:
             self._read(source, form, members, held_as)
@@ -73,7 +75,7 @@ class ArchiveFileSystem:
 
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""
-        path = _inner(uri)
+        path = self._inner(uri)
         if not path and self._file is not None:
             return self._status(uri.last, self._file)
         if path in self._entries:
@@ -82,7 +84,7 @@ class ArchiveFileSystem:
 
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name."""
-        found = self._entries.get(_inner(uri)) if self._file is None else None
+        found = self._entries.get(self._inner(uri)) if self._file is None else None
         if found is None:
             raise FileNotFoundError(errno.ENOENT, "no such directory in the archive", str(uri))
         if len(found) > DIRECTORY_ENTRIES:
@@ -110,11 +112,14 @@ class ArchiveFileSystem:
 
     def open(self, uri: Uri) -> ByteSource:
         """Open a file for ranged reads."""
-        path = _inner(uri)
+        path = self._inner(uri)
         member = self._file if self._file is not None and not path else self._member(uri, path)
         if member.refusal:
             raise OSError(errno.EACCES, member.refusal, str(uri))
         return member.open()
+
+    def _inner(self, uri: Uri) -> str:
+        return uri.path[len(self._archive.path) + 2 :]
 
     def _member(self, uri: Uri, path: str) -> Member:
         above, _, name = path.rpartition("/")
@@ -138,12 +143,6 @@ def _whole_batches(source: ByteSource, file: Member) -> Member:
     whole = end_of_whole_batches(source, 0, file.size)
     part = FilePart(source, 0, whole)
     return Member(whole, file.modified_ms, lambda: part) if whole else file
-
-
-def _inner(uri: Uri) -> str:
-    inside = uri.within
-    assert inside is not None
-    return inside[1]
 
 
 def _not_read(form: Form | None) -> str:
