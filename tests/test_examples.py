@@ -8,7 +8,10 @@ from kaudit.checks.registry import CHECKS
 from tests import crafted_sample, replica_sample, witness_samples
 from tests.examples import SAMPLES, commands, page_of, pages
 
-IN_WORDS = {"unreadable-segment", "uncleaned-gap", "index-beyond-log-end"}
+IN_WORDS = {
+    "unreadable-segment", "uncleaned-gap", "index-beyond-log-end", "mixed-clusters", "duplicate-log-directories",
+    "several-topic-ids",
+}  # fmt: skip
 """No sample has a file that must not be read, and no recorded broker lost offsets of these kinds: their pages describe one."""
 
 

@@ -257,6 +257,6 @@ def test_a_topic_created_again_between_the_copies_is_said_so_first(tmp_path, cap
         text = f"version: 0\ntopic_id: {name:a<22}\n"
         (tmp_path / name / f"{TOPIC}-0/partition.metadata").write_text(text)
     assert run(["diff", "--output-format", "json", "old", "new"]) == 0
-    (finding,) = json.loads(capsys.readouterr().out)["findings"]
-    assert finding["severity"] == "warning"
-    assert "deleted and created again" in finding["explanations"][0]["cause"]
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert [(each["code"], each["severity"]) for each in found] == [("KA603", "warning"), ("KA606", "warning")]
+    assert "deleted and created again" in found[0]["explanations"][0]["cause"]
