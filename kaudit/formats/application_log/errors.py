@@ -17,7 +17,7 @@ class _Error(Struct, frozen=True, forbid_unknown_fields=True):
 
     code: int
     name: str
-    formerly: str = ""
+    names: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     of_writes: bool = False
     texts: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ def _errors() -> _Errors:
     text = (files("kaudit.formats.application_log") / "patterns" / "errors.toml").read_text("utf-8")
     rows = msgspec.convert(tomllib.loads(text)["errors"], list[_Error])
     return _Errors(
-        {known: row.name for row in rows for known in (row.name, row.formerly) if known},
+        {known: row.name for row in rows for known in (row.name, *row.names)},
         {known: row.name for row in rows for known in (*row.classes, row.name.title().replace("_", ""))},
         {row.code: row.name for row in rows},
         {known: row.name for row in rows for known in row.texts},
@@ -50,7 +50,10 @@ _OF_KAFKA: Final = re.compile(r"\.|org\.apache\.kafka\.|(?:aio)?kafka\.").match
 _END: Final = re.compile(r"(?:Exception|Error)$")
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NAME: Final = re.compile(r"_?[A-Z]+(?:_[A-Z]+)+\b").match
-_NUMBER: Final = re.compile(r"\[Error (-?\d{1,4})\]").search
+_NUMBER: Final = re.compile(
+    r"(?:\[Error |[Uu]nknown error code |\b[Ee]rror code = |\b(?:Err-|ERR_))(-?\d{1,4})\b"
+).search
+"""kafka-python and aiokafka; kafkajs, sarama and librdkafka for errors that are younger than they."""
 _CLASS: Final = re.compile(r"\b[A-Z]\w{1,100}(?:Exception|Error)\b|\b[A-Z][a-z]+[A-Z][a-zA-Z]{1,100}\b")
 _THROWN: Final = re.compile(
     r"((?:[a-z][\w$]*\.){1,20}|\b)([A-Z]\w{1,100}(?:Exception|Error))\b|\b((?:aio)?kafka\.errors\.)([A-Z]\w{1,100})"
@@ -116,9 +119,12 @@ _REFUSALS: Final = {
 _ERRORS: Final = {kind: error for error, kind in _REFUSALS.items()}
 
 
+_NAMED_BY_ERROR: Final = frozenset({LogEventKind.REQUEST_ERROR, LogEventKind.DELIVERY_FAILED, *_ERRORS})
+
+
 def refusal(event: LogEventKind, error: str | None) -> LogEventKind:
     """Return the class of a refused request by its error, which is more precise than the words around it."""
-    return _REFUSALS.get(error or "", event) if event in _ERRORS or event is LogEventKind.REQUEST_ERROR else event
+    return _REFUSALS.get(error or "", event) if event in _NAMED_BY_ERROR else event
 
 
 def error_of(event: LogEventKind) -> str | None:
