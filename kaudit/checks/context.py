@@ -124,7 +124,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def _of_this(self) -> Sequence[str]:
-        return "--topic", self.topic or "", "--partition", str(self.partition)
+        return ("--topic", self.topic or "", "--partition", str(self.partition)) if self.asked.named else ()
 
     @property
     def _inputs(self) -> tuple[Sequence[str], Sequence[str]]:
@@ -181,4 +181,5 @@ def _below(directory: str, name: str) -> str:
 @functools.lru_cache(maxsize=64)
 def _dump_command(path: str) -> str | None:
     """Return the command that shows a segment with Kafka's own tool, None where that cannot open it; shared as well."""
-    return f"kafka-dump-log --files {quote(path)}" if Uri.parse(path).is_local else None
+    uri = Uri.parse(path)
+    return f"kafka-dump-log --files {quote(path)}" if uri.is_local and uri.within is None else None

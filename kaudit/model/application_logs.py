@@ -129,12 +129,24 @@ class ApplicationLogFile(JsonRecord, frozen=True):
     events: int
 
 
+class SkippedLog(Struct, frozen=True):
+    """A file that was given as a log, or lies in a directory of them, and was not read as one.
+
+    `unreadable`: the audit lacks what it says.
+    """
+
+    path: str
+    reason: str
+    unreadable: bool = False
+
+
 class ApplicationLogs(Struct, frozen=True):
     """The events of all files, in the order of the files and their lines; `events` counts those that are not kept too."""
 
     files: Sequence[ApplicationLogFile]
     kept: Sequence[LogEvent]
     events: Mapping[str, int]
+    skipped: Sequence[SkippedLog] = ()
 
     @property
     def producer_ids(self) -> Sequence[int]:

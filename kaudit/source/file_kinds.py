@@ -43,6 +43,8 @@ REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
 """A directory of brokers with remote storage (RemoteIndexCache, KIP-405)."""
 CAPTURE_ACCOUNT: Final = "capture.json"
 """The account that `kaudit capture` writes beside the partitions."""
+_LOCK: Final = ".lock"
+"""Held by the broker that has the log directory open (LogManager.LOCK_FILE_NAME)."""
 
 
 class Scope(enum.Enum):
@@ -196,6 +198,10 @@ _PARTITION: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>
 _MOVED: Final = re.compile(
     r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})(\.[0-9a-f]{32})?-(?P<kind>future|delete|stray)"
 )
+_COPIED: Final = re.compile(
+    r"(?P<topic>[a-zA-Z0-9._-]{1,249}?)-(?P<partition>0|[1-9][0-9]{0,9})[.~ (](?![0-9]{1,5}(?![0-9])).*"
+)
+"""What a copy may have after the name: `.bak`, ` (copy)`, `.20240229`; a few digits are a version, as in `kafka-2.8`."""
 _SEGMENT: Final = re.compile(r"[0-9]{20}\.log")
 
 
@@ -222,6 +228,12 @@ def parse_partition_name(name: str) -> PartitionName | None:
     return None
 
 
+def copied_partition_name(name: str) -> PartitionName:
+    """Read the name of a directory that someone called otherwise, such as `orders-3.bak`: whatever it is called may be the topic."""
+    copied = _COPIED.fullmatch(name)
+    return PartitionName(name, 0) if copied is None else PartitionName(copied["topic"], int(copied["partition"]))
+
+
 def segment_base_offset(name: str) -> int | None:
     """Base offset of a segment's file name, None for any other name."""
     return int(name[:20]) if _SEGMENT.fullmatch(name) else None
@@ -238,6 +250,12 @@ def leftover_kind(name: str) -> str | None:
 def is_known_file(name: str) -> bool:
     """Return whether a broker keeps a file of this name in a partition directory."""
     return _KNOWN_FILE.fullmatch(name) is not None
+
+
+def is_broker_file(name: str) -> bool:
+    """Return whether a broker, or kaudit's capture, keeps a file of this name in a log directory or in a partition's."""
+    known = is_known_file(name) or kind_by_name(name)[0] is not UNKNOWN
+    return known or leftover_kind(name) is not None or name in {CAPTURE_ACCOUNT, _LOCK}
 
 
 def kind_by_name(name: str) -> tuple[FileKind, int | None]:
@@ -263,12 +281,11 @@ _DUMP_SUFFIXES: Mapping[str, str] = {
     ".ndjson": "a JSON dump of records",
     ".csv": "a CSV dump of records",
 }
-_DUMP_MAGICS: Mapping[bytes, str] = {
-    b"PAR1": "a Parquet file of records",
-    b"Obj\x01": "an Avro file of records",
-    b"ORC": "an ORC file of records",
-    b"{": "a JSON dump of records",
-    b"[": "a JSON dump of records",
+_DUMP_MAGICS: Mapping[re.Pattern[bytes], str] = {
+    re.compile(rb"PAR1"): "a Parquet file of records",
+    re.compile(rb"Obj\x01"): "an Avro file of records",
+    re.compile(rb"ORC"): "an ORC file of records",
+    re.compile(rb"\s*(?:\{|\[\s*[\[{])\s*[\"}]"): "a JSON dump of records",
 }
 _COMPRESSIONS = (".gz", ".zst", ".bz2", ".snappy")
 
@@ -282,6 +299,6 @@ def describe_dump(name: str, prefix: bytes) -> str | None:
         if plain.endswith(suffix):
             return f"{kind}: {_WHAT_INSTEAD}"
     for magic, kind in _DUMP_MAGICS.items():
-        if prefix.startswith(magic):
+        if magic.match(prefix):
             return f"{kind}: {_WHAT_INSTEAD}"
     return None
