@@ -55,7 +55,7 @@ from kaudit.spark.jobs import (
     require_readable,
     retries,
 )
-from kaudit.spark.plan import SparkPlan, share
+from kaudit.spark.plan import SparkPlan, require_ranges, share
 from kaudit.spark.producer_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
 from kaudit.spark.reading_in_tasks import ReadingInTasks, read_metadata_logs
 from kaudit.spark.session import SparkOptions, session
@@ -299,6 +299,7 @@ def _started(options: ScanOptions, spark: SparkOptions, rows: Rows) -> Iterator[
     options, layout = find_evidence(options)
     if not layout.partitions:
         raise UsageError("--engine spark: the inputs hold logs of brokers and clients alone; leave it out")
+    require_ranges(layout)
     state = None if options.state is None else open_state(options.state, options, layout)
     with session(spark, options.jobs) as started, ExitStack() as kept:
         histories = read_blocks(options, layout, open_segment, partial(read_metadata_logs, started))
