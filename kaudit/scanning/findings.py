@@ -23,6 +23,7 @@ from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer
+from kaudit.model.result import CoverageGap
 from kaudit.model.side_files import CheckpointBeyondLogEnd, SnapshotComparison
 from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
@@ -96,7 +97,11 @@ def partition_findings(
     for part, other, own_changes in zip(replicas, others, changes, strict=True):
         around = scan.contexts[other.context]
         context = partition_context(
-            replace(around, append_times={each.offset: each for each in part.append_times}),
+            replace(
+                around,
+                append_times={each.offset: each for each in part.append_times},
+                places_known=CoverageGap.POSITIONS not in part.coverage_gaps,
+            ),
             part.directory,
             compacted=part.compacted,
             log_end_offset=part.log_end_offset,
@@ -242,6 +247,9 @@ def asked_for(options: ScanOptions, layout: Layout) -> CommandLine:
 
 def asked_of(partition: PartitionDirectory, asked: CommandLine, options: ScanOptions) -> CommandLine:
     """Return what was asked for, of one partition: beside it, files of others that no name places would take its name."""
-    inputs = asked.inputs if partition.named else [segment.path for segment in partition.segments]
     compacted = ["--compacted"] if options.says_compacted(partition.topic) else []
-    return CommandLine(inputs, asked.paths if partition.named else inputs, [*asked.options, *compacted], asked.evidence)
+    decided = [*asked.options, *compacted]
+    if partition.named:
+        return CommandLine(asked.inputs, asked.paths, decided, asked.evidence)
+    own = [partition.directory] if partition.whole_directory else [segment.path for segment in partition.segments]
+    return CommandLine(own, own, decided, asked.evidence, named=bool(options.topics or options.partitions))
