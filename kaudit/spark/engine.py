@@ -269,9 +269,10 @@ def _timeline_counts(run: _Run, replayed: "DataFrame") -> list[int]:
 
 
 def _timelines(run: _Run, replayed: "DataFrame", scan: _AuditedScan, listed: Mapping[int, int]) -> list[Timeline]:
-    make = partial(
-        make_timelines, in_tasks=scan.in_tasks, across=scan.across, listed=listed, logs=scan.audit.compared_logs()
-    )
+    logs = scan.audit.compared_logs()
+    if logs is not None and logs.names_transactional_ids:
+        logs = logs.named(scan.audit.transactional_ids(None))
+    make = partial(make_timelines, in_tasks=scan.in_tasks, across=scan.across, listed=listed, logs=logs)
     with errors_in_one_line(), named_job(run.session, "kaudit: bring the timelines that are listed"):
         table = audits_of(replayed, "kept").mapInArrow(make, TIMELINE_ROWS).toArrow()
     places = zip(table["job_index"].to_pylist(), table["number"].to_pylist(), range(table.num_rows), strict=True)
