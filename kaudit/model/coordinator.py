@@ -198,6 +198,13 @@ class Committed(Struct, frozen=True):
     leader_epoch: int
 
 
+class LogEnd(Struct, frozen=True):
+    """The greatest end (exclusive) of the copies of a topic partition, and the topic's id where a copy names it."""
+
+    offset: int
+    topic_id: str | None = None
+
+
 class CommittedBeyondLogEnd(Struct, frozen=True, tag=True):
     """A group has consumed more than a partition's log holds, which ends at `log_end_offset` (exclusive).
 

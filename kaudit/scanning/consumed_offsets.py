@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
-from kaudit.audits.coordinator.committed_offsets import CONSUMER_OFFSETS, LogEnd, TopicPartition, commits_beyond
-from kaudit.model.coordinator import Committed, CommittedBeyondLogEnd
+from kaudit.model.coordinator import Committed, CommittedBeyondLogEnd, LogEnd
 from kaudit.model.coverage import EndWitness, OffsetClass
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.source.layout import PartitionDirectory
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+_TopicPartition = tuple[str, int]
 
 
 def consumed_beyond(
@@ -28,8 +30,10 @@ def consumed_beyond(
     offsets = [entry for entry in directories if entry.topic == CONSUMER_OFFSETS]
     if not offsets:
         return found
-    ends: dict[TopicPartition, LogEnd] = {}
-    uncertain: set[TopicPartition] = set()
+    from kaudit.audits.coordinator.committed_offsets import commits_beyond  # noqa: PLC0415 - few inputs have commits
+
+    ends: dict[_TopicPartition, LogEnd] = {}
+    uncertain: set[_TopicPartition] = set()
     for part in parts:
         key, end = _key(part), checkpoints.end_of(part)
         if end is None:
@@ -46,7 +50,7 @@ def consumed_beyond(
     return found
 
 
-def _key(part: PartitionAudit) -> TopicPartition:
+def _key(part: PartitionAudit) -> _TopicPartition:
     return part.directory.topic, part.directory.partition
 
 

@@ -1,42 +1,33 @@
 """Offsets that consumer groups committed beyond the ends of logs, as the newest records of __consumer_offsets say."""
 
-from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-
-from msgspec import Struct
+from typing import Any, cast
 
 from kaudit.formats.errors import WireError
-from kaudit.formats.internal_topics.consumer_offsets import OffsetCommit, parse_group_record
+from kaudit.formats.internal_topics.record_schemas import GROUPS, InternalRecord, parse_keyed_record
 from kaudit.formats.log.control import parse_marker
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch_fields import CONTROL_FLAG, TRANSACTIONAL_FLAG
-from kaudit.model.coordinator import Committed
+from kaudit.model.coordinator import Committed, LogEnd
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource, boundary_from
 from kaudit.reading.content_rows import read_batch
 from kaudit.reading.segment import ByteRange
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 
-CONSUMER_OFFSETS = "__consumer_offsets"
 _TAIL_BYTES = 1 << 20
 """Read of each partition at most: its newest records."""
-_READ_BYTES = 8 << 20
+_READ_BYTES = 4 << 20
 """Read of all partitions together, about: a second of decoding."""
 _COMMIT = 1
-_TOPIC_ID_TAG = 0
-"""Of OffsetCommitValue: 16 bytes, since 4.1."""
+_COMMIT_KEYS = (b"\0\0", b"\0\1")
+_NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""Commits name their topic's id since 4.1."""
 
 TopicPartition = tuple[str, int]
 _Key = tuple[str, str, int]
 """Group, topic and partition of a commit."""
-
-
-class LogEnd(Struct, frozen=True):
-    """The greatest end (exclusive) of the copies of a topic partition, and the topic's id where a copy names it."""
-
-    offset: int
-    topic_id: str | None = None
 
 
 def commits_beyond(
@@ -120,24 +111,24 @@ def _tail(segments: Sequence[SegmentFile], room: int) -> list[tuple[SegmentFile,
 
 def _changes(batch: memoryview) -> list[_Change]:
     """Return the commits of one batch; what cannot be decoded has none: such batches are reported by themselves."""
-    changes: list[_Change] = []
     try:
-        for record in read_records(batch):
-            found = parse_group_record(record.key, record.value)
-            if isinstance(found, OffsetCommit):
-                changes.append(((found.group, found.topic, found.partition), _committed(found)))
+        return [
+            _change(parse_keyed_record(GROUPS, record.key, record.value))
+            for record in read_records(batch)
+            if record.key is not None and bytes(record.key[:2]) in _COMMIT_KEYS
+        ]
     except WireError:
-        return changes
-    return changes
+        return []
 
 
-def _committed(found: OffsetCommit) -> tuple[Committed, str | None] | None:
-    if found.value is None:
-        return None
-    epoch = -1 if found.value.leader_epoch is None else found.value.leader_epoch
-    topic_id = dict(found.value.tags).get(_TOPIC_ID_TAG, b"")
-    named = urlsafe_b64encode(topic_id).decode().rstrip("=") if any(topic_id) else None
-    return Committed(found.group, found.value.offset, epoch), named
+def _change(found: InternalRecord) -> _Change:
+    own, value = cast("dict[str, Any]", found.key), cast("dict[str, Any] | None", found.value)
+    key = own["group"], own["topic"], own["partition"]
+    if value is None:
+        return key, None
+    topic_id = value.get("topicId", _NO_TOPIC_ID)
+    commit = Committed(own["group"], value["offset"], value.get("leaderEpoch", -1))
+    return key, (commit, None if topic_id == _NO_TOPIC_ID else topic_id)
 
 
 def _commits_transaction(batch: memoryview) -> bool:
