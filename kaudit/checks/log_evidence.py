@@ -1,11 +1,11 @@
 """Chooses the events that are evidence for a finding, and the causes that they show."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from kaudit.audits.log_events.clock import ClockOffset
+from kaudit.audits.log_events.broker_clocks import BrokerClock
 from kaudit.checks.log_causes import LogCause
 from kaudit.checks.registry import CHECKS
 from kaudit.model.application_logs import LogEvent
@@ -19,10 +19,10 @@ _BEFORE_MS, _AFTER_MS = 600_000, 600_000
 
 
 class EventsOfLogs:
-    """Events of logs by producer, transactional id and partition. `clocks` go by directory of the logs."""
+    """Events of logs by producer, transactional id and partition."""
 
-    def __init__(self, events: Iterable[LogEvent], clocks: Mapping[str, ClockOffset]) -> None:
-        self._clocks = clocks
+    def __init__(self, events: Iterable[LogEvent], clocks: Iterable[BrokerClock]) -> None:
+        self._clocks = {path: clock for clock in clocks for path in clock.paths}
         self._of_producer: dict[int, list[LogEvent]] = defaultdict(list)
         self._of_transaction: dict[str, list[LogEvent]] = defaultdict(list)
         self._of_partition: dict[tuple[str, int], list[LogEvent]] = defaultdict(list)
@@ -70,10 +70,8 @@ class EventsOfLogs:
 
     def batch_time(self, event: LogEvent) -> int | None:
         """Return when it happened by the clock of the batches, as far as that is known."""
-        if event.timestamp_ms is None:
-            return None
-        clock = self._clocks.get(event.path.rpartition("/")[0])
-        return event.timestamp_ms if clock is None else clock.batch_time(event.timestamp_ms)
+        clock = self._clocks.get(event.path)
+        return event.timestamp_ms if clock is None else clock.batch_time(event)
 
     def _of(self, cause: LogCause, finding: Finding) -> list[LogEvent]:
         if cause.of_producer:
@@ -99,7 +97,8 @@ class EventsOfLogs:
         at = self.batch_time(event)
         if at is None or first is None or last is None:
             return False
-        known = event.zone_known or event.path.rpartition("/")[0] in self._clocks
+        clock = self._clocks.get(event.path)
+        known = event.zone_known or (clock is not None and clock.is_known)
         return known and first - _BEFORE_MS <= at <= last + _AFTER_MS
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from kaudit.audits.log_events.batch_times import clocks, log_clock
+from kaudit.audits.log_events.broker_clocks import broker_clocks, log_clocks, unaligned_logs
 from kaudit.audits.log_events.refused import refused_batches
 from kaudit.audits.log_events.timeline_entries import TimelineEvents
 from kaudit.checks.log_evidence import EventsOfLogs
@@ -29,7 +29,7 @@ class ComparedLogs(Struct, frozen=True):
 
 def compare_logs(logs: ApplicationLogs, partitions: Sequence[PartitionAudit], open_source: OpenSource) -> ComparedLogs:
     """Estimate the logs' clocks, and find out what became of what was refused."""
-    found = clocks(logs.kept, [partition.directory for partition in partitions], open_source)
+    clocks = broker_clocks(logs.kept, [partition.directory for partition in partitions], open_source)
     states: dict[tuple[str, int], dict[int, tuple[int, int]]] = {}
     for partition in partitions:
         own = states.setdefault((partition.directory.topic, partition.directory.partition), {})
@@ -39,11 +39,12 @@ def compare_logs(logs: ApplicationLogs, partitions: Sequence[PartitionAudit], op
     summary = LogEventSummary(
         files=logs.files,
         events=logs.events,
-        clocks=[log_clock(home, clock) for home, clock in sorted(found.items())],
+        clocks=list(log_clocks(clocks)),
         refused=refused,
         refused_not_listed=more,
+        unaligned=unaligned_logs(clocks),
     )
     notes = []
     if logs.not_kept:
         notes.append(NotAudited("logs of brokers and clients", f"{logs.not_kept:,} more events are only counted"))
-    return ComparedLogs(logs, EventsOfLogs(logs.kept, found), summary, notes)
+    return ComparedLogs(logs, EventsOfLogs(logs.kept, clocks), summary, notes)

@@ -4,7 +4,7 @@ Source of the format: Kafka's GroupMetadataManager (to 3.x) and the group coordi
 GroupMetadataKey / Value schemas. Keys of version 3 and up belong to the newer group protocols and stay raw.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -14,6 +14,7 @@ from kaudit.formats.errors import Reason, WireError
 _OFFSET_COMMIT_KEY_VERSIONS: Final = (0, 1)
 _GROUP_METADATA_KEY_VERSION: Final = 2
 _FIRST_FLEXIBLE_VERSION: Final = 4
+_GROUP_EPOCH_KEY_VERSIONS: Final = (3, 11, 17)  # CoordinatorRecordType: consumer, share and Streams group metadata
 _VALUE_VERSIONS: Final = range(5)
 _VERSION_WITH_EXPIRY: Final = 1
 _FIRST_VERSION_WITH_STATE_TIMESTAMP: Final = 2
@@ -86,6 +87,13 @@ class UnknownGroupRecord(Struct, frozen=True):
     value: bytes | None
 
 
+class GroupEpoch(NamedTuple):
+    """The epoch of a group under the protocols of KIP-848 (consumers), KIP-932 (share) and KIP-1071 (Streams)."""
+
+    group: str
+    epoch: int
+
+
 GroupRecord = OffsetCommit | GroupMetadata | UnknownGroupRecord
 
 
@@ -109,6 +117,16 @@ def parse_group_record(key: Buffer | None, value: Buffer | None) -> GroupRecord:
         reader.expect_end()
         return GroupMetadata(key_version, group, None if value is None else _group_metadata_value(value))
     return UnknownGroupRecord(key_version, bytes(key), None if value is None else bytes(value))
+
+
+def parse_group_epoch(key: Buffer, value: Buffer) -> GroupEpoch | None:
+    """Decode a group's epoch, which comes first in the value; None for other records; raises WireError for broken bytes."""
+    reader = Reader(key)
+    if reader.int16("key version") not in _GROUP_EPOCH_KEY_VERSIONS:
+        return None
+    group, content = reader.string("group"), Reader(value)
+    content.int16("value version")
+    return GroupEpoch(group, content.int32("epoch"))
 
 
 def _offset_commit_value(value: Buffer) -> OffsetCommitValue:
