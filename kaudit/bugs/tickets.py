@@ -3,7 +3,12 @@
 import enum
 import re
 
-PROJECTS = ("kafka", "librdkafka", "franz-go", "kafkajs", "sarama", "redpanda")
+PROJECTS = (
+    "kafka", "librdkafka", "franz-go", "kafkajs", "sarama", "redpanda", "aiokafka", "flink", "iceberg", "dbz", "debezium",
+    "strimzi",
+)  # fmt: skip
+_PULL_REQUEST = re.compile(r"\bkafka(?:#|/pull/)(\d+)$", re.IGNORECASE)
+_ADDRESS = re.compile(r"/(?:pull|issues)/(?=\d+$)")
 
 
 class Program(enum.Enum):
@@ -19,12 +24,18 @@ class Program(enum.Enum):
 
 
 def looks_like_ticket(typed: str) -> bool:
-    """Return whether a text has the form of a ticket of one of these projects: `KAFKA-12671`, `librdkafka#3575`."""
+    """Return whether a text has the form of a ticket: `KAFKA-12671` of one of these projects, `anything#3575`, an address."""
     project, _, number = ticket_key(typed).rpartition("-")
-    return project in PROJECTS and number.isdecimal()
+    return number.isdecimal() and (project in PROJECTS or re.fullmatch(r"\S+[#/]\d+", typed.strip()) is not None)
 
 
 def ticket_key(ticket: str) -> str:
-    """Return the ticket in one form, `kafka-12671`: without its owner, in lower case, with a hyphen."""
-    name = ticket.strip().lower().rpartition("/")[2]
+    """Return the ticket in one form, `kafka-12671`: without its owner or address, in lower case, with a hyphen."""
+    name = _ADDRESS.sub("#", ticket.strip().lower()).rpartition("/")[2]
     return re.sub(r"[ _#-]+(?=\d+$)", "-", name)
+
+
+def pull_request_key(ticket: str) -> str | None:
+    """Return `kafka#23204` for a pull request of Apache Kafka, whose tickets have numbers of their own; None for anything else."""
+    found = _PULL_REQUEST.search(ticket.strip())
+    return f"kafka#{found[1]}" if found else None

@@ -29,8 +29,8 @@ class PartitionAccount(Struct):
     """One partition: what was captured, and what its broker said when it was last asked. Offsets are -1 where unknown.
 
     `first_segment` is the base offset of its oldest segment, `next_offset` is where the next run goes on; `brokers` are the node ids of the brokers that sent the batches;
-    `compacted_offsets` counts offsets between batches in a topic that is compacted; `problem` is why the last run ended
-    before it had all.
+    `compacted_offsets` counts offsets between batches in a topic that is compacted, the last of them is below `compacted_to`;
+    `problem` is why the last run ended before it had all.
     """
 
     topic: str
@@ -48,6 +48,7 @@ class PartitionAccount(Struct):
     missing: list[Missing] = field(default_factory=list)
     missing_unlisted: int = 0
     compacted_offsets: int = 0
+    compacted_to: int = 0
     recovery_point: int = 0
     """Segments that begin before it are in their places and accounted for; the next run reads the others again."""
     problem: str | None = None

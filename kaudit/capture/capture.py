@@ -38,7 +38,7 @@ def write_checkpoints(directory: CaptureDirectory, account: Account) -> None:
     """Write the four offset checkpoints.
 
     As a broker's: the log start only where the first segment begins before it, the cleaner's offset only where
-    compaction has been at work.
+    compaction has been at work, and no higher than that shows: clients are not told the first dirty offset.
     """
     captured = [part for part in account.partitions if part.next_offset >= 0]
     ends = [(part, part.recovery_point) for part in captured]
@@ -47,7 +47,7 @@ def write_checkpoints(directory: CaptureDirectory, account: Account) -> None:
         RECOVERY_POINT_CHECKPOINT: ends,
         HIGH_WATERMARK_CHECKPOINT: ends,
         LOG_START_CHECKPOINT: [(part, start) for part, start in starts if start > part.first_segment],
-        CLEANER_CHECKPOINT: [(part, part.next_offset) for part in captured if part.compacted_offsets],
+        CLEANER_CHECKPOINT: [(part, part.compacted_to) for part in captured if part.compacted_offsets],
     }
     for name, offsets in rows.items():
         lines = [PartitionOffset(part.topic, part.partition, offset) for part, offset in offsets]

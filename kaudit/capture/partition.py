@@ -233,6 +233,7 @@ class PartitionCapture:
     def _gap(self, first: int, last: int) -> None:
         if self._compacted:
             self.account.compacted_offsets += last - first + 1
+            self.account.compacted_to = last + 1
         else:
             self.account.miss(first, last, NOT_IN_LOG)
 

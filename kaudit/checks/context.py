@@ -181,4 +181,5 @@ def _below(directory: str, name: str) -> str:
 @functools.lru_cache(maxsize=64)
 def _dump_command(path: str) -> str | None:
     """Return the command that shows a segment with Kafka's own tool, None where that cannot open it; shared as well."""
-    return f"kafka-dump-log --files {quote(path)}" if Uri.parse(path).is_local else None
+    uri = Uri.parse(path)
+    return f"kafka-dump-log --files {quote(path)}" if uri.is_local and uri.within is None else None

@@ -3,7 +3,7 @@
 `kaudit explain`, `kaudit checks`, docs/checks, SARIF's rules and --select come from it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import kaudit.checks
 from kaudit.checks.check import Check, Evidence, modules_of_families
@@ -29,33 +29,10 @@ def find(code_or_name: str) -> Check | None:
     return CHECKS.get(code_or_name.upper()) or named.get(code_or_name.lower())
 
 
-def matching(typed: str) -> list[Check]:
-    """Return the checks of this code or name; else those of this prefix, or about all of these words.
-
-    Words are looked for in names and summaries, and in the pages only where those say nothing.
-    """
-    named = find(typed)
-    if named is not None:
-        return [named]
-    words = typed.lower().split()
-    if not words:
-        return []
-    of_family = [check for check in CHECKS.values() if check.code.startswith(typed.upper())]
-    return (
-        of_family
-        or [check for check in CHECKS.values() if _has(words, f"{check.name} {check.summary}")]
-        or [check for check in CHECKS.values() if _has(words, check.page())]
-    )
-
-
 def nearest(typed: str) -> str:
     """Return `; did you mean X?` of codes or names, and where all of them are listed."""
     names = [check.name for check in CHECKS.values()]
     return f"{suggestion(typed.upper(), CHECKS) or suggestion(typed.lower(), names)} ('kaudit checks' lists them)"
-
-
-def _has(words: Sequence[str], text: str) -> bool:
-    return all(word in text.lower() for word in words)
 
 
 def run_checks(context: Context, evidence: Evidence) -> list[Finding]:

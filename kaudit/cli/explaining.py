@@ -1,45 +1,82 @@
 """Runs `kaudit explain` and `kaudit checks`, and completes codes."""
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 
 from kaudit.broker.releases.profile import UnknownVersionError
-from kaudit.bugs.tickets import looks_like_ticket
-from kaudit.checks.check import Check
-from kaudit.checks.registry import CHECKS, matching, nearest
+from kaudit.checks.registry import CHECKS
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.loading import loaded
 from kaudit.cli.options import TerminalOptions, TextFormat
 from kaudit.cli.pager import paged
 from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
+from kaudit.explanations.lines import LONGEST, read_pasted
+from kaudit.explanations.lookup import look_up, nearest, related
 from kaudit.report.console import ColorChoice, Console
 from kaudit.report.text.broker_rules import what_changed
 from kaudit.report.text.explain_pages import (
-    check_document,
     check_list,
     check_list_document,
-    check_page,
+    entry_document,
+    entry_list,
+    entry_list_document,
+    entry_page,
 )
 from kaudit.report.text.formatting import fold
+from kaudit.report.text.pasted_lines import pasted_document, pasted_page
+
+_LEAST_WORDS_OF_LINE = 3
 
 
 def run_explain(
-    code: str | None, broker_version: str | None, output_format: TextFormat, terminal: TerminalOptions
+    asked: Sequence[str], broker_version: str | None, output_format: TextFormat, terminal: TerminalOptions
 ) -> ExitCode:
-    """Show the page of a check or known bug, or a broker version's rules; return the exit code."""
-    if (code is None) == (broker_version is None):
-        raise UsageError("say what to explain: a check's CODE, a known bug, or --broker-version VERSION")
+    """Show what is asked for, `-` for lines on standard input, or a broker version's rules; return the exit code."""
+    if bool(asked) == (broker_version is not None):
+        raise UsageError(
+            "say what to explain: a check, a bug, an error, a term, a line of a log, or --broker-version VERSION"
+        )
     if broker_version is not None:
         _explain_version(broker_version)
         return ExitCode.OK
-    assert code is not None
-    page: Callable[[str, Console | None], str] = (
-        loaded("known_bugs", "page") if looks_like_ticket(code) else _check_page
+    console = console_of(output_format, terminal)
+    text = (
+        _pasted(sys.stdin.buffer.read(LONGEST + 1), console)
+        if list(asked) == ["-"]
+        else _explained(" ".join(asked), console)
     )
-    text = page(code, console_of(output_format, terminal))
     with paged(wanted=not terminal.no_pager and output_format is TextFormat.TEXT):
         write_stdout(text)
     return ExitCode.OK
+
+
+def _explained(asked: str, console: Console | None) -> str:
+    """Return the page of what has this name; else of the line; else the list of what has these words; JSON without a console."""
+    found = look_up(asked)
+    if not found.exact and len(asked.split()) >= _LEAST_WORDS_OF_LINE:
+        pasted = read_pasted(asked.encode("utf-8", "replace"))
+        if pasted.events or pasted.errors:
+            return pasted_document(pasted) if console is None else pasted_page(pasted, console)
+    if not found.entries:
+        raise UsageError(nearest(asked))
+    if found.exact or len(found.entries) == 1:
+        shown = found.entries if found.exact else [*found.entries, *related(found.entries[0])]
+        return entry_document(shown) if console is None else entry_page(shown, console)
+    return entry_list_document(found.entries) if console is None else entry_list(found.entries, console)
+
+
+def _pasted(data: bytes, console: Console | None) -> str:
+    """Return what the lines on standard input mean; a name or words alone are explained as if they were an argument."""
+    pasted = read_pasted(data)
+    if not pasted.events and not pasted.errors:
+        text = data.decode("utf-8", "replace").strip()
+        if 0 < len(text.split()) < _LEAST_WORDS_OF_LINE:
+            return _explained(text, console)
+        raise UsageError(
+            "no line on standard input is a known message about producers, transactions or logs, or names an error"
+        )
+    return pasted_document(pasted) if console is None else pasted_page(pasted, console)
 
 
 def run_checks(output_format: TextFormat, terminal: TerminalOptions) -> ExitCode:
@@ -67,22 +104,6 @@ def complete_codes_and_bugs(incomplete: str) -> list[tuple[str, str]]:
 def console_of(output_format: TextFormat, terminal: TerminalOptions) -> Console | None:
     """Return what stdout can show; None for JSON."""
     return None if output_format is TextFormat.JSON else stdout_console(terminal.color_choice)
-
-
-def _find_checks(typed: str) -> Sequence[Check]:
-    """Find a check by code or by name, in any case, or those a prefix or words describe."""
-    found = matching(typed)
-    if not found:
-        raise UsageError(f"there is no check {typed}, and none about it{nearest(typed)}")
-    return found
-
-
-def _check_page(code: str, console: Console | None) -> str:
-    """Return the page of a check, or a list of several; JSON without a console."""
-    check, *others = found = _find_checks(code)
-    if console is None:
-        return check_list_document(found) if others else check_document(check)
-    return check_list(found, console) if others else check_page(check, console)
 
 
 def _explain_version(text: str) -> None:

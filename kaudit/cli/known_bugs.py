@@ -1,14 +1,13 @@
-"""Runs `kaudit bugs`, and shows and completes tickets of known bugs for `kaudit explain`."""
+"""Runs `kaudit bugs`, and completes tickets of known bugs for `kaudit explain`."""
 
 from kaudit.bugs.bug import Program, parse_release
-from kaudit.bugs.registry import BUGS, find, nearest, of_version
+from kaudit.bugs.registry import BUGS, of_version
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.explaining import console_of
 from kaudit.cli.options import TerminalOptions, TextFormat
 from kaudit.cli.streams import write_stdout
 from kaudit.errors import UsageError
-from kaudit.report.console import Console
-from kaudit.report.text.explain_pages import bug_document, bug_list, bug_list_document, bug_page
+from kaudit.report.text.explain_pages import bug_list, bug_list_document
 
 
 def run_bugs(
@@ -31,11 +30,3 @@ def run_bugs(
 def complete_tickets(incomplete: str) -> list[tuple[str, str]]:
     """Return the tickets that begin so, each with its title."""
     return [(ticket, bug.title) for ticket, bug in BUGS.items() if ticket.lower().startswith(incomplete.lower())]
-
-
-def page(ticket: str, console: Console | None) -> str:
-    """Return the page of a known bug; JSON without a console."""
-    bug = find(ticket)
-    if bug is None:
-        raise UsageError(f"{ticket} is not a known bug{nearest(ticket)}")
-    return bug_document(bug) if console is None else bug_page(bug, console)

@@ -25,6 +25,7 @@ def run_producers(settings: Settings, paths: Sequence[str], options: ProducersCo
         return on_demand("live_producers", "run_live")(
             request, choose_engine(options.engine)
         )  # kafka-python is an extra
+    request = replace(request, options=replace(request.options, takes_logs=False))
     query = _query(options.listing, request)
     engine = choose_engine(options.engine)
     check_urls(request, engine)

@@ -7,14 +7,14 @@ from itertools import islice
 import msgspec
 from msgspec.structs import replace
 
-from kaudit.audits.log_events.application_logs import log_events, log_files, log_lines
+from kaudit.audits.log_events.application_logs import GivenLogs, given_logs, log_events, log_lines
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_file
 from kaudit.errors import UsageError
 from kaudit.formats.application_log.pieces import LogCounts
-from kaudit.model.application_logs import LogEvent, Origin, zone_text
+from kaudit.model.application_logs import LogEvent, zone_text
 from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, kept
 from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction, chosen_replicas
 from kaudit.replay.reconstruction.reconstruct import coordinator_partitions as coordinators
@@ -33,7 +33,8 @@ def run_attempts(paths: Sequence[str], asked: ScanOptions, output: str | None) -
     place = output_file(output, [*paths, *asked.server_logs, *asked.client_logs])
     layout = find_input(replace(asked, paths=paths))
     settings = BrokerSettings()
-    events = _events(asked, settings)
+    given = given_logs(layout, asked.server_logs, asked.client_logs)
+    events = _events(given, settings)
     release = settings.version if asked.broker_version == "auto" else asked.broker_version
     if release is None:
         raise UsageError("no server log names the broker's release: pass --broker-version")
@@ -53,23 +54,24 @@ def run_attempts(paths: Sequence[str], asked: ScanOptions, output: str | None) -
     _say(f"written: {written or 'no attempts'}")
     for note in made.account.notes():
         _say(note)
-    return ExitCode.OK
+    return ExitCode.UNREADABLE if any(skipped.unreadable for skipped in given.skipped) else ExitCode.OK
 
 
-def _events(asked: ScanOptions, settings: BrokerSettings) -> list[LogEvent]:
+def _events(given: GivenLogs, settings: BrokerSettings) -> list[LogEvent]:
     """Read every log once for its events, server logs also for what they say of the broker."""
     found: list[LogEvent] = []
-    given: tuple[tuple[Origin, Sequence[str]], ...] = (("server", asked.server_logs), ("client", asked.client_logs))
-    for origin, paths in given:
-        for path in dict.fromkeys(path for place in paths for path in log_files(place, origin)):
+    for skipped in given.skipped:
+        _say(f"{skipped.path}: {skipped.reason}")
+    for log in given.logs:
+        for origin in log.origins:
             counts = LogCounts()
-            found += islice(kept(log_events(path, origin, counts)), _MAX_EVENTS + 1 - len(found))
+            found += islice(kept(log_events(log.path, origin, counts)), _MAX_EVENTS + 1 - len(found))
             if len(found) > _MAX_EVENTS:
-                raise UsageError(f"{path}: more than {_MAX_EVENTS:,} events in all; name fewer logs")
+                raise UsageError(f"{log.path}: more than {_MAX_EVENTS:,} events in all; name fewer logs")
             if origin == "server":
-                settings.read(log_lines(path))
+                settings.read(log_lines(log.path))
             if not counts.events:
-                _say(f"{path}: no line of it is understood as a {origin}'s ({counts.lines:,} lines)")
+                _say(f"{log.path}: no line of it is understood as a {origin}'s ({counts.lines:,} lines)")
     return found
 
 

@@ -82,15 +82,12 @@ def audit_request(
     **others: Any,  # noqa: ANN401 - fields of AuditRequest
 ) -> AuditRequest:
     """Return the request that the options make. Raises UsageError for an option that means nothing."""
-    if scan.server_logs or scan.client_logs:
-        from kaudit.audits.log_events.application_logs import read_application_logs  # its patterns take 30 ms
-
-        scan = replace(scan, logs=read_application_logs(scan.server_logs, scan.client_logs))
-    log_paths = [] if scan.logs is None else [file.path for file in scan.logs.files]
     return AuditRequest(
         options=replace(scan, compacted_topics=settings.compacted_topics),
         selection=parse_selection(findings.select or (), findings.ignore or ()),
-        targets=parse_targets(output.output_format or (), output.output, [*scan.paths, *log_paths]),
+        targets=parse_targets(
+            output.output_format or (), output.output, [*scan.paths, *scan.server_logs, *scan.client_logs]
+        ),
         fail_on=findings.fail_on,
         exit_zero=findings.exit_zero,
         color=display.terminal.color_choice,

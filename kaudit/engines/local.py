@@ -27,7 +27,7 @@ from kaudit.reading.chunk_size import ChunkSize, RecentSizes, fixed_size
 from kaudit.scanning.audit import Audit
 from kaudit.scanning.block_histories import read_blocks
 from kaudit.scanning.options import Depth, ScanOptions
-from kaudit.scanning.plan import all_needs, audit_needs, find_input, plan_jobs, share_rate
+from kaudit.scanning.plan import all_needs, audit_needs, find_evidence, plan_jobs, share_rate
 from kaudit.source.layout import INTERNAL_TOPICS, Layout
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
@@ -87,7 +87,8 @@ class LocalEngine(Engine):
                 found.append((partition, kept.of(partition.directory, compacted=partition.compacted)))
 
         pieces = _RECORD_PIECE_BYTES if options.depth is Depth.RECORDS else None
-        audit = _audit(replace(options, contents=True), progress, listings().suspects(), close, pieces)
+        asked = replace(options, contents=True, takes_logs=False)
+        audit = _audit(asked, progress, listings().suspects(), close, pieces)
         listing: DuplicateListing = listings().duplicate_listing(audit.result(), found, open_segment)
         return listing
 
@@ -124,7 +125,7 @@ def _audit(
     options: ScanOptions, progress: Progress, rows: Rows, close: _Close, piece_bytes: int | None = None
 ) -> Audit:
     """Read everything, `piece_bytes` at a time if given, else as the rows allow; `close` takes each partition."""
-    layout = find_input(options)
+    options, layout = find_evidence(options)
     audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))
     jobs = plan_jobs(options, layout, all_needs if rows.every_id else audit_needs(options, layout, audit.histories))
     state = _state(options, layout)

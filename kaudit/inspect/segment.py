@@ -107,13 +107,13 @@ class SegmentReader:
         return int.from_bytes(self.read(position, 8), "big", signed=True)
 
     def _later_segments(self) -> int:
-        """Return how many segments beside this one hold later offsets; 0 where the directory cannot be listed."""
+        """Return how many segments beside this one hold later offsets; 0 where the directory is gone. Raises OSError."""
         own = self.file.base_offset
         if own is None or self.file.fetched is not None:
             return 0
         try:
             names = [entry.name for entry in filesystem(self.file.path).entries(self.file.path.absolute().parent)]
-        except OSError:
+        except FileNotFoundError:
             return 0
         bases = [segment_base_offset(name) for name in names]
         return sum(1 for base in bases if base is not None and base > own)

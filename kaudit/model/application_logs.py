@@ -9,7 +9,7 @@ from msgspec import Struct
 from kaudit.model.json_record import JsonRecord
 
 Origin = Literal["server", "client"]
-Client = Literal["java", "librdkafka", "franz-go", "kafkajs", "sarama"]
+Client = Literal["java", "librdkafka", "franz-go", "kafkajs", "sarama", "kafka-python", "aiokafka"]
 
 MAX_TEXT = 1024
 """Characters of a log entry that its event keeps."""
@@ -161,12 +161,24 @@ class ApplicationLogFile(JsonRecord, frozen=True):
     events: int
 
 
+class SkippedLog(Struct, frozen=True):
+    """A file that was given as a log, or lies in a directory of them, and was not read as one.
+
+    `unreadable`: the audit lacks what it says.
+    """
+
+    path: str
+    reason: str
+    unreadable: bool = False
+
+
 class ApplicationLogs(Struct, frozen=True):
     """The events of all files, in the order of the files and their lines; `events` counts those that are not kept too."""
 
     files: Sequence[ApplicationLogFile]
     kept: Sequence[LogEvent]
     events: Mapping[str, int]
+    skipped: Sequence[SkippedLog] = ()
 
     @property
     def producer_ids(self) -> Sequence[int]:

@@ -19,6 +19,16 @@ DIRECTORY_ENTRIES: Final = 1_000_000
 """Names in one directory."""
 DIRECTORY_DEPTH: Final = 16
 """Directories inside one another."""
+ARCHIVE_MEMBERS: Final = 1_000_000
+"""Files and directories in one archive."""
+ARCHIVE_HEADER_BYTES: Final = 16 << 20
+"""The headers of one file in a tar: its name may be as long as it likes."""
+ARCHIVE_DIRECTORY_BYTES: Final = 64 << 20
+"""The directory at the end of a zip."""
+ARCHIVE_HELD_BYTES: Final = 512 << 20
+"""What is held, compressed again, of all files in compressions that cannot be read from the middle: bzip2, xz, zstd, lz4."""
+ARCHIVE_EXPANDED_BYTES: Final = 64 << 30
+"""What an archive or compressed file may expand to, if that is more than a thousand times its size."""
 DUMP_LINE_BYTES: Final = 64 << 20
 """A line of a text of kafka-dump-log."""
 SERVER_LOG_LINE_BYTES: Final = 1 << 20

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kaudit.model.result import StateUse
-from kaudit.partition.audit import PartitionAudit, close_partition
+from kaudit.partition.audit import Needs, PartitionAudit, close_partition
 from kaudit.partition.job import Job
 from kaudit.partition.replay import PartitionReplay, RowSink
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource, with_saved
@@ -102,6 +102,10 @@ class PartitionAssembler:
         """
         self._job = job
         self.replay.grow(job.directory, RunFetcher(job.directory, self._open))
+
+    def ask_for(self, needs: Needs) -> None:
+        """Say what `at_end` is to return."""
+        self._job = replace(self._job, needs=needs)
 
     def read_again(self, segment: int) -> None:
         """Forget what was found after the last valid batch of a segment, and why it could not be read: it is read again."""

@@ -1,6 +1,6 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -205,7 +205,7 @@ class Audit:
         """For how long nothing has been appended, as far as the directory's own clock does not show it."""
         self.partitions: list[PartitionAudit] = []
         self._beyond: list[list[CheckpointBeyondLogEnd]] = []
-        self.not_asked: list[str] = []
+        self.not_asked: list[NotAudited] = []
         """Why brokers could not be asked for the state of transactions."""
         self.failed: list[Unreadable] = []
         """Files that tasks elsewhere could not read."""
@@ -298,14 +298,14 @@ class Audit:
                     *self.histories.notes,
                     *cross.unlisted,
                     *(without_digest(parts) if self.options.digests else ()),
-                    *(() if logs is None else logs.not_audited),
+                    *(() if logs is None else self._not_named(logs.not_audited)),
                 ],
                 summary=total(partitions, ()),
                 segments=[
                     row for part in parts for row in segment_rows(part.directory, [*part.unreadable, *part.removed])
                 ],
                 clock=cross.context.scan_wide.clock,
-                log_events=None if logs is None else logs.summary,
+                log_events=None if logs is None or not logs.summary.files else logs.summary,
                 digests=digests_of(parts) if self.options.digests else None,
                 state=self.state,
                 coverage=coverage_of(parts, log_start_given=start is not None),
@@ -318,13 +318,10 @@ class Audit:
 
     def _not_audited(self, groups: Sequence[_CopyGroup]) -> Iterator[NotAudited]:
         """Yield what was there and could not be checked."""
-        named = {entry.path for entry in self.layout.empty_inputs}
         for path, reason in self._unreadable(groups).items():
             yield NotAudited(path, reason, unreadable=True)
         yield from self.reads.removed
-        for entry in self.layout.skipped:
-            if entry.path not in named:
-                yield NotAudited(entry.path, entry.reason)
+        yield from self._not_named(NotAudited(entry.path, entry.reason) for entry in self.layout.skipped)
         alone = [group for group in groups if group.numbers and not group.coordinator.present]
         yield from partitions_not_audited(
             self.partitions,
@@ -335,13 +332,17 @@ class Audit:
         for group in groups:
             own = [self.partitions[number] for number in group.numbers]
             yield from transactions_without_clock(own, group.coordinator, group.clock)
-        for text in self.not_asked:
-            yield NotAudited("open transactions", f"their state could not be asked for: {text}")
+        yield from self.not_asked
         for group in groups:
             for text in group.reader.unreadable:
                 yield NotAudited(TRANSACTION_STATE, text)
         yield from anomalies_not_listed(self.partitions)
         yield from offsets_not_checked(self.partitions)
+
+    def _not_named(self, notes: Iterable[NotAudited]) -> Iterator[NotAudited]:
+        """Yield the notes that are about no input as it was given: those are missing inputs."""
+        named = {entry.path for entry in self.layout.empty_inputs}
+        return (note for note in notes if note.path not in named)
 
     def compared_logs(self) -> "ComparedLogs | None":
         """Return what the logs of brokers and clients say of the partitions, None without any. Called once all are read."""

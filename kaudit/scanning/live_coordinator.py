@@ -9,10 +9,11 @@ from kaudit.model.coordinator import (
     TransactionStatus,
     TransactionValue,
 )
+from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
 from kaudit.source.kafka.answers import DescribedTransaction, TopicPartition
 from kaudit.source.kafka.client import KafkaClient
-from kaudit.source.kafka.failures import UnsupportedRequestError
+from kaudit.source.kafka.failures import AccessDeniedError, UnsupportedRequestError
 from kaudit.source.kafka.partitions import client_of
 
 _NOT_SHOWN = (
@@ -21,7 +22,7 @@ _NOT_SHOWN = (
 _STATES: Mapping[str, TransactionStatus] = {status.label: status for status in TransactionStatus}
 
 
-def ask_coordinators(parts: Sequence[PartitionAudit], problems: list[str]) -> CoordinatorView:
+def ask_coordinators(parts: Sequence[PartitionAudit], problems: list[NotAudited]) -> CoordinatorView:
     """Ask for the transactions that are open in partitions of one cluster; those that have ended since are taken out.
 
     The coordinators are asked first and the partitions' leaders after them: what a coordinator has ended by then has its
@@ -39,7 +40,10 @@ def ask_coordinators(parts: Sequence[PartitionAudit], problems: list[str]) -> Co
     except UnsupportedRequestError:
         return CoordinatorView()  # brokers before 3.0 list no transactions: as where there is no __transaction_state
     except OSError as error:
-        problems.append(f"{error.filename}: {error.strerror}")
+        why = f"their state could not be asked for: {error.filename}: {error.strerror}"
+        # whom brokers do not tell is no failure; who does not answer is
+        is_unreadable = not isinstance(error, AccessDeniedError)
+        problems.append(NotAudited("open transactions", why, unreadable=is_unreadable))
         return CoordinatorView()
     return view
 

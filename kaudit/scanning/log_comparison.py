@@ -44,7 +44,7 @@ def compare_logs(logs: ApplicationLogs, partitions: Sequence[PartitionAudit], op
         refused_not_listed=more,
         unaligned=unaligned_logs(clocks),
     )
-    notes = []
+    notes = [NotAudited(log.path, log.reason, unreadable=log.unreadable, asked_for=True) for log in logs.skipped]
     if logs.not_kept:
         notes.append(NotAudited("logs of brokers and clients", f"{logs.not_kept:,} more events are only counted"))
     return ComparedLogs(logs, EventsOfLogs(logs.kept, clocks), summary, notes)

@@ -47,7 +47,7 @@ class ScanOptions(Struct, frozen=True):
 
     `zookeeper`, `blocks` and `metadata` say where blocks of producer ids are recorded; any of them replaces what would be
     found among the inputs. `require_all`: nothing is audited unless every input, and all that was asked for, is there.
-    `logs` is what the logs of brokers and clients say. `contents`: every batch, or record with that depth, is compared with
+    `logs` is what the logs of brokers and clients say, once they were read; without `takes_logs` none are. `contents`: every batch, or record with that depth, is compared with
     those before it. `state` and `chunk_bytes` (None: measured best) change nothing that is found.
     """
 
@@ -212,6 +212,7 @@ class ScanOptions(Struct, frozen=True):
         ),
     ] = False
     logs: ApplicationLogs | None = None
+    takes_logs: bool = True
     contents: bool = False
     chunk_bytes: int | None = None
 

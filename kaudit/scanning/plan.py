@@ -1,6 +1,6 @@
 """What every engine does alike: choose and plan the input, read a range, and put a partition together again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -23,6 +23,30 @@ from kaudit.source.uri import UrlError
 _DAY_MS = 86_400_000
 
 
+def find_evidence(options: ScanOptions) -> tuple[ScanOptions, Layout]:
+    """List the input once, leave the partitions asked for, and read the logs of brokers and clients: they are in the options then.
+
+    Raises:
+        NothingToAuditError: there is neither a segment nor a log, or not all that --require-all requires.
+        UsageError, UnreadableInputError: as `find_input`; a log that cannot be read is only noted.
+
+    """
+    if not options.takes_logs:
+        return options, find_input(options)
+    layout = _chosen(options)
+    if layout.logs or layout.other_logs or options.server_logs or options.client_logs:
+        from kaudit.audits.log_events.application_logs import (  # noqa: PLC0415 - its patterns take 30 ms
+            given_logs,
+            read_application_logs,
+        )
+
+        given = given_logs(layout, options.server_logs, options.client_logs)
+        options = replace(options, logs=read_application_logs(given))
+    if options.logs is None or not options.logs.files:
+        _require_segments(options, layout)
+    return options, _required(options, layout)
+
+
 def find_input(options: ScanOptions) -> Layout:
     """List the input once and leave the partitions asked for.
 
@@ -32,6 +56,12 @@ def find_input(options: ScanOptions) -> Layout:
         UnreadableInputError: what was given cannot be read.
 
     """
+    layout = _chosen(options)
+    _require_segments(options, layout)
+    return _required(options, layout)
+
+
+def _chosen(options: ScanOptions) -> Layout:
     try:
         pattern = LayoutPattern.parse(options.layout) if options.layout is not None else None
         layout = discover(options.paths, pattern, options.cluster)
@@ -49,13 +79,21 @@ def find_input(options: ScanOptions) -> Layout:
         (chosen if asked_for else unchosen).append(directory)
     if options.log_start_offset is not None:
         chosen = [replace(directory, log_start_offset=options.log_start_offset) for directory in chosen]
-    if not any(directory.segments for directory in chosen):
+    return replace(layout, partitions=chosen, unchosen=unchosen)
+
+
+def _require_segments(options: ScanOptions, layout: Layout) -> None:
+    if not any(directory.segments for directory in layout.partitions):
         failure = UnreadableInputError if layout.unreadable else NothingToAuditError
         raise failure(f"nothing to audit under {', '.join(options.paths)}: {_instead(options, layout)}")
+
+
+def _required(options: ScanOptions, layout: Layout) -> Layout:
     if options.require_all:
-        for missing in (*missing_from_inputs(options, layout), *inputs_without_choice(options, chosen, unchosen)):
-            raise NothingToAuditError(f"--require-all: {missing.path}: {missing.reason}")
-    return replace(layout, partitions=chosen, unchosen=unchosen)
+        missing = missing_from_inputs(options, layout)
+        for entry in (*missing, *inputs_without_choice(options, layout.partitions, layout.unchosen)):
+            raise NothingToAuditError(f"--require-all: {entry.path}: {entry.reason}")
+    return layout
 
 
 def _named(directory: PartitionDirectory, options: ScanOptions) -> PartitionDirectory:
@@ -71,15 +109,24 @@ def _named(directory: PartitionDirectory, options: ScanOptions) -> PartitionDire
 
 def _instead(options: ScanOptions, layout: Layout) -> str:
     """Return what the inputs hold instead of segments."""
-    if layout.unreadable:
-        return f"{layout.unreadable[0].path}: {layout.unreadable[0].reason}"
-    if layout.leftover_files:
+    if layout.leftover_files and not layout.unreadable:
         return f"only {layout.leftover_files[0].relative} ({layout.leftover_files[0].kind})"
-    for missing in missing_partitions(options, layout.partitions):
-        return f"{missing.path}: {missing.reason}"
-    if layout.skipped:
-        return f"{layout.skipped[0].path}: {layout.skipped[0].reason}"
+    for path, reason in _other_contents(options, layout):
+        return f"{path}: {reason}"
     return "no segment (a file such as 00000000000000000000.log) was found"
+
+
+def _other_contents(options: ScanOptions, layout: Layout) -> Iterator[tuple[str, str]]:
+    """Yield what is no segment, and what it is, that which most likely was to be audited first."""
+    yield from ((entry.path, entry.reason) for entry in layout.unreadable)
+    yield from ((entry.path, entry.reason) for entry in missing_partitions(options, layout.everything))
+    yield from ((entry.path, entry.reason) for entry in layout.skipped)
+    if options.logs is not None:
+        yield from ((entry.path, entry.reason) for entry in options.logs.skipped)
+    yield from (
+        (log.path, "a log of a broker or a client, which only kaudit scan, timeline and attempts read")
+        for log in layout.logs
+    )
 
 
 def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs]) -> list[Job]:

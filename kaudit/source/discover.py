@@ -1,12 +1,11 @@
 """Finding partitions and segments under the given paths. Only names, sizes and checkpoints: no Kafka semantics."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from msgspec import field
 from msgspec.structs import replace
 
 from kaudit.formats.errors import WireError
-from kaudit.formats.log.batch_header import CURRENT_MAGIC, PREFIX_SIZE, base_offset_of
 from kaudit.formats.sidefiles.checkpoints import parse_partition_metadata
 from kaudit.model.limits import DIRECTORY_DEPTH
 from kaudit.source.file_kinds import (
@@ -14,7 +13,7 @@ from kaudit.source.file_kinds import (
     OFFSET_CHECKPOINT_NAMES,
     PARTITION_METADATA,
     PartitionName,
-    describe_dump,
+    is_broker_file,
     is_known_file,
     leftover_kind,
     parse_partition_name,
@@ -36,11 +35,11 @@ from kaudit.source.layout import (
 from kaudit.source.listing import Listed, Listing, existing_files, failure, sized
 from kaudit.source.log_directories import LogDirectories, LogDirectory
 from kaudit.source.pattern import LayoutPattern
-from kaudit.source.schemes import SegmentRemovedError, filesystem, of_brokers, removed_from_head
+from kaudit.source.schemes import SegmentRemovedError, archive_at, filesystem, of_brokers, removed_from_head
+from kaudit.source.unnamed_files import UnnamedFiles
 from kaudit.source.uri import KAFKA, Uri
 
 MAX_DEPTH = DIRECTORY_DEPTH
-_DUMP_PREFIX = 4096
 
 
 class PathNotFoundError(FileNotFoundError):
@@ -49,21 +48,31 @@ class PathNotFoundError(FileNotFoundError):
 
 class _Discovery(FoundPartitions):
     leftover_files: list[LeftoverFile] = field(default_factory=list)
-    dumps: list[Unreadable] = field(default_factory=list)
     pattern: LayoutPattern | None = None
-    texts: list[tuple[Uri, FileStatus]] = field(default_factory=list)
+    members: list[Uri] = field(default_factory=list)
+    """Files below the input that is being visited which no name of a broker's explains."""
     visited: set[Hashable] = field(default_factory=set)
     revisits: int = 0
     empty_inputs: list[Unreadable] = field(default_factory=list)
     log_directories: LogDirectories = field(default_factory=lambda: LogDirectories([], []))
+    segments: list[tuple[Uri, FileStatus, int]] = field(default_factory=list)
+    """Segments given one by one, with their base offsets."""
+    files_given: dict[str, str] = field(default_factory=dict)
+    """The texts by which files were given, by their paths."""
+    unnamed: UnnamedFiles = field(default_factory=lambda: UnnamedFiles([], []))
 
     def __post_init__(self) -> None:
         self.log_directories = LogDirectories(self.unreadable, self.skipped)
+        self.unnamed = UnnamedFiles(self.unreadable, self.skipped)
 
     def held(self) -> tuple[int, ...]:
         """Count what an input may hold: segments' partitions, what cannot be read, and directories met before."""
         with_segments = [directory for directory in self.partitions if directory.segments]
         return (len(with_segments), len(self.unreadable), self.revisits)
+
+    def recognised(self) -> tuple[int, ...]:
+        """Count the evidence in files that were recognised by what they hold."""
+        return (len(self.unnamed.segments), len(self.unnamed.texts), len(self.unnamed.logs))
 
 
 def discover(
@@ -82,37 +91,20 @@ def discover(
 
     """
     found = _Discovery(pattern=pattern)
-    lone: dict[Uri, list[tuple[Uri, FileStatus]]] = {}
-    files_given: dict[str, str] = {}
     for text in paths:
-        place = Uri.parse(text)
-        if place.scheme == KAFKA:
-            _take_topic(found, place, cluster or ClusterOptions())
-            continue
-        try:
-            entry = filesystem(place).status(place)
-        except FileNotFoundError:
-            raise PathNotFoundError(text) from None
-        except OSError as error:
-            found.unreadable.append(Unreadable(str(place), failure(error)))
-            continue
-        if entry.is_directory:
-            held = found.held()
-            _visit(found, listing := Listing(place, PARTITION_METADATA), listing.first(), 0)
-            if found.held() == held:
-                found.empty_inputs.append(Unreadable(text, _what_else(found, place)))
-        else:
-            files_given[str(place)] = text
-            lone.setdefault(place.absolute().parent, []).append((place, entry))
-    for parent, files in lone.items():
+        _take_input(found, text, cluster or ClusterOptions())
+    by_parent: dict[Uri, list[tuple[Uri, FileStatus, int]]] = {}
+    for file in (*found.segments, *found.unnamed.segments):
+        by_parent.setdefault(file[0].absolute().parent, []).append(file)
+    for parent, files in by_parent.items():
         _take_files(found, parent, files)
-    if found.texts:
+    if found.unnamed.texts:
         from kaudit.source.text_partitions import partitions_of_texts  # noqa: PLC0415 - few logs are texts
 
-        found.add(partitions_of_texts(found.texts))
-    found.empty_inputs += _files_of_no_partition(found, files_given)
+        found.add(partitions_of_texts(found.unnamed.texts))
+    found.empty_inputs += _files_of_no_partition(found)
     if not found.partitions:
-        found.skipped += found.dumps  # beside real logs they are no mistake
+        found.skipped += found.unnamed.dumps[:1]  # beside real logs they are no mistake
     hints = found.log_directories
     partitions = sorted(
         with_replicas(found.partitions), key=lambda entry: (entry.topic, entry.partition, entry.directory)
@@ -124,7 +116,54 @@ def discover(
         skipped=found.skipped,
         evidence=Evidence(hints.meta, hints.bootstrap, sorted(found.broker_versions), hints.features),
         empty_inputs=found.empty_inputs,
+        logs=found.unnamed.logs,
+        other_logs=found.unnamed.other_logs,
     )
+
+
+def _take_input(found: _Discovery, text: str, cluster: ClusterOptions) -> None:
+    place = Uri.parse(text)
+    if place.scheme == KAFKA:
+        _take_topic(found, place, cluster)
+        return
+    try:
+        place, entry = _entered(found, place)
+    except FileNotFoundError:
+        raise PathNotFoundError(text) from None
+    except OSError as error:
+        found.unreadable.append(Unreadable(str(place), failure(error)))
+        return
+    if entry.is_directory:
+        _take_tree(found, place, text)
+        return
+    found.files_given[str(place)] = text
+    base = segment_base_offset(place.name)
+    if base is None:
+        found.unnamed.take_named(place, entry)
+    else:
+        found.segments.append((place, entry, base))
+
+
+def _take_tree(found: _Discovery, place: Uri, text: str) -> None:
+    """Take everything below a directory that was given as `text`."""
+    held, recognised = found.held(), found.recognised()
+    found.members = []
+    _visit(found, listing := Listing(place, PARTITION_METADATA), listing.first(), 0)
+    is_empty = found.held() == held
+    found.unnamed.take_members(found.members, alone=is_empty)
+    if is_empty and found.held() == held and found.recognised() == recognised:
+        found.empty_inputs.append(Unreadable(text, _what_else(found, place)))
+
+
+def _entered(found: _Discovery, place: Uri) -> tuple[Uri, FileStatus]:
+    """Return what was given, by place and status: of an archive or a compressed file, its content. What is not read of it is noted."""
+    entry = filesystem(place).status(place)
+    archive = None if entry.is_directory else archive_at(place)
+    if archive is None:
+        return place, entry
+    found.unreadable += [Unreadable(str(place), line) for line in archive.refused]
+    found.skipped += [Unreadable(str(place), line) for line in archive.noted]
+    return place.content, archive.status(place.content)
 
 
 def _take_topic(found: _Discovery, place: Uri, cluster: ClusterOptions) -> None:
@@ -140,17 +179,19 @@ def _what_else(found: _Discovery, place: Uri) -> str:
     for leftover in found.leftover_files:
         if leftover.log_dir is not None and Uri.parse(leftover.log_dir).lies_in(place):
             return f"no segment: only {leftover.relative} ({leftover.kind})"
-    for dump in found.dumps:
-        if Uri.parse(dump.path).lies_in(place):
-            return f"{dump.path}: {dump.reason}"
+    for other in (*found.unnamed.dumps, *found.unnamed.other_logs):
+        if Uri.parse(other.path).lies_in(place):
+            return f"{other.path}: {other.reason}"
     return "no segment (a file such as 00000000000000000000.log) was found"
 
 
-def _files_of_no_partition(found: _Discovery, given: Mapping[str, str]) -> Iterator[Unreadable]:
-    """Yield the files given by name that show no batch."""
+def _files_of_no_partition(found: _Discovery) -> Iterator[Unreadable]:
+    """Yield the files given by name that hold no evidence."""
+    given = found.files_given
     known = {segment.path for directory in found.partitions for segment in directory.segments} if given else set()
     known.update(entry.path for entry in found.unreadable)
-    reasons = {entry.path: entry.reason for entry in found.skipped}
+    known.update(log.path for log in found.unnamed.logs)
+    reasons = {entry.path: entry.reason for entry in (*found.skipped, *found.unnamed.other_logs)}
     for path, text in given.items():
         if path not in known:
             yield Unreadable(text, reasons.get(path, "no batch was found"))
@@ -162,7 +203,7 @@ def _visit(found: _Discovery, listing: Listing, listed: Listed, depth: int) -> N
     held = {entry.name: entry for entry in entries if not entry.is_directory}
     if entries and not _take_directory(found, listing.root, listed, held):
         found.log_directories.take(directory, held)
-        _refuse_dumps(found, directory, held)
+        found.members += (directory / name for name in held if not is_broker_file(name))
         below = _below(found, listing, [directory / entry.name for entry in entries if entry.is_directory], depth + 1)
         for entry in entries:
             if entry.is_directory:
@@ -214,15 +255,6 @@ def _take_directory(found: _Discovery, root: Uri, listed: Listed, held: Mapping[
     if segments:
         _leftover_directory(found, root, directory, None, "odd-name")
     return bool(segments)
-
-
-def _refuse_dumps(found: _Discovery, directory: Uri, files: Iterable[str]) -> None:
-    """Report why a directory's first file that looks like a dump of records cannot be audited."""
-    for file in sorted(files):
-        reason = describe_dump(file, b"")
-        if reason is not None:
-            found.dumps.append(Unreadable(str(directory / file), reason))
-            return
 
 
 def _leftover_directory(found: _Discovery, root: Uri, directory: Uri, name: PartitionName | None, kind: str) -> None:
@@ -283,23 +315,10 @@ def _take_partition(
     )
 
 
-def _take_files(found: _Discovery, parent: Uri, files: Sequence[tuple[Uri, FileStatus]]) -> None:
-    """Take segment files given one by one: those of one directory are one partition."""
+def _take_files(found: _Discovery, parent: Uri, files: Sequence[tuple[Uri, FileStatus, int]]) -> None:
+    """Take segment files given one by one, with their base offsets: those of one directory are one partition."""
     segments: list[SegmentFile] = []
-    for path, entry in sorted(set(files), key=lambda file: file[0].components()):
-        base = segment_base_offset(path.name)
-        if base is None:
-            from kaudit.formats.dump_text.text import looks_like_dump  # noqa: PLC0415 - few files have other names
-
-            prefix = _prefix(found, path)
-            if prefix is None:
-                continue
-            if looks_like_dump(prefix):
-                found.texts.append((path, entry))
-                continue
-            base = _base_of_batches(found, path, prefix)
-            if base is None:
-                continue
+    for path, entry, base in sorted(set(files), key=lambda file: file[0].components()):
         segment = _segment(found, path, base, entry)
         if segment is not None:
             segments.append(segment)
@@ -331,28 +350,6 @@ def _partition(
         is_tiered=log_directory.is_tiered,
         is_captured=log_directory.is_captured,
     )
-
-
-def _prefix(found: _Discovery, path: Uri) -> bytes | None:
-    try:
-        return filesystem(path).read_start(path, _DUMP_PREFIX)
-    except OSError as error:
-        found.unreadable.append(Unreadable(str(path), failure(error)))
-        return None
-
-
-def _base_of_batches(found: _Discovery, path: Uri, prefix: bytes) -> int | None:
-    """Return the first batch's offset in a file of any name; None, with the reason in `skipped`, if it holds no batch."""
-    kind = leftover_kind(path.name)
-    dump = describe_dump(path.name, prefix)
-    if dump is None and kind is None and len(prefix) >= PREFIX_SIZE:
-        head = prefix[:PREFIX_SIZE]
-        if head[-1] <= CURRENT_MAGIC and any(head):
-            # a legacy wrapper names its last offset: the offsets before it need not be missing
-            return max(base_offset_of(head), 0) if head[-1] == CURRENT_MAGIC else 0
-    reason = "no segment file" if kind is None else f"left behind by a broker ({kind})"
-    found.skipped.append(Unreadable(str(path), dump or reason))
-    return None
 
 
 def _require_target(found: _Discovery, link: Uri) -> None:

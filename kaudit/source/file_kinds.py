@@ -43,6 +43,8 @@ REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
 """A directory of brokers with remote storage (RemoteIndexCache, KIP-405)."""
 CAPTURE_ACCOUNT: Final = "capture.json"
 """The account that `kaudit capture` writes beside the partitions."""
+_LOCK: Final = ".lock"
+"""Held by the broker that has the log directory open (LogManager.LOCK_FILE_NAME)."""
 
 
 class Scope(enum.Enum):
@@ -238,6 +240,12 @@ def leftover_kind(name: str) -> str | None:
 def is_known_file(name: str) -> bool:
     """Return whether a broker keeps a file of this name in a partition directory."""
     return _KNOWN_FILE.fullmatch(name) is not None
+
+
+def is_broker_file(name: str) -> bool:
+    """Return whether a broker, or kaudit's capture, keeps a file of this name in a log directory or in a partition's."""
+    known = is_known_file(name) or kind_by_name(name)[0] is not UNKNOWN
+    return known or leftover_kind(name) is not None or name in {CAPTURE_ACCOUNT, _LOCK}
 
 
 def kind_by_name(name: str) -> tuple[FileKind, int | None]:

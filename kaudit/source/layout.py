@@ -8,6 +8,7 @@ from itertools import count
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.model.application_logs import Origin
 from kaudit.model.limits import SNAPSHOTS
 from kaudit.source.uri import Uri
 
@@ -207,6 +208,24 @@ class Unreadable(Struct, frozen=True):
     vanished: bool = False
 
 
+EXPECTED = (
+    "expected are log directories, partitions, segments, output of kafka-dump-log, or logs of brokers and Kafka clients"
+)
+"""What kaudit takes as input."""
+
+
+class ApplicationLog(Struct, frozen=True):
+    """A log of a broker or of an application with a Kafka client.
+
+    `origins`: whose messages it may hold; more than one where its first bytes do not tell. `claimed`: the user says that it is
+    one: it is missed where it is not understood.
+    """
+
+    path: str
+    origins: tuple[Origin, ...]
+    claimed: bool = False
+
+
 class FoundPartitions(Struct):
     """Partitions under some inputs, paths that could not be read or used, and the releases of brokers that were asked."""
 
@@ -244,7 +263,11 @@ class Layout(Struct, frozen=True):
     evidence: Evidence = field(default_factory=Evidence)
     unchosen: Sequence[PartitionDirectory] = ()
     empty_inputs: Sequence[Unreadable] = ()
-    """Inputs, as they were given, that hold no segment, and what they hold instead."""
+    """Inputs, as they were given, that hold no evidence, and what they hold instead."""
+    logs: Sequence[ApplicationLog] = ()
+    """Logs of brokers and of applications."""
+    other_logs: Sequence[Unreadable] = ()
+    """Logs of other programs that lie beside them, and of which."""
 
     @property
     def everything(self) -> tuple[PartitionDirectory, ...]:

@@ -76,6 +76,22 @@ class Listing:
         return self._tree.pop(directory.path, ())  # each is asked for once
 
 
+def heads(files: Sequence[Uri], limit: int) -> Iterator[bytes | OSError]:
+    """Yield the first `limit` bytes of each file, or why they cannot be read: of a store, many at a time."""
+
+    def head(file: Uri) -> bytes | OSError:
+        try:
+            return filesystem(file).read_start(file, limit)
+        except OSError as error:
+            return error
+
+    if not any(filesystem(file).is_remote for file in files):
+        yield from map(head, files)
+        return
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        yield from threads.map(head, files)
+
+
 def side_file(path: Uri, unreadable: list[Unreadable]) -> bytes | None:
     """Return the bytes of a small text file, None if it is not there or cannot be read: then it is added to `unreadable`."""
     try:

@@ -1,19 +1,23 @@
 """Imports the file system of a URL's scheme when it is first used, and opens files through it."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from kaudit.installation import install_command
 from kaudit.source.bytes import ByteSource
 from kaudit.source.file_kinds import segment_base_offset
-from kaudit.source.filesystem import FileSystem, WritableFileSystem
+from kaudit.source.filesystem import FileStatus, FileSystem, WritableFileSystem
 from kaudit.source.layout import FetchedRange, SegmentFile
 from kaudit.source.local import LocalFileSystem
 from kaudit.source.text import SegmentText
 from kaudit.source.uri import KAFKA, Uri, UrlError
 
+if TYPE_CHECKING:
+    from kaudit.source.archives.filesystem import ArchiveFileSystem
+
+_OPEN_ARCHIVES = 64
 _STORES: Mapping[str, tuple[str, ...]] = {
     "hdfs": ("hdfs", "HdfsFileSystem"),
     "webhdfs": ("webhdfs", "WebHdfsFileSystem", "http"),
@@ -55,9 +59,48 @@ def filesystem(uri: Uri) -> FileSystem:
         UrlError: no file system has this scheme, or the extra it needs is not installed.
 
     """
+    if "!" in uri.path and (archive := _archive_of(uri)) is not None:
+        return archive
     if uri.scheme and uri.scheme not in _STORES:
         raise UrlError(f"{uri}: kaudit reads local paths, file://, {_urls(*_STORES, KAFKA)}")
     return _connect(uri.scheme, uri.authority)
+
+
+def _archive_of(uri: Uri) -> "ArchiveFileSystem | None":
+    """Return the archive that holds `uri`, None where there is no such file: a directory may be called `logs!`."""
+    inside = uri.within
+    if inside is None:
+        return None
+    outer = filesystem(inside[0])
+    try:
+        status = outer.status(inside[0])
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return None if status.is_directory else _opened_archive(inside[0], status)
+
+
+@lru_cache(maxsize=_OPEN_ARCHIVES)
+def _opened_archive(archive: Uri, status: FileStatus) -> "ArchiveFileSystem":
+    """Open an archive as it is now: one that was replaced has another status."""
+    from kaudit.source.archives.filesystem import ArchiveFileSystem  # noqa: PLC0415 - few inputs are archives
+
+    return ArchiveFileSystem(filesystem(archive).open(archive), archive, status)
+
+
+def archive_at(file: Uri) -> "ArchiveFileSystem | None":
+    """Return what opens a file that is an archive or compressed, by its content; None for any other file.
+
+    Raises:
+        OSError: it is an archive that kaudit does not read, or is damaged.
+
+    """
+    from kaudit.source.archives.forms import HEAD_BYTES, form_of  # noqa: PLC0415 - as above
+
+    try:
+        head = filesystem(file).read_start(file, HEAD_BYTES)
+    except OSError:
+        return None  # whoever reads it reports that
+    return None if form_of(head) is None else _archive_of(file.content)
 
 
 def writable_filesystem(uri: Uri) -> WritableFileSystem:

@@ -61,8 +61,9 @@ class Uri(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Last component of the path; a local `.` has its directory's name."""
-        return self.last or self.absolute().last
+        """Last component of the path; a local `.` has its directory's name, an archive's content its name without suffixes."""
+        last = self.last or self.absolute().last
+        return without_packing(last) if last.endswith("!") else last
 
     @property
     def last(self) -> str:
@@ -76,6 +77,24 @@ class Uri(Struct, frozen=True):
         if above.strip("/"):
             return type(self)(self.scheme, self.authority, above)
         return type(self)(self.scheme, self.authority, self.path.removesuffix(last) or ".")
+
+    @property
+    def content(self) -> Self:
+        """Where the content of an archive or compressed file lies."""
+        return type(self)(self.scheme, self.authority, self.path + "!")
+
+    @property
+    def within(self) -> "tuple[Self, str] | None":
+        """The archive in which it lies by its text, and the path there, empty for all that the archive holds; None if in none.
+
+        A directory may be called as `ARCHIVE!` is: what is there decides (`filesystem`).
+        """
+        if "!" not in self.path:
+            return None
+        at = self.path.find("!/")
+        if at < 0:
+            at = len(self.path) - 1 if self.path.endswith("!") else -1
+        return None if at <= 0 else (type(self)(self.scheme, self.authority, self.path[:at]), self.path[at + 2 :])
 
     @property
     def is_local(self) -> bool:
@@ -94,7 +113,7 @@ class Uri(Struct, frozen=True):
     def lies_in(self, root: "Uri") -> bool:
         """Return whether it is `root` or lies below it, by their texts."""
         own, above = self.absolute(), root.absolute()
-        return own == above or str(own).startswith(str(above).rstrip("/") + "/")
+        return own == above or str(own).startswith((str(above).rstrip("/") + "/", str(above) + "!"))
 
     def relative_to(self, root: "Uri") -> str:
         """Return the path below `root`, the last component for `root` itself. Raises ValueError where it does not lie there."""
@@ -120,6 +139,15 @@ class Uri(Struct, frozen=True):
 
     def _at(self, path: str) -> Self:
         return type(self)(self.scheme, self.authority, _normal(path))
+
+
+_PACKING = re.compile(r"(\.tar)?\.(gz|bz2|xz|zst|zstd|lz4)!|\.(tar|zip|tgz|tbz|tbz2|txz|tzst)!|!", re.IGNORECASE)
+
+
+def without_packing(name: str) -> str:
+    """Return the name of `ARCHIVE!` without what packing added to it."""
+    packed = next(found for found in _PACKING.finditer(name) if found.end() == len(name))
+    return name[: packed.start()] or name
 
 
 def _split(path: str) -> tuple[str, list[str]]:

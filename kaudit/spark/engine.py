@@ -21,6 +21,7 @@ from kaudit.engines.engine import AuditedInput, Done, Engine, Task
 from kaudit.engines.engine import Job as PartitionJob
 from kaudit.engines.progress import Progress
 from kaudit.engines.rows import NO_ROWS, Rows
+from kaudit.errors import UsageError
 from kaudit.listings.producer_histories import RecordedScan
 from kaudit.listings.producer_listing import ListedProducers
 from kaudit.listings.query import Query
@@ -39,7 +40,7 @@ from kaudit.scanning.block_histories import BlockHistories, read_blocks
 from kaudit.scanning.findings import PartitionFindings
 from kaudit.scanning.opened_state import OpenedState, open_state
 from kaudit.scanning.options import ScanOptions
-from kaudit.scanning.plan import audit_needs, find_input, plan_jobs, share_rate
+from kaudit.scanning.plan import audit_needs, find_evidence, plan_jobs, share_rate
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import Layout
 from kaudit.source.schemes import open_segment
@@ -295,7 +296,9 @@ def _kept_on_disk(frame: "DataFrame") -> Iterator["DataFrame"]:
 
 @contextmanager
 def _started(options: ScanOptions, spark: SparkOptions, rows: Rows) -> Iterator[_Run]:
-    layout = find_input(options)
+    options, layout = find_evidence(options)
+    if not layout.partitions:
+        raise UsageError("--engine spark: the inputs hold logs of brokers and clients alone; leave it out")
     state = None if options.state is None else open_state(options.state, options, layout)
     with session(spark, options.jobs) as started, ExitStack() as kept:
         histories = read_blocks(options, layout, open_segment, partial(read_metadata_logs, started))

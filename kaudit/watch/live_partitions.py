@@ -9,7 +9,7 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import find_input
 from kaudit.source.kafka.answers import TopicPartition
-from kaudit.source.layout import FetchedRange, Layout, PartitionDirectory, SegmentFile
+from kaudit.source.layout import FetchedRange, Layout, PartitionDirectory, SegmentFile, Unreadable
 from kaudit.source.schemes import of_brokers, open_segment
 
 
@@ -22,6 +22,7 @@ class LivePartitions:
         self.open_source: OpenSource = open_segment
         self.nothing: NothingToAuditError | None = None
         self._options = options
+        self._unlisted: Sequence[Unreadable] = ()
 
     def look(self, *, thoroughly: bool = False) -> list[PartitionDirectory]:
         """Return the partitions that have grown since the last look, all of them at the first.
@@ -37,26 +38,32 @@ class LivePartitions:
             return self._list(self.layout)
         try:
             return self._grown(self.layout)
-        except OSError:
-            return []  # nobody answers: what is known stays, and the next look asks again
+        except OSError as error:
+            return self._not_answered(self.layout, error.filename, error.strerror or str(error))
 
     def _list(self, before: Layout | None) -> list[PartitionDirectory]:
         try:
             layout = find_input(self._options)
         except NothingToAuditError as error:
             self.nothing = error
-            return []
-        except UsageError:
+            return [] if before is None else self._not_answered(before, None, str(error))
+        except UsageError as error:
             if before is None:
                 raise
-            return []
+            return self._not_answered(before, None, str(error))
         known = {} if before is None else {entry.directory: entry for entry in before.partitions}
         now = {entry.directory: _going_on(known.get(entry.directory), entry) for entry in layout.partitions}
         if layout.unreadable:  # a partition without a leader is not gone
             now = {**known, **now}
         partitions = sorted(now.values(), key=lambda entry: (entry.topic, entry.partition, entry.directory))
+        self._unlisted = layout.unreadable
         self.layout = replace(layout, partitions=partitions)
         return [entry for entry in partitions if entry != known.get(entry.directory)]
+
+    def _not_answered(self, known: Layout, place: str | None, reason: str) -> list[PartitionDirectory]:
+        """What is known stays, is not all there is, and the next look asks again."""
+        self.layout = replace(known, unreadable=[Unreadable(place or ", ".join(self._options.paths), reason)])
+        return []
 
     def _grown(self, layout: Layout) -> list[PartitionDirectory]:
         ends = self._ends(layout.partitions)
@@ -68,9 +75,13 @@ class LivePartitions:
                 return self._list(layout)
             if end > fetched.end_offset:
                 grown[entry.directory] = _of_range(entry, segment, replace(fetched, end_offset=end))
-        if grown:
-            partitions = [grown.get(entry.directory, entry) for entry in layout.partitions]
-            self.layout = replace(layout, partitions=partitions)
+        partitions = [grown.get(entry.directory, entry) for entry in layout.partitions] if grown else layout.partitions
+        silent = [
+            Unreadable(entry.directory, "no leader says where it ends")
+            for entry in layout.partitions
+            if entry.directory not in ends
+        ]
+        self.layout = replace(layout, partitions=partitions, unreadable=[*self._unlisted, *silent])
         return list(grown.values())
 
     @staticmethod

@@ -6,15 +6,16 @@ partition - the inputs are listed again, and not more often than a tenth of the 
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from msgspec.structs import replace
 
-from kaudit.errors import NothingToAuditError, UsageError
+from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import find_input
-from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
@@ -54,16 +55,23 @@ class LogDirectories:
         `thoroughly`: list the inputs whether they seem to have changed or not.
         """
         due = self._clock() >= self._next_listing
-        if self.layout is None or thoroughly or (due and self._relisting_needed(self.layout)):
+        if self.layout is None or thoroughly:
             return self._list()
-        return [] if self.layout is None else self._grown(self.layout)
+        try:
+            return self._list() if due and self._relisting_needed(self.layout) else self._grown(self.layout)
+        except OSError:
+            return self._list()  # which says what cannot be looked at, and why
 
     def _list(self) -> list[PartitionDirectory]:
         started = self._clock()
-        before = {} if self.layout is None else {entry.directory: _own(entry) for entry in self.layout.partitions}
+        known = self.layout
+        before = {} if known is None else {entry.directory: _own(entry) for entry in known.partitions}
         try:
-            self.layout, self.nothing, self._found = find_input(self._options), None, True
+            self.layout, self.nothing, self._found = _with_unlisted(find_input(self._options), known), None, True
         except NothingToAuditError as error:
+            if known is not None and isinstance(error, UnreadableInputError):
+                self.layout = replace(known, unreadable=[Unreadable(", ".join(self._options.paths), str(error))])
+                return []
             self.layout, self.nothing = None, error
             return []
         except UsageError as error:
@@ -73,10 +81,16 @@ class LogDirectories:
             return []
         finally:
             self._next_listing = self._clock() + (self._clock() - started) / LISTING_SHARE
-        self._directories = {path: _stamp(path) for path in self._watched(self.layout)}
-        self._names = {path: _names(path) for path in self._parents(self.layout)}
-        self._tails = {entry.directory: _tail(entry) for entry in self.layout.partitions}
+        self._remember(self.layout)
         return [entry for entry in self.layout.partitions if before.get(entry.directory) != _own(entry)]
+
+    def _remember(self, layout: Layout) -> None:
+        """Note what the next look compares with; what cannot be looked at is not known, and listed again then."""
+        self._directories, self._names, self._tails = {}, {}, {}
+        with suppress(OSError):
+            self._directories = {path: _stamp(path) for path in self._watched(layout)}
+            self._names = {path: _names(path) for path in self._parents(layout)}
+            self._tails = {entry.directory: _tail(entry) for entry in layout.partitions}
 
     def _relisting_needed(self, layout: Layout) -> bool:
         if any(_stamp(path) != self._directories.get(path) for path in self._watched(layout)):
@@ -105,9 +119,24 @@ class LogDirectories:
         return list(grown.values())
 
 
-def _own(entry: PartitionDirectory) -> PartitionDirectory:
-    """The partition without the files it shares with all others of its log directory."""
-    return replace(entry, checkpoints=())
+def _with_unlisted(layout: Layout, before: Layout | None) -> Layout:
+    """Return a layout that keeps the partitions known before whose directories could not be listed: they are not gone."""
+    if before is None or not layout.unreadable:
+        return layout
+    unlisted = tuple(f"{failed.path}/" for failed in layout.unreadable)
+    there = {entry.directory for entry in layout.everything}
+    kept = [
+        entry
+        for entry in before.partitions
+        if entry.directory not in there and f"{entry.directory}/".startswith(unlisted)
+    ]
+    partitions = sorted([*layout.partitions, *kept], key=lambda entry: (entry.topic, entry.partition, entry.directory))
+    return replace(layout, partitions=partitions) if kept else layout
+
+
+def _own(entry: PartitionDirectory) -> tuple[PartitionDirectory, Sequence[str]]:
+    """The partition, with the names only of the files it shares with all others of its log directory."""
+    return replace(entry, checkpoints=()), [file.path for file in entry.checkpoints]
 
 
 def _path(text: str) -> str:
@@ -119,18 +148,19 @@ def _tail(entry: PartitionDirectory) -> _Stamp | None:
 
 
 def _stamp(path: str) -> _Stamp | None:
-    """Size in bytes and time of the last change in ns; None for what is not there."""
+    """Size in bytes and time of the last change in ns; None for what is not there. Raises OSError."""
     try:
         status = os.stat(path)  # noqa: PTH116 - a thousand a second
-    except OSError:
+    except FileNotFoundError:
         return None
     return status.st_size, status.st_mtime_ns
 
 
 def _names(path: str) -> frozenset[str]:
+    """The lasting entries of a directory, none of one that is not there. Raises OSError."""
     try:
         return frozenset(_lasting(os.listdir(path)))  # noqa: PTH208 - a thousand names
-    except OSError:
+    except FileNotFoundError:
         return frozenset()
 
 

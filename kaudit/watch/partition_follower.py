@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.damage import DamageKind
 from kaudit.partition.assembler import PartitionAssembler
-from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.audit import Needs, PartitionAudit
 from kaudit.partition.job import Job
 from kaudit.partition.replay import PartitionReplay
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource
@@ -108,6 +108,14 @@ class PartitionFollower:
             self._begin(job)  # deleted, or replaced, while it was read: the next visit begins with what is there then
         except OSError as error:
             self._break(error)
+
+    def ask_for(self, needs: Needs) -> bool:
+        """Take what the audit of all partitions needs now of this one; return whether that is something else than before."""
+        if needs == self._job.needs:
+            return False
+        self._job = replace(self._job, needs=needs)
+        self._assembler.ask_for(needs)
+        return True
 
     def close(self) -> PartitionAudit:
         """Return what the findings need of the partition as far as it was read. To be used before the next visit."""

@@ -165,6 +165,11 @@ class Watcher:
         return plan_jobs(self._options, replace(layout, partitions=changed, unchosen=()), needs)
 
     def _new_findings(self, layout: Layout, *, last: bool) -> Sequence[Finding]:
+        self._audit.read_blocks(layout, at_once=last)
+        needs = audit_needs(self._options, layout, self._audit.histories)
+        for path, follower in self.followers.items():
+            if follower.ask_for(needs(follower.directory)):
+                self._unclosed.add(path)
         for path in sorted(self._unclosed):
             due = self._closing.setdefault(path, Due(CLOSE_SHARE))
             if last or due.is_now():
@@ -172,7 +177,6 @@ class Watcher:
                     part = self._parts[path] = self.followers[path].close()
                     self._audit.prepare(part)
                 self._unclosed.discard(path)
-        self._audit.read_blocks(layout, at_once=last)
         known = [entry for entry in layout.partitions if entry.directory in self._parts]
         parts = [self._parts[entry.directory] for entry in known]
         audited = self._audit.result(replace(layout, partitions=known), parts, idle_ms=self._idle_ms(), at_once=last)

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from kaudit.checks.check import Evidence, check, none_because, observers, parse_documentation
 from kaudit.checks.log.missing_offsets import offset_gap
-from kaudit.checks.registry import CHECKS, matching, nearest, run_checks
+from kaudit.checks.registry import nearest, run_checks
 from kaudit.checks.sequences.sequence_gap import sequence_gap
 from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.evidence import StoredEvidence
@@ -130,30 +130,6 @@ def test_checks_run_in_the_order_of_their_codes_where_there_is_evidence():
     found = run_checks(CONTEXT, Evidence([lacking, missing]))
     assert [each.code for each in found] == ["KA007", "KA104"]
     assert run_checks(CONTEXT, Evidence()) == []
-
-
-@pytest.mark.parametrize(
-    ("typed", "codes"),
-    [
-        ("ka104", ["KA104"]),
-        ("Sequence-Gap", ["KA104"]),
-        ("ka6", ["KA601", "KA602", "KA603"]),
-        ("torn", ["KA308"]),
-        ("transaction PARTITIONS", ["KA308"]),
-        ("", []),
-        ("  ", []),
-        ("zebra", []),
-    ],
-)
-def test_checks_are_found_by_code_name_family_and_words(typed, codes):
-    assert [each.code for each in matching(typed)] == codes
-
-
-def test_words_are_looked_for_in_pages_last():
-    found = [each.code for each in matching("KAFKA-15552")]
-    assert found
-    assert all("kafka-15552" not in CHECKS[code].summary.lower() for code in found)
-    assert all("kafka-15552" in CHECKS[code].page().lower() for code in found)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """What logs say of findings, whose logs they are, and where refusals stand on timelines."""
 
+import re
+
 import pytest
 
 from kaudit.audits.log_events import application_logs
-from kaudit.audits.log_events.application_logs import read_application_logs
+from kaudit.audits.log_events.application_logs import GivenLogs, read_application_logs
 from kaudit.audits.log_events.broker_clocks import BrokerClock
 from kaudit.audits.log_events.clock import AnchorSource, ClockOffset
 from kaudit.audits.log_events.timeline_entries import TimelineEvents
@@ -11,13 +13,13 @@ from kaudit.checks.log_evidence import EventsOfLogs
 from kaudit.checks.registry import CHECKS
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
-from kaudit.errors import UsageError
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.timeline import RunEntry
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.layout import ApplicationLog
 from tests.audits.log_events.made import event
 from tests.conformance.server_logs import unpacked
 
@@ -123,8 +125,8 @@ def test_a_refusal_stands_before_the_batch_that_followed_it():
 @pytest.mark.parametrize(("version", "name"), [("2.4.1", "histories"), ("2.8.2", "histories"), ("3.5.2", "histories")])
 def test_a_real_broker_s_refusals_became_what_the_recorder_was_answered(version, name):
     with unpacked(version, name) as recorded:
-        logs = read_application_logs([path for path in recorded.server_logs if "server.log" in path], ())
-        result = local.scan(ScanOptions(recorded.log_directories, logs=logs), SilentProgress())
+        server_logs = [path for path in recorded.server_logs if "server.log" in path]
+        result = local.scan(ScanOptions(recorded.log_directories, server_logs=server_logs), SilentProgress())
         appended: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
         for attempt, answer in zip(recorded.lines("attempts"), recorded.lines("answers"), strict=True):
             if attempt["op"] == "produce" and answer.get("outcome") in ("appended", "no-response"):
@@ -180,8 +182,12 @@ def test_a_log_is_taken_unless_most_entries_name_another_program(tmp_path, monke
     monkeypatch.setattr(application_logs, "log_events", read)
     path = tmp_path / "server.log"
     path.touch()
-    if refused:
-        with pytest.raises(UsageError, match=r"the log of another program|of a log that kaudit knows"):
-            read_application_logs([str(path)], ())
-    else:
-        assert [file.lines for file in read_application_logs([str(path)], ()).files] == [counts.lines]
+    logs = read_application_logs(GivenLogs([ApplicationLog(str(path), ("server",), claimed=True)]))
+    assert [file.lines for file in logs.files] == ([] if refused else [counts.lines])
+    for skipped in logs.skipped:
+        assert re.search(
+            r"the log of another program, not of a broker|of which none of 9 lines is of a log that kaudit knows",
+            skipped.reason,
+        )
+        assert skipped.unreadable
+    assert len(logs.skipped) == refused

@@ -78,14 +78,30 @@ def test_events_only_add_to_a_timeline(kaudit, recorded):
 
 
 @pytest.mark.parametrize("option", ["--server-log", "--client-log"])
-def test_what_is_no_log_is_refused_in_one_line(kaudit, tmp_path, option):
+def test_what_was_said_to_be_a_log_and_is_none_is_missed_and_the_rest_is_audited(kaudit, tmp_path, option):
     (tmp_path / "novel.txt").write_text("It was a dark and stormy night.\n" * 50)
     (tmp_path / "empty").mkdir()
-    for name in ("novel.txt", "none.log", "empty"):
+    (tmp_path / "random.bin").write_bytes(bytes(range(256)) * 9)
+    reasons = {
+        "novel.txt": "a text of which none of 50 lines is of a log that kaudit knows",
+        "empty": f"{option}: no segment",
+        "random.bin": "no segment file but binary data",
+    }
+    for name, reason in reasons.items():
         outcome = kaudit("scan", "samples/clean", option, tmp_path / name)
-        assert (outcome.code, outcome.out) == (2, "")
-        assert len(outcome.err.splitlines()) == 1
-        assert option in outcome.err
+        assert outcome.code == 4
+        assert "Could not be read:" in outcome.out
+        (line, _) = outcome.err.splitlines()
+        assert line.startswith(f"kaudit: {tmp_path / name}: ")
+        assert reason in line
+
+
+@pytest.mark.parametrize("option", ["--server-log", "--client-log"])
+def test_a_log_that_is_not_there_is_refused_in_one_line(kaudit, tmp_path, option):
+    outcome = kaudit("scan", "samples/clean", option, tmp_path / "none.log")
+    assert (outcome.code, outcome.out) == (2, "")
+    (line,) = outcome.err.splitlines()
+    assert option in line
 
 
 def test_a_log_without_events_changes_nothing(kaudit, tmp_path):

@@ -1,11 +1,13 @@
 """explain and checks: from the registry, for people and programs."""
 
+import io
 import json
 
 import pytest
 
 from kaudit.bugs.bug import HEADINGS as BUG_HEADINGS
 from kaudit.bugs.registry import BUGS
+from kaudit.bugs.reports import reports
 from kaudit.checks.check import HEADINGS
 from kaudit.checks.registry import CHECKS
 from kaudit.installation import version_text
@@ -82,6 +84,7 @@ def test_a_check_is_found_by_a_word(kaudit, typed, codes):
     assert outcome.code == 0
     if len(codes) == 1:
         assert outcome.out == kaudit("explain", codes[0]).out
+        assert outcome.out == kaudit("explain", *typed.split()).out
         return
     assert set(codes) <= {line[:5] for line in outcome.out.splitlines()}
     listed = json.loads(kaudit("explain", typed, "--output-format", "json").out)
@@ -116,6 +119,113 @@ def test_a_ticket_that_is_not_known(kaudit):
     outcome = kaudit("explain", "kafka-1267")
     assert (outcome.code, outcome.out) == (2, "")
     assert "kafka-1267 is not a known bug; did you mean KAFKA-12671" in outcome.err
+
+
+@pytest.mark.parametrize("ticket", reports())
+def test_every_report_can_be_explained(kaudit, ticket):
+    outcome = kaudit("explain", ticket)
+    assert outcome.code == 0
+    assert outcome.out.startswith(f"{ticket} {reports()[ticket].title.split()[0]}")
+    page = json.loads(kaudit("explain", ticket, "--output-format", "json").out)
+    assert (page["schema"], page["id"], page["title"]) == ("kaudit.report/1", ticket, reports()[ticket].title)
+    assert {"What happens", "How to recognise it", "What it costs", "What to do"} <= set(page["documentation"])
+
+
+def test_an_error_by_number_name_and_class(kaudit):
+    outcome = kaudit("explain", "45")
+    assert outcome.code == 0
+    assert outcome.out.startswith("OUT_OF_ORDER_SEQUENCE_NUMBER (45)\nan error of Kafka's protocol; not retriable\n")
+    assert kaudit("explain", "error", "code", "45").out == outcome.out
+    assert kaudit("explain", "kafka.errors.OutOfOrderSequenceNumberError").out == outcome.out
+    assert "KA104: sequence-gap" in outcome.out.partition("See also")[2]
+    page = json.loads(kaudit("explain", "OutOfOrderSequenceException", "--output-format", "json").out)
+    assert (page["schema"], page["code"], page["retriable"]) == ("kaudit.error/1", 45, False)
+    assert "KA104" in page["see_also"]
+
+
+def test_an_error_of_a_client(kaudit):
+    outcome = kaudit("explain", "RD_KAFKA_RESP_ERR__MSG_TIMED_OUT")
+    assert outcome.out.startswith("_MSG_TIMED_OUT (librdkafka -192)\nan error of librdkafka itself\n")
+
+
+def test_a_term(kaudit):
+    outcome = kaudit("explain", "LSO")
+    assert outcome.out.startswith("last stable offset\n\nWhat it means\n")
+    assert "KA301" in outcome.out.partition("See also")[2]
+    page = json.loads(kaudit("explain", "last", "stable", "offset", "--output-format", "json").out)
+    assert (page["schema"], page["name"], page["also"]) == ("kaudit.term/1", "last stable offset", ["LSO"])
+
+
+def test_words_of_several_kinds_as_json(kaudit):
+    found = json.loads(kaudit("explain", "duplicate", "--output-format", "json").out)
+    assert found["schema"] == "kaudit.explanations/1"
+    assert found["found"][0] == {"kind": "check", "id": "KA101", "title": f"duplicate-batch: {CHECKS['KA101'].summary}"}
+    assert "DUPLICATE_SEQUENCE_NUMBER" in [error["name"] for error in found["errors"]]
+    assert json.loads(kaudit("explain", "KA6", "--output-format", "json").out)["schema"] == "kaudit.checks/1"
+
+
+REFUSED = (
+    "[2026-01-05 10:00:00,123] ERROR [ReplicaManager broker=2] Error processing append operation on partition orders-3 "
+    "(kafka.server.ReplicaManager)\n"
+    "org.apache.kafka.common.errors.OutOfOrderSequenceException: Out of order sequence number for producer 4001 at "
+    "offset 812 in partition orders-3: 25 (incoming seq. number), 19 (current end sequence number)\n"
+)
+
+
+@pytest.fixture
+def pasted(kaudit, monkeypatch):
+    """`kaudit explain -` with a text on standard input."""
+
+    def call(text, *options):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        return kaudit("explain", "-", *options)
+
+    return call
+
+
+def test_lines_on_standard_input(pasted):
+    outcome = pasted(REFUSED + REFUSED.replace("10:00:00", "10:00:01"))
+    said = " ".join(outcome.out.split())
+    assert outcome.code == 0
+    assert said.startswith("A batch was refused because sequences before it are missing.")
+    assert "partition orders-3, producer id 4001" in said
+    assert "The broker waits for sequence 20 and got 25: 5 sequences between them (20 to 24) are missing." in said
+    assert "1 more line about the same, the last is line 3" in said
+    assert "OUT_OF_ORDER_SEQUENCE_NUMBER (45)" in said
+    assert "the directory orders-3 of every replica" in said
+    lines = json.loads(pasted(REFUSED, "--output-format", "json").out)
+    assert (lines["schema"], lines["errors"]) == ("kaudit.log-lines/1", ["OUT_OF_ORDER_SEQUENCE_NUMBER"])
+    assert lines["events"][0]["missing_sequences"] == 5
+
+
+def test_a_line_as_argument(kaudit):
+    line = REFUSED.splitlines()[1]
+    outcome = kaudit("explain", line)
+    assert "5 sequences between them (20 to 24) are missing" in " ".join(outcome.out.split())
+    assert kaudit("explain", *line.split()).out == outcome.out
+    wrapped = kaudit("explain", "my job failed: org.apache.kafka.common.errors.InvalidTxnStateException: bad")
+    assert "INVALID_TXN_STATE (48)\nWhat it means\n" in wrapped.out
+    assert "names no partition" in wrapped.out
+
+
+def test_a_name_on_standard_input(pasted, kaudit):
+    assert pasted("KA104\n").out == kaudit("explain", "KA104").out
+
+
+def test_a_long_log_on_standard_input_is_cut_and_says_so(pasted):
+    assert "Only the first 1.0 MB were read" in " ".join(pasted(REFUSED + "x" * (1 << 20)).out.split())
+    assert "Only the first" not in pasted(REFUSED).out
+
+
+@pytest.mark.parametrize("text", ["", "nothing about it in these words\n"])
+def test_lines_that_say_nothing(pasted, text):
+    outcome = pasted(text)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.count("\n") == 1
+
+
+def test_text_from_a_log_drives_no_terminal(pasted):
+    assert "\x1b" not in pasted(REFUSED.replace("partition orders-3:", "partition orders-3:\x1b]0;x\x07")).out
 
 
 def test_bugs_lists_every_bug_once(kaudit):

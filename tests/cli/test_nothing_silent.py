@@ -53,7 +53,7 @@ def test_what_was_there_instead_of_a_segment(kaudit, evidence, tmp_path):
     (tmp_path / "records.json").write_text("{}", encoding="utf-8")
     assert str(tmp_path) in kaudit("scan", CLEAN, tmp_path).err
     outcome = kaudit("scan", CLEAN, f"{CLEAN}/README.md")
-    assert outcome.err.startswith(f"kaudit: {CLEAN}/README.md: no segment file\n")
+    assert outcome.err.startswith(f"kaudit: {CLEAN}/README.md: no segment file but a text of which none of ")
 
 
 def test_an_input_that_another_holds_is_audited(kaudit, tmp_path):

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.audits.log_events.application_logs import read_application_logs
 from kaudit.checks.registry import CHECKS
 from kaudit.model.limits import TIMELINES
 from kaudit.report.json_documents import pretty
@@ -56,11 +55,10 @@ def test_oracles_cut_into_small_ranges(local, spark, evidence, version):
 @pytest.mark.xdist_group("spark")
 def test_a_directory_with_its_brokers_logs(local, spark):
     with unpacked("2.4.1", "histories") as recorded:
-        logs = read_application_logs(recorded.server_logs, [])
-        ours, timeline, _ = local.documents(*recorded.log_directories, logs=logs)
+        ours, timeline, _ = local.documents(*recorded.log_directories, server_logs=recorded.server_logs)
         assert ours["log_events"]["refused"]
         assert "event" in {entry["kind"] for one in timeline["timelines"] for entry in one["entries"]}
-        theirs, their_timeline, _ = spark.documents(*recorded.log_directories, logs=logs)
+        theirs, their_timeline, _ = spark.documents(*recorded.log_directories, server_logs=recorded.server_logs)
         assert pretty(theirs) == pretty(ours)
         assert pretty(their_timeline) == pretty(timeline)
 

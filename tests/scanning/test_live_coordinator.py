@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from kaudit.model.coordinator import CoordinatorView, TransactionStanding
+from kaudit.model.result import NotAudited
 from kaudit.scanning import live_coordinator
 from kaudit.source.kafka.answers import DescribedTransaction, ListedTransaction, TopicPartition
-from kaudit.source.kafka.failures import UnsupportedRequestError
+from kaudit.source.kafka.failures import AccessDeniedError, UnsupportedRequestError
 
 
 class Cluster:
@@ -51,7 +52,7 @@ def part(topic, *opened):
 
 def ask(monkeypatch, cluster, *parts):
     monkeypatch.setattr(live_coordinator, "client_of", lambda servers, config: cluster)
-    problems: list[str] = []
+    problems: list[NotAudited] = []
     return live_coordinator.ask_coordinators(parts, problems), problems
 
 
@@ -98,5 +99,11 @@ def test_brokers_before_3_0_list_none(monkeypatch):
 
 
 def test_a_broker_that_does_not_answer_is_a_problem(monkeypatch):
-    failure = TimeoutError(110, "no answer", "h:9092")
-    assert ask(monkeypatch, Cluster(failure=failure), part("x", (7, 3))) == (CoordinatorView(), ["h:9092: no answer"])
+    for failure, unreadable in (
+        (TimeoutError(110, "no answer", "h:9092"), True),
+        (AccessDeniedError("h:9092", "no answer"), False),  # a principal without rights is no failure
+    ):
+        view, (note,) = ask(monkeypatch, Cluster(failure=failure), part("x", (7, 3)))
+        assert view == CoordinatorView()
+        assert note.reason == "their state could not be asked for: h:9092: no answer"
+        assert note.unreadable is unreadable

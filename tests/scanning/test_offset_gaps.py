@@ -143,6 +143,10 @@ def test_one_removed_record_is_trace_enough_of_compaction(kept, compacted, tmp_p
         ([1, 5, 5, 1], [(1, 1)]),
         ([2, 1, 1, 3], [(1, 2)]),
         ([2, 1, 0, 2], [(1, 2), (2, 2)]),
+        # -1 is none; below that is nobody's
+        ([-1, 0, -1, 0], []),
+        ([3, 3 - 2**31, 3], [(1, 3)]),
+        ([-2, 0, 0], [(0, 0)]),
     ],
 )
 def test_leader_epochs_never_fall(epochs, odd, tmp_path):

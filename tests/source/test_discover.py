@@ -18,6 +18,7 @@ from kaudit.source.file_kinds import (
     segment_base_offset,
 )
 from kaudit.source.layout import (
+    EXPECTED,
     Evidence,
     FetchedRange,
     LeftoverFile,
@@ -208,7 +209,7 @@ def test_files_given_one_by_one(tmp_path):
     # a wrapper of old formats names its last offset only
     assert [(segment.name, segment.base_offset) for segment in one.segments] == [("old.bin", 0), ("copy.bin", 30)]
     assert [(entry.path, entry.reason) for entry in layout.empty_inputs] == [
-        (str(empty), "no segment file"),
+        (str(empty), f"no segment file but binary data; {EXPECTED}"),
         (str(left), "left behind by a broker (deleted)"),
     ]
 

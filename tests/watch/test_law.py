@@ -40,11 +40,14 @@ ENDED_TOO_LATE = [
     *((name, 1, 1, False) for name in ("toggle", "next", "marker", "silence", "next", "marker")),
     ("marker", 0, 1, False),
 ]
+ODD_EPOCH = [(name, 0, 1, False) for name in ("next", "new-leader", "next", "next", "marker", "next")]
+"""Leader epochs 0, 1, 1, 0, 1: which of them is the odd one, the last batch shows."""
 
 
 @LAW
 @given(steps, starts, events)
 @example(ENDED_TOO_LATE, [0, 0, 0], ["look"] * 60)
+@example(ODD_EPOCH, [0, 0, 0], ["look"] * 60)
 def test_a_log_that_grows_and_rolls(actions, first, happenings):
     with tempfile.TemporaryDirectory() as folder:
         log, watching = GrowingLog(Path(folder, "orders-0")), Watching(Path(folder))

@@ -1,47 +1,79 @@
-"""Finding and reading the logs of brokers and clients that are given beside the audited logs."""
+"""Reading the logs of brokers and of applications with a Kafka client: those among the inputs, and those given as logs."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from typing import Final
 
-from kaudit.errors import UnreadableInputError, UsageError
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kaudit.errors import UsageError
 from kaudit.formats.application_log.pieces import LogCounts, line_blocks
 from kaudit.formats.application_log.reader import read_events
-from kaudit.model.application_logs import ApplicationLogFile, ApplicationLogs, LogEvent, Origin
+from kaudit.model.application_logs import (
+    ApplicationLogFile,
+    ApplicationLogs,
+    LogEvent,
+    Origin,
+    SkippedLog,
+)
+from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.filesystem import FileStatus
+from kaudit.source.layout import EXPECTED, ApplicationLog, Layout
+from kaudit.source.listing import failure
 from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri, UrlError
 
 _PIECE = 1 << 20
-_ROTATED = ".log"
-"""In the names of logs, those that were rotated away too: server.log.2026-11-22-03, server.log.1.gz."""
 
 
-def log_files(place: str, origin: Origin) -> Iterator[str]:
-    """Yield the files that a path names: itself, or those of a directory whose names contain .log.
+class GivenLogs(Struct, frozen=True):
+    """The logs to read, each once, and what lies beside them or was given in place of one."""
+
+    logs: Sequence[ApplicationLog]
+    skipped: Sequence[SkippedLog] = ()
+
+
+def given_logs(layout: Layout, server: Sequence[str] = (), client: Sequence[str] = ()) -> GivenLogs:
+    """List the logs among the inputs, and those under the paths that are given as a broker's (a client's).
 
     Raises:
-        UsageError: there is no such path, no log in the directory, or its URL cannot be read from.
-        UnreadableInputError: it cannot be read.
+        UsageError: there is no such path, or its URL cannot be read from.
 
     """
-    try:
-        uri = Uri.parse(place)
-        if not filesystem(uri).status(uri).is_directory:
-            yield place
-            return
-        names = [
-            entry.name for entry in filesystem(uri).entries(uri) if not entry.is_directory and _ROTATED in entry.name
-        ]
-    except FileNotFoundError:
-        raise UsageError(f"--{origin}-log {place}: no such file or directory") from None
-    except UrlError as error:
-        raise UsageError(f"--{origin}-log {place}: {error}") from None
-    except OSError as error:
-        raise UnreadableInputError(f"--{origin}-log {place}: {error.strerror or error}") from error
-    if not names:
-        raise UsageError(f"--{origin}-log {place}: no file there has .log in its name")
-    yield from (str(uri / name) for name in sorted(names))
+    logs: dict[str, ApplicationLog] = {}
+    skipped = [SkippedLog(other.path, other.reason) for other in layout.other_logs]
+    given: tuple[tuple[Origin, Sequence[str]], ...] = (("server", server), ("client", client))
+    for origin, places in given:
+        for place in places:
+            try:
+                found = discover([place])
+            except PathNotFoundError:
+                raise UsageError(f"--{origin}-log {place}: no such file or directory") from None
+            except UrlError as error:
+                raise UsageError(f"--{origin}-log {place}: {error}") from None
+            for log in found.logs:
+                claimed = log.path == str(Uri.parse(place))
+                logs.setdefault(_key(log.path), replace(log, origins=(origin,), claimed=claimed))
+            skipped += [SkippedLog(other.path, other.reason) for other in found.other_logs]
+            skipped += [SkippedLog(entry.path, entry.reason, unreadable=True) for entry in found.unreadable]
+            if not (found.logs or found.other_logs or found.unreadable):
+                skipped.append(SkippedLog(place, f"--{origin}-log: {_instead(found)}", unreadable=True))
+    for log in layout.logs:
+        logs.setdefault(_key(log.path), log)
+    return GivenLogs([*logs.values()], skipped)
+
+
+def _key(path: str) -> str:
+    return str(Uri.parse(path).absolute())
+
+
+def _instead(found: Layout) -> str:
+    """Return what a path that was given as a log holds instead."""
+    for entry in (*found.skipped, *found.empty_inputs):
+        return entry.reason
+    return "holds batches and no log of a broker or a client"
 
 
 def log_events(path: str, origin: Origin, counts: LogCounts) -> Iterator[LogEvent]:
@@ -91,38 +123,63 @@ MAX_EVENTS = 100_000
 """Events kept of all files, 1 to 2 KB each; more are counted."""
 
 
-def read_application_logs(server: Sequence[str], client: Sequence[str]) -> ApplicationLogs:
-    """Read every file once.
-
-    Raises:
-        UsageError: there is no such file, or none that a broker (a client) has written.
-        UnreadableInputError: it cannot be read.
-
-    """
-    files: list[ApplicationLogFile] = []
-    kept: list[LogEvent] = []
-    events: Counter[str] = Counter()
-    given: tuple[tuple[Origin, Sequence[str]], ...] = (("server", server), ("client", client))
-    for origin, places in given:
-        for path in dict.fromkeys(path for place in places for path in log_files(place, origin)):
-            counts = LogCounts()
-            try:
-                for event in log_events(path, origin, counts):
-                    events[event.event.value] += 1
-                    if len(kept) < MAX_EVENTS:
-                        kept.append(event)
-            except OSError as error:
-                raise UnreadableInputError(f"--{origin}-log {path}: {error.strerror or error}") from error
-            _require_own(path, origin, counts)
-            files.append(ApplicationLogFile(path, origin, counts.lines, counts.unknown_lines, counts.events))
-    return ApplicationLogs(files, kept, dict(sorted(events.items())))
+def read_application_logs(given: GivenLogs) -> ApplicationLogs:
+    """Read every file, once for each origin it may have. One that cannot be read, or is of no broker or client, is skipped."""
+    reading = _Reading()
+    skipped = [*given.skipped]
+    for log in given.logs:
+        reason = reading.refuses(log)
+        if reason is not None:
+            skipped.append(reason)
+    return ApplicationLogs(reading.files, reading.kept, dict(sorted(reading.events.items())), skipped)
 
 
-def _require_own(path: str, origin: Origin, counts: LogCounts) -> None:
-    if counts.events or not counts.lines:
-        return
+class _Reading:
+    """The events of the files that were read so far."""
+
+    def __init__(self) -> None:
+        self.files: list[ApplicationLogFile] = []
+        self.kept: list[LogEvent] = []
+        self.events: Counter[str] = Counter()
+
+    def refuses(self, log: ApplicationLog) -> SkippedLog | None:
+        """Read a file; return why it is the log of neither a broker nor a client, None if it is one.
+
+        A file that breaks off with an error leaves the events before that.
+        """
+        try:
+            found = {origin: self._read(log.path, origin) for origin in log.origins}
+        except OSError as error:
+            return SkippedLog(log.path, failure(error), unreadable=True)
+        taken = {origin: counts for origin, counts in found.items() if counts.events}
+        if not taken:
+            reason = _not_own(log, found[log.origins[0]])
+            if reason is not None:
+                return SkippedLog(log.path, reason, unreadable=log.claimed)
+            taken = {log.origins[0]: found[log.origins[0]]}
+        for origin, counts in taken.items():
+            self.files.append(ApplicationLogFile(log.path, origin, counts.lines, counts.unknown_lines, counts.events))
+        return None
+
+    def _read(self, path: str, origin: Origin) -> LogCounts:
+        counts = LogCounts()
+        for event in log_events(path, origin, counts):
+            self.events[event.event.value] += 1
+            if len(self.kept) < MAX_EVENTS:
+                self.kept.append(event)
+        return counts
+
+
+_WHOSE: Final[Mapping[Sequence[Origin], str]] = {("server",): "not of a broker", ("client",): "not of a Kafka client"}
+
+
+def _not_own(log: ApplicationLog, counts: LogCounts) -> str | None:
+    """Return why a file without events is no log of a broker (a client); None for one that is, or holds no line."""
+    if not counts.lines:
+        return None
     if not counts.entries:
-        raise UsageError(f"--{origin}-log {path}: none of its {counts.lines:,} lines is of a log that kaudit knows")
-    if 2 * counts.other_entries > counts.entries:
-        whose = "a broker" if origin == "server" else "a Kafka client"
-        raise UsageError(f"--{origin}-log {path}: the log of another program, not of {whose}")
+        read = "whose one line is not" if counts.lines == 1 else f"of which none of {counts.lines:,} lines is"
+        text = f"a text {read} of a log that kaudit knows"
+        return text if log.claimed else f"no segment file but {text}; {EXPECTED}"
+    whose = _WHOSE.get(log.origins, "neither of a broker nor of a Kafka client")
+    return f"the log of another program, {whose}" if 2 * counts.other_entries > counts.entries else None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kaudit.broker.partition.log_loading import gap_effect
-from kaudit.checks.check import Evidence, check, none_because
+from kaudit.checks.check import Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log.missing_offsets import NO_PRODUCER
@@ -31,6 +31,7 @@ class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     incident=(DAMAGE,),
     caused_by=(ELECTED,),
     simulated=none_because("simulated leaders raise their epochs as KRaft does"),
+    withdrawn_by=Withdrawal.NEXT_READING,  # which of two epochs at a log's end is the odd one, the batches after them say
 )
 def leader_epoch_regression(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report batches whose leader epoch does not fit between their neighbours'."""

@@ -1,4 +1,4 @@
-"""`kaudit explain`: the page of a check or of a known bug, or the rules of one broker version."""
+"""`kaudit explain`: a check, a bug, an error, a term, a line of a log; or the rules of one broker version."""
 
 from typing import Annotated
 
@@ -21,12 +21,13 @@ app = typer.Typer()
 @app.command()
 @with_option_groups
 def explain(
-    code: Annotated[
-        str | None,
+    asked: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="CODE",
+            metavar="ANYTHING",
             autocompletion=complete_codes_and_bugs,
-            help="A code, a name or a word: KA101, duplicate-batch, duplicate; or a known bug: KAFKA-12671.",
+            help="A check (KA101, duplicate-batch), a bug (KAFKA-12671), an error by name, number or exception, a term (LSO), "
+            "a line of a log, or words; - reads lines from standard input.",
         ),
     ] = None,
     *,
@@ -37,5 +38,5 @@ def explain(
     terminal: TerminalOptions,
     version: VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> int:
-    """Explain a check or a known bug: what it means, what to do. Or a broker version's rules."""
-    return on_demand("explaining", "run_explain")(code, broker_version, output_format, terminal)
+    """Explain a check, a bug, an error, a term or a line of a log: what it means, what to do. Or a broker version's rules."""
+    return on_demand("explaining", "run_explain")(asked or [], broker_version, output_format, terminal)

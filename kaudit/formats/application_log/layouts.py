@@ -42,7 +42,10 @@ _ENVELOPE: Final = re.compile(
 """syslog and journalctl name the host and the program; RFC 5424 has five words in front; container engines name the stream."""
 _CONTINUATION: Final = re.compile(
     rb"\t|\s+(?:at |\.\.\. \d)|Topic and partition to exceptions: |(?:SEVERE|WARNING|INFO|CONFIG|FINE(?:R|ST)?): |\s*(?:Caused by|Suppressed): |(?:[a-z][\w$]*\.){1,20}[\w$]*(?:Exception|Error)\b"
+    rb"|Traceback \(most recent call last\):|The above exception was |During handling of the above exception"
+    rb"|(?:(?:aio)?kafka\.errors|cimpl)\.[A-Z]|[A-Z]\w{1,80}(?:Exception|Error)(?::|$)"
 ).match
+"""Lines of stack traces and of chained exceptions of Java, Python and JavaScript, and the second line of java.util.logging."""
 _LEVEL_WORD: Final = re.compile(rb"(?<![\w.])(" + _LEVEL + rb")(?![\w.])").search
 _LEVEL_NAMES: Final = {b"WARNING": b"WARN", b"SEVERE": b"ERROR", b"CRITICAL": b"FATAL", b"NOTICE": b"INFO"}
 _INDENTED: Final = re.compile(rb"[ \t]|[\]})]").match
@@ -123,7 +126,7 @@ class LineReader:
             if _USUAL(raw):
                 self._in_journal = False
                 found.add(raw, self._number, starts=True)
-            elif raw.startswith(b"{") and (entry := parse_json_line(raw)) is not None:
+            elif not self._in_journal and (entry := structured_entry(raw)) is not None:
                 head, *trace = entry.text.split(b"\n")
                 found.add(head, self._number, starts=_CONTINUATION(head) is None, time=entry.time)
                 for text in trace:
@@ -195,6 +198,8 @@ _TIMES: Final = (
 _MESSAGES: Final = (
     "message", "formattedMessage", "msg", "MESSAGE", "log", "full_message", "short_message", "textPayload", "line", "body",
 )  # fmt: skip
+_NUMBERED_LEVELS: Final = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}
+"""pino's and bunyan's."""
 _LEVELS: Final = ("level", "log.level", "severity", "levelname", "lvl")
 _LOGGERS: Final = ("logger_name", "log.logger", "loggerName", "logger", "name", "LoggerName")
 _TRACES: Final = (
@@ -206,27 +211,83 @@ _TRACES: Final = (
     "extendedStackTrace",
     "stack",
 )
-_NESTED: Final = ("jsonPayload", "json_payload", "error", "thrown", "throwable", "exception", "log", "fields")
+_NESTED: Final = ("jsonPayload", "json_payload", "error", "err", "thrown", "throwable", "exception", "log", "fields")
 """Objects whose members are read like the entry's own."""
 _MAX_FIELDS: Final = 40
 _MAX_MILLISECONDS: Final = 253_402_300_799_999  # the end of the year 9999
 
 
-class JsonEntry(Struct, frozen=True):
+class StructuredEntry(Struct, frozen=True):
     """`text` is the entry as a line, `LEVEL logger: message; field: value, ...`, and the lines of its stack trace."""
 
     text: bytes
     time: LogTime | None
 
 
-def parse_json_line(line: bytes) -> JsonEntry | None:
-    """Read one line; None if it is not an object with a message."""
+_ASSIGNMENT: Final = rb"(?P<name>[\w.@-]{1,100})=(?:\"(?P<quoted>(?:[^\"\\]|\\.)*+)\"|(?P<bare>[^\s\"]*+))(?: |$)"
+_ASSIGNMENTS: Final = re.compile(_ASSIGNMENT).finditer
+_LOGFMT: Final = re.compile(rb"(?:time|ts|t|level|lvl)=[^ ]").match
+_ZEROLOG: Final = re.compile(
+    rb"(?P<time>\S{1,40}(?: [AP]M)?) (?P<level>TRC|DBG|INF|WRN|ERR|FTL|PNC) (?P<message>.*?) (?=[\w.]{1,100}=)"
+).match
+_ZEROLOG_LEVELS: Final = {
+    b"TRC": "TRACE", b"DBG": "DEBUG", b"INF": "INFO", b"WRN": "WARN", b"ERR": "ERROR", b"FTL": "FATAL", b"PNC": "FATAL",
+}  # fmt: skip
+_ZAP: Final = re.compile(rb"(?P<head>[^{]*\t[^\t{]+)\t(?P<members>\{.*\})$").match
+_ESCAPED: Final = re.compile(r"\\(.)").sub
+_MEANT: Final = {"n": "\n", "t": "\t"}
+
+
+def structured_entry(line: bytes) -> StructuredEntry | None:
+    """Read one line that is an object, assignments, or a message with them after it; None if it is none with a message.
+
+    These are JSON of any framework; logfmt, as slog, logrus and go-kit write it; the consoles of zap (`message {members}`
+    between tabs) and of zerolog (`INF message name=value`).
+    """
+    if line.startswith(b"{"):
+        members = _object(line)
+        return None if members is None else _entry(members)
+    if _LOGFMT(line):
+        return _entry(_assigned(line))
+    if line.endswith(b"}") and (zap := _ZAP(line)) and (members := _object(zap["members"])) is not None:
+        return StructuredEntry(zap["head"] + _listed(members), None)
+    if zerolog := _ZEROLOG(line):
+        head = f"{_ZEROLOG_LEVELS[zerolog['level']]} {zerolog['message'].decode('utf-8', 'replace')}"
+        return StructuredEntry(head.encode() + _listed(_assigned(line[zerolog.end() :])), parse_time(zerolog["time"]))
+    return None
+
+
+def _object(line: bytes) -> dict[str, object] | None:
     try:
         decoded = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if not isinstance(decoded, dict):
-        return None
+    return decoded if isinstance(decoded, dict) else None
+
+
+def _assigned(line: bytes) -> dict[str, object]:
+    """Return `name=value name="value"` as members."""
+    found = (part.groupdict() for part in _ASSIGNMENTS(line))
+    return {
+        part["name"].decode(): _ESCAPED(
+            lambda one: _MEANT.get(one[1], one[1]), part["quoted"].decode("utf-8", "replace")
+        )
+        if part["quoted"] is not None
+        else part["bare"].decode("utf-8", "replace")
+        for part in found
+    }
+
+
+def _listed(members: Mapping[str, object]) -> bytes:
+    fields = ", ".join(
+        f"{key}: {value}"
+        for key, value in list(members.items())[:_MAX_FIELDS]
+        if isinstance(value, str | int | float | bool)
+    )
+    return f"; {fields}".encode("utf-8", "replace") if fields else b""
+
+
+def _entry(decoded: dict[str, object]) -> StructuredEntry | None:
     entry = _flat(decoded)
     time = _time(_first(entry, _TIMES))
     level, logger, trace = _first(entry, _LEVELS), _first(entry, _LOGGERS), _first(entry, _TRACES)
@@ -237,19 +298,14 @@ def parse_json_line(line: bytes) -> JsonEntry | None:
         )
     if not isinstance(message, str):
         return None
-    wrapped = level is None or "log" in decoded or "MESSAGE" in decoded
-    text = message.rstrip("\n")
-    if not wrapped:
-        prefix = f"{level}" if logger is None else f"{level} {logger}:"
-        fields = ", ".join(
-            f"{key}: {value}"
-            for key, value in list(entry.items())[:_MAX_FIELDS]
-            if isinstance(value, str | int | float | bool)
-        )
-        text = f"{prefix} {text}" + (f"; {fields}" if fields else "")
+    text = message.rstrip("\n").encode("utf-8", "replace")
+    if level is not None and "log" not in decoded and "MESSAGE" not in decoded:  # else a collector wrapped a line
+        named = _NUMBERED_LEVELS.get(level, level) if isinstance(level, int) else level
+        prefix = f"{named} " if logger is None else f"{named} {logger}: "
+        text = prefix.encode("utf-8", "replace") + text + _listed(entry)
     if isinstance(trace, str):
-        text += "\n" + trace.rstrip("\n")
-    return JsonEntry(text.encode("utf-8", "replace"), time)
+        text += b"\n" + trace.rstrip("\n").encode("utf-8", "replace")
+    return StructuredEntry(text, time)
 
 
 def _flat(decoded: dict[str, object]) -> dict[str, object]:

@@ -14,15 +14,19 @@ from typing import Any, Final
 
 import msgspec
 
+from kaudit.formats.application_log.errors import described_error, error_name, is_of_writes
 from kaudit.model.application_logs import Client, LogEvent, LogEventKind, Origin
 
 PROGRAMS: Final[Mapping[Origin, tuple[str, ...]]] = {
     "server": ("server",),
-    "client": ("java", "librdkafka", "franz-go", "kafkajs", "sarama"),
+    "client": ("java", "librdkafka", "franz-go", "kafkajs", "sarama", "kafka-python", "aiokafka"),
 }
 """The programs whose messages a log may hold, by its origin; each is a file in `patterns/`."""
 
 _FIELD: Final = re.compile(r"\{(\w*)\}")
+_MEMBERS: Final = re.compile(r"; (?=\w+: \{)")
+_NEXT_MEMBER: Final = re.compile(r", (?=\w+: \{)")
+_END_OF_MEMBER: Final = r"(?=, [\w.]+: |$)"
 _MEANT: Final = {"error_text": "error"}
 _INTEGER: Final = r"-?\d{1,20}+"  # file names have twenty digits
 _INT64_LIMIT: Final = 1 << 63
@@ -49,7 +53,9 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     a client's words, {directory} a path before a file's name, {number} any integer, {} any text). `since` and `until`
     are the first and the last release line that has it, None where it is as old as producer ids and where it is still
     there. `source` names the class. `example` is a line; `recorded` says whether a real program wrote it. `values` are
-    fields the message implies.
+    fields the message implies. A `text` that ends in `; name: value, name: value` is that of a structured entry: its
+    members may stand in any order, with others between them. With `of_writes` the message is one only where its error is
+    one that writes meet, since its words alone say little.
     """
 
     id: str
@@ -61,13 +67,25 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     since: str | None = None
     until: str | None = None
     recorded: bool = False
+    of_writes: bool = False
     values: dict[str, str | int] = {}
     program: str = ""
 
     @cached_property
+    def _parts(self) -> list[str]:
+        """The message, and `name: value` of each member."""
+        message, *members = _MEMBERS.split(self.text, maxsplit=1)
+        return [message, *(part for rest in members for part in _NEXT_MEMBER.split(rest))]
+
+    @cached_property
     def literals(self) -> list[str]:
         """The texts between the fields, in order."""
-        return [text for text in _FIELD.split(self.text)[::2] if text]
+        return [text for part in self._parts for text in _FIELD.split(part)[::2] if text]
+
+    @cached_property
+    def begin(self) -> str:
+        """The words that the message begins with, empty where it begins with a field."""
+        return self._parts[0].partition("{")[0]
 
     @property
     def fields(self) -> set[str]:
@@ -95,25 +113,37 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @cached_property
     def _expression(self) -> re.Pattern[str]:
-        return _compiled(self.text)
+        message, *members = self._parts
+        if not members:
+            return re.compile(_compiled(message), re.DOTALL)
+        looks = "".join(
+            rf"(?=(?>.*?[;,] (?={member.partition(' ')[0]} )){_compiled(member, _END_OF_MEMBER)})" for member in members
+        )
+        return re.compile(f"{_compiled(message)}(?=;){looks}", re.DOTALL)
 
     def find(self, line: str) -> re.Match[str] | None:
         """Find the message in a line; linear in the line's length."""
-        first = self.text.partition("{")[0]
-        if not first:
+        if not self.begin:
             return self._expression.search(line)
-        at = line.find(first)
+        at = line.find(self.begin)
         for _ in range(_MAX_TRIES):
             if at < 0:
                 return None
             if found := self._expression.match(line, at):
                 return found
-            at = line.find(first, at + 1)
+            at = line.find(self.begin, at + 1)
         return None
 
     def values_of(self, found: re.Match[str]) -> dict[str, Any] | None:
-        """Return what the message states, None if a number is too large for a field."""
+        """Return what the message states, None if a number is too large for a field, or the error is none of writes."""
         values: dict[str, Any] = self.values | found.groupdict()
+        described = values.pop("error_text", None)
+        if "error" in values:
+            values["error"] = error_name(values["error"])
+        elif described is not None:
+            values["error"] = described_error(described)
+        if self.of_writes and not is_of_writes(values["error"]):
+            return None
         for name in self._integers:
             values[name] = int(values[name])
             if abs(values[name]) >= _INT64_LIMIT:
@@ -121,12 +151,13 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return values
 
 
-def _compiled(text: str) -> "re.Pattern[str]":
+def _compiled(text: str, end: str = "") -> str:
     """Return an expression with an atomic group for each value and the words after it, so that nothing is matched again."""
     pieces = _FIELD.split(text)
-    expression = re.escape(pieces[0]) or r"(?<![\w.-])"
-    for name, literal in zip(pieces[1::2], pieces[2::2], strict=True):
-        following = re.escape(literal)
+    literals = [re.escape(literal) for literal in pieces[::2]]
+    literals[-1] += end
+    expression = literals[0] or r"(?<![\w.-])"
+    for name, following in zip(pieces[1::2], literals[1:], strict=True):
         if name == "topic_partition":
             expression += rf"(?>(?P<topic>{_TOPIC})-(?P<partition>\d{{1,10}}+){following})"
         elif name in INTEGER_FIELDS:
@@ -140,7 +171,7 @@ def _compiled(text: str) -> "re.Pattern[str]":
         else:
             group = f"(?P<{name}>" if name else "(?:"
             expression += rf"(?>{group}.*?){following})" if following else rf"{group}.*)"
-    return re.compile(expression, re.DOTALL)
+    return expression
 
 
 class PatternFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -183,16 +214,16 @@ class PatternSet:
     def match(self, line: str, triggers: Iterable[int]) -> tuple[Pattern, dict[str, Any]] | None:
         """Return the pattern that the line fits, with the values.
 
-        If several do, it is the message rather than the exception that it quotes, and then the one that leaves least of
-        the line open. `triggers` are the numbers of those that stand in the line.
+        If several do, it is one with words of its own rather than the mere name of an error, the message rather than the
+        exception that it quotes, and then the one that leaves least of the line open. `triggers` are the numbers of those that stand in the line.
         """
         best: tuple[Pattern, dict[str, Any]] | None = None
-        best_rank = (False, 0)
+        best_rank = (False, False, 0)
         for number in triggers:
             for pattern in self._by_trigger[self.triggers[number]]:
                 if pattern.longest not in line or (found := pattern.find(line)) is None:
                     continue
-                rank = (not line.endswith(_QUOTED, 0, found.start()), pattern.weight)
+                rank = (not pattern.of_writes, not line.endswith(_QUOTED, 0, found.start()), pattern.weight)
                 if rank > best_rank and (values := pattern.values_of(found)) is not None:
                     best, best_rank = (pattern, values), rank
         return best

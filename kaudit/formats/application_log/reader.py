@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from typing import Any, Final
 
+from kaudit.formats.application_log.errors import error_of, exception_in, is_known, refusal
 from kaudit.formats.application_log.layouts import (
     LineReader,
     Lines,
@@ -164,99 +165,6 @@ def _unknown_lines(lines: Lines, *, begun: bool) -> frozenset[int]:
     )
 
 
-_REFUSALS: Final = {
-    "OUT_OF_ORDER_SEQUENCE_NUMBER": LogEventKind.OUT_OF_ORDER_SEQUENCE,
-    "DUPLICATE_SEQUENCE_NUMBER": LogEventKind.DUPLICATE_SEQUENCE,
-    "INVALID_PRODUCER_EPOCH": LogEventKind.INVALID_PRODUCER_EPOCH,
-    "PRODUCER_FENCED": LogEventKind.FENCED_PRODUCER,
-    "UNKNOWN_PRODUCER_ID": LogEventKind.UNKNOWN_PRODUCER_ID,
-    "INVALID_TXN_STATE": LogEventKind.INVALID_TXN_STATE,
-    "CONCURRENT_TRANSACTIONS": LogEventKind.CONCURRENT_TRANSACTIONS,
-    "TRANSACTION_COORDINATOR_FENCED": LogEventKind.TRANSACTION_COORDINATOR_FENCED,
-    "INVALID_PRODUCER_ID_MAPPING": LogEventKind.INVALID_PRODUCER_ID_MAPPING,
-    "INVALID_RECORD": LogEventKind.RECORD_REJECTED,
-}
-_ERRORS: Final = {kind: error for error, kind in _REFUSALS.items()}
-_EXCEPTIONS: Final = {
-    "OutOfOrderSequenceException": "OUT_OF_ORDER_SEQUENCE_NUMBER",
-    "DuplicateSequenceException": "DUPLICATE_SEQUENCE_NUMBER",
-    "DuplicateSequenceNumberException": "DUPLICATE_SEQUENCE_NUMBER",
-    "TimeoutException": "REQUEST_TIMED_OUT",
-    "NotEnoughReplicasAfterAppendException": "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
-    "RecordTooLargeException": "MESSAGE_TOO_LARGE",
-    "CorruptRecordException": "CORRUPT_MESSAGE",
-    "InvalidRecordException": "INVALID_RECORD",
-    "InvalidPidMappingException": "INVALID_PRODUCER_ID_MAPPING",
-    "UnknownServerException": "UNKNOWN_SERVER_ERROR",
-    "NotLeaderForPartitionException": "NOT_LEADER_OR_FOLLOWER",
-    "InvalidTopicException": "INVALID_TOPIC_EXCEPTION",
-    "KafkaStorageException": "KAFKA_STORAGE_ERROR",
-    "NetworkException": "NETWORK_EXCEPTION",
-    "RecordBatchTooLargeException": "RECORD_LIST_TOO_LARGE",
-    "InvalidTxnTimeoutException": "INVALID_TRANSACTION_TIMEOUT",
-    "TopicAuthorizationException": "TOPIC_AUTHORIZATION_FAILED",
-    "ClusterAuthorizationException": "CLUSTER_AUTHORIZATION_FAILED",
-    "TransactionalIdAuthorizationException": "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
-}
-"""Classes of org.apache.kafka.common.errors whose error is not called like the class."""
-_DESCRIPTIONS: Final = (
-    ("out of order sequence", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
-    ("duplicate sequence", "DUPLICATE_SEQUENCE_NUMBER"),
-    ("with an old epoch", "INVALID_PRODUCER_EPOCH"),
-    ("newer producer with the same transactional", "PRODUCER_FENCED"),
-    ("could not locate the producer metadata", "UNKNOWN_PRODUCER_ID"),
-    ("Unknown Producer Id", "UNKNOWN_PRODUCER_ID"),
-    ("transactional operation in an invalid state", "INVALID_TXN_STATE"),
-    ("not currently assigned to its transactional", "INVALID_PRODUCER_ID_MAPPING"),
-    ("another concurrent operation on the same transaction", "CONCURRENT_TRANSACTIONS"),
-    ("no longer the current coordinator for a given producer", "TRANSACTION_COORDINATOR_FENCED"),
-    ("not the leader", "NOT_LEADER_OR_FOLLOWER"),
-    ("Not leader for partition", "NOT_LEADER_OR_FOLLOWER"),
-    ("timed out", "REQUEST_TIMED_OUT"),
-    ("i/o timeout", "REQUEST_TIMED_OUT"),
-)
-"""Descriptions of errors in the logs of librdkafka, kafkajs and sarama, from those of the protocol."""
-_NAME: Final = re.compile(r"_?[A-Z]+(?:_[A-Z]+)+\b").match
-_LONGEST_DESCRIPTION: Final = 120
-_EXCEPTION: Final = re.compile(r"((?:[a-z][\w$]*\.){1,20}|\b)([A-Z]\w{1,100}Exception)\b")
-_PACKAGE: Final = "org.apache.kafka.common.errors"
-_CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-
-def error_name(text: str) -> str:
-    """Return an error's name in Kafka's `Errors`, from that name or from the exception's class; another class by its simple name."""
-    package, _, simple = text.rstrip(".").rpartition(".")
-    if simple in _EXCEPTIONS:
-        return _EXCEPTIONS[simple]
-    if simple.endswith("Exception") and package in ("", _PACKAGE):
-        return _CAPITAL.sub("_", simple.removesuffix("Exception")).upper()
-    return simple
-
-
-def exception_in(line: str) -> str | None:
-    """Return the error of the exception class that a line names, None if it names none."""
-    found = _EXCEPTION.search(line)
-    return None if found is None else error_name(found[1] + found[2])
-
-
-def refusal(event: LogEventKind, error: str | None) -> LogEventKind:
-    """Return the class of a refused request by its error, which is more precise than the words around it."""
-    return _REFUSALS.get(error or "", event) if event in _ERRORS or event is LogEventKind.REQUEST_ERROR else event
-
-
-def error_of(event: LogEventKind) -> str | None:
-    """Return the error of a refusal of this class, None for other events."""
-    return _ERRORS.get(event)
-
-
-def described_error(text: str) -> str:
-    """Return an error's name in Kafka's `Errors` from its description; an unknown description itself."""
-    if named := _NAME(text):
-        return named[0]
-    known = (name for words, name in _DESCRIPTIONS if words in text)
-    return next(known, text[:_LONGEST_DESCRIPTION])
-
-
 _MAX_LINE: Final = 4096
 """Bytes of one line that are matched against patterns."""
 _FRAME: Final = re.compile(rb"\s+(?:at |\.\.\. \d)").match
@@ -265,7 +173,7 @@ _CONTEXTS: Final = (
     (re.compile(r"\b[pP]artition[= ](?:[\w-]{22}:)?([\w.-]{1,249})-(\d{1,10})(?=[\],: ])"), ("topic", "partition")),
     (re.compile(r"\[(?:\w{1,40} (?:broker|brokerId|id|nodeId|node)=|Broker id=|KafkaApi-|Transaction State Manager |Controller id=)(\d{1,10})\b"), ("broker_id",)),
     (re.compile(r"\|([^|#]{1,250})#(?:producer|consumer)-\d{1,10}\|"), ("client_id",)),
-    (re.compile(r"\bclientId=([^,\]]{1,250})[,\]]"), ("client_id",)),
+    (re.compile(r"\bclientId(?:=|: )([^,\]]{1,250})[,\]]"), ("client_id",)),
     (re.compile(r"\btransactionalId=([^,\]]{1,250})[,\]]"), ("transactional_id",)),
 )  # fmt: skip
 """Fields in the context that a logger puts before its messages: patterns match only the message."""
@@ -292,10 +200,10 @@ def match_entry(
     (index, (pattern, values)), event = first, first[1][0].event
     if index == 0 and (second := next(matches, None)) is not None:
         cause, more = second[1]
-        values = more | values
-        if event is LogEventKind.REQUEST_ERROR:
+        if event is LogEventKind.REQUEST_ERROR and "error" not in values and not cause.of_writes:
             pattern, event = cause, cause.event
-    error = _stated_error(values) or _thrown(lines)
+        values = more | values
+    error = values.get("error") or _thrown(lines)
     event = refusal(event, error)
     values["error"] = error or error_of(event)
     return event, pattern, _with_context(_text(lines[index]), _with_context(_text(lines[0]), values))
@@ -305,20 +213,14 @@ def _text(line: bytes) -> str:
     return line[:_MAX_LINE].decode("utf-8", "replace")
 
 
-def _stated_error(values: dict[str, Any]) -> str | None:
-    """Return the error that the message names, or describes in a client's own words."""
-    described = values.pop("error_text", None)
-    if "error" in values:
-        return error_name(values["error"])
-    return None if described is None else described_error(described)
-
-
 def _thrown(lines: Sequence[bytes]) -> str | None:
-    """Return the error of the first exception in a stack trace."""
-    for index, line in enumerate(lines):
-        if (index or _EXCEPTION_LINE(line)) and not _FRAME(line) and (error := exception_in(_text(line))) is not None:
-            return error
-    return None
+    """Return the error of a stack trace: the first that is of the protocol, else that of the first exception."""
+    thrown = [
+        error
+        for index, line in enumerate(lines)
+        if (index or _EXCEPTION_LINE(line)) and not _FRAME(line) and (error := exception_in(_text(line))) is not None
+    ]
+    return next((error for error in thrown if is_known(error)), thrown[0] if thrown else None)
 
 
 def _with_context(head: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Checks and known bugs for people and programs: `kaudit explain`, `kaudit checks` and `kaudit bugs`."""
+"""What can be explained, for people and programs: `kaudit explain`, `kaudit checks` and `kaudit bugs`."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,8 +7,11 @@ from msgspec.structs import replace
 
 from kaudit.bugs import bug as bugs
 from kaudit.bugs.bug import Bug
+from kaudit.bugs.reports import Report
 from kaudit.checks import check as checks
 from kaudit.checks.check import Check
+from kaudit.explanations.catalogue import Entry, Kind, Subject, error_title, sections_of
+from kaudit.formats.protocol_errors import ProtocolError
 from kaudit.model.json_record import json_value
 from kaudit.report.console import Console, Style
 from kaudit.report.json_documents import pretty
@@ -16,47 +19,135 @@ from kaudit.report.text.formatting import SEVERITY_STYLE
 
 _READABLE = 100
 """Most columns of a page, in a pipe too: wider prose is hard to read."""
+_LONGEST_TITLE = 160
 _INDENT = "  "
 _BULLET = re.compile(r"(?P<sign>[-*]|\d+\.) (?P<text>.*)")
 
 
-def check_page(check: Check, console: Console) -> str:
-    """Return one check's page for a terminal."""
-    documentation = check.documentation()
-    return _page(
-        f"{check.code} {check.name}",
-        (f"{severity_text(check)} (since {check.since})", SEVERITY_STYLE[check.severity]),
-        [(heading, documentation[heading]) for heading in checks.HEADINGS],
-        console,
-    )
+def entry_page(found: Sequence[Entry], console: Console) -> str:
+    """Return the page of the first entry for a terminal, and under it the names of the others, which mention it."""
+    entry, *others = found
+    subject = entry.subject
+    title, subtitle, style = f"{entry.id} {entry.title}", "", None
+    if isinstance(subject, Check):
+        title, subtitle = f"{subject.code} {subject.name}", f"{severity_text(subject)} (since {subject.since})"
+        style = SEVERITY_STYLE[subject.severity]
+    elif isinstance(subject, Bug):
+        subtitle = versions_text(subject)
+    elif isinstance(subject, Report):
+        subtitle = subject.affected
+    elif isinstance(subject, ProtocolError):
+        title, subtitle = error_title(subject), error_kind(subject)
+    else:
+        title = subject.name
+    parts = list(_documentation(subject).items())
+    if others:
+        parts.append(("See also", "\n".join(map(entry_reference, others))))
+    return _page(title, (subtitle, style), parts, console)
 
 
-def bug_page(bug: Bug, console: Console) -> str:
-    """Return one bug's page for a terminal."""
-    documentation = bug.documentation()
-    parts = [(heading, documentation[heading]) for heading in bugs.HEADINGS]
-    return _page(f"{bug.id} {bug.title}", (versions_text(bug), None), parts, console)
+def _documentation(subject: Subject) -> Mapping[str, str]:
+    """Return the texts of a subject's page under their headings, in order."""
+    if isinstance(subject, Check | Bug):
+        documentation = subject.documentation()
+        headings = checks.HEADINGS if isinstance(subject, Check) else bugs.HEADINGS
+        return {heading: documentation[heading] for heading in headings}
+    return sections_of(subject)
+
+
+def error_kind(error: ProtocolError) -> str:
+    """Return whose error it is, and whether trying again may help: `retriable; org.apache...TimeoutException`."""
+    whose = f"an error of {error.program} itself" if error.program else "an error of Kafka's protocol"
+    retriable = "" if error.program else "; retriable" if error.retriable else "; not retriable"
+    return f"{whose}{retriable}"
 
 
 def _page(title: str, subtitle: tuple[str, Style | None], parts: Iterable[tuple[str, str]], console: Console) -> str:
     """Return a page: a title, a line below it in its style, and the text of each part under its heading."""
-    console = replace(console, width=min(console.width or _READABLE, _READABLE))
+    console = readable(console)
     text, style = subtitle
-    below = console.wrap(text)
-    lines = [console.paint(title, Style.STRONG), *(console.paint(line, style) if style else line for line in below)]
+    below = console.wrap(text) if text else []
+    lines = [
+        *console.wrap(title, style=Style.STRONG),
+        *(console.paint(line, style) if style else line for line in below),
+    ]
     for heading, body in parts:
-        lines += ["", console.paint(heading, Style.STRONG), *markdown_lines(body, console)]
+        lines += ["", *section_lines(heading, body, console)]
     return "".join(f"{line}\n" for line in lines)
 
 
-def check_document(check: Check) -> str:
-    """Return one check's page as JSON."""
-    return pretty({"schema": "kaudit.check/1", **_check(check), "documentation": dict(check.documentation())})
+def readable(console: Console) -> Console:
+    """Return a console no wider than prose can be read."""
+    return replace(console, width=min(console.width or _READABLE, _READABLE))
 
 
-def bug_document(bug: Bug) -> str:
-    """Return one bug's page as JSON."""
-    return pretty({"schema": "kaudit.bug/1", **_bug(bug), "documentation": dict(bug.documentation())})
+def section_lines(heading: str, text: str, console: Console) -> list[str]:
+    """Return a heading and the lines of a text in Markdown under it."""
+    return [console.paint(heading, Style.STRONG), *markdown_lines(text, console)]
+
+
+def entry_lines(entry: Entry, console: Console) -> list[str]:
+    """Return the title of an error, and its texts under their headings."""
+    title = error_title(entry.subject) if isinstance(entry.subject, ProtocolError) else entry.id
+    parts = _documentation(entry.subject).items()
+    return [console.paint(title, Style.STRONG), *(line for part in parts for line in section_lines(*part, console))]
+
+
+def entry_reference(entry: Entry) -> str:
+    """Return an item of a list that names an entry."""
+    return f"- {entry.id}: {_shortened(entry.title)}"
+
+
+def entry_document(found: Sequence[Entry]) -> str:
+    """Return the page of the first entry as JSON, with the names of the others."""
+    entry, *others = found
+    return pretty(
+        {
+            "schema": f"kaudit.{entry.kind.value}/1",
+            **_fields(entry.subject),
+            "documentation": dict(_documentation(entry.subject)),
+            "see_also": [other.id for other in others],
+        }
+    )
+
+
+def entry_list(found: Sequence[Entry], console: Console) -> str:
+    """Return what was found for words, best first, one a line."""
+    width = max(len(entry.kind.value) for entry in found)
+    lines = [
+        line
+        for entry in found
+        for line in console.wrap(
+            _shortened(entry.title), lead=f"{entry.id}  {entry.kind.value:<{width}}  ", indent="    "
+        )
+    ]
+    lines += ["", *console.wrap("kaudit explain NAME says more about one of them.")]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def entry_list_document(found: Sequence[Entry]) -> str:
+    """Return what was found as JSON: names in their order, and the subjects by kind; `kaudit.checks/1` if all are checks."""
+    by_kind = {
+        f"{kind.value}s": [dict(_fields(entry.subject)) for entry in found if entry.kind is kind] for kind in Kind
+    }
+    if all(entry.kind is Kind.CHECK for entry in found):
+        return pretty({"schema": "kaudit.checks/1", "checks": by_kind["checks"]})
+    names = [{"kind": entry.kind.value, "id": entry.id, "title": entry.title} for entry in found]
+    return pretty({"schema": "kaudit.explanations/1", "found": names, **by_kind})
+
+
+def _fields(subject: Subject) -> Mapping[str, object]:
+    if isinstance(subject, Check):
+        return _check(subject)
+    return (
+        _bug(subject)
+        if isinstance(subject, Bug)
+        else {name: json_value(getattr(subject, name)) for name in subject.__struct_fields__}
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_TITLE else f"{text[:_LONGEST_TITLE].rpartition(' ')[0]} ..."
 
 
 def check_list(listed: Iterable[Check], console: Console) -> str:

@@ -108,8 +108,10 @@ def _statuses(counts: Mapping[str, int]) -> str:
 
 
 def extent(result: ScanResult) -> str:
-    """Return how much was read: `in 3 segments, 2 partitions, 1.2 GB`; without segments for live brokers."""
+    """Return how much was read: `in 3 segments, 2 partitions, 1.2 GB`; without segments for live brokers, `in 2 logs` without both."""
     summary = result.summary
+    if result.log_events is not None and not summary.partitions:
+        return f"in {plural(len(result.log_events.files), 'log')} of brokers and clients"
     segments = f"{plural(summary.segments, 'segment')}, " if summary.segments or not summary.partitions else ""
     return f"in {segments}{plural(summary.partitions, 'partition')}, {size(summary.bytes)}"
 

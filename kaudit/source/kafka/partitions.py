@@ -10,7 +10,12 @@ from kaudit.formats.log.batch_header import HEADER_SIZE, base_offset_of, batch_s
 from kaudit.source.kafka.answers import PartitionMetadata, TopicPartition
 from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, KafkaClient
 from kaudit.source.kafka.command_config import load_settings
-from kaudit.source.kafka.failures import OffsetOutOfRangeError, UnknownTopicError
+from kaudit.source.kafka.failures import (
+    AccessDeniedError,
+    OffsetOutOfRangeError,
+    UnknownTopicError,
+    UnsupportedRequestError,
+)
 from kaudit.source.kafka.fetched_segment import Aborted, BrokerError, FetchedSegment, RemovedByRetentionError, Throttle
 from kaudit.source.kafka.options import ClusterOptions, TopicUrl
 from kaudit.source.layout import FetchedRange, FoundPartitions, PartitionDirectory, SegmentFile, Unreadable
@@ -227,7 +232,10 @@ def _is_compacted(client: KafkaClient, topic: str, name: str, found: FoundPartit
         return "compact" in client.describe_topic_configs([topic])[topic].get(CLEANUP_POLICY, "")
     except OSError as error:
         reason = f"{_reason(error)}: --compacted says that its topics are compacted"
-        found.skipped.append(Unreadable(name, f"its configuration is not known: {reason}"))
+        # whom brokers do not tell, or brokers before 0.11, is no failure; who does not answer is
+        is_refused = isinstance(error, AccessDeniedError | UnsupportedRequestError)
+        unknown = Unreadable(name, f"its configuration is not known: {reason}")
+        (found.skipped if is_refused else found.unreadable).append(unknown)
         return False
 
 

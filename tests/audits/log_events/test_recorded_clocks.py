@@ -5,6 +5,7 @@ The truth is the zone that was set, from Python's zoneinfo at that time, and the
 
 import json
 import tarfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import pairwise
@@ -13,11 +14,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from kaudit.audits.log_events.application_logs import read_application_logs
+from kaudit.audits.log_events.application_logs import given_logs, read_application_logs
 from kaudit.audits.log_events.broker_clocks import BrokerClock, broker_clocks, unaligned_logs
 from kaudit.audits.log_events.clock import AnchorSource
+from kaudit.model.application_logs import LogEvent
 from kaudit.source.discover import discover
-from kaudit.source.layout import CLUSTER_METADATA, INTERNAL_TOPICS, PartitionDirectory
+from kaudit.source.layout import CLUSTER_METADATA, INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
 
 DATA = Path(__file__).parents[2] / "data" / "log-clocks"
@@ -44,8 +46,12 @@ def partitions_of(home: Path) -> list[PartitionDirectory]:
     return list(discover([str(path) for path in sorted(home.glob("broker*/data"))]).everything)
 
 
+def events_of(logs: Path) -> Sequence[LogEvent]:
+    return read_application_logs(given_logs(Layout([]), [str(logs)], ())).kept
+
+
 def clock_of(logs: Path, partitions: list[PartitionDirectory]) -> BrokerClock:
-    events = read_application_logs([str(logs)], ()).kept
+    events = events_of(logs)
     (clock,) = broker_clocks(events, partitions, open_segment)
     return clock
 
@@ -114,7 +120,7 @@ def test_the_zone_changes_inside_a_log(unpacked, name, changed, zones):
     assert [(one.zone_minutes, one.until_ms) for one in clock.offsets] == [(zones[0], change - 1), (zones[1], None)]
     # of every file, the lines are in the order of time; the local times of some come twice
     times: dict[str, list[int]] = {}
-    for event in read_application_logs([str(home / "broker1" / "logs")], ()).kept:
+    for event in events_of(home / "broker1" / "logs"):
         at = clock.batch_time(event)
         if at is not None:
             times.setdefault(event.path, []).append(at)

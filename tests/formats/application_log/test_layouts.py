@@ -9,9 +9,10 @@ import pytest
 import zstandard
 
 from kaudit.formats.application_log import pieces
-from kaudit.formats.application_log.layouts import LineReader, entry_time, parse_json_line
+from kaudit.formats.application_log.errors import described_error, error_name
+from kaudit.formats.application_log.layouts import LineReader, entry_time, structured_entry
 from kaudit.formats.application_log.pieces import LogCounts
-from kaudit.formats.application_log.reader import described_error, error_name, read_events
+from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.application_log.timestamps import LogTime, parse_time
 from kaudit.model.application_logs import LogEvent, LogEventKind
 
@@ -339,7 +340,7 @@ def test_entries_that_name_no_part_of_kafka_are_counted(line: str, of_kafka: boo
 
 @pytest.mark.parametrize("value", ["2026-11-22T18:45:04Z", "2026-11-22 18:45:04"])
 def test_a_short_time_in_json_is_no_number(value: str) -> None:
-    parsed = parse_json_line(json.dumps({"message": "m", "timestamp": value}).encode())
+    parsed = structured_entry(json.dumps({"message": "m", "timestamp": value}).encode())
     assert parsed is not None
     assert parsed.time == LogTime(UTC_MS - 73, value.endswith("Z"))
 
@@ -432,7 +433,7 @@ def test_a_journal_entry_of_several_lines_and_text_behind_the_journal():
 
 
 def test_a_message_that_is_not_utf_8_is_a_list_of_bytes_to_journald():
-    parsed = parse_json_line(json.dumps({"MESSAGE": [0x66, 0xE4, 256, -1, "x", 255, 0, 0x6F]}).encode())
+    parsed = structured_entry(json.dumps({"MESSAGE": [0x66, 0xE4, 256, -1, "x", 255, 0, 0x6F]}).encode())
     assert parsed is not None
     assert parsed.text == "f\ufffd\ufffd\0o".encode()
 
@@ -451,7 +452,7 @@ def test_a_message_that_is_not_utf_8_is_a_list_of_bytes_to_journald():
     ],
 )
 def test_what_a_stack_trace_says_is_not_said_twice(entry, text):
-    parsed = parse_json_line(json.dumps({"message": "boom\n", "level": "ERROR", **entry}).encode())
+    parsed = structured_entry(json.dumps({"message": "boom\n", "level": "ERROR", **entry}).encode())
     assert parsed is not None
     assert parsed.text.decode() == text
 
@@ -478,6 +479,6 @@ def test_numbers_are_seconds_or_parts_of_them_by_their_size(number, timestamp_ms
     """Milliseconds up to the end of the year 9999, microseconds and nanoseconds above; what would be before 1973, seconds."""
     expected = None if timestamp_ms is None else LogTime(timestamp_ms, True)
     for value in (number, str(number)) if type(number) is int else (number,):
-        parsed = parse_json_line(json.dumps({"message": "m", "timestamp": value}).encode())
+        parsed = structured_entry(json.dumps({"message": "m", "timestamp": value}).encode())
         assert parsed is not None
         assert parsed.time == expected, value

@@ -1,0 +1,45 @@
+"""Published reports that findings do not name, by ticket: the table in reports.toml beside this module."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from kaudit.bugs.tickets import pull_request_key, ticket_key
+
+
+class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One report. `also` has tickets and pull requests about the same; the texts are sentences, `sources` addresses."""
+
+    id: str
+    title: str
+    affected: str
+    meaning: str
+    recognise: str
+    cost: str
+    advice: str
+    sources: Sequence[str]
+    also: tuple[str, ...] = ()
+
+
+class _Reports(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    reports: Sequence[Report]
+
+
+@cache
+def reports() -> Mapping[str, Report]:
+    """Return the reports by id, in the order of the table."""
+    text = (files("kaudit.bugs") / "reports.toml").read_text("utf-8")
+    return {report.id: report for report in msgspec.convert(tomllib.loads(text), _Reports).reports}
+
+
+def report_of(ticket: str) -> Report | None:
+    """Return the report of a ticket or pull request in any of the forms people write; None if there is none."""
+    known = {_key(name): report for report in reports().values() for name in (report.id, *report.also)}
+    return known.get(_key(ticket)) or known.get(ticket_key(ticket))
+
+
+def _key(ticket: str) -> str:
+    return pull_request_key(ticket) or ticket_key(ticket)

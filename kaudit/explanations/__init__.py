@@ -1,0 +1,1 @@
+"""What `kaudit explain` knows: checks, known bugs, published reports, errors, events of logs, and terms."""

@@ -1,0 +1,109 @@
+"""Everything that can be explained, in one form: what it is called, what it is in a sentence, and the text that words are looked for in."""
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+
+from msgspec import Struct
+
+from kaudit.bugs.bug import Bug
+from kaudit.bugs.registry import BUGS
+from kaudit.bugs.reports import Report, reports
+from kaudit.checks.check import Check
+from kaudit.checks.registry import CHECKS
+from kaudit.explanations.terms import Term, terms
+from kaudit.formats.protocol_errors import ProtocolError, protocol_errors
+
+Subject = Check | Bug | Report | ProtocolError | Term
+
+
+class Kind(enum.Enum):
+    """What is explained; in lists of equal rank the first comes first."""
+
+    CHECK = "check"
+    TERM = "term"
+    ERROR = "error"
+    BUG = "bug"
+    REPORT = "report"
+
+
+class Entry(Struct, frozen=True, eq=False):
+    """One thing that can be explained. `id` names it, `names` are all its names, `title` is a sentence without a full stop.
+
+    `text` returns everything that is said about it.
+    """
+
+    kind: Kind
+    id: str
+    names: Sequence[str]
+    title: str
+    subject: Subject
+    text: Callable[[], str]
+
+
+def error_title(error: ProtocolError) -> str:
+    """Return an error with its number: `OUT_OF_ORDER_SEQUENCE_NUMBER (45)`, `_MSG_TIMED_OUT (librdkafka -192)`."""
+    number = " ".join(str(part) for part in (error.program, error.code) if part is not None)
+    return f"{error.name} ({number})"
+
+
+def sections_of(subject: Report | ProtocolError | Term) -> Mapping[str, str]:
+    """Return the text of a report, an error or a term under its headings; headings without text are left out."""
+    if isinstance(subject, Report):
+        found = {
+            "What happens": subject.meaning,
+            "How to recognise it": subject.recognise,
+            "What it costs": subject.cost,
+            "What to do": subject.advice,
+            "References": "\n".join(f"- {address}" for address in subject.sources),
+        }
+    elif isinstance(subject, ProtocolError):
+        found = {
+            "What it means": subject.meaning,
+            "Which brokers send it": subject.brokers,
+            "What clients do": subject.clients,
+            "What to do": subject.advice,
+            "Its names": ", ".join(dict.fromkeys((subject.exception or "", *subject.also))).strip(", "),
+        }
+    else:
+        found = {
+            "What it means": f"{subject.meaning[0].upper()}{subject.meaning[1:]}.",
+            "Also written": ", ".join(subject.also),
+            "In the code": subject.code,
+        }
+    return {heading: text for heading, text in found.items() if text}
+
+
+def _of_sections(
+    kind: Kind, id_: str, names: Sequence[str], title: str, subject: Report | ProtocolError | Term
+) -> Entry:
+    return Entry(kind, id_, names, title, subject, lambda: "\n".join(sections_of(subject).values()))
+
+
+@cache
+def entries() -> Sequence[Entry]:
+    """Return everything that can be explained, by kind and then in the order of its own list."""
+    return [
+        *(
+            Entry(Kind.CHECK, code, (code, check.name), f"{check.name}: {check.summary}", check, check.page)
+            for code, check in CHECKS.items()
+        ),
+        *(_of_sections(Kind.TERM, term.name, (term.name, *term.also), term.meaning, term) for term in terms()),
+        *(
+            _of_sections(Kind.ERROR, error.name, error.names, _first_sentence(error.meaning), error)
+            for error in protocol_errors()
+        ),
+        *(Entry(Kind.BUG, bug.id, (bug.id,), bug.title, bug, partial(_bug_text, bug)) for bug in BUGS.values()),
+        *(
+            _of_sections(Kind.REPORT, report.id, (report.id, *report.also), report.title, report)
+            for report in reports().values()
+        ),
+    ]
+
+
+def _bug_text(bug: Bug) -> str:
+    return "\n".join(bug.documentation().values())
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0].rstrip(".")

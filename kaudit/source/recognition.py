@@ -1,0 +1,71 @@
+"""What a file is, by its first bytes: the one place that knows every kind of evidence people hand over.
+
+A kind that is new here is a member of `Content` and a line of `recognise`; discovery decides what becomes of it.
+"""
+
+import codecs
+from typing import Final
+
+from kaudit.formats.log.batch_header import (
+    CURRENT_MAGIC,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    PREFIX_SIZE,
+    batch_size,
+    plausible_length,
+)
+from kaudit.source.content import Content, Recognised
+from kaudit.source.file_kinds import describe_dump
+
+_CONTROLS: Final = [bytes([code]) for code in range(32) if code not in b"\t\r\n\f\x1b"]
+_TEXT_BYTES: Final = 50
+"""A text has at least so many bytes for each control character."""
+
+
+_ARCHIVES: Final = (
+    (b"\x1f\x8b", 0, "a gzip file"),
+    (b"\x28\xb5\x2f\xfd", 0, "a Zstandard file"),
+    (b"BZh", 0, "a bzip2 file"),
+    (b"\xfd7zXZ\0", 0, "an xz file"),
+    (b"PK\x03\x04", 0, "a zip archive"),
+    (b"ustar", 257, "a tar archive"),
+)
+"""First bytes, where they stand, and what begins so."""
+
+
+def recognise(name: str, head: bytes) -> Recognised:
+    """Return what a file holds by its first bytes: HEAD_BYTES of them, or all; the name counts only where they say nothing."""
+    if starts_batch(head):
+        return Recognised(Content.SEGMENT, Content.SEGMENT.value)
+    from kaudit.source.text_recognition import recognise_text  # noqa: PLC0415 - most inputs hold segments alone
+
+    return (recognise_text(head) if head else None) or _no_evidence(name, head)
+
+
+def _no_evidence(name: str, head: bytes) -> Recognised:
+    """Return what a file is that holds neither batches nor lines of Kafka's logs and tools."""
+    dump = describe_dump(name, head)
+    if dump is not None:
+        return Recognised(Content.RECORDS, dump)
+    if not head:
+        return Recognised(Content.EMPTY, Content.EMPTY.value)
+    for magic, at, what in _ARCHIVES:
+        if head.startswith(magic, at):
+            return Recognised(Content.COMPRESSED, what)
+    if _is_text(head):
+        return Recognised(Content.TEXT, Content.TEXT.value, ("server", "client"))
+    return Recognised(Content.BINARY, Content.BINARY.value)
+
+
+def starts_batch(head: bytes) -> bool:
+    """Return whether bytes begin like a batch of records, of any magic; a preallocated segment of zeros does not."""
+    if len(head) < PREFIX_SIZE or head[0] or not any(head[:PREFIX_SIZE]) or head[MAGIC_OFFSET] > CURRENT_MAGIC:
+        return False  # the top byte of a base offset below 2^56 is zero: text is not
+    return plausible_length(head[MAGIC_OFFSET], batch_size(head) - LOG_OVERHEAD)
+
+
+def _is_text(head: bytes) -> bool:
+    """Return whether bytes are a text in UTF-8, UTF-16 or a code page of eight bits: they have few control characters."""
+    data = head.replace(b"\0", b"") if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else head
+    controls = sum(data.count(byte) for byte in _CONTROLS)
+    return bool(data.strip()) and _TEXT_BYTES * controls <= len(data)

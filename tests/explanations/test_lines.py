@@ -1,0 +1,77 @@
+"""Pasted lines: whose they are, what they say, and the errors that they name."""
+
+import pytest
+
+from kaudit.explanations.lines import LONGEST, missing_sequences, read_pasted
+from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
+from kaudit.model.application_logs import LogEventKind
+from kaudit.report.text.pasted_lines import meanings
+
+BROKER = (
+    "[2026-01-05 10:00:00,123] ERROR [ReplicaManager broker=2] Error processing append operation on partition orders-3 "
+    "(kafka.server.ReplicaManager)\n"
+    "org.apache.kafka.common.errors.OutOfOrderSequenceException: Out of order sequence number for producer 4001 at offset 812 "
+    "in partition orders-3: 25 (incoming seq. number), 19 (current end sequence number)\n"
+)
+
+
+def test_a_refusal_says_what_is_missing():
+    [event] = read_pasted(BROKER.encode()).events
+    assert (event.event, event.origin, event.producer_id, event.topic, event.partition) == (
+        LogEventKind.OUT_OF_ORDER_SEQUENCE, "server", 4001, "orders", 3,
+    )  # fmt: skip
+    missing = missing_sequences(event)
+    assert missing is not None
+    assert (missing.expected, missing.incoming, missing.count) == (20, 25, 5)
+
+
+def examples():
+    return [(program, pattern) for programs in PROGRAMS.values() for program in programs for pattern in read_pattern_file(program).patterns]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("program", "pattern"), examples(), ids=lambda each: each if isinstance(each, str) else each.id
+)
+def test_the_example_of_every_message_is_an_event(program, pattern):
+    events = read_pasted(pattern.example.encode()).events
+    assert events
+    assert all(str(event.event) in meanings() for event in events)
+
+
+def test_the_words_decide_whose_a_line_is():
+    wrong = [
+        (program, pattern.id)
+        for program, pattern in examples()
+        for event in read_pasted(pattern.example.encode()).events[:1]
+        if event.pattern != pattern.id and (event.origin == "server") != (program == "server")
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("my job died with org.acme.Wrapper: org.apache.kafka.common.errors.InvalidTxnStateException: whatever", ["INVALID_TXN_STATE"]),
+        ("%3|1|FAIL| whatever KafkaError{code=_MSG_TIMED_OUT,val=-192}", ["_MSG_TIMED_OUT"]),
+        ("produce failed, error code: 47", ["INVALID_PRODUCER_EPOCH"]),
+        ('{"msg":"x","err":"kerr.InvalidProducerEpoch","errorCode":47}', ["INVALID_PRODUCER_EPOCH"]),
+        ("ErrOutOfOrderSequenceNumber and ErrDuplicateSequenceNumber", ["OUT_OF_ORDER_SEQUENCE_NUMBER", "DUPLICATE_SEQUENCE_NUMBER"]),
+        ("nothing of Kafka in here at all, but 45 words", []),
+        ("java.lang.NullPointerException: x", []),
+    ],
+)  # fmt: skip
+def test_errors_are_found_in_lines_of_any_program(line, names):
+    pasted = read_pasted(line.encode())
+    assert [*(event.error for event in pasted.events), *(error.name for error in pasted.errors)] == names
+
+
+def test_every_class_of_events_has_a_meaning():
+    assert set(meanings()) == {str(kind) for kind in LogEventKind}
+    assert all(text[0].islower() and not text.endswith(".") for text in meanings().values())
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n", b"\x00\xff\x1b[31m", b"x" * 3_000_000, b"Exception " * 200_000])
+def test_hostile_texts_are_read_as_far_as_they_may_be(data):
+    pasted = read_pasted(data)
+    assert (pasted.events, pasted.errors) == ([], [])
+    assert pasted.cut == (len(data) > LONGEST)
