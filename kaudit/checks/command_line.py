@@ -14,13 +14,15 @@ class CommandLine(Struct, frozen=True):
 
     `options` are those that decide what is found, as arguments. `inputs` are the inputs as typed, `paths` the same as
     kaudit writes them; `evidence` are the directories of internal topics among them, which show the decisions of
-    coordinators and the allocated producer ids.
+    coordinators and the allocated producer ids. Without `named` neither a name nor an option says which partition the inputs are: then
+    they are that partition alone.
     """
 
     inputs: Sequence[str] = ()
     paths: Sequence[str] = ()
     options: Sequence[str] = ()
     evidence: Sequence[str] = ()
+    named: bool = True
 
     def command(self, name: str, own: Sequence[str], places: Sequence[str], chosen: Sequence[str]) -> str:
         """Return `kaudit NAME`, the inputs, the arguments `chosen` and the options, quoted for a shell.

@@ -124,7 +124,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def _of_this(self) -> Sequence[str]:
-        return "--topic", self.topic or "", "--partition", str(self.partition)
+        return ("--topic", self.topic or "", "--partition", str(self.partition)) if self.asked.named else ()
 
     @property
     def _inputs(self) -> tuple[Sequence[str], Sequence[str]]:

@@ -65,13 +65,13 @@ def _events(given: GivenLogs, settings: BrokerSettings) -> list[LogEvent]:
     for log in given.logs:
         for origin in log.origins:
             counts = LogCounts()
-            found += islice(kept(log_events(log.path, origin, counts)), _MAX_EVENTS + 1 - len(found))
+            found += islice(kept(log_events(log.path, origin, counts, log.name)), _MAX_EVENTS + 1 - len(found))
             if len(found) > _MAX_EVENTS:
-                raise UsageError(f"{log.path}: more than {_MAX_EVENTS:,} events in all; name fewer logs")
+                raise UsageError(f"{log.name}: more than {_MAX_EVENTS:,} events in all; name fewer logs")
             if origin == "server":
                 settings.read(log_lines(log.path))
             if not counts.events:
-                _say(f"{log.path}: no line of it is understood as a {origin}'s ({counts.lines:,} lines)")
+                _say(f"{log.name}: no line of it is understood as a {origin}'s ({counts.lines:,} lines)")
     return found
 
 

@@ -242,6 +242,9 @@ def asked_for(options: ScanOptions, layout: Layout) -> CommandLine:
 
 def asked_of(partition: PartitionDirectory, asked: CommandLine, options: ScanOptions) -> CommandLine:
     """Return what was asked for, of one partition: beside it, files of others that no name places would take its name."""
-    inputs = asked.inputs if partition.named else [segment.path for segment in partition.segments]
     compacted = ["--compacted"] if options.says_compacted(partition.topic) else []
-    return CommandLine(inputs, asked.paths if partition.named else inputs, [*asked.options, *compacted], asked.evidence)
+    decided = [*asked.options, *compacted]
+    if partition.named:
+        return CommandLine(asked.inputs, asked.paths, decided, asked.evidence)
+    own = [partition.directory] if partition.whole_directory else [segment.path for segment in partition.segments]
+    return CommandLine(own, own, decided, asked.evidence, named=bool(options.topics or options.partitions))

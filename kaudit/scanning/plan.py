@@ -15,7 +15,7 @@ from kaudit.scanning.audit import latest_modification
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.not_covered import inputs_without_choice, missing_from_inputs, missing_partitions
 from kaudit.scanning.options import Depth, ScanOptions
-from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.source.discover import NO_SEGMENT, PathNotFoundError, discover
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.pattern import LayoutPattern, PatternError
 from kaudit.source.uri import UrlError
@@ -112,19 +112,19 @@ def _instead(options: ScanOptions, layout: Layout) -> str:
     if layout.leftover_files and not layout.unreadable:
         return f"only {layout.leftover_files[0].relative} ({layout.leftover_files[0].kind})"
     for path, reason in _other_contents(options, layout):
-        return f"{path}: {reason}"
-    return "no segment (a file such as 00000000000000000000.log) was found"
+        return reason if [path] == list(options.paths) else f"{path}: {reason}"
+    return NO_SEGMENT
 
 
 def _other_contents(options: ScanOptions, layout: Layout) -> Iterator[tuple[str, str]]:
     """Yield what is no segment, and what it is, that which most likely was to be audited first."""
     yield from ((entry.path, entry.reason) for entry in layout.unreadable)
     yield from ((entry.path, entry.reason) for entry in missing_partitions(options, layout.everything))
-    yield from ((entry.path, entry.reason) for entry in layout.skipped)
+    yield from ((entry.path, entry.reason) for entry in (*layout.skipped, *layout.empty_inputs))
     if options.logs is not None:
         yield from ((entry.path, entry.reason) for entry in options.logs.skipped)
     yield from (
-        (log.path, "a log of a broker or a client, which only kaudit scan, timeline and attempts read")
+        (log.name, "a log of a broker or a client, which only kaudit scan, timeline and attempts read")
         for log in layout.logs
     )
 

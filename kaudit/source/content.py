@@ -19,7 +19,7 @@ class Content(enum.Enum):
     APPLICATION_LOG = "a log of an application"
     OTHER_LOG = "a log of another program"
     RECORDS = "records without their batches"
-    COMPRESSED = "a compressed file or an archive"
+    PACKED = "an archive or a compressed file"
     EMPTY = "an empty file"
     TEXT = "text"
     BINARY = "binary data"

@@ -13,6 +13,7 @@ from kaudit.source.file_kinds import (
     OFFSET_CHECKPOINT_NAMES,
     PARTITION_METADATA,
     PartitionName,
+    copied_partition_name,
     is_broker_file,
     is_known_file,
     leftover_kind,
@@ -22,6 +23,7 @@ from kaudit.source.file_kinds import (
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.kafka.options import ClusterOptions, TopicUrl
 from kaudit.source.layout import (
+    EXPECTED,
     Evidence,
     FoundPartitions,
     Layout,
@@ -35,11 +37,12 @@ from kaudit.source.layout import (
 from kaudit.source.listing import Listed, Listing, existing_files, failure, sized
 from kaudit.source.log_directories import LogDirectories, LogDirectory
 from kaudit.source.pattern import LayoutPattern
-from kaudit.source.schemes import SegmentRemovedError, archive_at, filesystem, of_brokers, removed_from_head
+from kaudit.source.schemes import SegmentRemovedError, filesystem, of_brokers, removed_from_head
 from kaudit.source.unnamed_files import UnnamedFiles
 from kaudit.source.uri import KAFKA, Uri
 
 MAX_DEPTH = DIRECTORY_DEPTH
+NO_SEGMENT = "no segment (a file such as 00000000000000000000.log) was found"
 
 
 class PathNotFoundError(FileNotFoundError):
@@ -51,6 +54,8 @@ class _Discovery(FoundPartitions):
     pattern: LayoutPattern | None = None
     members: list[Uri] = field(default_factory=list)
     """Files below the input that is being visited which no name of a broker's explains."""
+    copies: list[tuple[Listed, Mapping[str, FileStatus]]] = field(default_factory=list)
+    """Directories with segments below it whose names are no partition's, and their files."""
     visited: set[Hashable] = field(default_factory=set)
     revisits: int = 0
     empty_inputs: list[Unreadable] = field(default_factory=list)
@@ -127,7 +132,7 @@ def _take_input(found: _Discovery, text: str, cluster: ClusterOptions) -> None:
         _take_topic(found, place, cluster)
         return
     try:
-        place, entry = _entered(found, place)
+        place, entry = found.unnamed.entered(place)
     except FileNotFoundError:
         raise PathNotFoundError(text) from None
     except OSError as error:
@@ -147,23 +152,30 @@ def _take_input(found: _Discovery, text: str, cluster: ClusterOptions) -> None:
 def _take_tree(found: _Discovery, place: Uri, text: str) -> None:
     """Take everything below a directory that was given as `text`."""
     held, recognised = found.held(), found.recognised()
-    found.members = []
-    _visit(found, listing := Listing(place, PARTITION_METADATA), listing.first(), 0)
-    is_empty = found.held() == held
-    found.unnamed.take_members(found.members, alone=is_empty)
-    if is_empty and found.held() == held and found.recognised() == recognised:
+    _walk(found, place)
+    if found.held() == held and found.recognised() == recognised:
         found.empty_inputs.append(Unreadable(text, _what_else(found, place)))
 
 
-def _entered(found: _Discovery, place: Uri) -> tuple[Uri, FileStatus]:
-    """Return what was given, by place and status: of an archive or a compressed file, its content. What is not read of it is noted."""
-    entry = filesystem(place).status(place)
-    archive = None if entry.is_directory else archive_at(place)
-    if archive is None:
-        return place, entry
-    found.unreadable += [Unreadable(str(place), line) for line in archive.refused]
-    found.skipped += [Unreadable(str(place), line) for line in archive.noted]
-    return place.content, archive.status(place.content)
+def _walk(found: _Discovery, place: Uri) -> None:
+    """Take everything below a directory: first what has a broker's names, then what else is there."""
+    held = found.held()
+    found.members, found.copies = [], []
+    _visit(found, listing := Listing(place, PARTITION_METADATA), listing.first(), 0)
+    alone = found.held() == held
+    for listed, files in found.copies:
+        if alone:
+            _take_copy(found, place, listed, files)
+        else:
+            _leftover_directory(found, place, listed.directory, None, "odd-name")
+    for archive in [*found.unnamed.take_members(found.members, alone=alone)]:
+        try:
+            content, entry = found.unnamed.entered(archive)
+        except OSError as error:
+            found.unreadable.append(Unreadable(str(archive), failure(error)))
+            continue
+        assert entry.is_directory, "a compressed file is sorted by its content"
+        _walk(found, content)
 
 
 def _take_topic(found: _Discovery, place: Uri, cluster: ClusterOptions) -> None:
@@ -182,7 +194,10 @@ def _what_else(found: _Discovery, place: Uri) -> str:
     for other in (*found.unnamed.dumps, *found.unnamed.other_logs):
         if Uri.parse(other.path).lies_in(place):
             return f"{other.path}: {other.reason}"
-    return "no segment (a file such as 00000000000000000000.log) was found"
+    for other in found.unnamed.others:
+        if Uri.parse(other.path).lies_in(place):
+            return f"{NO_SEGMENT}; it holds {Uri.parse(other.path).relative_to(place)} ({other.reason}); {EXPECTED}"
+    return NO_SEGMENT
 
 
 def _files_of_no_partition(found: _Discovery) -> Iterator[Unreadable]:
@@ -250,10 +265,11 @@ def _take_directory(found: _Discovery, root: Uri, listed: Listed, held: Mapping[
     is_log_directory = META_PROPERTIES in held or not OFFSET_CHECKPOINT_NAMES.isdisjoint(held)
     known = not is_log_directory and any(is_known_file(file) or leftover_kind(file) for file in held)
     if placed is not None and (segments or known):
-        _take_partition(found, root, listed, placed, held)
+        known_of_log = found.log_directories.of(directory.absolute().parent)
+        found.partitions.append(_whole_partition(found, root, listed, placed, held, known_of_log))
         return True
     if segments:
-        _leftover_directory(found, root, directory, None, "odd-name")
+        found.copies.append((listed, held))
     return bool(segments)
 
 
@@ -269,9 +285,21 @@ def _leftover_directory(found: _Discovery, root: Uri, directory: Uri, name: Part
     )
 
 
-def _take_partition(
-    found: _Discovery, root: Uri, listed: Listed, name: PartitionName, files: Mapping[str, FileStatus]
-) -> None:
+def _take_copy(found: _Discovery, root: Uri, listed: Listed, files: Mapping[str, FileStatus]) -> None:
+    """Take a directory that is called otherwise than a partition's, and is none of the log directory that it may lie in."""
+    name = copied_partition_name(listed.directory.name)
+    partition = _whole_partition(found, root, listed, name, files, LogDirectory())
+    found.partitions.append(replace(partition, log_dir=partition.directory, named=False))
+
+
+def _whole_partition(  # noqa: PLR0913, PLR0917 - independent inputs
+    found: _Discovery,
+    root: Uri,
+    listed: Listed,
+    name: PartitionName,
+    files: Mapping[str, FileStatus],
+    known: LogDirectory,
+) -> PartitionDirectory:
     directory = listed.directory
     segments: list[SegmentFile] = []
     leftover_files: list[LeftoverFile] = []
@@ -302,16 +330,13 @@ def _take_partition(
                 segment_missing=leftover is not None and f"{leftover:020d}.log" not in files,
             )
         )
-    known = found.log_directories.of(directory.absolute().parent)
-    found.partitions.append(
-        replace(
-            _partition(directory, name, segments, known),
-            relative=directory.relative_to(root),
-            topic_id=_topic_id(listed.side_file),
-            leftover_files=tuple(leftover_files),
-            side_files=SideFiles.of(side_files),
-            checkpoints=known.checkpoints,
-        )
+    return replace(
+        _partition(directory, name, segments, known),
+        relative=directory.relative_to(root),
+        topic_id=_topic_id(listed.side_file),
+        leftover_files=tuple(leftover_files),
+        side_files=SideFiles.of(side_files),
+        checkpoints=known.checkpoints,
     )
 
 
@@ -327,7 +352,7 @@ def _take_files(found: _Discovery, parent: Uri, files: Sequence[tuple[Uri, FileS
     name = parse_partition_name(parent.name)
     known = found.log_directories.of(parent.parent) if name else LogDirectory()
     placed = (found.pattern and found.pattern.match(str(parent.path))) or name
-    directory = _partition(parent, placed or PartitionName(parent.name, 0), segments, known)
+    directory = _partition(parent, placed or copied_partition_name(parent.name), segments, known)
     found.partitions.append(replace(directory, whole_directory=False, named=placed is not None))
 
 

@@ -198,6 +198,10 @@ _PARTITION: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>
 _MOVED: Final = re.compile(
     r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})(\.[0-9a-f]{32})?-(?P<kind>future|delete|stray)"
 )
+_COPIED: Final = re.compile(
+    r"(?P<topic>[a-zA-Z0-9._-]{1,249}?)-(?P<partition>0|[1-9][0-9]{0,9})[.~ (](?![0-9]{1,5}(?![0-9])).*"
+)
+"""What a copy may have after the name: `.bak`, ` (copy)`, `.20240229`; a few digits are a version, as in `kafka-2.8`."""
 _SEGMENT: Final = re.compile(r"[0-9]{20}\.log")
 
 
@@ -222,6 +226,12 @@ def parse_partition_name(name: str) -> PartitionName | None:
     if plain and plain["topic"] not in (".", ".."):
         return PartitionName(plain["topic"], int(plain["partition"]))
     return None
+
+
+def copied_partition_name(name: str) -> PartitionName:
+    """Read the name of a directory that someone called otherwise, such as `orders-3.bak`: whatever it is called may be the topic."""
+    copied = _COPIED.fullmatch(name)
+    return PartitionName(name, 0) if copied is None else PartitionName(copied["topic"], int(copied["partition"]))
 
 
 def segment_base_offset(name: str) -> int | None:
@@ -271,12 +281,11 @@ _DUMP_SUFFIXES: Mapping[str, str] = {
     ".ndjson": "a JSON dump of records",
     ".csv": "a CSV dump of records",
 }
-_DUMP_MAGICS: Mapping[bytes, str] = {
-    b"PAR1": "a Parquet file of records",
-    b"Obj\x01": "an Avro file of records",
-    b"ORC": "an ORC file of records",
-    b"{": "a JSON dump of records",
-    b"[": "a JSON dump of records",
+_DUMP_MAGICS: Mapping[re.Pattern[bytes], str] = {
+    re.compile(rb"PAR1"): "a Parquet file of records",
+    re.compile(rb"Obj\x01"): "an Avro file of records",
+    re.compile(rb"ORC"): "an ORC file of records",
+    re.compile(rb"\s*(?:\{|\[\s*[\[{])\s*[\"}]"): "a JSON dump of records",
 }
 _COMPRESSIONS = (".gz", ".zst", ".bz2", ".snappy")
 
@@ -290,6 +299,6 @@ def describe_dump(name: str, prefix: bytes) -> str | None:
         if plain.endswith(suffix):
             return f"{kind}: {_WHAT_INSTEAD}"
     for magic, kind in _DUMP_MAGICS.items():
-        if prefix.startswith(magic):
+        if magic.match(prefix):
             return f"{kind}: {_WHAT_INSTEAD}"
     return None

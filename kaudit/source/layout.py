@@ -217,11 +217,12 @@ EXPECTED = (
 class ApplicationLog(Struct, frozen=True):
     """A log of a broker or of an application with a Kafka client.
 
-    `origins`: whose messages it may hold; more than one where its first bytes do not tell. `claimed`: the user says that it is
-    one: it is missed where it is not understood.
+    `path` opens it, `name` is what reports call it: a compressed file is not called `FILE!`. `origins`: whose messages it may hold;
+    more than one where its first bytes do not tell. `claimed`: the user says that it is one, and misses it where it is not understood.
     """
 
     path: str
+    name: str
     origins: tuple[Origin, ...]
     claimed: bool = False
 

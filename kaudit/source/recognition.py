@@ -14,6 +14,7 @@ from kaudit.formats.log.batch_header import (
     batch_size,
     plausible_length,
 )
+from kaudit.source.archives.forms import form_of
 from kaudit.source.content import Content, Recognised
 from kaudit.source.file_kinds import describe_dump
 
@@ -22,21 +23,13 @@ _TEXT_BYTES: Final = 50
 """A text has at least so many bytes for each control character."""
 
 
-_ARCHIVES: Final = (
-    (b"\x1f\x8b", 0, "a gzip file"),
-    (b"\x28\xb5\x2f\xfd", 0, "a Zstandard file"),
-    (b"BZh", 0, "a bzip2 file"),
-    (b"\xfd7zXZ\0", 0, "an xz file"),
-    (b"PK\x03\x04", 0, "a zip archive"),
-    (b"ustar", 257, "a tar archive"),
-)
-"""First bytes, where they stand, and what begins so."""
-
-
 def recognise(name: str, head: bytes) -> Recognised:
     """Return what a file holds by its first bytes: HEAD_BYTES of them, or all; the name counts only where they say nothing."""
     if starts_batch(head):
         return Recognised(Content.SEGMENT, Content.SEGMENT.value)
+    packed = form_of(head)
+    if packed is not None:
+        return Recognised(Content.PACKED, f"an archive or a compressed file ({packed.value})")
     from kaudit.source.text_recognition import recognise_text  # noqa: PLC0415 - most inputs hold segments alone
 
     return (recognise_text(head) if head else None) or _no_evidence(name, head)
@@ -49,9 +42,6 @@ def _no_evidence(name: str, head: bytes) -> Recognised:
         return Recognised(Content.RECORDS, dump)
     if not head:
         return Recognised(Content.EMPTY, Content.EMPTY.value)
-    for magic, at, what in _ARCHIVES:
-        if head.startswith(magic, at):
-            return Recognised(Content.COMPRESSED, what)
     if _is_text(head):
         return Recognised(Content.TEXT, Content.TEXT.value, ("server", "client"))
     return Recognised(Content.BINARY, Content.BINARY.value)

@@ -23,6 +23,7 @@ from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.shuffle_codec import unpack
+from kaudit.reading.unread_segments import Failure
 from kaudit.report.machine.tables import finding_row, producer_table_rows, timeline_table_rows
 from kaudit.scanning.audit import Audit, ResultWithoutFindings, ScanFindings
 from kaudit.scanning.block_histories import read_blocks
@@ -171,7 +172,7 @@ class Histories(Struct, frozen=True):
             if shard != SCAN_WIDE:
                 for made, found, newest in _topic_partitions(own, PartitionHistory):
                     if made.failed and not self.allow_incomplete:
-                        raise incomplete([NotAudited(entry.path, entry.reason) for entry in made.failed])
+                        raise incomplete(made.failed)
                     yield from self._rows(made, found, newest)
             elif not self.allow_incomplete:
                 for result in _values(own, RESULT, ResultWithoutFindings):
@@ -242,7 +243,7 @@ def require_complete(result: ScanResult) -> ScanResult:
     return result
 
 
-def incomplete(unread: Sequence[NotAudited]) -> UnreadableInputError:
+def incomplete(unread: Sequence[NotAudited | Unreadable | Failure]) -> UnreadableInputError:
     """Return the error that something could not be read: rows cannot say so."""
     more = f", and {len(unread) - 1} more" if len(unread) > 1 else ""
     return UnreadableInputError(

@@ -34,7 +34,8 @@ class Read(TypedDict, total=False):
 
     `depth`: headers (CRCs are not checked), crc or records; `log_start_offset`, `compacted_topics` and `command_config` as of
     `kaudit.scan`; `partition_bytes`: bytes of segments that a task reads, about (a block of the store, 128 MiB where it
-    has none, up to 1 GiB by the size of the input).
+    has none, up to 1 GiB by the size of the input); `allow_incomplete`: what cannot be listed, and by `runs` what cannot
+    be read, raises no error.
     """
 
     topics: Sequence[str]
@@ -48,6 +49,7 @@ class Read(TypedDict, total=False):
     compacted_topics: Sequence[str]
     command_config: str
     partition_bytes: int
+    allow_incomplete: bool
 
 
 class Judgement(TypedDict, total=False):

@@ -21,6 +21,7 @@ class ReadOptions(Struct, frozen=True):
 
     `partition_bytes`: bytes of segments that a task reads, about. `cut`: tasks may read parts of segments. `pushdown`: filters
     of Spark choose segments before they are read. `digests`: chunks have what digests of their batches need.
+    `allow_incomplete`: what cannot be listed or read is left out, and no error.
     """
 
     paths: Sequence[str] = ()
@@ -38,6 +39,7 @@ class ReadOptions(Struct, frozen=True):
     cut: bool = False
     pushdown: bool = False
     digests: bool = False
+    allow_incomplete: bool = False
 
     def to_text(self) -> dict[str, str]:
         """Return the options of a data source."""
@@ -53,13 +55,22 @@ class ReadOptions(Struct, frozen=True):
         return scan_options_of({**own, **audit})
 
 
-_OF_READING = ("first_offset", "last_offset", "since", "until", "partition_bytes", "cut", "pushdown")
+_OF_READING = (
+    "first_offset",
+    "last_offset",
+    "since",
+    "until",
+    "partition_bytes",
+    "cut",
+    "pushdown",
+    "allow_incomplete",
+)
 """Options of reading. The others set the fields of ScanOptions with their names."""
 _NAMES = ReadOptions.__struct_fields__
 _TEXTS = ("paths", "topics", "compacted_topics")
 _NUMBERS = ("partitions",)
 _TIMES = ("since", "until")
-_FLAGS = ("cut", "pushdown", "digests")
+_FLAGS = ("cut", "pushdown", "digests", "allow_incomplete")
 _PLAIN = ("depth", "command_config")
 
 

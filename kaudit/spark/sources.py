@@ -28,16 +28,17 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.listings.producer_histories import PartitionHistory, Piece
 from kaudit.model.batch import Batches, concatenate, first_timestamps, last_offsets
 from kaudit.model.finding import Finding
+from kaudit.model.result import ScanResult
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.range_reader import read_range
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.reading.unread_segments import require_whole
+from kaudit.reading.unread_segments import Failure, require_whole
 from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.plan import find_input
 from kaudit.source.bytes import ByteSource
 from kaudit.source.schemes import open_segment
-from kaudit.spark.composition import FINDINGS_AT_ONCE, history_rows, require_complete
+from kaudit.spark.composition import FINDINGS_AT_ONCE, history_rows, incomplete, require_complete
 from kaudit.spark.options import ReadOptions, read_options, time_ms
 from kaudit.spark.plan import Chosen, SegmentRead, chosen_by, plan_input, share_chosen
 from kaudit.spark.record_rows import record_rows
@@ -115,7 +116,7 @@ class ProducerSource(_ResultSource):
 
 
 class ResultReader(DataSourceReader):
-    """Audits with the local engine, in one task. What cannot be read is an error."""
+    """Audits with the local engine, in one task. What cannot be read is an error, unless the options allow it."""
 
     def __init__(self, table: str, options: ReadOptions) -> None:
         self.table = table
@@ -130,13 +131,16 @@ class ResultReader(DataSourceReader):
         """Audit and yield the rows."""
         asked = self.options.scan_options(since_ms=self.options.since, until_ms=self.options.until, jobs=1)
         if self.table == "findings":
-            result = require_complete(local.scan(asked, SilentProgress()))
+            result = self._required(local.scan(asked, SilentProgress()))
             yield from to_batches("findings", map(finding_row, result.findings), FINDINGS_AT_ONCE)
             return
         with local.record(asked, SilentProgress()) as recorded:
-            result = require_complete(recorded.result)
+            result = self._required(recorded.result)
             for _, stream in recorded.write_histories(self._pieces, result.findings):
                 yield from pa.ipc.open_stream(stream)
+
+    def _required(self, result: ScanResult) -> ScanResult:
+        return result if self.options.allow_incomplete else require_complete(result)
 
     def _pieces(
         self,
@@ -160,8 +164,16 @@ class SegmentReader(DataSourceReader):
         self.chosen = chosen_by(options)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return what each task reads, packed: the driver keeps some 100 bytes a segment."""
-        return [InputPartition(pack(group)) for group in plan_input(self.options, self.chosen).reads]
+        """Return what each task reads, packed: the driver keeps some 100 bytes a segment.
+
+        Raises:
+            UnreadableInputError: not all of the input could be listed, and the options do not allow that.
+
+        """
+        plan = plan_input(self.options, self.chosen)
+        if plan.layout.unreadable and not self.options.allow_incomplete:
+            raise incomplete(plan.layout.unreadable)
+        return [InputPartition(pack(group)) for group in plan.reads]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the segments of a task."""
@@ -273,10 +285,18 @@ def read_records(read: SegmentRead, options: ReadOptions) -> Iterator[pa.RecordB
 
 
 def read_runs(read: SegmentRead, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-    """Yield a segment's runs, markers and chunk. A file that cannot be read is a chunk too."""
+    """Yield a segment's runs, markers and chunk. A file that cannot be read is a chunk too, if the options allow that.
+
+    Raises:
+        UnreadableInputError: it cannot be read, and the options do not allow that.
+
+    """
     if options.since is not None and read.ends_before(options.since):
         return
-    yield run_rows(read.task, [read_range(read.task.spec)])
+    outcome = read_range(read.task.spec)
+    if isinstance(outcome, Failure) and not options.allow_incomplete:
+        raise incomplete([outcome])
+    yield run_rows(read.task, [outcome])
 
 
 READERS: Mapping[str, Reader] = {"batches": read_batches, "runs": read_runs, "records": read_records}

@@ -174,7 +174,7 @@ def zone(recorded):
     ids=str,
 )
 def test_a_log_is_taken_unless_most_entries_name_another_program(tmp_path, monkeypatch, counts, refused):
-    def read(path, origin, into):
+    def read(path, origin, into, name):
         for name in LogCounts.__struct_fields__:
             setattr(into, name, getattr(counts, name))
         return iter([of_orders(LogEventKind.DUPLICATE_SEQUENCE)] * counts.events)
@@ -182,7 +182,7 @@ def test_a_log_is_taken_unless_most_entries_name_another_program(tmp_path, monke
     monkeypatch.setattr(application_logs, "log_events", read)
     path = tmp_path / "server.log"
     path.touch()
-    logs = read_application_logs(GivenLogs([ApplicationLog(str(path), ("server",), claimed=True)]))
+    logs = read_application_logs(GivenLogs([ApplicationLog(str(path), str(path), ("server",), claimed=True)]))
     assert [file.lines for file in logs.files] == ([] if refused else [counts.lines])
     for skipped in logs.skipped:
         assert re.search(

@@ -191,7 +191,9 @@ def test_a_partition_may_have_lost_all_its_segments(tmp_path):
     (tmp_path / "pay-1" / "notes.txt").write_text("nothing of a broker's")
     layout = found(tmp_path)
     assert names(layout) == ["orders-0"]
-    assert list(layout.empty_inputs) == [Unreadable(str(tmp_path), NOTHING)]
+    assert list(layout.empty_inputs) == [
+        Unreadable(str(tmp_path), f"{NOTHING}; it holds pay-1/notes.txt (text); {EXPECTED}")
+    ]
 
 
 def test_files_given_one_by_one(tmp_path):
@@ -363,7 +365,7 @@ def test_a_directory_of_more_entries_than_kaudit_holds_is_reported(tmp_path, mon
         ("orders.parquet", b"", "a Parquet file of records"),
         ("Orders.JSON.gz", b"", "a JSON dump of records"),
         ("part-0", b"Obj\x01" + bytes(99), "an Avro file of records"),
-        ("part-0", b"[" + bytes(99), "a JSON dump of records"),
+        ("part-0", b'[{"id": 1}]' + bytes(99), "a JSON dump of records"),
     ],
 )
 def test_dumps_of_records_are_reported_unless_they_lie_beside_a_log(tmp_path, name, prefix, kind):
@@ -382,12 +384,12 @@ def test_dumps_of_records_are_reported_unless_they_lie_beside_a_log(tmp_path, na
 
 
 def test_what_an_input_holds_is_said_of_that_input(tmp_path):
-    partition(tmp_path / "left" / "odd")
+    partition(tmp_path / "left" / "orders-0-delete")
     (tmp_path / "other").mkdir()
     # a directory is no file, whatever its name
     (tmp_path / "named" / "orders-0" / ZERO).mkdir(parents=True)
     reasons = [each.reason for each in found(tmp_path / "left", tmp_path / "other", tmp_path / "named").empty_inputs]
-    assert reasons == ["no segment: only odd (odd-name)", NOTHING, NOTHING]
+    assert reasons == ["no segment: only orders-0-delete (delete)", NOTHING, NOTHING]
 
 
 def test_what_an_empty_log_directory_and_a_capture_say_of_the_cluster_is_evidence(tmp_path):
@@ -477,13 +479,44 @@ def test_directories_that_lie_too_deep_are_reported(tmp_path):
     assert names(found(tmp_path / "d")) == ["orders-0"]
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [("orders-0-delete", "no segment: only orders-0-delete (delete)"), ("odd", "no segment: only odd (odd-name)")],
-)
-def test_an_input_that_holds_leftovers_only_says_so(tmp_path, name, reason):
-    partition(tmp_path / name)
+def test_an_input_that_holds_leftovers_only_says_so(tmp_path):
+    partition(tmp_path / "orders-0-delete")
+    reason = "no segment: only orders-0-delete (delete)"
     assert list(found(tmp_path).empty_inputs) == [Unreadable(str(tmp_path), reason)]
+
+
+COPIES = {
+    "odd": ("odd", 0),
+    "orders_3": ("orders_3", 0),
+    "orders-3.bak": ("orders", 3),
+    "pay-ments-12 (copy)": ("pay-ments", 12),
+    "orders-3.20240229": ("orders", 3),
+    "orders-3~": ("orders", 3),
+    "kafka-2.8": ("kafka-2.8", 0),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_of_a_partition_under_another_name(tmp_path, name):
+    """No name places it, and the files of the log directory that it may lie in say nothing of it."""
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 3 4\n")
+    copy = partition(tmp_path / name)
+    for given in (copy, copy / ZERO):
+        (one,) = found(given).partitions
+        assert ((one.topic, one.partition), one.named) == (COPIES[name], False)
+        assert not one.has_checkpoints
+        assert one.log_start_offset is None
+    (one,) = found(tmp_path, copy).partitions
+    assert (one.log_dir, one.replica) == (str(copy), name)
+
+
+def test_copies_beside_partitions_under_a_brokers_names_are_leftovers(broker):
+    partition(broker / "orders-0.bak")
+    layout = found(broker)
+    assert names(layout) == ["orders-0", "pay-ments-12"]
+    assert [file.relative for file in layout.leftover_files] == ["orders-0.bak"]
+    replicas = {entry.replica for entry in found(broker / "orders-0", broker / "orders-0.bak").partitions}
+    assert replicas == {"b1", "orders-0.bak"}
 
 
 def test_a_bootstrap_checkpoint_is_evidence_wherever_it_lies(tmp_path):

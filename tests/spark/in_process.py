@@ -74,12 +74,16 @@ def findings(runs, *paths, **options):
     return [row for batch in joined(plan_of(runs, *paths), asked(paths, **options)) for row in batch.to_pylist()]
 
 
-def histories(table, runs, *paths):
-    """Return the rows of `timelines` or `producers`, of runs."""
+def made_histories(table, runs, *paths, allow_incomplete=True):
+    """Return the record batches of `timelines` or `producers`, of runs."""
     options = asked(paths)
     known = exchanged(Evidence(options)(exchanged(replay(plan_of(runs, *paths), HISTORIES, open_segment))))
-    made = Histories(table, options, allow_incomplete=True)(known)
-    return [row for batch in made for row in batch.to_pylist()]
+    return list(Histories(table, options, allow_incomplete=allow_incomplete)(known))
+
+
+def histories(table, runs, *paths):
+    """Return the rows of `timelines` or `producers`, of runs."""
+    return [row for batch in made_histories(table, runs, *paths) for row in batch.to_pylist()]
 
 
 def scanned(*paths, **options):

@@ -36,6 +36,7 @@ def loaded(table: str, spark: str = "spark", *, cut: bool = False, **options: An
         "cut": cut,
         "pushdown": False,
         "digests": False,
+        "allow_incomplete": False,
     }
     given = ", ".join(f"{name}={json.dumps(value)!r}" for name, value in every.items())
     return f"{spark}.read.format('kaudit.{table}').options({given}).load()"

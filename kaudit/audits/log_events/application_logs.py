@@ -54,7 +54,7 @@ def given_logs(layout: Layout, server: Sequence[str] = (), client: Sequence[str]
             except UrlError as error:
                 raise UsageError(f"--{origin}-log {place}: {error}") from None
             for log in found.logs:
-                claimed = log.path == str(Uri.parse(place))
+                claimed = log.name == str(Uri.parse(place))
                 logs.setdefault(_key(log.path), replace(log, origins=(origin,), claimed=claimed))
             skipped += [SkippedLog(other.path, other.reason) for other in found.other_logs]
             skipped += [SkippedLog(entry.path, entry.reason, unreadable=True) for entry in found.unreadable]
@@ -76,8 +76,8 @@ def _instead(found: Layout) -> str:
     return "holds batches and no log of a broker or a client"
 
 
-def log_events(path: str, origin: Origin, counts: LogCounts) -> Iterator[LogEvent]:
-    """Yield the events of one log file, in its order; what is not understood is counted.
+def log_events(path: str, origin: Origin, counts: LogCounts, name: str | None = None) -> Iterator[LogEvent]:
+    """Yield the events of one log file, in its order, under its name if it has another; what is not understood is counted.
 
     Raises:
         UsageError: there is no such file, or its URL cannot be read from.
@@ -85,7 +85,7 @@ def log_events(path: str, origin: Origin, counts: LogCounts) -> Iterator[LogEven
 
     """
     status = _status(path)
-    return read_events(_pieces(path), origin, path=path, counts=counts, year_before_ms=status.modified_ms)
+    return read_events(_pieces(path), origin, path=name or path, counts=counts, year_before_ms=status.modified_ms)
 
 
 def log_lines(path: str) -> Iterator[bytes]:
@@ -148,22 +148,22 @@ class _Reading:
         A file that breaks off with an error leaves the events before that.
         """
         try:
-            found = {origin: self._read(log.path, origin) for origin in log.origins}
+            found = {origin: self._read(log, origin) for origin in log.origins}
         except OSError as error:
-            return SkippedLog(log.path, failure(error), unreadable=True)
+            return SkippedLog(log.name, failure(error), unreadable=True)
         taken = {origin: counts for origin, counts in found.items() if counts.events}
         if not taken:
             reason = _not_own(log, found[log.origins[0]])
             if reason is not None:
-                return SkippedLog(log.path, reason, unreadable=log.claimed)
+                return SkippedLog(log.name, reason, unreadable=log.claimed)
             taken = {log.origins[0]: found[log.origins[0]]}
         for origin, counts in taken.items():
-            self.files.append(ApplicationLogFile(log.path, origin, counts.lines, counts.unknown_lines, counts.events))
+            self.files.append(ApplicationLogFile(log.name, origin, counts.lines, counts.unknown_lines, counts.events))
         return None
 
-    def _read(self, path: str, origin: Origin) -> LogCounts:
+    def _read(self, log: ApplicationLog, origin: Origin) -> LogCounts:
         counts = LogCounts()
-        for event in log_events(path, origin, counts):
+        for event in log_events(log.path, origin, counts, log.name):
             self.events[event.event.value] += 1
             if len(self.kept) < MAX_EVENTS:
                 self.kept.append(event)
