@@ -313,7 +313,10 @@ def figures(version: str, name: str, data: Path = DATA) -> Figures:
                 answer["outcome"] == "appended" and _same(line, answer["base_offset"], known)
                 for line, answer in accepted
             ),
-            [log.clock.offsets[0] if log.clock and log.clock.offsets else None for log in read.reconstruction.logs],
+            [
+                log.clock.offsets[0] if log.clock and log.has_times and log.clock.offsets else None
+                for log in read.reconstruction.logs
+            ],
         )
 
 
