@@ -42,6 +42,10 @@ class EvidenceAttributes:
     rule: str | None = None
     broker: str | None = None
     reason: str | None = None
+    to_be_certain: str | None = None
+    """What to fetch, and what it would show."""
+    subject: str | None = None
+    """The producer or replica that lines of logs are about."""
     stored: SnapshotState | None = None
     timestamp: int | None = None
     first_timestamp: int | None = None

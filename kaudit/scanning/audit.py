@@ -17,6 +17,7 @@ from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
+from kaudit.checks.doubled import without_doubled
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
 from kaudit.errors import NothingToAuditError, UnreadableInputError
@@ -130,11 +131,12 @@ class ResultWithoutFindings(Struct, frozen=True):
         failed = {entry.path: entry.reason for entry in found.failed if entry.path not in noted}
         unread = [NotAudited(path, reason, unreadable=True) for path, reason in failed.items()]
         not_audited = [*self.missing_inputs, *missing, *unread, *self.result.not_audited]
+        findings = found.findings if self.result.log_events is None else without_doubled(found.findings)
         return replace(
             self.result,
-            findings=found.findings,
+            findings=findings,
             not_audited=not_audited,
-            summary=total(self.result.partitions, found.findings, found.unlisted),
+            summary=total(self.result.partitions, findings, found.unlisted),
             incomplete=any(note.unreadable for note in not_audited),
             suggestions=list(suggestions(self.options, self.directories, self.copies, found.held)),
             unlisted=found.unlisted,
@@ -274,6 +276,7 @@ class Audit:
             None if logs is None else logs.events,
         )
         evidence = Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
+        evidence.add(() if logs is None else logs.incidents)
         findings = complete_findings(run_checks(scan_wide, evidence), context, frozenset())
         return CrossPartition(context, others, findings, groups, copies, stated, allocation.unlisted)
 

@@ -5,22 +5,25 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kaudit.audits.log_events.broker_clocks import broker_clocks, log_clocks, unaligned_logs
+from kaudit.audits.log_events.incidents import logged_incidents
 from kaudit.audits.log_events.refused import refused_batches
 from kaudit.audits.log_events.timeline_entries import TimelineEvents
-from kaudit.checks.log_evidence import EventsOfLogs
+from kaudit.checks.log_evidence import EventsOfLogs, as_incident
 from kaudit.model.application_logs import ApplicationLogs, LogEventSummary
+from kaudit.model.logged_incidents import LoggedIncident
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 
 
 class ComparedLogs(Struct, frozen=True):
-    """The events, and what they came to."""
+    """The events, what became of refused batches, and what went wrong by the lines alone."""
 
     logs: ApplicationLogs
     events: EventsOfLogs
     summary: LogEventSummary
     not_audited: Sequence[NotAudited]
+    incidents: Sequence[LoggedIncident]
 
     def of_partition(self, topic: str, partition: int) -> TimelineEvents:
         """Return the events that stand on timelines of a partition."""
@@ -47,4 +50,6 @@ def compare_logs(logs: ApplicationLogs, partitions: Sequence[PartitionAudit], op
     notes = [NotAudited(log.path, log.reason, unreadable=log.unreadable, asked_for=True) for log in logs.skipped]
     if logs.not_kept:
         notes.append(NotAudited("logs of brokers and clients", f"{logs.not_kept:,} more events are only counted"))
-    return ComparedLogs(logs, EventsOfLogs(logs.kept, clocks), summary, notes)
+    events = EventsOfLogs(logs.kept, clocks)
+    incidents = [as_incident(incident, events) for incident in logged_incidents(logs.kept, states)]
+    return ComparedLogs(logs, events, summary, notes, incidents)

@@ -74,6 +74,13 @@ CONTRACT = {
     "KA801": ("state-expired", {"warning", "note"}),
     "KA802": ("state-evicted", {"warning", "note"}),
     "KA803": ("recovery-fatal", {"error", "note"}),
+    "KA810": ("batches-refused", {"error", "note"}),
+    "KA811": ("producer-forgotten", {"error", "note"}),
+    "KA812": ("producer-fenced", {"error", "note"}),
+    "KA813": ("transaction-rolled-back", {"error", "warning"}),
+    "KA814": ("records-given-up", {"error"}),
+    "KA815": ("replica-truncated", {"error", "warning", "note"}),
+    "KA816": ("unclean-election", {"warning"}),
 }
 each = pytest.mark.parametrize("code", list(CHECKS))
 

@@ -443,7 +443,7 @@ def nearby(*paths):
     """The directories that files of each ensemble lie in."""
     return [
         sorted({str(path.parent) for path in (*files.logs, *files.snapshots)})
-        for files in zookeeper_nearby([str(path) for path in paths])
+        for files in zookeeper_nearby([str(path) for path in paths])[0]
     ]
 
 
