@@ -11,6 +11,7 @@ from tests.examples import SAMPLES, commands, page_of, pages
 IN_WORDS = {
     *("unreadable-segment", "uncleaned-gap", "index-beyond-log-end"),
     *("batches-refused", "producer-forgotten", "producer-fenced", "transaction-rolled-back"),
+    *("mixed-clusters", "duplicate-log-directories", "several-topic-ids"),
     *("records-given-up", "replica-truncated", "unclean-election"),
 }
 """No sample has a file that must not be read, nor the log of a broker or client, and no recorded broker lost offsets of these kinds:

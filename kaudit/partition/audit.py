@@ -122,7 +122,7 @@ class PartitionAudit(Struct):
             damages=list({id(placed): placed for placed in (*left_out, *at_end)}.values()),
             regressions=self.regressions[:1],
             repeats=Repeats(),
-            leader_epochs=self.leader_epochs[:0],
+            leader_epochs=self.leader_epochs[-1:],
             shared=[replace(found, observations=()) for found in self.shared],
         )
 

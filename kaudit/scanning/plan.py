@@ -73,10 +73,7 @@ def _chosen(options: ScanOptions) -> Layout:
     chosen: list[PartitionDirectory] = []
     unchosen: list[PartitionDirectory] = []
     for directory in layout.partitions:
-        asked_for = (not options.topics or directory.topic in options.topics) and (
-            not options.partitions or directory.partition in options.partitions
-        )
-        (chosen if asked_for else unchosen).append(directory)
+        (chosen if options.asks_for(directory.topic, directory.partition) else unchosen).append(directory)
     if options.log_start_offset is not None:
         chosen = [replace(directory, log_start_offset=options.log_start_offset) for directory in chosen]
     return replace(layout, partitions=chosen, unchosen=unchosen)

@@ -121,6 +121,8 @@ class LeftoverFile(Struct, frozen=True):
     log_dir: str | None = None
     base_offset: int | None = None
     segment_missing: bool = False
+    log: "PartitionDirectory | None" = None
+    """The partition's log in a directory that a broker has set aside."""
 
     @property
     def name(self) -> str:
