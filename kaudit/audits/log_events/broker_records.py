@@ -39,7 +39,7 @@ _TAIL_BYTES = 16 << 20
 _MAX_BYTES = 128 << 20
 """Read of all partitions."""
 _MAX_BATCH = 8 << 20
-_SOON_MS, _EARLY_MS = 1000, 100
+_SOON_MS, _EARLY_MS = 900, 100
 """A line comes at most so long after the record of its broker, or before it."""
 _PROPAGATED_MS = 3000
 """A broker's line comes at most so long after the controller's record; what is later agrees with nothing."""
