@@ -18,6 +18,7 @@ from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.discover import NO_SEGMENT, PathNotFoundError, discover
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.pattern import LayoutPattern, PatternError
+from kaudit.source.schemes import close_archives
 from kaudit.source.uri import UrlError
 
 _DAY_MS = 86_400_000
@@ -62,6 +63,7 @@ def find_input(options: ScanOptions) -> Layout:
 
 
 def _chosen(options: ScanOptions) -> Layout:
+    close_archives()
     try:
         pattern = LayoutPattern.parse(options.layout) if options.layout is not None else None
         layout = discover(options.paths, pattern, options.cluster)
