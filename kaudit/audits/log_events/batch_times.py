@@ -20,8 +20,8 @@ MAX_ANCHORS = 100
 """Most lines of one broker that are compared with batches."""
 _NEAR_BYTES = 1 << 20
 _WINDOW_BYTES = 2 << 20
-_APPEND_MS = 1000
-"""A batch is stamped at most so long before the line about the roll that it causes."""
+_APPEND_MS, _LINE_MS = 1000, 100
+"""A batch is stamped at most so long before the line about the roll that it causes, and before a line about what came earlier."""
 _OF_REPLICAS = frozenset({LogEventKind.SNAPSHOT_WRITTEN, LogEventKind.LOG_ROLLED})
 """Followers write these lines too, some time after the leader stamped the batch at that offset."""
 
@@ -45,11 +45,12 @@ def batch_anchors(events: Sequence[LogEvent], partitions: Partitions, open_sourc
         before, after = _stamped_around(partitions[place], open_source, event.offset or 0)
         if after is not None and event.event in _OF_REPLICAS and (*place, after.leader_epoch) not in led:
             after = None
+        slack = _APPEND_MS if event.event in _OF_REPLICAS else _LINE_MS
         if before is not None or after is not None:
             yield Anchor(
                 event.timestamp_ms,
                 None if before is None else before.timestamp,
-                None if after is None else after.timestamp + _APPEND_MS,
+                None if after is None else after.timestamp + slack,
             )
 
 

@@ -150,11 +150,12 @@ def _in_zone(anchors: Sequence[Anchor], interval: tuple[int, int], most: tuple[i
     """Return an interval with the zones in it; None where there is none, and no second clock explains that either."""
     lower, upper = interval
     zones = _zones(lower - _ZONE_TOLERANCE_MS, upper + _ZONE_TOLERANCE_MS)
+    if len(zones) == 1:
+        likely = -60_000 * zones[0]
+        narrow = most if upper - lower <= _EXACT_WIDTH_MS else interval
+        return _offset(anchors, (min(narrow[0], likely), max(narrow[1], likely)), likely, zones)
     if zones:
-        likely = -60_000 * min(zones, key=abs)
-        return _offset(
-            anchors, (min(lower, likely), max(upper, likely)) if len(zones) == 1 else interval, likely, zones
-        )
+        return _offset(anchors, interval, -60_000 * min(zones, key=abs), zones)
     zones = _zones(lower - _SKEW_MS, upper + _SKEW_MS)
     return _offset(anchors, interval, most[0], zones) if len(zones) == 1 and _is_solid(anchors, most) else None
 

@@ -94,14 +94,18 @@ def test_a_leader_s_line_stands_between_the_batches_around_the_log_s_end(tmp_pat
     batches, directory = written(tmp_path)
     replicas = {("orders", 0): directory}
     end = batches[3].base_offset
-    bounds = (500, batches[1].timestamp, batches[5].timestamp + 1000)
+    before, after = batches[1].timestamp, batches[5].timestamp
     for kind in (KIND.OUT_OF_ORDER_SEQUENCE, KIND.BECAME_LEADER):
-        assert [one[:3] for one in batch_anchors([line(kind, end)], replicas, open_segment)] == [bounds]
+        assert [one[:3] for one in batch_anchors([line(kind, end)], replicas, open_segment)] == [
+            (500, before, after + 100)
+        ]
     led = line(KIND.BECAME_LEADER, None, leader_epoch=0)
     for kind in (KIND.LOG_ROLLED, KIND.SNAPSHOT_WRITTEN):
-        assert list(batch_anchors([line(kind, end), led], replicas, open_segment)) == [Anchor(*bounds)]
+        assert list(batch_anchors([line(kind, end), led], replicas, open_segment)) == [
+            Anchor(500, before, after + 1000)
+        ]
         # a follower writes the same when it has fetched the batch, some time after it was stamped
-        assert list(batch_anchors([line(kind, end)], replicas, open_segment)) == [Anchor(500, bounds[1], None)]
+        assert list(batch_anchors([line(kind, end)], replicas, open_segment)) == [Anchor(500, before, None)]
     for other in (
         line(KIND.OUT_OF_ORDER_SEQUENCE, None),
         line(KIND.OUT_OF_ORDER_SEQUENCE, end, None),
