@@ -106,6 +106,12 @@ def archive_at(file: Uri) -> "ArchiveFileSystem | None":
     return None if form_of(head) is None else _archive_of(file.content)
 
 
+def is_decoded_whole(place: Uri) -> bool:
+    """Return whether a file lies in one that is compressed from its first byte to its last: each process decodes that by itself."""
+    archive = _archive_of(place)
+    return archive is not None and archive.is_compressed
+
+
 def content_of(place: Uri) -> Uri:
     """Return where the content of an archive or a compressed file lies, and any other place as it is. Raises as `archive_at`."""
     return place if archive_at(place) is None else place.content

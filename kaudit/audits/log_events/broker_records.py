@@ -15,13 +15,7 @@ from msgspec import Struct, field
 from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE
 from kaudit.audits.log_events.clock import Anchor, AnchorSource
 from kaudit.formats.errors import WireError
-from kaudit.formats.internal_topics.consumer_offsets import GroupMetadata, parse_group_epoch, parse_group_record
-from kaudit.formats.internal_topics.metadata_records import (
-    BrokerRegistered,
-    BrokerUnfenced,
-    TopicCreated,
-    parse_broker_event,
-)
+from kaudit.formats.internal_topics.record_schemas import GROUPS, parse_framed_record, parse_keyed_record
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records import read_records
@@ -58,9 +52,11 @@ _SOURCES = {
     _KIND.LOG_CREATED: AnchorSource.METADATA,
 }
 _OF_CONTROLLER = frozenset({AnchorSource.METADATA, AnchorSource.QUORUM})
-TOPICS = frozenset({"__consumer_offsets", TRANSACTION_STATE, CLUSTER_METADATA})
+TOPICS = frozenset({GROUPS, TRANSACTION_STATE, CLUSTER_METADATA})
 """What is read."""
-_COMMIT_KEYS = (b"\0\0", b"\0\1")
+_GROUP_KEYS = (b"\0\x02", b"\0\x03", b"\0\x0b", b"\0\x11")
+"""What the keys of records begin with that tell a generation, or the epoch of a group of consumers, a share group or Streams."""
+_UNFENCES = -1
 _UNFENCED = "broker-unfenced"
 """The pattern whose line tells of a record; other lines about a start do not."""
 
@@ -100,6 +96,10 @@ def record_lines(events: Iterable[LogEvent]) -> Iterator[RecordLine]:
             yield RecordLine(at, (kind, event.group, event.generation))
 
 
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else -1
+
+
 def _given(transactional_id: str, producer_id: int, producer_epoch: int) -> _Key:
     return _KIND.PRODUCER_ID_ASSIGNED, transactional_id, producer_id, producer_epoch
 
@@ -118,7 +118,7 @@ class RecordTimes(Struct):
     def read(self, directory: PartitionDirectory, open_source: OpenSource) -> None:
         """Take the newest records of one replica of an internal topic. What cannot be read is passed over: the audit says so."""
         readers = {
-            "__consumer_offsets": self._group,
+            GROUPS: self._group,
             TRANSACTION_STATE: self._transaction,
             CLUSTER_METADATA: self._metadata,
         }
@@ -134,29 +134,27 @@ class RecordTimes(Struct):
                 if directory.topic == CLUSTER_METADATA and key not in self.times:
                     self._note(key, batch.timestamp)
                 continue
-            try:
+            with suppress(WireError):
                 for record in read_records(batch.data):
-                    read(record.key, record.value, record.offset, record.timestamp)
-            except WireError:
-                continue
+                    with suppress(WireError):
+                        read(record.key, record.value, record.offset, record.timestamp)
 
     def _group(self, key: bytes | None, value: bytes | None, _: int, timestamp: int) -> None:
-        if key is None or value is None or key[:2] in _COMMIT_KEYS:  # most records are committed offsets
+        if key is None or key[:2] not in _GROUP_KEYS:  # most records are committed offsets
             return
-        epoch = parse_group_epoch(key, value)
-        if epoch is not None:
-            self._note((_KIND.GROUP_EPOCH_BUMPED, *epoch), timestamp)
+        record = parse_keyed_record(GROUPS, key, value)
+        if record.key is None or record.value is None:
             return
-        record = parse_group_record(key, value)
-        if not isinstance(record, GroupMetadata) or record.value is None:
+        group, content = str(next(iter(record.key.values()))), record.value
+        if "epoch" in content:
+            self._note((_KIND.GROUP_EPOCH_BUMPED, group, _number(content["epoch"])), timestamp)
             return
-        group = record.value
-        if not group.members:
-            self._note((_KIND.GROUP_EMPTIED, record.group, group.generation), timestamp)
+        generation = _number(content["generation"])
+        if not content["members"]:
+            self._note((_KIND.GROUP_EMPTIED, group, generation), timestamp)
             return
-        self._note((_KIND.GROUP_ASSIGNED, record.group, group.generation), timestamp)
-        if group.state_timestamp is not None and group.state_timestamp > 0:
-            self._note((_KIND.GROUP_STABILIZED, record.group, group.generation), group.state_timestamp)
+        self._note((_KIND.GROUP_ASSIGNED, group, generation), timestamp)
+        self._note((_KIND.GROUP_STABILIZED, group, generation), _number(content.get("currentStateTimestamp", -1)))
 
     def _transaction(self, key: bytes | None, value: bytes | None, _: int, __: int) -> None:
         record = parse_transaction_record(key, value)
@@ -165,14 +163,17 @@ class RecordTimes(Struct):
             self._note(key_of, record.value.last_update_timestamp)
 
     def _metadata(self, _: bytes | None, value: bytes | None, offset: int, timestamp: int) -> None:
-        found = parse_broker_event(value)
-        if isinstance(found, TopicCreated):
-            self._note((_KIND.LOG_CREATED, found.topic), timestamp)
-        elif isinstance(found, BrokerUnfenced):
-            self._note((_KIND.STARTED, found.broker_id, found.broker_epoch), timestamp)
-        elif isinstance(found, BrokerRegistered) and found.broker_epoch == offset:
-            self._note((_KIND.BROKER_REGISTERED, found.broker_id, found.broker_epoch), timestamp)
-            self.incarnations[found.broker_epoch] = found.incarnation
+        record = parse_framed_record(CLUSTER_METADATA, value)
+        content = record.value or {}
+        if record.name == "TopicRecord":
+            self._note((_KIND.LOG_CREATED, str(content["name"])), timestamp)
+        elif record.name == "UnfenceBrokerRecord":
+            self._note((_KIND.STARTED, _number(content["id"]), _number(content["epoch"])), timestamp)
+        elif record.name == "BrokerRegistrationChangeRecord" and content["fenced"] == _UNFENCES:
+            self._note((_KIND.STARTED, _number(content["brokerId"]), _number(content["brokerEpoch"])), timestamp)
+        elif record.name == "RegisterBrokerRecord" and content["brokerEpoch"] == offset:
+            self._note((_KIND.BROKER_REGISTERED, _number(content["brokerId"]), offset), timestamp)
+            self.incarnations[offset] = str(content["incarnationId"])
 
     def _note(self, key: _Key, timestamp: int) -> None:
         if key in self.asked and timestamp > 0:

@@ -1,7 +1,4 @@
-"""What logs of brokers and clients say went wrong, by producer and partition, and whether the same logs show it mended.
-
-A line names a producer by its producer id, its transactional id or its client id; lines that name two of them join them.
-"""
+"""What logs of brokers and clients say went wrong, by producer and partition, and whether the same logs show it mended."""
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.audits.log_events.placement import in_order
+from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.refused import States, outcome_in_log
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.logged_incidents import Consequence, LoggedIncident, Outcome
@@ -107,7 +105,7 @@ def logged_incidents(events: Iterable[LogEvent], states: States) -> Sequence[Log
 _Where = tuple[str | None, int | None]
 
 
-def _key(event: LogEvent, consequence: Consequence, names: "_Names") -> Hashable:
+def _key(event: LogEvent, consequence: Consequence, names: ProducerNames) -> Hashable:
     if consequence is Consequence.ROLLED_BACK:
         return consequence, names.of(event)
     if event.pattern in _ROUTINE:
@@ -116,54 +114,6 @@ def _key(event: LogEvent, consequence: Consequence, names: "_Names") -> Hashable
         return consequence, event.topic, event.partition
     error = event.error if event.error in CONSEQUENCES else None
     return consequence, names.of(event), error, names.producer_id(event), event.topic, event.partition
-
-
-class _Names:
-    """The producers of events: each a set of producer ids, transactional ids and client ids that lines name together."""
-
-    def __init__(self, events: Iterable[LogEvent]) -> None:
-        self._leads: dict[tuple[object, ...], tuple[object, ...]] = {}
-        self._ids: dict[tuple[object, ...], set[int]] = {}
-        for event in events:
-            own = self._own(event)
-            for name in own:
-                self._leads[self._lead(name)] = self._lead(own[0])
-        for name in list(self._leads):
-            if name[0] == "producer":
-                self._ids.setdefault(self._lead(name), set()).add(name[1])  # type: ignore[arg-type]
-
-    @staticmethod
-    def _own(event: LogEvent) -> list[tuple[object, ...]]:
-        if event.event is _Kind.PRODUCER_ID_BLOCK:
-            return []
-        named = (
-            ("transactional id", event.transactional_id),
-            ("producer", event.producer_id),
-            ("client", event.client_id, event.path),
-        )
-        return [name for name in named if name[1] is not None]
-
-    def _lead(self, name: tuple[object, ...]) -> tuple[object, ...]:
-        leads = self._leads
-        leads.setdefault(name, name)
-        while leads[name] != name:
-            leads[name] = name = leads[leads[name]]
-        return name
-
-    def of(self, event: LogEvent) -> str:
-        """Return a text that is the same for all events of a producer; where they name none, of a partition or a log."""
-        own = self._own(event)
-        if own:
-            return " ".join(map(str, self._lead(own[0])))
-        return event.path if event.topic is None else f"{event.topic}-{event.partition}"
-
-    def producer_id(self, event: LogEvent) -> int | None:
-        """Return the producer id that an event names, or the only one that its producer has."""
-        own = self._own(event)
-        if event.producer_id is not None or not own:
-            return event.producer_id
-        ids = self._ids.get(self._lead(own[0]), set())
-        return next(iter(ids)) if len(ids) == 1 else None
 
 
 class _Producer(Struct):
@@ -219,7 +169,7 @@ class _Incidents:
 
     def __init__(self, events: Sequence[LogEvent], states: States) -> None:
         self._states = states
-        self._names = names = _Names(events)
+        self._names = names = ProducerNames(events)
         self._producers: dict[str, _Producer] = {}
         self._mended: dict[_Where, int] = {}
         """The last place where replicas of a partition were in sync again."""
@@ -255,7 +205,7 @@ class _Incidents:
             outcomes = list(self._outcomes(events, producer, producer_id, read))
         return LoggedIncident(
             consequence=consequence,
-            subject=self._names.of(first),
+            subject=self._names.of(first) if first.pattern not in _ROUTINE else f"replicas {first.path}",
             events=own,
             error=_same(event.error or "" for event in own if event.error in CONSEQUENCES) or "",
             outcome=max(outcomes, key=list(Outcome).index),

@@ -106,7 +106,7 @@ def logged_finding(reported: Check, context: Context, incident: LoggedIncident, 
             last_missing_sequence=account.sequences.last_missing,
         ),
         explanations=account.explanations,
-        following=commands,
+        following=[*commands, *((f"kaudit explain {incident.error}",) if incident.error else ())],
         absent=_ABSENT,
     )
 
@@ -157,9 +157,8 @@ def _seen(incident: LoggedIncident) -> str:
 def _to_be_certain(context: Context, incident: LoggedIncident) -> tuple[str, Sequence[str]]:
     """Return what to fetch, and commands that name only what the lines name."""
     first = incident.events[0]
-    logs = " ".join(
-        f"--{event.origin}-log {quote(event.path)}" for event in {one.path: one for one in incident.events}.values()
-    )
+    own_logs = {event.path: event.origin for event in incident.events}
+    logs = " ".join(f"--{origin}-log {quote(path)}" for path, origin in own_logs.items())
     commands = []
     if incident.transactional_id is not None:
         commands.append(
@@ -170,7 +169,8 @@ def _to_be_certain(context: Context, incident: LoggedIncident) -> tuple[str, Seq
         name = f"{incident.topic}-{incident.partition}"
         if incident.partition_read:
             ids = () if incident.producer_id is None else ("--producer-id", str(incident.producer_id))
-            chosen = ("--topic", incident.topic, "--partition", str(incident.partition), *ids)
+            given = (text for path, origin in own_logs.items() for text in (f"--{origin}-log", path))
+            chosen = ("--topic", incident.topic, "--partition", str(incident.partition), *ids, *given)
             return "its log is among the inputs", [context.asked.command("timeline", (), (), chosen), *commands]
         whose = (
             "every replica, above all of the old leader" if incident.of_replica else f"{_broker(incident)} (log.dirs)"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.broker_state.log_meanings import MEANINGS
+from kaudit.checks.broker_state.log_meanings import MEANINGS, rule_of
 from kaudit.checks.broker_state.logged import Account, clock_text, log_check, logged_finding, where, who
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
@@ -30,7 +30,6 @@ _TIMED_OUT = (
     ),
     Explanation("the producer died or lost its connection in the middle of the transaction"),
 )
-_STATE_RULE = "a coordinator commits or aborts only an ongoing transaction (TransactionCoordinator.endTransaction)"
 
 
 @log_check(
@@ -47,7 +46,7 @@ def transaction_rolled_back(context: Context, evidence: Evidence) -> Iterator[Fi
         timeouts = [event for event in incident.events if event.event is LogEventKind.TRANSACTION_TIMEOUT]
         refused = [event for event in incident.events if event.event is not LogEventKind.TRANSACTION_TIMEOUT]
         meaning = MEANINGS.get(incident.error) if incident.error != "INVALID_TXN_STATE" else None
-        rule = _TIMEOUT_RULE if timeouts else _STATE_RULE if meaning is None else meaning.rule
+        rule = _TIMEOUT_RULE if timeouts else rule_of(incident.error or "INVALID_TXN_STATE")
         causes = list(_TIMED_OUT) if timeouts or meaning is None else [*meaning.explanations]
         if not timeouts and meaning is None:
             causes.insert(0, Explanation("the coordinator had aborted the transaction: it had timed out"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.broker_state.log_meanings import AHEAD, ANEW, BACK, MEANINGS, Meaning
+from kaudit.checks.broker_state.log_meanings import AHEAD, ANEW, BACK, MEANINGS, Meaning, rule_of
 from kaudit.checks.broker_state.logged import (
     MENDED,
     Account,
@@ -82,12 +82,18 @@ def _refusal(reported: Check, context: Context, incident: LoggedIncident) -> Fin
     return logged_finding(reported, context, incident, account)
 
 
+_EXPIRY = (
+    "a producer is forgotten when it was idle for producer.id.expiration.ms (1 day; before 3.4 7 days), a transactional id when it was "
+    "idle for transactional.id.expiration.ms (7 days)"
+)
+
+
 def _forgotten(incident: LoggedIncident) -> Account:
     """Return the account of an expiry, which refuses nothing."""
     return Account(
         message=f"the broker forgot {who(incident)}",
         severity=Severity.NOTE,
-        rule=MEANINGS["INVALID_PRODUCER_ID_MAPPING"].rule,
+        rule=_EXPIRY,
         explanations=[Explanation("the producer is done", innocent=True)],
     )
 
@@ -100,7 +106,7 @@ def _refused(incident: LoggedIncident, meaning: Meaning) -> Account:
         message=f"the broker refused {'requests' if incident.topic is None else 'batches'}{_of(incident)}{where(incident)}{refused}{detail}{_epochs(incident)}"
         f"{_LATER.get(incident.outcome, '')}",
         severity=Severity.NOTE if mended else Severity.ERROR,
-        rule=meaning.rule,
+        rule=rule_of(incident.error),
         explanations=mended or ([Explanation(cause) for cause in causes] if causes else meaning.explanations),
         sequences=sequences,
     )

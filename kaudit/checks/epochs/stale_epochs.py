@@ -11,7 +11,7 @@ from kaudit.model.batch_fields import NO_SEQUENCE
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import ObservationKind
 
-FENCING_RULE = (
+_PRODUCER_RULE = (
     "an epoch below the current one is fenced: a leader answers INVALID_PRODUCER_EPOCH (ProducerAppendInfo.checkProducerEpoch); "
     "replicas and recovery only warn and adopt it; brokers up to 2.4.0 fail on a marker below the epoch they read last"
 )
@@ -41,7 +41,7 @@ def stale_epoch(context: Context, evidence: Evidence) -> Iterator[Finding]:
             observation,
             f"the {what} at offset {observation.offset} has epoch {observation.producer_epoch}, but producer "
             f"{observation.producer_id} had already moved on to epoch {state.epoch}",
-            evidence=ClassifiedEvidence(rule=FENCING_RULE, observation=observation),
+            evidence=ClassifiedEvidence(rule=_PRODUCER_RULE, observation=observation),
             explanations=(
                 Explanation("a zombie: a fenced instance of the producer wrote after its successor had begun"),
                 Explanation(

@@ -17,7 +17,7 @@ from kaudit.model.impact import Impact
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
 
-GAP_RULE = (
+_RULE = (
     "within an epoch the next sequence follows the last; a leader refuses a gap with OUT_OF_ORDER_SEQUENCE_NUMBER "
     "(ProducerAppendInfo.inSequence)"
 )
@@ -73,7 +73,7 @@ def _gap(
         offset=between[0].first_offset if between else observation.offset,
         last_offset=between[-1].last_offset if between else observation.last_offset,
         evidence=LackingEvidence(
-            rule=GAP_RULE,
+            rule=_RULE,
             observation=observation,
             expected_sequence=expected,
             missing_sequences=observation.missing_sequences,

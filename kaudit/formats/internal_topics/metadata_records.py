@@ -1,11 +1,9 @@
 """Records of the __cluster_metadata log (KRaft), as far as producers and versions need them.
 
 Source of the format: Kafka's MetadataRecordSerde / AbstractApiMessageSerde (frame) and the schemas of
-RegisterBrokerRecord, TopicRecord, UnfenceBrokerRecord, BrokerRegistrationChangeRecord, ProducerIdsRecord and
-FeatureLevelRecord, all flexible from version 0.
+ProducerIdsRecord and FeatureLevelRecord, both flexible from version 0.
 """
 
-from base64 import urlsafe_b64encode
 from typing import Final
 
 from msgspec import Struct
@@ -42,6 +40,7 @@ RECORD_NAMES: Final = {
     26: "RemoveDelegationTokenRecord",
     27: "RegisterControllerRecord",
     28: "ClearElrRecord",
+    29: "UnregisterControllerRecord",
 }
 UNKNOWN_NAME: Final = "unknown"
 
@@ -101,57 +100,3 @@ def parse_metadata_record(value: Buffer | None) -> MetadataRecord:
         reader.tagged_fields()
         reader.expect_end()
     return MetadataRecord(frame_version, api_key, version, RECORD_NAMES.get(api_key, UNKNOWN_NAME), content, size)
-
-
-_REGISTER_BROKER: Final = 0
-_TOPIC: Final = 2
-_UNFENCE_BROKER: Final = 8
-_REGISTRATION_CHANGE: Final = 17
-_FIRST_VERSION_WITH_MIGRATION: Final = 2
-_TAG_FENCED: Final = 0
-_UNFENCED: Final = b"\xff"
-_UUID_BYTES: Final = 16
-
-
-class BrokerRegistered(Struct, frozen=True):
-    """RegisterBrokerRecord: a broker's process, whose `incarnation` is a UUID as Kafka prints it, began `broker_epoch`."""
-
-    broker_id: int
-    incarnation: str
-    broker_epoch: int
-
-
-class BrokerUnfenced(Struct, frozen=True):
-    """UnfenceBrokerRecord (2.8), or BrokerRegistrationChangeRecord with fenced -1: the broker may lead partitions."""
-
-    broker_id: int
-    broker_epoch: int
-
-
-class TopicCreated(Struct, frozen=True):
-    """TopicRecord."""
-
-    topic: str
-
-
-def parse_broker_event(value: Buffer | None) -> BrokerRegistered | BrokerUnfenced | TopicCreated | None:
-    """Decode the beginning of a record that brokers write lines about, None for others; raises WireError for broken bytes."""
-    if value is None:
-        return None
-    reader = Reader(value)
-    reader.unsigned_varint("frame version")
-    key, version = reader.unsigned_varint("api key"), reader.unsigned_varint("record version")
-    if key == _TOPIC:
-        return TopicCreated(reader.compact_string("topic"))
-    if key == _UNFENCE_BROKER:
-        return BrokerUnfenced(reader.int32("broker id"), reader.int64("broker epoch"))
-    if key == _REGISTER_BROKER:
-        broker = reader.int32("broker id")
-        if version >= _FIRST_VERSION_WITH_MIGRATION:
-            reader.int8("is migrating ZooKeeper broker")
-        incarnation = urlsafe_b64encode(reader.raw(_UUID_BYTES, "incarnation id")).decode().rstrip("=")
-        return BrokerRegistered(broker, incarnation, reader.int64("broker epoch"))
-    if key == _REGISTRATION_CHANGE:
-        changed = BrokerUnfenced(reader.int32("broker id"), reader.int64("broker epoch"))
-        return changed if reader.tagged_fields().get(_TAG_FENCED) == _UNFENCED else None
-    return None

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from kaudit.audits.log_events.broker_clocks import BrokerClock, broker_clocks, log_clocks, unaligned_logs
 from kaudit.audits.log_events.clock import AnchorSource, ClockOffset
 from kaudit.audits.log_events.placement import by_broker
-from kaudit.formats.internal_topics.metadata_records import BrokerRegistered, parse_broker_event
 from kaudit.model.application_logs import LogEventKind
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
@@ -50,7 +49,8 @@ def transaction(name, producer_id, epoch, updated_ms, status=0):
 def registered(broker, epoch, version=3):
     migrating = b"\0" if version >= 2 else b""
     record = struct.pack(">i", broker) + migrating + urlsafe_b64decode(INCARNATION + "==") + struct.pack(">q", epoch)
-    return None, bytes([1, 0, version]) + record + b"\1\0\0\0"
+    # no end points, features or rack; not fenced, not shutting down; no tagged fields
+    return None, bytes([1, 0, version]) + record + b"\1\1\0\0" + (b"\0" if version else b"") + b"\0"
 
 
 def changed(broker, epoch, fenced):
@@ -175,8 +175,9 @@ def test_a_broker_s_start_and_the_metadata(tmp_path):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_the_registration_of_every_version(version):
-    assert parse_broker_event(registered(7, 99, version)[1]) == BrokerRegistered(7, INCARNATION, 99)
+def test_the_registration_of_every_version(tmp_path, version):
+    directory = records(tmp_path, "__cluster_metadata", (NOW, None), (NOW, registered(1, 1, version)))
+    assert sources(clock_of([REGISTERED], directory)) == [(0, {METADATA: 1})]
 
 
 def test_a_broker_epoch_is_the_offset_of_its_record(tmp_path):

@@ -30,7 +30,10 @@ def test_the_line_of_a_public_report_says_what_is_missing(tmp_path):
     evidence = found.evidence.to_dict()
     assert [evidence[name] for name in ("first_missing_sequence", "last_missing_sequence", "lines")] == [156, 157, 1]
     assert (found.evidence.to_be_certain or "").startswith("copy the directory merchants-0 of broker 2")
-    assert list(found.next) == [f"kaudit scan --server-log {tmp_path}/server.log merchants-0"]
+    assert list(found.next) == [
+        f"kaudit scan --server-log {tmp_path}/server.log merchants-0",
+        "kaudit explain OUT_OF_ORDER_SEQUENCE_NUMBER",
+    ]
     assert "Out of order sequence number" in str(found.evidence.log_events[0].text)
 
 
@@ -164,7 +167,9 @@ def test_the_log_of_the_partition_decides_where_it_is_there(tmp_path, landed, se
     assert [one.severity for one in found] == ([] if severity is None else [severity])
     for one in found:
         assert "they are not in the partition's log" in one.message
-        assert list(one.next) == [f"kaudit timeline {tmp_path}/orders-0 --topic orders --partition 0 --producer-id 7"]
+        assert one.next[0] == (
+            f"kaudit timeline {tmp_path}/orders-0 --topic orders --partition 0 --producer-id 7 --server-log {tmp_path}/server.log"
+        )
 
 
 def test_a_finding_from_the_bytes_wins_with_the_lines_as_its_evidence(tmp_path):

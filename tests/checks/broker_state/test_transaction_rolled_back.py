@@ -43,7 +43,10 @@ def test_a_commit_after_the_timeout(tmp_path):
 
 def test_no_partition_is_named_that_no_line_names(tmp_path):
     (found,) = reported(transaction_rolled_back, tmp_path, server=[timed_out(1), refused(2)])
-    assert [command.split()[0] for command in found.next] == ["kafka-transactions.sh"]
+    assert [command.split()[:2] for command in found.next] == [
+        ["kafka-transactions.sh", "--bootstrap-server"],
+        ["kaudit", "explain"],
+    ]
 
 
 def test_timeouts_alone_are_a_warning(tmp_path):
