@@ -69,7 +69,7 @@ CONTRACT = {
     "KA602": ("replica-behind", {"note"}),
     "KA603": ("only-copy", {"error", "warning", "note"}),
     "KA701": ("repeated-across-sessions", {"warning"}),
-    "KA702": ("retry-duplicate", {"warning"}),
+    "KA702": ("retry-duplicate", {"warning", "note"}),
     "KA703": ("reordered-retry", {"warning"}),
     "KA801": ("state-expired", {"warning", "note"}),
     "KA802": ("state-evicted", {"warning", "note"}),
