@@ -259,7 +259,9 @@ class Check(Struct, frozen=True, eq=False):
         `segment` is an index into the context's segments, `following` are commands to run next.
         """
         if context.fetched is not None:
-            segment, fields = None, _without_place(fields)
+            segment, fields = None, _without_place(fields, ("file", "segment", "position"), _SENT)
+        elif not context.places_known:
+            fields = _without_place(fields, ("position",), _CUT)
         fields.setdefault("severity", self.severity)
         fields.setdefault("confidence", self.confidence)
         if segment is not None:
@@ -278,14 +280,16 @@ class Check(Struct, frozen=True, eq=False):
         )
 
 
-_NO_PLACE = "brokers sent the batches: they have offsets and no positions"
+_SENT = "brokers sent the batches: they have offsets and no positions"
+_CUT = "lines of the text are cut off before the position"
 
 
-def _without_place(fields: FindingFields) -> FindingFields:
-    """Remove files and positions: batches that were fetched have none."""
-    absent = {**fields.get("absent", {}), **dict.fromkeys(("file", "segment", "position"), _NO_PLACE)}
-    evidence = fields.get("evidence", NO_EVIDENCE).without_places()
-    return {**fields, "file": None, "position": None, "absent": absent, "evidence": evidence}
+def _without_place(fields: FindingFields, names: Sequence[str], reason: str) -> FindingFields:
+    """Remove positions: batches that were fetched have none, and of others the text may not show them."""
+    absent = {**fields.get("absent", {}), **dict.fromkeys(names, reason)}
+    evidence = fields.get("evidence", NO_EVIDENCE).without_places(crcs=reason is _SENT)
+    without: FindingFields = {**fields, "position": None, "absent": absent, "evidence": evidence}
+    return {**without, "file": None} if "file" in names else without
 
 
 def check(  # noqa: PLR0913 - what a check declares, by keyword

@@ -45,6 +45,8 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     """The files that were given where the directory was not: segments, or texts that show them."""
     texts: bool = False
     """Texts stand in place of the segments."""
+    places_known: bool = True
+    """Each batch's position in its segment is known: no line of a text was cut before it."""
     fetched: FetchedRange | None = None
     """Brokers sent the batches: they have offsets, but neither files nor positions."""
     replicas: Mapping[str, "Context"] = field(default_factory=dict)
@@ -66,8 +68,8 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return appended.idleness(state.last_timestamp, batch.max_timestamp)
 
     def at_byte(self, position: int) -> str:
-        """Where in its segment something lies, within a sentence; nothing for batches that brokers sent."""
-        return "" if self.fetched is not None else f", at byte {position},"
+        """Where in its segment something lies, within a sentence; nothing for batches whose place is not known."""
+        return "" if self.fetched is not None or not self.places_known else f", at byte {position},"
 
     def file(self, segment: int) -> str:
         """The segment's path relative to its input."""

@@ -130,6 +130,11 @@ def _hole_in_history(finding: Finding) -> _Subject:
     return evidence.kind, *around
 
 
+def _logged(finding: Finding) -> _Subject:
+    """The producer or replica that lines of logs are about."""
+    return finding.evidence.subject
+
+
 def _shared_ids(findings: Sequence[Finding], _: _Parts) -> _Subjects:
     for finding in findings:
         granted_twice = finding.evidence.seen_ids
@@ -301,6 +306,7 @@ EPOCHS_USED_UP = Rule("epochs-used-up", "a producer id with few epochs left", _e
 SESSION = Rule("session", "a session repeats another's records", _each(_epoch), across=True)
 RETRIES = Rule("retries", "retries without idempotence", _each(_topic), across=True)
 PRODUCER_STATE = Rule("producer-state", "a producer's state that the broker had lost or never had", _each(_batch))
+LOGGED = Rule("logged", "what logs say of one producer", _each(_logged), across=True)
 REPLICAS = Rule("replicas", "one fault on several replicas", _copies)
 """The rule for every finding: no check declares it."""
 
@@ -319,6 +325,7 @@ RULES: Sequence[Rule] = (
     SESSION,
     RETRIES,
     PRODUCER_STATE,
+    LOGGED,
     REPLICAS,
 )
 """The order decides which rule names an incident."""

@@ -54,6 +54,15 @@ RETRIED = _cause(
     *(_Kind.RETRY, _Kind.DELIVERY_TIMEOUT, _Kind.DELIVERY_FAILED),
     of_producer=False,
 )
+MOVED = _cause("the partition's leader had just changed", _Kind.LEADER_ELECTED, _Kind.BECAME_LEADER, of_producer=False)
+OUT_OF_SYNC = _cause(
+    "replicas had fallen out of sync, or their broker was lost",
+    _Kind.ISR_SHRUNK,
+    _Kind.BROKER_FENCED,
+    of_producer=False,
+)
+CUT_OFF = _cause("the client lost its connections to brokers", _Kind.DISCONNECTED, of_producer=False)
+SUCCEEDED = _cause("the transactional id was initialised again", _Kind.PRODUCER_ID_ASSIGNED)
 UNCLEAN_STOP = _cause(
     "the broker recovered the log after it had not been shut down cleanly, or found it damaged",
     *(_Kind.RECOVERY, _Kind.CORRUPTION, _Kind.LOG_DIR_FAILED),

@@ -11,6 +11,7 @@ from kaudit.checks.registry import CHECKS
 from kaudit.model.application_logs import LogEvent
 from kaudit.model.evidence_parts import EventEvidence, ShownEvents
 from kaudit.model.finding import Explanation, Finding
+from kaudit.model.logged_incidents import LoggedIncident
 
 MAX_EVENTS = 5
 """Most events that are listed in one finding."""
@@ -44,14 +45,15 @@ class EventsOfLogs:
     def explained(self, finding: Finding) -> Finding:
         """Return the finding with the events that speak for its causes; these causes come first."""
         causes: list[Explanation] = []
-        shown: list[LogEvent] = []
-        count = 0
+        own = finding.evidence.events
+        shown: list[EventEvidence] = [] if own is None else list(own.events)
+        count = 0 if own is None else own.count
         for cause in CHECKS[finding.code].causes if finding.code in CHECKS else ():
             events = self._of(cause, finding)
             if not events:
                 continue
             count += len(events)
-            shown += events[: max(MAX_EVENTS - len(shown), 1)]
+            shown += map(self.as_evidence, events[: max(MAX_EVENTS - len(shown), 1)])
             first = events[0]
             several = (
                 f", and {len(events) - 1} more lines" if len(events) > 2 else ", and 1 more line" if events[1:] else ""
@@ -59,14 +61,19 @@ class EventsOfLogs:
             causes.append(Explanation(cause.text, speaks_for=(f"{file_name(first.path)}:{first.line}{several}",)))
         if not causes:
             return finding
-        listed = ShownEvents([self.as_evidence(event) for event in shown], count)
-        evidence = replace(finding.evidence, events=listed)
+        evidence = replace(finding.evidence, events=ShownEvents(shown, count))
         return replace(finding, evidence=evidence, explanations=[*causes, *finding.explanations])
 
     def as_evidence(self, event: LogEvent) -> EventEvidence:
         """Return an event as evidence has it; `timestamp` is by the batches' clock where the log's is known, ms."""
         time, text = self.batch_time(event), event.text.partition("\n")[0]
         return EventEvidence(event.path, event.line, time, event.event.value, text)
+
+    def by_batches(self, event: LogEvent) -> LogEvent:
+        """Return an event with its time by the clock of the batches; itself where that is not known."""
+        if event.path.rpartition("/")[0] not in self._clocks:
+            return event
+        return replace(event, timestamp_ms=self.batch_time(event), zone_known=True)
 
     def batch_time(self, event: LogEvent) -> int | None:
         """Return when it happened by the clock of the batches, as far as that is known."""
@@ -99,8 +106,25 @@ class EventsOfLogs:
         at = self.batch_time(event)
         if at is None or first is None or last is None:
             return False
-        known = event.zone_known or event.path.rpartition("/")[0] in self._clocks
+        home = event.path.rpartition("/")[0]
+        same_clock = any(str(own.path).rpartition("/")[0] == home for own in finding.evidence.log_events)
+        known = event.zone_known or home in self._clocks or same_clock
         return known and first - _BEFORE_MS <= at <= last + _AFTER_MS
+
+
+def as_incident(incident: LoggedIncident, events: EventsOfLogs) -> LoggedIncident:
+    """Return an incident with times by the batches' clock where it is known, and events as evidence: one of each kind, and the last."""
+    kinds = {(event.event, event.error): event for event in reversed(incident.events)}
+    kept = {id(event) for event in (*list(kinds.values())[1 - MAX_EVENTS :], incident.events[-1])}
+    shown = [replace(events.as_evidence(event), text=_said(event)) for event in incident.events if id(event) in kept]
+    return replace(incident, shown=shown, events=[events.by_batches(event) for event in incident.events])
+
+
+def _said(event: LogEvent) -> str:
+    """Return the line of an entry that says why: its exception, which stands below a message without one."""
+    first, _, rest = event.text.partition("\n")
+    exception = rest.partition("\n")[0]
+    return exception if "Exception: " in exception and "Exception" not in first else first
 
 
 def _fits(event: LogEvent, finding: Finding) -> bool:

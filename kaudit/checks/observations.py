@@ -59,7 +59,11 @@ class ObservationEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
 
     def _batch(self, batch: BoundaryBatch, epoch: int | None, *, is_transactional: bool | None = None) -> BatchEvidence:
         shown = batch_evidence(
-            batch, self.observation.producer_id, epoch, is_transactional=is_transactional, crc=batch.crc
+            batch,
+            self.observation.producer_id,
+            epoch,
+            is_transactional=is_transactional,
+            crc=None if self.without_crcs else batch.crc,
         )
         return replace(shown, position=None) if self.placeless else shown
 

@@ -1,12 +1,13 @@
 """All partitions of all replicas: which replica has which partition, their comparison, and its findings."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.audits.replicas.broker_copies import broker_copies
+from kaudit.audits.replicas.copy_identities import contradictions, log_copy
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.bugs.matching import with_known_bugs
@@ -24,6 +25,7 @@ from kaudit.formats.sidefiles.checkpoints import (
 )
 from kaudit.model.audit_clock import given_clock
 from kaudit.model.coordinator import CoordinatorView
+from kaudit.model.copy_identities import LogCopy
 from kaudit.model.finding import Finding
 from kaudit.model.replicas import BrokerReplicas, DiffResult, PartitionComparison, Relation, Replica, ReplicaEvidence
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary
@@ -173,7 +175,8 @@ def diff_result(
     failed: Sequence[Unreadable] = (),
 ) -> DiffResult:
     """Return the result of all partitions, sorted as documented; `failed`: files that could not be read before they were compared."""
-    found = (finding for entry in compared for finding in entry.findings)
+    found = [finding for entry in compared for finding in entry.findings]
+    found += run_checks(_everything(), Evidence(contradictions(_log_copies(layouts, compared))))
     partitions = [entry for one in compared for entry in one.partitions]
     any_version, _ = infer_range(VersionEvidence())
     compacted = {(entry.topic, entry.partition) for entry in partitions if entry.compacted}
@@ -241,10 +244,23 @@ def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSo
     return run_checks(context, Evidence(continuity.damages))
 
 
-def _context(directory: PartitionDirectory, reader: ReplicaReader) -> Context:
+def _log_copies(layouts: Mapping[str, Layout], compared: Sequence[ComparedPartition]) -> Iterator[LogCopy]:
+    comparisons = {(one.topic, one.partition): one for entry in compared if (one := entry.comparison) is not None}
+    for name, layout in layouts.items():
+        for directory in layout.partitions:
+            found = comparisons.get((directory.topic, directory.partition))
+            epochs = () if found is None else found.leader_epochs.get(name, ())
+            end = None if found is None else found.end_offsets.get(name)
+            yield log_copy(replace(directory, replica=name), end, epochs[-1].epoch if epochs else -1)
+
+
+def _everything() -> Context:
     versions, _ = infer_range(VersionEvidence())
-    nothing_else = Context(versions=versions, coordinator=CoordinatorView(), clock=given_clock(0))
-    return partition_context(nothing_else, directory, log_end_offset=reader.end_offset)
+    return Context(versions=versions, coordinator=CoordinatorView(), clock=given_clock(0))
+
+
+def _context(directory: PartitionDirectory, reader: ReplicaReader) -> Context:
+    return partition_context(_everything(), directory, log_end_offset=reader.end_offset)
 
 
 def _summary(name: str, reader: ReplicaReader) -> PartitionSummary:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kaudit.formats.dump_text.rows import (
     DumpAbortedTransaction,
     DumpBatch,
+    DumpCut,
     DumpFile,
     DumpNote,
     DumpOffsetIndexEntry,
@@ -45,7 +46,7 @@ _PRINTED = ("position", "size", "last_offset", "magic", "crc", "codec", "delete_
 _PRINTED_OR_NULL = (
     "leader_epoch", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "last_sequence",
 )  # fmt: skip
-_DAMAGE = (NoteKind.INVALID_BYTES, NoteKind.NON_CONSECUTIVE, NoteKind.MISMATCH, NoteKind.TOO_LONG)
+_DAMAGE = (NoteKind.INVALID_BYTES, NoteKind.NON_CONSECUTIVE, NoteKind.MISMATCH, NoteKind.TOO_LONG, NoteKind.DOUBTFUL)
 
 
 def dump_rows(file: LogFile, texts: BytesFormatter, *, records: bool) -> Iterator[Row]:
@@ -86,14 +87,21 @@ class _Dump:
                 case DumpRecord():
                     if self._records or self._batch is None:
                         yield self._record(line)
-                case DumpNote():
-                    if line.kind in _DAMAGE:
-                        yield self._row("damage", line.line) | {"kind": line.kind.value, "detail": line.text}
+                case DumpCut() | DumpNote():
+                    yield from self._not_whole(line)
                 case _:
                     yield self._row(_KINDS[type(line)][0], line.line) | _KINDS[type(line)][1](line, self._place)
 
     def _row(self, kind: str, line: int) -> Row:
         return self._place.side_row(kind, line=line)
+
+    def _not_whole(self, line: DumpCut | DumpNote) -> Iterator[Row]:
+        """What a line says that was cut off, and that it was; what the tool says of damage."""
+        if isinstance(line, DumpCut) and line.kind is DumpBatch:
+            yield _cut_row(line, self._place)
+        if isinstance(line, DumpCut) or line.kind in _DAMAGE:
+            kind = "cut" if isinstance(line, DumpCut) else line.kind.value
+            yield self._row("damage", line.line) | {"kind": kind, "detail": line.text}
 
     def _record(self, line: DumpRecord) -> Row:
         batch = self._batch
@@ -167,6 +175,14 @@ def batch_row(line: DumpBatch, file: LogFile) -> Row:
             "is_control": False if legacy else line.is_control,
         }
     )
+
+
+def _cut_row(line: DumpCut, file: LogFile) -> Row:
+    """Return the row of a batch's line that was cut: what does not stand before the cut is None."""
+    fields = {name: line.known.get(name) for name in (*_PRINTED, *_PRINTED_OR_NULL)}
+    row = file.row("batch", base_offset=line.known.get("base_offset"), record_count=line.known.get("record_count"))
+    more = {name: line.known.get(name) for name in ("is_transactional", "is_control", "timestamp_type")}
+    return dict.fromkeys(INSPECT_TABLES["batch"]) | row | {name: null(value) for name, value in fields.items()} | more
 
 
 def _time_type(printed: str | None) -> str | None:

@@ -111,8 +111,9 @@ class SegmentReader:
         own = self.file.base_offset
         if own is None or self.file.fetched is not None:
             return 0
+        directory = self.file.path.absolute().parent
         try:
-            names = [entry.name for entry in filesystem(self.file.path).entries(self.file.path.absolute().parent)]
+            names = [entry.name for entry in filesystem(directory).entries(directory)]
         except FileNotFoundError:
             return 0
         bases = [segment_base_offset(name) for name in names]

@@ -25,7 +25,7 @@ from kaudit.source.filesystem import FileStatus
 from kaudit.source.inspect_columns import INSPECT_TABLES
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import Unreadable
-from kaudit.source.schemes import filesystem
+from kaudit.source.schemes import archive_at, content_of, filesystem
 from kaudit.source.uri import KAFKA, Uri, UrlError
 
 UNREADABLE = "unreadable"
@@ -69,7 +69,10 @@ def inspect_rows(options: InspectOptions, *, batches: bool) -> Iterator[Row]:
     on_brokers = [place for place in places if place.scheme == KAFKA]
     if on_brokers and options.at is not None:
         raise UsageError(f"--at {options.at}: brokers name no positions; --around OFFSET shows a batch")
-    found = [(file, _status(file)) for file in places if file.scheme != KAFKA]
+    files = [file for file in places if file.scheme != KAFKA]
+    for file in files:
+        yield from _refused_in_archive(file)
+    found = [(file, _status(file)) for file in map(content_of, files)]
     for file, entry in found:
         if options.at is not None and entry.is_directory:
             raise UsageError(f"--at needs one file, {file} is a directory")
@@ -111,6 +114,13 @@ def _status(file: Uri) -> FileStatus:
         raise UsageError(f"no such file or directory: {file}") from error
     except UrlError as error:
         raise UsageError(str(error)) from error
+
+
+def _refused_in_archive(file: Uri) -> Iterator[Row]:
+    _status(file)  # or it is not there
+    archive = archive_at(file)
+    for refused in archive.refused if archive is not None else ():
+        yield {"row": "damage", "file": refused.path, "kind": UNREADABLE, "detail": refused.reason}
 
 
 def _files_under(root: Uri) -> Iterator[Row]:

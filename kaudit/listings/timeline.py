@@ -60,8 +60,13 @@ def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
     scan = audit.result()
     findings = by_replica(scan.findings)
     logs = audit.compared_logs()
-    parts = []
     transactional: set[int] = set()
+    for rows in kept:
+        transactional.update(*(markers["producer_id"].tolist() for markers in rows.markers))
+        transactional.update(*(runs["producer_id"][runs["is_transactional"]].tolist() for runs in rows.runs))
+    names = audit.transactional_ids(transactional) if transactional else {}
+    logs = None if logs is None else logs.named(names)
+    parts = []
     for partition, rows in zip(audit.partitions, kept, strict=True):
         if rows.runs:
             place = partition.directory
@@ -71,9 +76,6 @@ def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
                 partition, observations=(), suspects=(), shared=(), damages=()
             )  # findings have been made of these
             parts.append(_Part(bare, rows, own, events))
-            transactional.update(*(markers["producer_id"].tolist() for markers in rows.markers))
-            transactional.update(*(runs["producer_id"][runs["is_transactional"]].tolist() for runs in rows.runs))
-    names = audit.transactional_ids(transactional) if transactional else {}
     return TimelineResult(scan, _Timelines(parts, names))
 
 

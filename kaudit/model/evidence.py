@@ -42,6 +42,10 @@ class EvidenceAttributes:
     rule: str | None = None
     broker: str | None = None
     reason: str | None = None
+    to_be_certain: str | None = None
+    """What to fetch, and what it would show."""
+    subject: str | None = None
+    """The producer or replica that lines of logs are about."""
     stored: SnapshotState | None = None
     timestamp: int | None = None
     first_timestamp: int | None = None
@@ -134,12 +138,14 @@ class FindingEvidence(EvidenceAttributes, JsonRecord, frozen=True, kw_only=True,
 
     A field without a default is null in JSON where it is None; one with the default None is left out.
     The fields here are added to what the check saw: `folded` for notes that say the same, `events` of logs, and
-    `placeless` where brokers sent the batches: they lie in no file.
+    `placeless` where the places of batches are not known, because brokers sent them, or a text is cut off before them;
+    `without_crcs` where their CRCs are not known either.
     """
 
     folded: FoldedNotes | None = None
     events: ShownEvents | None = None
     placeless: bool = False
+    without_crcs: bool = False
 
     @property
     def count(self) -> int | None:
@@ -156,14 +162,15 @@ class FindingEvidence(EvidenceAttributes, JsonRecord, frozen=True, kw_only=True,
         """The number of all events of logs that show a cause."""
         return None if self.events is None else self.events.count
 
-    def without_places(self) -> Self:
-        """Return the evidence without files and positions."""
+    def without_places(self, *, crcs: bool = True) -> Self:
+        """Return the evidence without files and positions; without `crcs` also without the CRCs of batches."""
+        unknown: dict[str, None] = {"position": None} if crcs else {"position": None, "crc": None}
         batches = {
-            name: msgspec.structs.replace(value, position=None)
+            name: msgspec.structs.replace(value, **unknown)
             for name in self.__struct_fields__
             if isinstance(value := getattr(self, name), BatchEvidence)
         }
-        return msgspec.structs.replace(self, placeless=True, **batches)
+        return msgspec.structs.replace(self, placeless=True, without_crcs=not crcs, **batches)
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""

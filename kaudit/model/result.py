@@ -33,6 +33,10 @@ class CoverageGap(Enum):
         "the text shows records, not batches (a deep dump of a release before 2.0): batches are put together from them, "
         "CRCs and sizes are not known, so an exact duplicate cannot be distinguished from a restart at the same sequence"
     )
+    POSITIONS = (
+        "lines of batches are cut off in the text: what they do not show - positions, sizes, times, CRCs and whether those "
+        "match - is not known and not checked; an exact duplicate cannot be distinguished from a restart at the same sequence"
+    )
 
 
 _COUNTS = ("unchanged", "grown", "new", "read_again", "dropped", "damaged")

@@ -25,6 +25,7 @@ from kaudit.model.producer_patterns import IdleProducer, RepeatedEpoch, Repeated
 from kaudit.model.producer_state import TV2
 from kaudit.model.result import CoverageGap, StateUse
 from kaudit.model.side_files import SideFileFault
+from kaudit.model.text_lines import NO_LINES, TextLines
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.partition.append_times import append_times
 from kaudit.partition.cleaned_keys import is_uncleaned
@@ -75,6 +76,7 @@ class PartitionAudit(Struct):
     side_facts: Sequence[SideFileFault] = ()
     """Faults of the files beside the segments."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()
+    text_lines: TextLines = NO_LINES
     failed_reads: Sequence[Unreadable] = ()
     """Files beside the segments that could not be read, and segments that could not be read a second time."""
     repeats: Repeats = field(default_factory=Repeats)
@@ -122,7 +124,7 @@ class PartitionAudit(Struct):
             damages=list({id(placed): placed for placed in (*left_out, *at_end)}.values()),
             regressions=self.regressions[:1],
             repeats=Repeats(),
-            leader_epochs=self.leader_epochs[:0],
+            leader_epochs=self.leader_epochs[-1:],
             shared=[replace(found, observations=()) for found in self.shared],
         )
 
@@ -212,6 +214,7 @@ def close_partition(
         removed=unread.removed,
         malformed=replay.malformed,
         coverage_gaps=replay.coverage_gaps,
+        text_lines=replay.text_lines,
         producer_ids=rows["producer_id"].copy() if needs.producer_ids else np.empty(0, dtype=np.int64),
         side_facts=beside.faults,
         coverage=coverage_of(replay, log, cleaning, unread, beside.witnesses),

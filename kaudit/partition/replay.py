@@ -18,6 +18,7 @@ from kaudit.audits.transactions.transaction_spans import TransactionSpans
 from kaudit.model.columns import Columns
 from kaudit.model.damage import MalformedBatch
 from kaudit.model.result import CoverageGap
+from kaudit.model.text_lines import NO_LINES
 from kaudit.model.transactions import EmptyMarker
 from kaudit.partition.continuity import MAX_LISTED, Continuity
 from kaudit.partition.digests import AuditedBatches
@@ -92,6 +93,7 @@ class PartitionReplay:
         self.kept = kept
         self.still_growing = False
         self.coverage_gaps: frozenset[CoverageGap] = frozenset()
+        self.text_lines = NO_LINES
         self.listed_aborts = NO_ABORTS
         self.batch_starts: list[Rows] = []
         self.read_to = (0, 0)
@@ -106,6 +108,7 @@ class PartitionReplay:
         chunk.count_from(self.continuity.present_before(chunk))
         self.continuity.feed(chunk)
         self.coverage_gaps |= chunk.coverage_gaps
+        self.text_lines = self.text_lines.and_also(chunk.text_lines)
         self.listed_aborts |= chunk.listed_aborts
         if chunk.last_batch is not None:
             self.read_to = (chunk.segment + chunk.joined, chunk.last_batch.end)

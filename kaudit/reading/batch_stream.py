@@ -118,8 +118,8 @@ def stream_batches(
     if isinstance(source, SegmentText):
         from kaudit.reading.dump_text import dump_text_batches  # noqa: PLC0415 - few logs are texts: 5 ms for the others
 
-        for batches, damages, gaps in dump_text_batches(source, start):
-            yield Piece(batches, damages, stop, coverage_gaps=gaps)
+        for batches, damages, gaps, lines in dump_text_batches(source, start):
+            yield Piece(batches, damages, stop, coverage_gaps=gaps, text_lines=lines)
         return
     if isinstance(source, FetchedSegment):
         yield from fetched_batches(source, start, stop, verify=verify)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.columns import Columns
 from kaudit.model.damage import LogDamage
 from kaudit.model.result import CoverageGap
+from kaudit.model.text_lines import NO_LINES, TextLines
 from kaudit.reading.batch_content import malformed_batches
 from kaudit.reading.batch_order import OrderFilter
 from kaudit.reading.batch_stream import stream_batches
@@ -90,6 +92,7 @@ def _compressed(spec: ChunkSpec, read: _Read, cuts: Sequence[int], source: ByteS
     rows = rows_of(spec, source, rest, damages, ChunkRange(spec.segment, start, read_to, read.stop))
     rows.still_growing = any(piece.still_growing for piece in read.pieces)
     rows.coverage_gaps = coverage_gaps
+    rows.text_lines = reduce(TextLines.and_also, (piece.text_lines for piece in read.pieces), NO_LINES)
     rows.listed_aborts = NO_ABORTS.union(*(piece.listed_aborts for piece in read.pieces))
     yield rows
 
@@ -135,6 +138,7 @@ def _read_segment(
     held: list[Batches] = []
     damages: list[LogDamage] = []
     coverage_gaps: frozenset[CoverageGap] = frozenset()
+    text_lines = NO_LINES
     listed_aborts = NO_ABORTS
     for piece, settled, found in _in_order(spec, source, order):
         rest = settled
@@ -143,6 +147,7 @@ def _read_segment(
             read_to = piece.read_to
             growing = growing or piece.still_growing
             coverage_gaps |= piece.coverage_gaps
+            text_lines = text_lines.and_also(piece.text_lines)
             listed_aborts |= piece.listed_aborts
         for part, following in _below(settled, cuts, int(held[-1]["base_offset"][-1]) if held else None):
             position = int(following["position"][0])
@@ -164,6 +169,7 @@ def _read_segment(
     rows.still_growing = growing and last_segment
     rows.listed_aborts = listed_aborts
     rows.coverage_gaps = coverage_gaps
+    rows.text_lines = text_lines
     yield rows
 
 

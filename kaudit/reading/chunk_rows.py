@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kaudit.model.columns import Columns, no_rows
 from kaudit.model.damage import LogDamage, MalformedBatch
 from kaudit.model.result import CoverageGap
+from kaudit.model.text_lines import NO_LINES, TextLines
 from kaudit.reading.batch_starts import BATCH_START
 from kaudit.reading.digest_leaves import RangeLeaves
 from kaudit.reading.equal_batches import NO_RANGES, Ranges
@@ -145,6 +146,8 @@ class ChunkRows(Struct, array_like=True):
     """The part of the range before these rows that could not be read."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()
     """Gaps that a text in place of the segment leaves in the coverage."""
+    text_lines: TextLines = NO_LINES
+    """The lines of such a text."""
     joined: int = 0
     """Number of following segments that were read with this one."""
     contents: Columns | None = None

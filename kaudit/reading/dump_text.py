@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.formats.dump_text.columns import DumpBatchColumns
-from kaudit.formats.dump_text.rows import DumpBatch, DumpNote, DumpRecord, DumpRow, NoteKind
+from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpNote, DumpRecord, DumpRow, NoteKind
 from kaudit.formats.dump_text.text import read_dump_batches
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER_SIZE
 from kaudit.formats.log.codecs import Codec
@@ -34,22 +34,28 @@ from kaudit.model.batch_fields import (
 )
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.model.result import CoverageGap
+from kaudit.model.text_lines import MAX_EXAMPLES, TextLines, example
 from kaudit.source.text import SegmentText
 
 _CODECS = {codec.name.lower(): codec.value for codec in Codec}
 _UNKNOWN_CODEC = 7
 _MARKERS = {"COMMIT": COMMIT_MARKER, "ABORT": ABORT_MARKER}
 _MAX_HELD = 1 << 16
+_MARKER_KEY_SIZE = 4
+"""Bytes of the key of a control record: version and type (ControlRecordType)."""
 _ALWAYS = frozenset({CoverageGap.RECORDS})
 
-DumpTextPart = tuple[Batches, list[LogDamage], frozenset[CoverageGap]]
+_NEEDED = frozenset({"base_offset", "last_offset", "base_sequence", "last_sequence", "producer_id", "producer_epoch"})
+"""What the audit of a batch takes: a line that is cut before one of these shows no batch."""
+
+DumpTextPart = tuple[Batches, list[LogDamage], frozenset[CoverageGap], TextLines]
 _Row = dict[str, int]
 
 
 def dump_text_batches(source: SegmentText, start: int) -> Iterator[DumpTextPart]:
     """Yield the batches at or after byte `start` of the segment, with what the text says is damaged or leaves out."""
     if not start:
-        yield from _read(source, 0, _Text(0, _MAX_HELD))
+        yield from _read(source, 0, _Text(0, _MAX_HELD, source.lines_before))
         return
     line = source.line_before(start)
     found = False
@@ -65,7 +71,7 @@ def dump_text_batches(source: SegmentText, start: int) -> Iterator[DumpTextPart]
 
 
 def _read(source: SegmentText, line: int, text: "_Text") -> Iterator[DumpTextPart]:
-    for row in read_dump_batches(source.pieces(line)):
+    for row in read_dump_batches(text.counted(source.pieces(line))):
         text.take(row)
         if text.is_full:
             yield text.give()
@@ -76,18 +82,22 @@ def _read(source: SegmentText, line: int, text: "_Text") -> Iterator[DumpTextPar
 class _Text:
     """Follows the lines of one segment; hands on `full` batches at first, then more and more at a time."""
 
-    def __init__(self, start: int, full: int) -> None:
+    def __init__(self, start: int, full: int, lines_before: int = 0) -> None:
         self._start = start
+        self._lines_before = lines_before
         self._full = full
         self._parts: list[Batches] = []
         self._rows: list[_Row] = []
         self._damages: list[LogDamage] = []
         self._gaps: set[CoverageGap] = set(_ALWAYS)
         self._held = 0
+        self._lines = self._other = 0
+        self._unknown: list[str] = []
+        self._unknown_facts = self._unknown_others = 0
         # A batch waits for the records printed below it: they say what a marker is.
         self._last: _Row | None = None
-        self._records_only = False
         self._next = 0
+        self._next_is_known = True
         self._saw_batch = False
         self._stopped = False
 
@@ -115,8 +125,18 @@ class _Text:
                     _take_marker(self._last, row)
             case DumpRecord():
                 self._take_record(row)
+            case DumpCut():
+                self._take_cut(row)
             case DumpNote():
                 self._take_note(row)
+
+    def counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Count the lines of the text while it is read."""
+        piece = b"\n"
+        for piece in pieces:
+            self._lines += piece.count(b"\n")
+            yield piece
+        self._lines += not piece.endswith(b"\n")
 
     def finish(self) -> None:
         """The text has ended."""
@@ -129,8 +149,12 @@ class _Text:
         if self._start:
             batches = batches[batches["position"] >= self._start]
         damages = [damage for damage in self._damages if damage.position >= self._start]
-        part: DumpTextPart = batches, damages, frozenset(self._gaps)
+        unknown = self._unknown_facts + self._unknown_others
+        lines = TextLines(self._lines, self._other, unknown, self._unknown_facts, tuple(self._unknown))
+        part: DumpTextPart = batches, damages, frozenset(self._gaps), lines
         self._parts, self._damages, self._held = [], [], 0
+        self._lines = self._other = self._unknown_facts = self._unknown_others = 0
+        self._unknown = []
         self._full = min(self._full * 4, _MAX_HELD)
         return part
 
@@ -151,9 +175,9 @@ class _Text:
 
     def _follow(self, position: int, size: int) -> None:
         """Take note of where a batch lies: the tool prints batch after batch."""
-        if position > self._next:
+        if position > self._next and self._next_is_known:
             self._pass_over(self._next, position)
-        self._next = position + size
+        self._next, self._next_is_known = position + size, True
 
     def _pass_over(self, start: int, stop: int) -> None:
         """Take note of bytes that the text leaves out."""
@@ -207,10 +231,10 @@ class _Text:
         self._saw_batch = True
         columns = _block_columns(block)
         positions, ends = columns["position"], columns["position"] + columns["size"]
-        before = np.concatenate(([self._next], ends[:-1]))
+        before = np.concatenate(([self._next if self._next_is_known else positions[0]], ends[:-1]))
         for index in np.flatnonzero(positions > before).tolist():
             self._pass_over(int(before[index]), int(positions[index]))
-        self._next = int(ends[-1])
+        self._next, self._next_is_known = int(ends[-1]), True
         self._flush()
         self._parts.append(batches_of(columns))
         self._held += block.count
@@ -260,7 +284,62 @@ class _Text:
             self._last["record_count"] = 1  # the records of a wrapper, each by itself
         _take_marker(self._last, row)
 
+    def _take_cut(self, row: DumpCut) -> None:
+        """Take what stands before the cut of a line; the rest is not invented, but for a place between those around it."""
+        known = row.known
+        if row.kind is DumpRecord:
+            is_data = self._last is not None and self._last["control_type"] == NO_CONTROL_TYPE
+            is_data = is_data or known.get("key_size", _MARKER_KEY_SIZE) != _MARKER_KEY_SIZE
+            if not is_data or not self._saw_batch:
+                self._not_understood(row.line, row.text)
+            return
+        self._settle()
+        self._saw_batch = True
+        self._not_understood(row.line, row.text)
+        if not known.keys() >= _NEEDED:
+            detail = f"line {row.line} of the text is cut off: {row.text}"
+            start = self._next
+            self._next, self._next_is_known = self._next + HEADER_SIZE, False
+            self._damages.append(
+                LogDamage(
+                    DamageKind.LEFT_OUT,
+                    start,
+                    self._next,
+                    True,
+                    detail,
+                    known.get("base_offset"),
+                    known.get("last_offset"),
+                    known.get("producer_id"),
+                )
+            )
+            return
+        position = known.get("position", self._next)
+        self._gaps.add(CoverageGap.POSITIONS)
+        fields: dict[str, Any] = {
+            "timestamp_type": None,
+            "magic": CURRENT_MAGIC,
+            "codec": "none",
+            # never equal to another's: two batches with one CRC are taken for one batch sent twice
+            "crc": known["base_offset"] & 0xFFFFFFFF,
+            **known,
+            "position": position,
+            "line": row.line,
+            "fields": frozenset(known),
+        }
+        self._follow(position, known.get("size", HEADER_SIZE))
+        self._next_is_known = "size" in known
+        self._last = self._batch(DumpBatch._make(map(fields.get, DumpBatch._fields)))
+
+    def _not_understood(self, line: int, text: str) -> None:
+        """Count a line that holds facts, and was not understood."""
+        self._unknown_facts += 1
+        if len(self._unknown) < MAX_EXAMPLES:
+            self._unknown.append(example(self._lines_before + line, text))
+
     def _take_note(self, note: DumpNote) -> None:
+        if note.kind is NoteKind.DOUBTFUL:
+            self._not_understood(note.line, note.text)
+            return
         self._settle()
         if note.kind is NoteKind.INVALID_BYTES:
             size = note.byte_count or 0

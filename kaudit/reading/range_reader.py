@@ -14,6 +14,8 @@ from kaudit.reading.chunk_rows import ChunkRows, Outcome
 from kaudit.reading.saved_partition import DamagedStateError
 from kaudit.reading.small_segments import apart, read_together
 from kaudit.reading.unread_segments import Failure, failure, require_whole
+from kaudit.source.archives.parts import end_of_whole_batches
+from kaudit.source.bytes import CutOffError
 from kaudit.source.kafka.fetched_segment import RemovedByRetentionError
 from kaudit.source.layout import FetchedRange
 from kaudit.source.schemes import open_segment
@@ -31,6 +33,8 @@ def read_range(spec: ChunkSpec, most_batches: int = sys.maxsize, open_source: Op
             return rows
     except RemovedByRetentionError as error:
         return _from_log_start(spec, error.log_start, most_batches, open_source)
+    except CutOffError as error:
+        return _before_cut(spec, error, most_batches, open_source)
     except OSError as error:
         return _failed(spec, error)
 
@@ -74,6 +78,19 @@ def _from_log_start(spec: ChunkSpec, log_start: int, most_batches: int, open_sou
     if isinstance(outcome, ChunkRows):
         outcome.not_read = removed
     return outcome
+
+
+def _before_cut(spec: ChunkSpec, error: CutOffError, most_batches: int, open_source: OpenSource) -> Outcome:
+    """Read the whole batches that an archive has of a range before it ends."""
+    failed = failure(spec.file.path, error)
+    if error.readable <= spec.start:
+        return failed
+    with closing(open_source(spec.file)) as source:
+        there = settle(replace(spec, stop=min(spec.stop, error.readable), end=error.readable), source)
+        end = end_of_whole_batches(source, there.start, error.readable)
+        rows = read_chunk(replace(there, stop=min(max(there.stop, there.start), end), end=end), source, most_batches)
+    rows.not_read = failed
+    return rows
 
 
 def _failed(spec: ChunkSpec, error: OSError) -> Failure:

@@ -36,6 +36,7 @@ from kaudit.formats.log.record_batch import (
 from kaudit.model.batch import Batches, empty_batches
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.model.result import CoverageGap
+from kaudit.model.text_lines import NO_LINES, TextLines
 from kaudit.reading.read_window import Window
 from kaudit.reading.valid_batches import Block, HeaderBlock, HeldBatches, ValidBatches
 from kaudit.source.bytes import ByteSource, announce
@@ -66,6 +67,7 @@ class Piece(Struct):
     read_to: int = 0
     still_growing: bool = False
     coverage_gaps: frozenset[CoverageGap] = frozenset()
+    text_lines: TextLines = NO_LINES
     listed_aborts: Aborted = frozenset()
     """The aborted transactions that a broker listed with these batches."""
 

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader, ExpiredIds
 from kaudit.audits.replicas.broker_copies import BrokerCopies, broker_copies, copied_together
+from kaudit.audits.replicas.copy_identities import contradictions, log_copy
+from kaudit.audits.replicas.set_aside import set_aside_logs
 from kaudit.audits.sequences.rescan import Rescan, rescan_here
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
+from kaudit.checks.doubled import without_doubled
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
 from kaudit.errors import NothingToAuditError, UnreadableInputError
@@ -130,11 +133,12 @@ class ResultWithoutFindings(Struct, frozen=True):
         failed = {entry.path: entry.reason for entry in found.failed if entry.path not in noted}
         unread = [NotAudited(path, reason, unreadable=True) for path, reason in failed.items()]
         not_audited = [*self.missing_inputs, *missing, *unread, *self.result.not_audited]
+        findings = found.findings if self.result.log_events is None else without_doubled(found.findings)
         return replace(
             self.result,
-            findings=found.findings,
+            findings=findings,
             not_audited=not_audited,
-            summary=total(self.result.partitions, found.findings, found.unlisted),
+            summary=total(self.result.partitions, findings, found.unlisted),
             incomplete=any(note.unreadable for note in not_audited),
             suggestions=list(suggestions(self.options, self.directories, self.copies, found.held)),
             unlisted=found.unlisted,
@@ -273,9 +277,26 @@ class Audit:
             [replace(scan_wide, coordinator=group.coordinator, clock=group.clock) for group in groups],
             None if logs is None else logs.events,
         )
-        evidence = Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
+        evidence = Evidence(
+            self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories, self._about_copies()
+        )
+        evidence.add(() if logs is None else logs.incidents)
         findings = complete_findings(run_checks(scan_wide, evidence), context, frozenset())
         return CrossPartition(context, others, findings, groups, copies, stated, allocation.unlisted)
+
+    def _about_copies(self) -> Iterator[object]:
+        """Yield what the ids beside the copies contradict, and what lies in directories that brokers have set aside."""
+        # an outline that a task made has no segments, the layout has them
+        directories = {directory.directory: directory for directory in self.layout.partitions}
+        copies = [
+            log_copy(directory, part.log_end_offset, int(part.leader_epochs["leader_epoch"][-1:].max(initial=-1)))
+            for part in self.partitions
+            if (directory := directories.get(part.directory.directory)) is not None
+        ]
+        yield from contradictions(copies)
+        # those of partitions that were left out have nothing here to be compared with
+        left = (file for file in self.layout.leftover_files if self.options.asks_for(file.topic, file.partition))
+        yield from set_aside_logs(left, copies, self.reads)
 
     def result_of(self, cross: CrossPartition, found: ScanFindings) -> ScanResult:
         """Return the result with what was found, including the findings of `cross`."""

@@ -61,9 +61,16 @@ def read_blocks(
 
     """
     named = (options.zookeeper, options.blocks, options.metadata) != (None, None, None)
-    ensembles = [] if named else zookeeper_nearby(options.paths)
+    ensembles, unlisted = ([], []) if named else zookeeper_nearby(options.paths)
     metadata = [] if named else [part for part in layout.everything if part.topic == CLUSTER_METADATA]
     histories = BlockHistories()
+    for folder, error in unlisted:
+        # where ZooKeeper does not let others look is no failure
+        reason = (
+            f"cannot be listed, so that ZooKeeper's blocks of producer ids are not known: {error.strerror or error}"
+        )
+        is_unreadable = not isinstance(error, PermissionError)
+        histories.notes.append(NotAudited(str(folder), reason, unreadable=is_unreadable))
     if not (named or ensembles or metadata):
         return histories
     from kaudit.scanning import found_blocks  # noqa: PLC0415 - few logs come with a history: 3 ms less for the others

@@ -23,6 +23,7 @@ from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer
+from kaudit.model.result import CoverageGap
 from kaudit.model.side_files import CheckpointBeyondLogEnd, SnapshotComparison
 from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
@@ -96,7 +97,11 @@ def partition_findings(
     for part, other, own_changes in zip(replicas, others, changes, strict=True):
         around = scan.contexts[other.context]
         context = partition_context(
-            replace(around, append_times={each.offset: each for each in part.append_times}),
+            replace(
+                around,
+                append_times={each.offset: each for each in part.append_times},
+                places_known=CoverageGap.POSITIONS not in part.coverage_gaps,
+            ),
             part.directory,
             compacted=part.compacted,
             log_end_offset=part.log_end_offset,

@@ -1,30 +1,45 @@
 """The logs of brokers and clients held against audited partitions: what they say of findings, and what was refused."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.audits.log_events.batch_times import clocks, log_clock
+from kaudit.audits.log_events.incidents import logged_incidents
+from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.refused import refused_batches
 from kaudit.audits.log_events.timeline_entries import TimelineEvents
-from kaudit.checks.log_evidence import EventsOfLogs
+from kaudit.checks.log_evidence import EventsOfLogs, as_incident
 from kaudit.model.application_logs import ApplicationLogs, LogEventSummary
+from kaudit.model.logged_incidents import LoggedIncident
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 
 
 class ComparedLogs(Struct, frozen=True):
-    """The events, and what they came to."""
+    """The events, what became of refused batches, and what went wrong by the lines alone."""
 
     logs: ApplicationLogs
     events: EventsOfLogs
     summary: LogEventSummary
     not_audited: Sequence[NotAudited]
+    incidents: Sequence[LoggedIncident]
+    names: ProducerNames
+
+    @property
+    def names_transactional_ids(self) -> bool:
+        """Whether any event names one."""
+        return any(event.transactional_id is not None for event in self.logs.kept)
+
+    def named(self, transactional_ids: Mapping[int, str]) -> "ComparedLogs":
+        """Return the same with the transactional ids that __transaction_state has of producer ids."""
+        return replace(self, names=ProducerNames(self.logs.kept, transactional_ids))
 
     def of_partition(self, topic: str, partition: int) -> TimelineEvents:
         """Return the events that stand on timelines of a partition."""
-        return TimelineEvents(self.logs.kept, topic, partition, self.events.batch_time)
+        return TimelineEvents(self.logs.kept, topic, partition, self.events.batch_time, self.names.producer_id)
 
 
 def compare_logs(logs: ApplicationLogs, partitions: Sequence[PartitionAudit], open_source: OpenSource) -> ComparedLogs:
@@ -46,4 +61,6 @@ def compare_logs(logs: ApplicationLogs, partitions: Sequence[PartitionAudit], op
     notes = [NotAudited(log.path, log.reason, unreadable=log.unreadable, asked_for=True) for log in logs.skipped]
     if logs.not_kept:
         notes.append(NotAudited("logs of brokers and clients", f"{logs.not_kept:,} more events are only counted"))
-    return ComparedLogs(logs, EventsOfLogs(logs.kept, found), summary, notes)
+    events = EventsOfLogs(logs.kept, found)
+    incidents = [as_incident(incident, events) for incident in logged_incidents(logs.kept, states)]
+    return ComparedLogs(logs, events, summary, notes, incidents, ProducerNames(logs.kept))

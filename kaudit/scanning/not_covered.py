@@ -59,6 +59,8 @@ def partitions_not_audited(
         yield from _reason((part for part in parts if kind in part.coverage_gaps), kind.value)
     for part in parts:
         yield from _left_out(part)
+        if part.text_lines.unknown_facts:
+            yield NotAudited(part.directory.name, part.text_lines.reason, unreadable=True)
     for together in without_coordinator:
         there = _log_directories(together) if other_coordinators or len(without_coordinator) > 1 else "among the inputs"
         yield from _reason(

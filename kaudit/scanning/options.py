@@ -216,6 +216,10 @@ class ScanOptions(Struct, frozen=True):
     contents: bool = False
     chunk_bytes: int | None = None
 
+    def asks_for(self, topic: str | None, partition: int | None) -> bool:
+        """Whether a partition is asked for: all are, unless topics or partitions are named."""
+        return (not self.topics or topic in self.topics) and (not self.partitions or partition in self.partitions)
+
     def says_compacted(self, topic: str) -> bool:
         """Return whether the user says that the topic is compacted: all are, or this one by name or pattern."""
         return self.compacted or any(fnmatchcase(topic, pattern) for pattern in self.compacted_topics)

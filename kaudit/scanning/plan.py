@@ -18,6 +18,7 @@ from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.discover import NO_SEGMENT, PathNotFoundError, discover
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.pattern import LayoutPattern, PatternError
+from kaudit.source.schemes import close_archives
 from kaudit.source.uri import UrlError
 
 _DAY_MS = 86_400_000
@@ -62,6 +63,7 @@ def find_input(options: ScanOptions) -> Layout:
 
 
 def _chosen(options: ScanOptions) -> Layout:
+    close_archives()
     try:
         pattern = LayoutPattern.parse(options.layout) if options.layout is not None else None
         layout = discover(options.paths, pattern, options.cluster)
@@ -73,10 +75,7 @@ def _chosen(options: ScanOptions) -> Layout:
     chosen: list[PartitionDirectory] = []
     unchosen: list[PartitionDirectory] = []
     for directory in layout.partitions:
-        asked_for = (not options.topics or directory.topic in options.topics) and (
-            not options.partitions or directory.partition in options.partitions
-        )
-        (chosen if asked_for else unchosen).append(directory)
+        (chosen if options.asks_for(directory.topic, directory.partition) else unchosen).append(directory)
     if options.log_start_offset is not None:
         chosen = [replace(directory, log_start_offset=options.log_start_offset) for directory in chosen]
     return replace(layout, partitions=chosen, unchosen=unchosen)

@@ -20,6 +20,14 @@ class ByteSource(Protocol):
         """Release the file."""
 
 
+class CutOffError(OSError):
+    """The archive that holds a file ends in the middle of it. `readable`: how many bytes of the file there are."""
+
+    def __init__(self, readable: int, size: int) -> None:
+        super().__init__(errno.EIO, f"the archive ends after {readable:,} of its {size:,} bytes")
+        self.readable = readable
+
+
 def open_regular(path: "str | os.PathLike[str]", flags: int = os.O_RDONLY) -> int:
     """Return a descriptor of a file to read, and never wait for one: a FIFO or a device may stand in place of any audited file.
 

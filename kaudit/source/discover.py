@@ -167,7 +167,8 @@ def _walk(found: _Discovery, place: Uri) -> None:
         if alone:
             _take_copy(found, place, listed, files)
         else:
-            _leftover_directory(found, place, listed.directory, None, "odd-name")
+            relative, log_dir = listed.directory.relative_to(place), str(listed.directory.parent)
+            found.leftover_files.append(LeftoverFile(relative, "odd-name", log_dir=log_dir))
     for archive in [*found.unnamed.take_members(found.members, alone=alone)]:
         try:
             content, entry = found.unnamed.entered(archive)
@@ -257,8 +258,8 @@ def _take_directory(found: _Discovery, root: Uri, listed: Listed, held: Mapping[
     directory = listed.directory
     segments = [file for file in held if segment_base_offset(file) is not None]
     name = parse_partition_name(directory.name)
-    if name is not None and name.moved is not None:
-        _leftover_directory(found, root, directory, name, name.moved)
+    if name is not None and name.moved is not None and directory != root:  # else it is what was asked for
+        _set_aside(found, root, listed, name, held)
         return True
     placed = (found.pattern and found.pattern.match(str(directory.absolute().path))) or name
     # a log directory may be called kafka-1
@@ -273,14 +274,23 @@ def _take_directory(found: _Discovery, root: Uri, listed: Listed, held: Mapping[
     return bool(segments)
 
 
-def _leftover_directory(found: _Discovery, root: Uri, directory: Uri, name: PartitionName | None, kind: str) -> None:
+def _set_aside(
+    found: _Discovery, root: Uri, listed: Listed, name: PartitionName, files: Mapping[str, FileStatus]
+) -> None:
+    """Take a directory that a broker has set aside: it is not audited, but may hold what no other copy does."""
+    directory = listed.directory
+    named = [(file, base) for file in sorted(files) if (base := segment_base_offset(file)) is not None]
+    segments = [_segment(found, directory / file, base, files[file]) for file, base in named]
+    known = found.log_directories.of(directory.absolute().parent)
+    log = _partition(directory, name, [segment for segment in segments if segment is not None], known)
     found.leftover_files.append(
         LeftoverFile(
             relative=directory.relative_to(root),
-            kind=kind,
-            topic=name.topic if name else None,
-            partition=name.partition if name else None,
+            kind=name.moved or "",
+            topic=name.topic,
+            partition=name.partition,
             log_dir=str(directory.parent),
+            log=replace(log, topic_id=_topic_id(listed.side_file)) if segments else None,
         )
     )
 

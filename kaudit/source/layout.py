@@ -22,10 +22,11 @@ _METADATA_SNAPSHOT = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
 
 
 class TextRange(Struct, frozen=True):
-    """The lines of one segment in a text of kafka-dump-log: bytes `start` to `end` (exclusive)."""
+    """The lines of one segment in a text of kafka-dump-log: bytes `start` to `end` (exclusive), after `lines_before` other lines."""
 
     start: int
     end: int
+    lines_before: int = 0
 
 
 class FetchedRange(Struct, frozen=True):
@@ -121,6 +122,8 @@ class LeftoverFile(Struct, frozen=True):
     log_dir: str | None = None
     base_offset: int | None = None
     segment_missing: bool = False
+    log: "PartitionDirectory | None" = None
+    """The partition's log in a directory that a broker has set aside."""
 
     @property
     def name(self) -> str:

@@ -1,7 +1,9 @@
 """s3:// through pyarrow.fs: ranged reads of objects, "directories" being common prefixes."""
 
+import errno
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from pyarrow import fs
@@ -10,6 +12,8 @@ from kaudit.source.bytes import RemoteFile
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, as_os_errors, connect_seconds
 from kaudit.source.uri import Uri, UrlError
 
+_DENIED = "ACCESS_DENIED"
+_MAY_BE_MISSING = "S3 answers this of objects that do not exist too, to whom may not list the bucket (s3:ListBucket)"
 ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
@@ -35,7 +39,7 @@ class S3FileSystem:
 
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""
-        with as_os_errors("S3", str(uri)):
+        with _as_os_errors(uri):
             info = self._s3.get_file_info(self._key(uri))
         if info.type == fs.FileType.NotFound:
             raise FileNotFoundError(2, "no such object or prefix", str(uri))
@@ -43,13 +47,13 @@ class S3FileSystem:
 
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List what lies directly under a prefix, sorted by name, with sizes."""
-        with as_os_errors("S3", str(uri)):
+        with _as_os_errors(uri):
             infos = self._s3.get_file_info(fs.FileSelector(self._key(uri), recursive=False))
         return sorted(map(self._entry, infos), key=lambda entry: entry.name)
 
     def tree(self, uri: Uri) -> dict[str, list[FileStatus]]:
         """List all keys below a prefix, 1,000 a request, by the paths of what would be directories."""
-        with as_os_errors("S3", str(uri)):
+        with _as_os_errors(uri):
             infos = self._s3.get_file_info(fs.FileSelector(self._key(uri), recursive=True))
         found: dict[str, list[FileStatus]] = {}
         while infos:  # there may be millions: entries taken are freed
@@ -67,17 +71,17 @@ class S3FileSystem:
 
     def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of an object."""
-        with as_os_errors("S3", str(uri)), self._s3.open_input_file(self._key(uri)) as file:
+        with _as_os_errors(uri), self._s3.open_input_file(self._key(uri)) as file:
             return bytes(file.read_at(min(limit, file.size()), 0))
 
     def open(self, uri: Uri) -> RemoteFile:
         """Open an object for ranged reads; objects never change in place."""
-        with as_os_errors("S3", str(uri)):
+        with _as_os_errors(uri):
             file = self._s3.open_input_file(self._key(uri))
             size = int(file.size())
 
         def read_range(position: int, length: int) -> bytes:
-            with as_os_errors("S3", str(uri)):
+            with _as_os_errors(uri):
                 return bytes(file.read_at(length, position))
 
         return RemoteFile(size, read_range, file.close)
@@ -95,7 +99,7 @@ class S3FileSystem:
 
     def remove(self, uri: Uri) -> None:
         """Remove an object, or all of a prefix."""
-        with as_os_errors("S3", str(uri)):
+        with _as_os_errors(uri):
             found = self._s3.get_file_info(self._key(uri)).type
             if found == fs.FileType.Directory:
                 self._s3.delete_dir(self._key(uri))
@@ -111,6 +115,18 @@ class S3FileSystem:
         return FileStatus(
             info.base_name, is_directory, 0 if is_directory else int(info.size), (modified or 0) // 1_000_000
         )
+
+
+@contextmanager
+def _as_os_errors(uri: Uri) -> Iterator[None]:
+    """Turn errors of the client into an OSError of one line; a refusal is a PermissionError, and never "not there"."""
+    try:
+        with as_os_errors("S3", str(uri)):
+            yield
+    except OSError as error:
+        if _DENIED not in str(error.strerror):
+            raise
+        raise PermissionError(errno.EACCES, f"{error.strerror}; {_MAY_BE_MISSING}", str(uri)) from error
 
 
 def _first(names: Sequence[str]) -> str | None:

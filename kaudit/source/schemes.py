@@ -1,6 +1,7 @@
 """Imports the file system of a URL's scheme when it is first used, and opens files through it."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -72,15 +73,12 @@ def filesystem(uri: Uri) -> FileSystem:
 
 def _archive_of(uri: Uri) -> "ArchiveFileSystem | None":
     """Return the archive that holds `uri`, None where there is no such file: a directory may be called `logs!`."""
-    inside = uri.within
-    if inside is None:
-        return None
-    outer = filesystem(inside[0])
-    try:
-        status = outer.status(inside[0])
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return None if status.is_directory else _opened_archive(inside[0], status)
+    for archive, _ in uri.archives():
+        with suppress(FileNotFoundError, NotADirectoryError):
+            status = filesystem(archive).status(archive)
+            if not status.is_directory:
+                return _opened_archive(archive, status)
+    return None
 
 
 @lru_cache(maxsize=_OPEN_ARCHIVES)
@@ -89,6 +87,11 @@ def _opened_archive(archive: Uri, status: FileStatus) -> "ArchiveFileSystem":
     from kaudit.source.archives.filesystem import ArchiveFileSystem  # noqa: PLC0415 - few inputs are archives
 
     return ArchiveFileSystem(filesystem(archive).open(archive), archive, status)
+
+
+def close_archives() -> None:
+    """Forget the archives that earlier audits of this process have opened: what they hold in memory is limited together."""
+    _opened_archive.cache_clear()
 
 
 def archive_at(file: Uri) -> "ArchiveFileSystem | None":
@@ -105,6 +108,17 @@ def archive_at(file: Uri) -> "ArchiveFileSystem | None":
     except OSError:
         return None  # whoever reads it reports that
     return None if form_of(head) is None else _archive_of(file.content)
+
+
+def is_decoded_whole(place: Uri) -> bool:
+    """Return whether a file lies in one that is compressed from its first byte to its last: each process decodes that by itself."""
+    archive = _archive_of(place)
+    return archive is not None and archive.is_compressed
+
+
+def content_of(place: Uri) -> Uri:
+    """Return where the content of an archive or a compressed file lies, and any other place as it is. Raises as `archive_at`."""
+    return place if archive_at(place) is None else place.content
 
 
 def writable_filesystem(uri: Uri) -> WritableFileSystem:

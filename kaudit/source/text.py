@@ -22,6 +22,11 @@ class SegmentText:
         """Return these lines of the file as `changed` reads it."""
         return SegmentText(changed(self._source), self._place)
 
+    @property
+    def lines_before(self) -> int:
+        """Return how many lines of the file come before these."""
+        return self._place.lines_before
+
     def size(self) -> int:
         """Return the size of the text in bytes."""
         return self._place.end - self._place.start

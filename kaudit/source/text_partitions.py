@@ -7,8 +7,9 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 
-from kaudit.formats.dump_text.rows import DumpBatch, DumpRecord, DumpStart
-from kaudit.formats.dump_text.text import FILE_START, read_dump
+from kaudit.formats.dump_text.lines import FILE_START
+from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpRecord, DumpStart
+from kaudit.formats.dump_text.text import read_dump
 from kaudit.source.bytes import ByteSource
 from kaudit.source.file_kinds import PartitionName, parse_partition_name, segment_base_offset
 from kaudit.source.filesystem import FileStatus
@@ -31,12 +32,16 @@ def find_sections(source: ByteSource) -> list[Section]:
     """Read a text once and list the files it shows, in order; a text without headers shows one."""
     size = source.size()
     headers: list[tuple[int, int, str]] = []  # where a header begins, where it ends, the path
-    at = 0
+    lines: list[int] = []  # the number of lines up to and with each header
+    at = lines_read = 0
     carried = b""
     for piece in chain(pieces_of(source, 0, size), (b"\n",)):
         text = carried + piece
         end = text.rfind(b"\n") + 1
-        headers += [(at + begin, at + stop, path) for begin, stop, path in _headers(text[:end])]
+        for begin, stop, path in _headers(text[:end]):
+            headers.append((at + begin, at + stop, path))
+            lines.append(lines_read + text.count(b"\n", 0, stop))
+        lines_read += text.count(b"\n", 0, end)
         at, carried = at + end, text[end:]
         if len(carried) > _LONGEST_HEADER_BYTES:  # a line of megabytes is not a header: only its end matters
             at, carried = at + len(carried) - 1, carried[-1:]
@@ -44,7 +49,8 @@ def find_sections(source: ByteSource) -> list[Section]:
     found = [Section(None, TextRange(0, first))] if first else []
     ends = [*(begin for begin, _, _ in headers[1:]), size]
     found += [
-        Section(path, TextRange(min(begin, size), end)) for (_, begin, path), end in zip(headers, ends, strict=False)
+        Section(path, TextRange(min(begin, size), end, before))
+        for (_, begin, path), end, before in zip(headers, ends, lines, strict=False)
     ]
     return found
 
@@ -56,11 +62,12 @@ def first_offset(source: ByteSource, section: Section) -> int | None:
     for row in read_dump(pieces_of(source, section.range.start, end)):
         if isinstance(row, DumpStart):
             started = row.offset
-        elif isinstance(row, DumpBatch | DumpRecord):
+        elif isinstance(row, DumpBatch | DumpRecord | DumpCut):
             if started is not None:
                 return started
-            offset = row.offset if isinstance(row, DumpRecord) else row.base_offset
-            return row.last_offset if offset is None else offset
+            known = row.known if isinstance(row, DumpCut) else row._asdict()
+            offsets = (known.get(name) for name in ("offset", "base_offset", "last_offset"))
+            return next((offset for offset in offsets if offset is not None), 0)
     return None
 
 

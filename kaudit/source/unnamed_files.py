@@ -47,8 +47,8 @@ class UnnamedFiles(Struct):
         archive = None if entry.is_directory else archive_at(place)
         if archive is None:
             return place, entry
-        self.unreadable += [Unreadable(str(place), line) for line in archive.refused]
-        self.skipped += [Unreadable(str(place), line) for line in archive.noted]
+        self.unreadable += archive.refused
+        self.skipped += archive.noted
         return place.content, archive.status(place.content)
 
     def take_named(self, place: Uri, entry: FileStatus) -> None:

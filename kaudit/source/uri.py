@@ -6,6 +6,7 @@ Paths are strings in pathlib's normal form. They are not pathlib's objects, whic
 import os
 import posixpath
 import re
+from collections.abc import Iterator
 from typing import Self
 from urllib.parse import unquote
 
@@ -93,16 +94,19 @@ class Uri(Struct, frozen=True):
 
     @property
     def within(self) -> "tuple[Self, str] | None":
-        """The archive in which it lies by its text, and the path there, empty for all that the archive holds; None if in none.
+        """The innermost archive in which it lies by its text, and the path there, empty for all that the archive holds; None if in none.
 
         A directory may be called as `ARCHIVE!` is: what is there decides (`filesystem`).
         """
-        if "!" not in self.path:
-            return None
-        at = self.path.find("!/")
-        if at < 0:
-            at = len(self.path) - 1 if self.path.endswith("!") else -1
-        return None if at <= 0 else (type(self)(self.scheme, self.authority, self.path[:at]), self.path[at + 2 :])
+        return next(self.archives(), None)
+
+    def archives(self) -> "Iterator[tuple[Self, str]]":
+        """Yield the archives in which it lies by its text, the innermost first, and its path in each."""
+        at = self.path.rfind("!") if "!" in self.path else -1
+        while at > 0:
+            if self.path.startswith("/", at + 1) or at + 1 == len(self.path):
+                yield type(self)(self.scheme, self.authority, self.path[:at]), self.path[at + 2 :]
+            at = self.path.rfind("!", 0, at)
 
     @property
     def is_stdin(self) -> bool:

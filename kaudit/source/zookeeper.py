@@ -94,23 +94,30 @@ def _named_zxid(path: Path) -> int:
 _MAX_DEPTH = 6
 
 
-def zookeeper_nearby(paths: Sequence[str]) -> list[ZooKeeperFiles]:
+def zookeeper_nearby(paths: Sequence[str]) -> tuple[list[ZooKeeperFiles], list[tuple[Path, OSError]]]:
     """Find ZooKeeper's data directories inside the inputs and beside them, one entry per ensemble, by path.
 
-    Logs and snapshots in directories of one parent (`dataLogDir`, `dataDir`) are one ensemble's. URLs, and directories that
-    cannot be listed, are skipped: the user did not name them.
+    Logs and snapshots in directories of one parent (`dataLogDir`, `dataDir`) are one ensemble's. Also return the data
+    directories that cannot be listed, and why. URLs are skipped, and so are other directories that cannot be listed:
+    those beside the inputs the user did not name, and those inside whoever lists the inputs reports.
     """
     places = (place for place in map(Uri.parse, paths) if place.is_local)
     candidates = {folder for place in places for folder in _candidates(place)}
     if not candidates:
-        return []
+        return [], []
     folders: dict[Path, list[Path]] = {}
     for folder in sorted({Path(candidate).resolve() for candidate in candidates}):
         folders.setdefault(folder.parent.parent, []).append(folder)
     found: list[ZooKeeperFiles] = []
+    failed: list[tuple[Path, OSError]] = []
     for parent, own in folders.items():
-        found += _of_one_parent(parent, own)
-    return [files for files in found if files.logs or files.snapshots]
+        try:
+            found += _of_one_parent(parent, own)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            failed.append((own[0], error))
+    return [files for files in found if files.logs or files.snapshots], failed
 
 
 def _of_one_parent(parent: Path, folders: list[Path]) -> list[ZooKeeperFiles]:
@@ -120,8 +127,6 @@ def _of_one_parent(parent: Path, folders: list[Path]) -> list[ZooKeeperFiles]:
         return [find_zookeeper_files(folders[0])]
     except SeveralDataDirectoriesError:
         return [find_zookeeper_files(folder) for folder in folders]
-    except OSError:
-        return []
 
 
 def _candidates(place: Uri) -> Iterator[str]:

@@ -56,7 +56,7 @@ from kaudit.spark.jobs import (
     require_readable,
     retries,
 )
-from kaudit.spark.plan import SparkPlan, share
+from kaudit.spark.plan import SparkPlan, require_ranges, share
 from kaudit.spark.producer_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
 from kaudit.spark.reading_in_tasks import ReadingInTasks, read_metadata_logs
 from kaudit.spark.session import SparkOptions, session
@@ -270,9 +270,10 @@ def _timeline_counts(run: _Run, replayed: "DataFrame") -> list[int]:
 
 
 def _timelines(run: _Run, replayed: "DataFrame", scan: _AuditedScan, listed: Mapping[int, int]) -> list[Timeline]:
-    make = partial(
-        make_timelines, in_tasks=scan.in_tasks, across=scan.across, listed=listed, logs=scan.audit.compared_logs()
-    )
+    logs = scan.audit.compared_logs()
+    if logs is not None and logs.names_transactional_ids:
+        logs = logs.named(scan.audit.transactional_ids(None))
+    make = partial(make_timelines, in_tasks=scan.in_tasks, across=scan.across, listed=listed, logs=logs)
     with errors_in_one_line(), named_job(run.session, "kaudit: bring the timelines that are listed"):
         table = audits_of(replayed, "kept").mapInArrow(make, TIMELINE_ROWS).toArrow()
     places = zip(table["job_index"].to_pylist(), table["number"].to_pylist(), range(table.num_rows), strict=True)
@@ -302,6 +303,7 @@ def _started(options: ScanOptions, spark: SparkOptions, rows: Rows) -> Iterator[
     options, layout = find_evidence(options)
     if not layout.partitions:
         raise UsageError("--engine spark: the inputs hold logs of brokers and clients alone; leave it out")
+    require_ranges(layout)
     state = None if options.state is None else open_state(options.state, options, layout)
     with session(spark, options.jobs) as started, ExitStack() as kept:
         histories = read_blocks(options, layout, open_segment, partial(read_metadata_logs, started))

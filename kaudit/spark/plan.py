@@ -9,6 +9,7 @@ from itertools import zip_longest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.errors import UsageError
 from kaudit.formats.sidefiles.indexes import TIME_ENTRY
 from kaudit.partition.batch_export import SegmentTask
 from kaudit.partition.job import Job
@@ -17,7 +18,7 @@ from kaudit.reading.chunk_reader import CHUNK_BYTES
 from kaudit.scanning.findings import replicas_of
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile, list_snapshots
-from kaudit.source.schemes import filesystem, open_segment
+from kaudit.source.schemes import filesystem, is_decoded_whole, open_segment
 from kaudit.source.uri import Uri
 from kaudit.spark.options import ReadOptions
 from kaudit.spark.tasks import ByteRangeTask, PartitionHeader, ReadTask
@@ -252,10 +253,21 @@ def plan_input(options: ReadOptions, chosen: Chosen) -> InputPlan:
     """
     asked = options.scan_options()
     layout = find_input(asked)
+    require_ranges(layout)
     jobs = plan_jobs(asked, layout, all_needs)
     reads = [read for number, job in enumerate(jobs) for read in _reads(job, number, options, chosen)]
     size = options.partition_bytes or task_bytes(sum(read.bytes for read in reads), block_bytes(jobs))
     return InputPlan(layout, jobs, list(_grouped(reads, size)))
+
+
+def require_ranges(layout: Layout) -> None:
+    """Check that tasks can read ranges of each file without decoding all that lies before them. Raises UsageError."""
+    for segment in (segment for entry in layout.everything for segment in entry.segments):
+        if segment.fetched is None and "!" in segment.path and is_decoded_whole(Uri.parse(segment.path)):
+            raise UsageError(
+                f"Spark's tasks cannot read {segment.path} in parts: what holds it is compressed as a whole; unpack it, "
+                "pack it as .tar or .zip, or leave out --engine spark"
+            )
 
 
 def _reads(job: Job, number: int, options: ReadOptions, chosen: Chosen) -> Iterator[SegmentRead]:

@@ -135,7 +135,7 @@ def test_checks_run_in_the_order_of_their_codes_where_there_is_evidence():
 @pytest.mark.parametrize(
     ("typed", "text"),
     [
-        ("KA10", "; did you mean KA10"),
+        ("KA60", "; did you mean KA60"),
         ("sequence-gab", "; did you mean sequence-gap"),
         ("zzzzzzzzzzzzzzz", " ('kaudit checks' lists them)"),
     ],

@@ -8,6 +8,7 @@ import pytest
 from kaudit.audits.log_events import application_logs
 from kaudit.audits.log_events.application_logs import GivenLogs, read_application_logs
 from kaudit.audits.log_events.clock import ClockOffset
+from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.timeline_entries import TimelineEvents
 from kaudit.checks.log_evidence import EventsOfLogs
 from kaudit.checks.registry import CHECKS
@@ -108,7 +109,7 @@ def test_a_refusal_stands_before_the_batch_that_followed_it():
         of_orders(LogEventKind.PRODUCER_EXPIRED, producer_id=8),
         of_orders(LogEventKind.BECAME_LEADER, timestamp_ms=NOON - 1),
     ]
-    placed = TimelineEvents(events, "orders", 0, lambda one: one.timestamp_ms)
+    placed = TimelineEvents(events, "orders", 0, lambda one: one.timestamp_ms, lambda one: one.producer_id)
     found = placed.entries(7, [run, later], shared=True)
     assert [(entry.offset, entry.placed_by) for entry in found] == [
         (25, "offset"),
@@ -189,3 +190,28 @@ def test_a_log_is_taken_unless_most_entries_name_another_program(tmp_path, monke
         )
         assert skipped.unreadable
     assert len(logs.skipped) == refused
+
+
+def test_what_names_a_transactional_id_alone_stands_on_its_producer_s_timeline():
+    run = RunEntry(10, 19, 0, 9, 0, 1, 10, 100, NOON, NOON, True, 0, 0, None)
+    events = [
+        event(LogEventKind.TRANSACTION_TIMEOUT, 1, transactional_id="app", timestamp_ms=NOON + 5),
+        event(LogEventKind.TRANSACTION_TIMEOUT, 2, transactional_id="other", timestamp_ms=NOON + 5),
+        event(
+            LogEventKind.PRODUCER_ID_ASSIGNED,
+            3,
+            topic="__transaction_state",
+            partition=2,
+            producer_id=7,
+            timestamp_ms=NOON - 5,
+        ),
+    ]
+
+    def lines(names):
+        placed = TimelineEvents(events, "orders", 0, lambda one: one.timestamp_ms, names.producer_id)
+        return [(entry.line, entry.offset) for entry in placed.entries(7, [run], shared=True)]
+
+    assert lines(ProducerNames(events, {7: "app"})) == [(1, 20), (3, 10)]  # as __transaction_state names it
+    assert lines(ProducerNames(events)) == [(3, 10)]
+    stated = event(LogEventKind.PRODUCER_ID_ASSIGNED, 4, transactional_id="app", producer_id=7)
+    assert lines(ProducerNames([*events, stated])) == [(1, 20), (3, 10)]

@@ -20,7 +20,7 @@ from kaudit.model.coordinator import CoordinatorView
 PACKAGE = Path(__file__).parents[2] / "kaudit"
 CHECKS_DIRECTORY = PACKAGE / "checks"
 COMMON = {
-    *("check", "command_line", "context", "incident_groups", "incident_rules", "log_evidence"),
+    *("check", "command_line", "context", "doubled", "incident_groups", "incident_rules", "log_evidence"),
     *("notes", "pages", "registry"),
 }
 """Modules of kaudit.checks that are about no check, and may be imported from outside."""

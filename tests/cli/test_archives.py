@@ -2,17 +2,19 @@
 
 import io
 import json
+import os
 import re
 import shutil
 import tarfile
 import zipfile
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from kaudit.cli.exits import ExitCode
 from tests.logs import Log, data
-from tests.packed import COMPRESSIONS, pack
+from tests.packed import COMPRESSIONS, pack, zip_of
 
 SAMPLES = sorted(path.name for path in Path("samples").iterdir() if path.is_dir())
 PACKED = ("tar", "tar.gz", "tar.zst", "zip")
@@ -178,3 +180,181 @@ def test_what_a_tar_must_not_hold_is_named_and_the_rest_is_audited(kaudit, tmp_p
     outcome = one_line(kaudit, tmp_path / "x.tar", ExitCode.UNREADABLE)
     assert outcome.out.count(said) == 1
     assert len(outcome.out) < 5000
+
+
+@pytest.mark.parametrize("form", ["tar", "tar.gz", "tar.zst", "tar.xz", "tar.bz2", "tar.lz4"])
+def test_the_batches_before_the_end_of_a_truncated_tar_are_audited(kaudit, tmp_path, form):
+    log = Log()
+    random = Random(5)
+    for sequence in range(2000):
+        log.append(data(7, 0, sequence, payload=random.randbytes(1500)))  # bzip2 has blocks of 900 kB
+    log.write(tmp_path / "orders-0")
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as out:
+        out.add(tmp_path / "orders-0" / SEGMENT, f"b1/orders-0/{SEGMENT}")
+    packed = tar.getvalue() if form == "tar" else COMPRESSIONS[form.removeprefix("tar.")](tar.getvalue())
+    archive = tmp_path / f"x.{form}"
+    archive.write_bytes(packed[: len(packed) * 3 // 4])
+    outcome = kaudit("scan", str(archive), "-v")
+    assert outcome.code == ExitCode.UNREADABLE, outcome.out
+    assert "what comes after that is not audited" in outcome.out
+    assert "the archive ends after" in outcome.out
+    assert "error[" not in outcome.out
+    assert re.findall(r"warning\[(\w+)", outcome.out) == ["KA012"]
+    (there,) = re.findall(r"KA012.*after ([0-9,]+) of its", outcome.out)
+    assert int(there.replace(",", "")) > 1_500_000
+
+
+@pytest.mark.parametrize("suffix", COMPRESSIONS)
+def test_the_batches_before_the_end_of_a_truncated_segment_are_audited(kaudit, tmp_path, suffix):
+    log = Log()
+    for sequence in range(4000):
+        log.append(data(7, 0, sequence, payload=sequence.to_bytes(4, "big") * 16))
+    segment = log.write(tmp_path / "orders-0") / SEGMENT
+    packed = COMPRESSIONS[suffix](segment.read_bytes())
+    (tmp_path / f"orders-0/{SEGMENT}.{suffix}").write_bytes(packed[: len(packed) - 100])
+    outcome = kaudit("scan", str(tmp_path / f"orders-0/{SEGMENT}.{suffix}"), "-v")
+    assert outcome.code == ExitCode.UNREADABLE, outcome.out
+    assert outcome.out.count("what comes after that is not audited") == 1
+    assert "error[" not in outcome.out
+
+
+def flagged(packed: bytes, bit: int) -> bytes:
+    """The zip with a flag set in every entry of its directory."""
+    data = bytearray(packed)
+    at = data.find(b"PK\x01\x02")
+    while at >= 0:
+        data[at + 8] |= bit
+        at = data.find(b"PK\x01\x02", at + 1)
+    return bytes(data)
+
+
+def test_an_encrypted_zip_is_named(kaudit, tmp_path, segment):
+    (tmp_path / "x.zip").write_bytes(flagged(zip_of(tmp_path / "plain"), 1))
+    outcome = one_line(kaudit, tmp_path / "x.zip", ExitCode.UNREADABLE)
+    assert outcome.err.count("encrypted: kaudit asks for no passwords") == 1
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+def test_a_zip_whose_checksum_does_not_hold_is_not_audited(kaudit, tmp_path, segment, method):
+    data = bytearray(zip_of(tmp_path / "plain", method))
+    at = data.find(b"PK\x01\x02")
+    while at >= 0:
+        data[at + 16] ^= 0x10
+        at = data.find(b"PK\x01\x02", at + 1)
+    (tmp_path / "x.zip").write_bytes(data)
+    outcome = one_line(kaudit, tmp_path / "x.zip", ExitCode.UNREADABLE)
+    assert "its size or its CRC-32 is not what the zip says" in outcome.out
+
+
+def test_a_zip_of_zip64_is_audited(kaudit, tmp_path, segment):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as found, found.open(f"b1/orders-0/{SEGMENT}", "w", force_zip64=True) as out:
+        out.write(segment)
+    (tmp_path / "x.zip").write_bytes(packed.getvalue())
+    assert kaudit("scan", str(tmp_path / "x.zip")).code == 0
+
+
+class Pipe(io.RawIOBase):
+    """What a zip is written to when it cannot go back: sizes follow the files then."""
+
+    def __init__(self):
+        super().__init__()
+        self.data = bytearray()
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        self.data += data
+        return len(data)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_files_before_the_end_of_a_truncated_zip_are_audited(kaudit, tmp_path, streamed):
+    for number in range(4):
+        partition(tmp_path / f"b1/orders-{number}", 200)
+    out = Pipe() if streamed else io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as found:
+        for number in range(4):
+            found.write(tmp_path / f"b1/orders-{number}" / SEGMENT, f"b1/orders-{number}/{SEGMENT}")
+    data = bytes(out.data) if isinstance(out, Pipe) else out.getvalue()
+    (tmp_path / "x.zip").write_bytes(data[: data.rfind(b"PK\x03\x04") + 200])
+    outcome = one_line(kaudit, tmp_path / "x.zip", ExitCode.UNREADABLE)
+    assert "in 3 segments, 3 partitions" in outcome.err
+    assert "it has no directory at its end" in outcome.out
+    assert f"b1/orders-3/{SEGMENT}: cut off" in outcome.out
+
+
+def test_a_hard_link_is_the_file_that_it_names(kaudit, tmp_path, segment):
+    link = file(f"copy/orders-0/{SEGMENT}", tarfile.LNKTYPE, f"b1/orders-0/{SEGMENT}")
+    (tmp_path / "x.tar").write_bytes(tar_with((file(f"b1/orders-0/{SEGMENT}"), segment), (link, b"")))
+    outcome = kaudit("scan", str(tmp_path / "x.tar"))
+    assert (outcome.code, "in 2 segments, 2 partitions" in outcome.err) == (0, True)
+
+
+def test_names_that_occur_twice_and_absolute_names_are_read_as_when_unpacking(kaudit, tmp_path, segment):
+    name = f"/orders-0/{SEGMENT}"
+    (tmp_path / "x.tar").write_bytes(tar_with((file(name), b"old"), (file(name), segment)))
+    outcome = kaudit("scan", str(tmp_path / "x.tar"), "-v")
+    assert outcome.code == 0, outcome.out
+    assert "there more than once: the last is read" in outcome.out
+    assert "its name begins with /" in outcome.out
+
+
+@pytest.mark.parametrize("form", ["gz", "xz", "zst"])
+def test_an_archive_in_a_compressed_file_is_refused_in_a_line(kaudit, tmp_path, segment, form):
+    (tmp_path / "x").write_bytes(COMPRESSIONS[form](zip_of(tmp_path / "plain")))
+    outcome = one_line(kaudit, tmp_path / "x", ExitCode.UNREADABLE)
+    assert "unpack the outer one" in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_other_archives_are_refused_in_a_line(kaudit, tmp_path):
+    (tmp_path / "logs.7z").write_bytes(b"7z\xbc\xaf\x27\x1c" + bytes(600))
+    outcome = one_line(kaudit, tmp_path / "logs.7z", ExitCode.UNREADABLE)
+    assert "7z: kaudit reads .tar, .zip, .gz, .bz2, .xz, .zst and .lz4; unpack it" in outcome.err
+
+
+def test_a_file_with_holes_is_read_with_them(kaudit, tmp_path, segment):
+    # as GNU tar --sparse --format=gnu writes it: the beginning, then a hole to the end
+    size = len(segment) + 100_000
+    info = file(f"b1/orders-0/{SEGMENT}")
+    info.mtime = 1_800_000_000
+    header = bytearray(tar_with((info, segment))[:512])
+    header[156:157] = b"S"
+    header[257:265] = b"ustar  \0"
+    header[386:398] = b"00000000000\0"
+    header[398:410] = f"{len(segment):011o}\0".encode()
+    header[410:422] = f"{size:011o}\0".encode()
+    header[422:434] = b"00000000000\0"
+    header[483:495] = f"{size:011o}\0".encode()
+    header[148:156] = b" " * 8
+    header[148:156] = f"{sum(header):06o}\0 ".encode()
+    (tmp_path / "x.tar").write_bytes(bytes(header) + segment + bytes(-len(segment) % 512) + bytes(1024))
+    plain = tmp_path / "y/b1/orders-0"
+    plain.mkdir(parents=True)
+    (plain / SEGMENT).write_bytes(segment + bytes(100_000))
+    os.utime(plain / SEGMENT, (info.mtime, info.mtime))
+    code, expected = document(kaudit, tmp_path / "y")
+    found = document(kaudit, tmp_path / "x.tar")
+    assert (found[0], as_directory(found[1], tmp_path / "x.tar", tmp_path / "y")) == (code, expected)
+
+
+def test_compressed_files_in_an_archive_are_read_and_archives_in_it_are_named(kaudit, tmp_path, segment):
+    log = b"[2026-11-22 03:00:00,000] INFO [ReplicaManager broker=1] Stopping serving replica (kafka.server.ReplicaManager)\n"
+    inner = zip_of(tmp_path / "plain")
+    members = (
+        (file(f"b1/orders-0/{SEGMENT}"), segment),
+        (file("b1/logs/server.log.2026-11-22-03.gz"), COMPRESSIONS["gz"](log)),
+    )
+    (tmp_path / "x.tar").write_bytes(tar_with(*members))
+    outcome = kaudit("scan", "-v", "--output-format", "json", str(tmp_path / "x.tar"))
+    assert outcome.code == 0
+    assert "x.tar!/b1/logs/server.log.2026-11-22-03.gz" in outcome.out
+    (tmp_path / "y.tar").write_bytes(
+        tar_with((file("inner.zip"), inner), (file("inner.tar.gz"), COMPRESSIONS["gz"](tar_with())))
+    )
+    outcome = one_line(kaudit, tmp_path / "y.tar", ExitCode.UNREADABLE)
+    assert "an archive in an archive: unpack the outer one" in outcome.err
+    assert outcome.err.count("\n") == 1

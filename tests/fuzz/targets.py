@@ -25,9 +25,10 @@ from kaudit.formats.application_log.patterns import PROGRAMS
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.dump_text.columns import DumpBatchColumns
+from kaudit.formats.dump_text.lines import DumpLines
 from kaudit.formats.dump_text.record_content import parse_printed_metadata, parse_printed_transaction
 from kaudit.formats.dump_text.rows import DumpRecord, DumpRow
-from kaudit.formats.dump_text.text import DumpLines, looks_like_dump, read_dump, read_dump_batches
+from kaudit.formats.dump_text.text import looks_like_dump, read_dump, read_dump_batches
 from kaudit.formats.errors import Damage, WireError
 from kaudit.formats.internal_topics.consumer_offsets import parse_group_record
 from kaudit.formats.internal_topics.metadata_records import parse_metadata_record
@@ -61,7 +62,7 @@ from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.kafka.fetched_segment import NO_ABORTS, FetchedSegment
 from kaudit.source.layout import FetchedRange
-from tests.fuzz import commands, made, outcomes, seeds
+from tests.fuzz import archives, commands, made, outcomes, seeds
 from tests.memory import Memory
 
 _LIMIT = 50_000
@@ -414,6 +415,8 @@ _ZNODE = "/latest_producer_id_block"
 TARGETS: dict[str, Target] = {
     "segment": Target(_segment, seeds.segments, _seal_batches),
     "framing": Target(_framing, seeds.segments, _seal_batches),
+    "archives": Target(archives.read, archives.seeds, archives.seal, archives.made),
+    "archive_files": Target(archives.scan, archives.seeds, archives.seal, archives.made),
     "records": Target(partial(_decode, read=partial(read_records, limit=_LIMIT)), seeds.batches),
     "control": Target(_control, seeds.control_batches),
     "legacy": Target(_legacy, seeds.legacy_messages),

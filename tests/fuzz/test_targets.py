@@ -15,6 +15,8 @@ INPUTS = dict.fromkeys(TARGETS, 1500) | {
     "codecs": 700,
     "dump_text": 400,
     "column_chunk": 400,
+    "archives": 700,
+    "archive_files": 60,
     "directories": 5,
     "fingerprint_files": 4,
     "watch_states": 4,

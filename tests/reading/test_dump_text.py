@@ -70,9 +70,11 @@ def read(path, text, start=0):
         parts = list(dump_text_batches(SegmentText(source, TextRange(0, source.size())), start))
     finally:
         source.close()
-    rows = [[int(batches[name][index]) for name in FIELDS] for batches, _, _ in parts for index in range(len(batches))]
-    damages = [(d.kind, d.position, d.end, d.base_offset) for _, found, _ in parts for d in found]
-    return rows, damages, frozenset().union(*(gaps for _, _, gaps in parts))
+    rows = [
+        [int(batches[name][index]) for name in FIELDS] for batches, _, _, _ in parts for index in range(len(batches))
+    ]
+    damages = [(d.kind, d.position, d.end, d.base_offset) for _, found, _, _ in parts for d in found]
+    return rows, damages, frozenset().union(*(gaps for _, _, gaps, _ in parts))
 
 
 TEXTS = {

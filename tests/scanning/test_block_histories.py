@@ -12,6 +12,8 @@ from kaudit.model.producer_ids import BlockEntry, EntryKind
 from kaudit.model.result import NotAudited
 from kaudit.scanning.block_histories import BlockHistories, read_blocks
 from kaudit.scanning.options import ScanOptions
+from kaudit.source import zookeeper
+from kaudit.source.layout import Layout
 from kaudit.source.schemes import open_segment
 
 
@@ -116,3 +118,22 @@ def test_what_is_named_goes_with_everything():
     blocks = found.of("anywhere")
     assert blocks is not None
     assert (found.number_of("elsewhere"), blocks.origin) == (0, "A")
+
+
+@pytest.mark.parametrize(
+    ("error", "unreadable"),
+    [(PermissionError(13, "Permission denied"), False), (OSError(5, "Input/output error"), True)],
+)
+def test_a_data_directory_that_cannot_be_listed_is_said(tmp_path, monkeypatch, error, unreadable):
+    folder = tmp_path / "logs" / "zk" / "version-2"
+    folder.mkdir(parents=True)
+
+    def refuse(directory):
+        raise error
+
+    monkeypatch.setattr(zookeeper, "find_zookeeper_files", refuse)
+    histories = read_blocks(ScanOptions([str(tmp_path / "logs")]), Layout(()), open_segment)
+    (note,) = histories.notes
+    assert note.path == str(folder)
+    assert "blocks of producer ids are not known" in note.reason
+    assert note.unreadable is unreadable  # where others may not look is no failure

@@ -71,11 +71,13 @@ def test_reading_again_from_a_batch_reads_little_and_gives_the_same(payload, mon
     memory = Memory("".join((BATCH + RECORD).format(n, 120 * n, payload) for n in range(count)).encode())
     source = SegmentText(memory, TextRange(0, len(memory.data)))
     for number in (0, 1, 7, 1500, 2998, 2999):
-        offsets = np.concatenate([batches["base_offset"] for batches, _, _ in dump_text_batches(source, 120 * number)])
+        offsets = np.concatenate(
+            [batches["base_offset"] for batches, _, _, _ in dump_text_batches(source, 120 * number)]
+        )
         assert offsets.tolist() == list(range(number, count))
     if payload == "v":
         memory.read = 0
-        first, _, _ = next(iter(dump_text_batches(source, 120 * 2000)))
+        first, _, _, _ = next(iter(dump_text_batches(source, 120 * 2000)))
         assert first["base_offset"][0] == 2000
         assert memory.read < len(memory.data) // 3
 
@@ -83,5 +85,5 @@ def test_reading_again_from_a_batch_reads_little_and_gives_the_same(payload, mon
 def test_a_position_the_text_does_not_show_gives_what_lies_behind_it():
     data = "".join(BATCH.format(n, 120 * n) for n in range(900)).encode()
     source = SegmentText(Memory(data), TextRange(0, len(data)))
-    batches, _, _ = next(iter(dump_text_batches(source, 120 * 800 + 1)))
+    batches, _, _, _ = next(iter(dump_text_batches(source, 120 * 800 + 1)))
     assert batches["base_offset"].tolist() == list(range(801, 900))

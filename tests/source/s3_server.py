@@ -35,6 +35,8 @@ class S3Server:
         self.requests: list[Request] = []
         self.fatal: Callable[[Request], bool] = lambda _: False
         """Of a request that is never answered: `reached` is set, and whoever asked is to be killed, then `killed` to be set."""
+        self.denied: Callable[[Request], bool] = lambda _: False
+        """Of a request that is answered with AccessDenied, as one for a missing key is where the bucket may not be listed."""
         self.reached, self.killed = threading.Event(), threading.Event()
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
@@ -60,6 +62,11 @@ class S3Server:
             self.killed.wait(60)
             start_response("503 Slow Down", [])
             return []
+        if self.denied(request):
+            body = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+            lines = [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))]
+            start_response("403 Forbidden", lines)
+            return [b"" if request.kind == "HEAD" else body]
         return self._app(environ, start_response)
 
     def put(self, key: str, content: bytes) -> None:

@@ -162,9 +162,13 @@ def test_what_brokers_leave_behind(broker):
     layout = found(broker)
     assert names(layout) == ["orders-0", "pay-ments-12"]
     log_dir = str(broker)
+    log = layout.leftover_files[1].log
+    assert [segment.path for segment in log.segments] == [
+        str(broker / f"orders-1.{uuid}-delete" / each) for each in (ZERO, TEN)
+    ]
     assert list(layout.leftover_files) == [
         LeftoverFile("odd", "odd-name", log_dir=log_dir),
-        LeftoverFile(f"orders-1.{uuid}-delete", "delete", "orders", 1, log_dir),
+        LeftoverFile(f"orders-1.{uuid}-delete", "delete", "orders", 1, log_dir, log=log),
     ]
     own: dict[str, Any] = {"topic": "orders", "partition": 0, "log_dir": log_dir}
     assert list(layout.partitions[0].leftover_files) == [
@@ -443,7 +447,7 @@ def nearby(*paths):
     """The directories that files of each ensemble lie in."""
     return [
         sorted({str(path.parent) for path in (*files.logs, *files.snapshots)})
-        for files in zookeeper_nearby([str(path) for path in paths])
+        for files in zookeeper_nearby([str(path) for path in paths])[0]
     ]
 
 

@@ -4,6 +4,8 @@ import struct
 from collections import Counter
 from random import Random
 
+import pytest
+
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.scanning.options import ScanOptions
@@ -74,3 +76,21 @@ def test_objects_are_read_in_large_pieces_and_indexes_once(s3_server, tmp_path):
         assert gets[key] <= -(-size // AHEAD) + 2 * cuts, key
         assert fetched[key] <= size + cuts * (128 << 10), key
     assert max(Counter(request.key for request in s3_server.requests if request.kind == "HEAD").values()) <= 2
+
+
+@pytest.mark.parametrize("name", ["replication-offset-checkpoint", "log-start-offset-checkpoint"])
+def test_a_checkpoint_that_is_refused_is_not_missing(s3_server, tmp_path, name):
+    log = Log()
+    for sequence in range(3):
+        log.append(data(1, 0, sequence))
+    log.write(tmp_path / "orders-0")
+    (tmp_path / name).write_text("0\n1\norders 0 2\n")
+    s3_server.upload(tmp_path, "logs")
+    assert not scan(ScanOptions(["s3://kafka/logs"], jobs=1), SilentProgress()).incomplete
+    s3_server.denied = lambda request: request.key == f"logs/{name}"
+    result = scan(ScanOptions(["s3://kafka/logs"], jobs=1), SilentProgress())
+    assert result.incomplete
+    (note,) = [note for note in result.not_audited if note.unreadable]
+    assert note.path == f"s3://kafka/logs/{name}"
+    assert "ACCESS_DENIED" in note.reason
+    assert "s3:ListBucket" in note.reason

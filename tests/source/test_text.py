@@ -34,6 +34,10 @@ def piece_bytes(request, monkeypatch):
     monkeypatch.setattr(module, "PIECE_BYTES", request.param)
 
 
+def lines_of(text, start, end):
+    return TextRange(start, end, text[:start].count("\n"))
+
+
 def source_of(tmp_path, text):
     path = tmp_path / "text"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -52,10 +56,10 @@ def test_sections_lie_between_headers(tmp_path, before, last):
     at = len(before)
     expected = [Section(None, TextRange(0, at))] if before else []
     if joined:
-        expected.append(Section("/a/orders-0/0.log", TextRange(at + len(first), at + len(first + body))))
+        expected.append(Section("/a/orders-0/0.log", lines_of(text, at + len(first), at + len(first + body))))
     else:
         expected = [Section(None, TextRange(0, at + len(first + body)))]
-    expected.append(Section("/b c/x-1/00.log", TextRange(at + len(first + body + second), len(text))))
+    expected.append(Section("/b c/x-1/00.log", lines_of(text, at + len(first + body + second), len(text))))
     assert find_sections(source) == expected
     source.close()
 
@@ -167,7 +171,8 @@ def test_segments_of_one_directory_are_one_partition(tmp_path):
     ]
     first, later = layout.partitions[0].segments
     assert (first.path, later.path) == (str(tmp_path / "a.txt"),) * 2
-    assert later.text == TextRange(len(dumping(f"/data/orders-3/{LATER}").split("\n")[0]) + 1, text.index("Dumping", 5))
+    begin = len(dumping(f"/data/orders-3/{LATER}").split("\n")[0]) + 1
+    assert later.text == lines_of(text, begin, text.index("Dumping", 5))
     modified_ms = (tmp_path / "a.txt").stat().st_mtime_ns // 1_000_000
     assert (first.modified_ms, later.modified_ms) == (modified_ms, modified_ms)
     assert first.size == first.text.end - first.text.start

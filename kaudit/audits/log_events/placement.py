@@ -198,6 +198,14 @@ def by_directory(events: Iterable[LogEvent]) -> dict[str, list[LogEvent]]:
     return {home: _merged(list(files.values())) for home, files in homes.items()}
 
 
+def in_order(events: Iterable[LogEvent]) -> list[LogEvent]:
+    """Return events of all logs by their times, as the logs have them."""
+    files: dict[str, list[LogEvent]] = {}
+    for event in events:
+        files.setdefault(event.path, []).append(event)
+    return _merged(list(files.values()))
+
+
 def _merged(files: list[list[LogEvent]]) -> list[LogEvent]:
     """Merge files by time; a line without a time goes with the line before it."""
     keyed: list[tuple[int, str, int, LogEvent]] = []

@@ -11,6 +11,8 @@ from kaudit.model.timeline import OPTIONAL_EVENT_FIELDS, EventEntry, MarkerEntry
 
 MAX_SHARED = 100
 """Events of the partition are on every timeline where there are no more timelines than this."""
+_OF_COORDINATOR = "__transaction_state"
+"""Events of this topic's partitions concern transactions in any partition."""
 _OF_PARTITION = frozenset(
     {
         LogEventKind.UNCLEAN_LEADER_ELECTED,
@@ -25,7 +27,11 @@ _OF_PARTITION = frozenset(
 
 
 class TimelineEvents:
-    """The events that stand on timelines of one partition. `batch_time` gives an event's time by the batches' clock."""
+    """The events that stand on timelines of one partition.
+
+    `batch_time` gives an event's time by the batches' clock, `producer_id` the producer id that an event is about, None where it is
+    about none.
+    """
 
     def __init__(
         self,
@@ -33,14 +39,16 @@ class TimelineEvents:
         topic: str,
         partition: int,
         batch_time: Callable[[LogEvent], int | None],
+        producer_id: Callable[[LogEvent], int | None],
     ) -> None:
         self._batch_time = batch_time
         self._of_producer: dict[int, list[LogEvent]] = defaultdict(list)
         self._shared: list[LogEvent] = []
         for event in events:
             here = (event.topic, event.partition) == (topic, partition)
-            if event.producer_id is not None and (here or event.topic is None):
-                self._of_producer[event.producer_id].append(event)
+            own = producer_id(event)
+            if own is not None and (here or event.topic in {None, _OF_COORDINATOR}):
+                self._of_producer[own].append(event)
             elif here and event.event in _OF_PARTITION:
                 self._shared.append(event)
 

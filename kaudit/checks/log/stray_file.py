@@ -6,9 +6,13 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from kaudit.checks.check import Evidence, check, none_because
+from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
+from kaudit.checks.texts import listed
+from kaudit.model.copy_identities import LogCopy, SetAsideLog
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.impact import Impact
 from kaudit.source.layout import LeftoverFile
 
 _MEANING = {
@@ -30,11 +34,14 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     files: Sequence[str]
     first_offset: int | None
     last_offset: int | None
+    found_nowhere_else: Sequence[int] | None = None
+    """First and last offset that only a directory set aside holds."""
 
 
 @check(
     "KA011",
-    severity=Severity.NOTE,
+    severity=Severity.WARNING,
+    severity_note="note where nothing in it is the only copy, or the topic was deleted",
     summary="a file or directory a broker leaves behind, not audited",
     needs=(LeftoverFile,),
     incident=none_because(
@@ -45,13 +52,21 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
 )
 def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report leftovers: one note for each directory, and for a partition's files of one kind."""
+    logs = {log.directory: log for log in evidence.of(SetAsideLog)}
     for _, group in groupby(sorted(evidence.of(LeftoverFile), key=_group), key=_group):
         first, *others = group
         offsets = [file.base_offset for file in (first, *others) if file.base_offset is not None]
+        log = logs.get(first.relative)
+        if log is not None:
+            offsets = [log.log.start_offset, (log.log.end_offset or 0) - 1]
+        alone = None if log is None else log.alone
+        # the copy that is moved lies on another disk, which need not be among the inputs
+        wanted = alone is not None and (first.kind == "stray" or (first.kind == "future" and bool(log and log.copies)))
         more = f" and {len(others)} more" if others else ""
         yield stray_file.finding(
             replace(context, topic=first.topic, partition=first.partition, log_dir=first.log_dir),
-            f"{first.name}{more} not audited: {_MEANING[first.kind]}",
+            f"{first.name}{more} not audited: {_MEANING[first.kind]}{'' if log is None else _held(log)}",
+            severity=Severity.WARNING if wanted else Severity.NOTE,
             file=first.relative,
             anchor=first.name,
             evidence=_Evidence(
@@ -60,9 +75,30 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 files=[file.relative for file in (first, *others)][:_MAX_LISTED],
                 first_offset=min(offsets, default=None),
                 last_offset=max(offsets, default=None),
+                found_nowhere_else=alone,
             ),
-            explanations=(Explanation(_MEANING[first.kind], innocent=first.kind != "odd-name"),),
+            explanations=(Explanation(_MEANING[first.kind], innocent=alone is None and first.kind != "odd-name"),),
+            impact=Impact()
+            if alone is None or not wanted
+            else Impact(records_lost_at_least=0, records_lost_at_most=alone[1] - alone[0] + 1),
+            following=() if log is None else (f"kaudit scan {quote(f'{log.log.log_dir}/{first.name}')}",),
         )
+
+
+def _held(log: SetAsideLog) -> str:
+    """Say what the directory holds, and whether a copy in use holds it too."""
+    if log.alone is None:
+        return f"; it holds {log.log.offsets}, and so do copies in use"
+    first, last = log.alone
+    in_use = [f"{copy.name} ({copy.offsets}{_other_topic(copy, log.log)})" for copy in log.copies]
+    where = f"not {listed(in_use)}" if in_use else "no other copy that was given"
+    return f"; it alone holds offsets {first}..{last}, {where}"
+
+
+def _other_topic(copy: LogCopy, own: LogCopy) -> str:
+    return (
+        ", of another topic id" if None not in {copy.topic_id, own.topic_id} and copy.topic_id != own.topic_id else ""
+    )
 
 
 def _group(file: LeftoverFile) -> tuple[str, str, int, str, str]:

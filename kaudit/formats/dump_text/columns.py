@@ -13,6 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.formats.dump_text.layout import INTEGER, OPTIONAL, Layout, learn
+from kaudit.formats.dump_text.partial_rows import is_whole
 from kaudit.formats.dump_text.rows import DumpBatch
 
 _DIGITS_AND_SIGNS: Final = b"0123456789-"
@@ -43,6 +44,18 @@ class DumpBatchColumns(Struct, frozen=True, eq=False):
     columns: dict[str, Int64Column]
     constants: dict[str, Any]
     fields: frozenset[str]
+
+    def row(self, index: int) -> DumpBatch:
+        """Return one line as a row."""
+        values: dict[str, Any] = {field: int(column[index]) for field, column in self.columns.items()}
+        return DumpBatch(**{"line": int(self.lines[index]), "fields": self.fields, **self.constants, **values})
+
+    def is_gapless(self) -> bool:
+        """Return whether each batch begins at the byte where the one before it ends, and the offsets ascend."""
+        position, size, last = (self.columns.get(name) for name in ("position", "size", "last_offset"))
+        if position is None or size is None or last is None:
+            return False
+        return bool((position[1:] == position[:-1] + size[:-1]).all() and (last[1:] > last[:-1]).all())
 
     def rows(self) -> Iterator[DumpBatch]:
         """Yield the lines as rows, in order."""
@@ -82,7 +95,7 @@ def parse_block(text: bytes, lines: range | Int64Column) -> DumpBatchColumns | N
     if layout is None or layout.row_type is not DumpBatch:
         return None
     row = layout.read(first, int(lines[0]))
-    if row is None:
+    if row is None or not is_whole(row):
         return None
     data = np.frombuffer(_PADDING + text, np.uint8)
     bounds = _numbers(data, count)

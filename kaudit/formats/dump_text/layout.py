@@ -102,6 +102,9 @@ _SNAPSHOT: Final = {
 _ABORTED: Final = _integers("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
 _OFFSET_ENTRY: Final = _integers("offset", "position")
 _TIME_ENTRY: Final = _integers("timestamp", "offset")
+TABLES: Final[dict[type[DumpBatch | DumpRecord], _Table]] = {DumpBatch: _BATCH, DumpRecord: _RECORD}
+"""Fields, and patterns of their values, by the names that batches and records are printed with."""
+KNOWN_NAMES: Final = frozenset(name + b":" for name in {*_BATCH, *_RECORD, *_SNAPSHOT, *_ABORTED}).union(TAIL_NAMES)
 
 _HEADER_KEYS_START: Final = b" headerKeys: ["
 _HEADER_KEYS_END: Final = re.compile(rb"\](?= key: | payload: | endTxnMarker: | controlType: | [A-Z]\w+: \{|$)")
@@ -258,17 +261,28 @@ def _read_tail(tail: bytes, key_size: int) -> dict[str, Any]:
     return fields
 
 
+def has_open_header_keys(line: bytes) -> bool:
+    """Return whether the list of header keys in the line of a record is not closed: the line ends too early."""
+    start = line.find(_HEADER_KEYS_START)
+    return start >= 0 and _HEADER_KEYS_END.search(line, start + len(_HEADER_KEYS_START)) is None
+
+
 def learn(line: bytes) -> Layout | None:
     """Make the layout of a line from its own pairs; None if it is not a row of any kind."""
+    return _layout(tuple(name for name, _, _ in pairs_of(line)))
+
+
+def pairs_of(line: bytes) -> list[tuple[bytes, bytes, int]]:
+    """Take the beginning of a line apart: name, value, and the byte where the value ends, up to the line's free text."""
     position = 2 if line.startswith(b"| ") else 0
-    names: list[bytes] = []
-    while len(names) < _MAX_PAIRS:
+    pairs: list[tuple[bytes, bytes, int]] = []
+    while len(pairs) < _MAX_PAIRS:
         pair = _PAIR.match(line, position)
         if pair is None or pair[1] + b":" in TAIL_NAMES:
             break
-        names.append(pair[1])
         position = pair.end()
-    return _layout(tuple(names))
+        pairs.append((pair[1], pair[2], position))
+    return pairs
 
 
 @lru_cache(maxsize=_MAX_LAYOUTS)

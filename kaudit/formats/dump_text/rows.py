@@ -4,8 +4,9 @@ All are named tuples (a dump has millions of lines) and start with `line`, the l
 is None where that version's text does not print it (`fields` names those it does print) or prints none.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class DumpFile(NamedTuple):
@@ -139,6 +140,18 @@ class DumpTimeIndexEntry(NamedTuple):
     fields: frozenset[str]
 
 
+class DumpCut(NamedTuple):
+    """A line of a batch or a record (`kind`) that ends too early: `known` are the fields of such a row before the cut.
+
+    `text` is the beginning of the line.
+    """
+
+    line: int
+    kind: type[DumpBatch | DumpRecord]
+    known: Mapping[str, Any]
+    text: str
+
+
 class NoteKind(StrEnum):
     """Kinds of lines of the tool that are not rows."""
 
@@ -147,6 +160,7 @@ class NoteKind(StrEnum):
     NON_CONSECUTIVE = "non-consecutive"  # offsets that are not, and the pairs listed under it
     MISMATCH = "mismatch"  # index entries that do not match the log, and the pairs listed under it
     TOO_LONG = "too-long"  # a line longer than kaudit holds: skipped
+    DOUBTFUL = "doubtful"  # a row that was cut, or text of the record before it: nothing shows which
     OTHER = "other"  # log lines, stack traces, unknown text
 
 
@@ -162,4 +176,4 @@ class DumpNote(NamedTuple):
 DumpDataRow = (
     DumpBatch | DumpRecord | DumpSnapshotEntry | DumpAbortedTransaction | DumpOffsetIndexEntry | DumpTimeIndexEntry
 )
-DumpRow = DumpFile | DumpStart | DumpDataRow | DumpNote
+DumpRow = DumpFile | DumpStart | DumpDataRow | DumpCut | DumpNote

@@ -43,7 +43,8 @@ def argument_lines(finding: Finding, console: Console, *, impact: Impact, bugs: 
     lines = evidence_lines(finding, console) + rule_lines(finding, console) + log_lines(finding, console)
     if cost := impact_text(impact):
         lines += remark_lines("impact", cost, console)
-    return lines + bug_lines(bugs, console) + cause_lines(finding, console) + command_lines(finding, console)
+    lines += bug_lines(bugs, console) + cause_lines(finding, console) + certainty_lines(finding, console)
+    return lines + command_lines(finding, console)
 
 
 def rule_lines(finding: Finding, console: Console) -> list[str]:
@@ -55,6 +56,12 @@ def rule_lines(finding: Finding, console: Console) -> list[str]:
     if broker is not None:
         lines += remark_lines("broker", visible(broker), console)
     return lines
+
+
+def certainty_lines(finding: Finding, console: Console) -> list[str]:
+    """Return what to fetch to be certain of a finding."""
+    fetch = finding.evidence.to_be_certain
+    return [] if fetch is None else remark_lines("to be certain", visible(fetch), console)
 
 
 def log_lines(finding: Finding, console: Console) -> list[str]:
@@ -110,6 +117,9 @@ def place_text(finding: Finding, *, many_inputs: bool, replicas: Sequence[str]) 
         parts.append(f"on replicas {', '.join(map(visible, replicas))}")
     elif finding.log_dir is not None and (many_inputs or not parts):
         parts.append(f"in {visible(finding.log_dir)}")
+    if not parts and finding.evidence.log_events:
+        first = finding.evidence.log_events[0]
+        parts.append(visible(f"{first.path}, line {first.line}"))
     return ", ".join(parts) or "location unknown"
 
 

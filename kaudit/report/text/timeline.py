@@ -20,7 +20,16 @@ from kaudit.model.timeline import (
 )
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import date_and_clock, duration, extent, headline_lines, partition_of, plural, span
+from kaudit.report.text.formatting import (
+    date_and_clock,
+    duration,
+    extent,
+    headline_lines,
+    partition_of,
+    plural,
+    producer_of,
+    span,
+)
 from kaudit.report.text.not_checked import closing_sections, text_of
 from kaudit.report.text.timeline_lanes import lane_lines
 
@@ -61,8 +70,9 @@ def _others(timelines: Sequence[Timeline], shown: Sequence[Finding], console: Co
     others = [finding for finding in shown if finding.fingerprint not in listed]
     lines = [console.paint("Findings outside the timelines above:", Style.STRONG)] if others else []
     for finding in others:
-        where = partition_of(finding) or visible(finding.file or "-")
-        lead = f"  {where} @ {span(finding.offset, finding.last_offset)}  "
+        where = partition_of(finding) or visible(finding.file or "")
+        at = f"{where} @ {span(finding.offset, finding.last_offset)}" if where else producer_of(finding)
+        lead = f"  {at}  " if at else "  "
         lines += headline_lines(finding, console, lead=lead, indent=_INDENT * 3)
     return lines
 

@@ -8,17 +8,19 @@ from kaudit.source.archives.decoders import decoder, read_bytes
 from kaudit.source.archives.expanded import Expanded
 from kaudit.source.archives.forms import HEAD_BYTES, Form, form_of
 from kaudit.source.archives.members import Member, Members, TooManyMembersError
+from kaudit.source.archives.parts import FilePart, end_of_whole_batches
 from kaudit.source.archives.tar import tar_members
 from kaudit.source.archives.zip import ZipContent
 from kaudit.source.bytes import ByteSource
 from kaudit.source.filesystem import FileStatus
+from kaudit.source.layout import Unreadable
 from kaudit.source.uri import Uri
 
 
 class ArchiveFileSystem:
     """What one archive holds, a directory; or one compressed file, a file. It stays open as long as it is used.
 
-    `refused` are lines about what is not read, `noted` about what is read and unusual. `is_compressed`: it is decoded from front to
+    `refused` says what is not read, `noted` what is read and unusual. `is_compressed`: it is decoded from front to
     back, by each process again.
     """
 
@@ -31,8 +33,8 @@ class ArchiveFileSystem:
         self._archive = archive
         self._held_as = held_as
         self._file: Member | None = None
-        self.refused: list[str] = []
-        self.noted: list[str] = []
+        self.refused: list[Unreadable] = []
+        self.noted: list[Unreadable] = []
         self.is_compressed = form not in {Form.TAR, Form.ZIP}
         if self.is_compressed:
             packed_size = source.size()
@@ -44,14 +46,16 @@ class ArchiveFileSystem:
                     "an archive or a compressed file in a compressed file: unpack the outer one",
                     str(archive),
                 )
+        if form is not None and archive.within is not None:
+            raise OSError(errno.EINVAL, "an archive in an archive: unpack the outer one", str(archive))
         members = Members(held_as.size or 0)
         try:
             self._read(source, form, members, held_as)
         except TooManyMembersError as error:
             raise OSError(errno.EFBIG, str(error), str(archive)) from None
         self._entries = members.entries
-        self.refused += members.refused()
-        self.noted += members.noted()
+        self.refused += [Unreadable(f"{archive.content}/{name}", reason) for name, reason in members.refused()]
+        self.noted += [Unreadable(f"{archive.content}/{name}", reason) for name, reason in members.noted()]
 
     def _read(self, source: ByteSource, form: Form | None, members: Members, held_as: FileStatus) -> None:
         problem: str | None = None
@@ -64,12 +68,14 @@ class ArchiveFileSystem:
         if isinstance(source, Expanded):
             source.size()
             problem = source.problem or problem
+        if self._file is not None and problem is not None:
+            self._file = _whole_batches(source, self._file)
         if problem is not None:
-            self.refused.append(f"what follows in it is not audited: {problem}")
+            self.refused.append(Unreadable(str(self._archive), f"{problem}: what comes after that is not audited"))
 
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""
-        path = _inner(uri)
+        path = self._inner(uri)
         if not path and self._file is not None:
             return self._status(uri.last, self._file)
         if path in self._entries:
@@ -78,7 +84,7 @@ class ArchiveFileSystem:
 
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name."""
-        found = self._entries.get(_inner(uri)) if self._file is None else None
+        found = self._entries.get(self._inner(uri)) if self._file is None else None
         if found is None:
             raise FileNotFoundError(errno.ENOENT, "no such directory in the archive", str(uri))
         if len(found) > DIRECTORY_ENTRIES:
@@ -106,11 +112,14 @@ class ArchiveFileSystem:
 
     def open(self, uri: Uri) -> ByteSource:
         """Open a file for ranged reads."""
-        path = _inner(uri)
+        path = self._inner(uri)
         member = self._file if self._file is not None and not path else self._member(uri, path)
         if member.refusal:
             raise OSError(errno.EACCES, member.refusal, str(uri))
         return member.open()
+
+    def _inner(self, uri: Uri) -> str:
+        return uri.path[len(self._archive.path) + 2 :]
 
     def _member(self, uri: Uri, path: str) -> Member:
         above, _, name = path.rpartition("/")
@@ -129,10 +138,11 @@ class ArchiveFileSystem:
         return FileStatus(name, False, member.size, member.modified_ms, of_archive.inode, of_archive.changed_ns)
 
 
-def _inner(uri: Uri) -> str:
-    inside = uri.within
-    assert inside is not None
-    return inside[1]
+def _whole_batches(source: ByteSource, file: Member) -> Member:
+    """Return a segment that is cut off without the batch in which it ends; any other file as it is."""
+    whole = end_of_whole_batches(source, 0, file.size)
+    part = FilePart(source, 0, whole)
+    return Member(whole, file.modified_ms, lambda: part) if whole else file
 
 
 def _not_read(form: Form | None) -> str:

@@ -40,12 +40,12 @@ class Members:
         self._refused: dict[str, tuple[int, str]] = {}
         self._noted: dict[str, tuple[int, str]] = {}
 
-    def refused(self) -> Iterator[str]:
-        """Yield why members are not read, a line for each reason."""
+    def refused(self) -> Iterator[tuple[str, str]]:
+        """Yield why members are not read: the first that is not for this reason, and the reason."""
         yield from _lines(self._refused)
 
-    def noted(self) -> Iterator[str]:
-        """Yield what is unusual of members that are read, a line for each kind."""
+    def noted(self) -> Iterator[tuple[str, str]]:
+        """Yield what is unusual of members that are read, in the same way."""
         yield from _lines(self._noted)
 
     def refuse(self, name: str, reason: str) -> None:
@@ -123,7 +123,6 @@ def _count(counted: dict[str, tuple[int, str]], name: str, reason: str) -> None:
     counted[reason] = (1, name) if known is None else (known[0] + 1, known[1])
 
 
-def _lines(counted: dict[str, tuple[int, str]]) -> Iterator[str]:
+def _lines(counted: dict[str, tuple[int, str]]) -> Iterator[tuple[str, str]]:
     for reason, (count, first) in counted.items():
-        more = f" (and {count - 1:,} more)" if count > 1 else ""
-        yield f"{first}{more}: {reason}"
+        yield first, f"{reason} (and {count - 1:,} more)" if count > 1 else reason

@@ -1,18 +1,10 @@
 """A file that lies in another one: a range of its bytes, or ranges with holes between them."""
 
-import errno
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from kaudit.source.bytes import ByteSource, announce
-
-
-class CutOffError(OSError):
-    """An archive ends in the middle of a file. `readable`: how many bytes of the file there are."""
-
-    def __init__(self, readable: int, size: int) -> None:
-        super().__init__(errno.EIO, f"the archive ends after {readable:,} of its {size:,} bytes")
-        self.readable = readable
+from kaudit.formats.log.batch_header import LOG_OVERHEAD, MAGIC_OFFSET, PREFIX_SIZE, batch_size, plausible_length
+from kaudit.source.bytes import ByteSource, CutOffError, announce
 
 
 class FilePart:
@@ -70,8 +62,22 @@ class SparseFile:
                 break
             if first < last:
                 at = self._starts[index] + first - self._positions[index]
-                self._stored.read_into(at, buffer[first - position : last - position])
+                try:
+                    self._stored.read_into(at, buffer[first - position : last - position])
+                except CutOffError as error:
+                    raise CutOffError(position, self._size) from error
         return wanted
 
     def close(self) -> None:
         """Leave the archive open: others read it."""
+
+
+def end_of_whole_batches(source: ByteSource, start: int, end: int) -> int:
+    """Follow the length fields from a batch that begins at `start`; return where the last batch ends that lies before `end` whole."""
+    head = memoryview(bytearray(PREFIX_SIZE))
+    while end - start >= PREFIX_SIZE and source.read_into(start, head) == PREFIX_SIZE:
+        size = batch_size(head)
+        if not plausible_length(head[MAGIC_OFFSET], size - LOG_OVERHEAD) or size > end - start:
+            break
+        start += size
+    return start

@@ -12,6 +12,7 @@ from kaudit.source.archives.members import Member, Members
 from kaudit.source.archives.parts import FilePart, SparseFile
 from kaudit.source.bytes import ByteSource
 
+_LAST_MS: Final = 1 << 53
 _BROKEN: Final = (tarfile.TarError, ValueError, LookupError, OverflowError, RecursionError, TypeError)
 """What tarfile raises for headers that nobody wrote."""
 _KINDS: Final = {
@@ -80,12 +81,13 @@ def _add(source: ByteSource, members: Members, found: tarfile.TarInfo) -> None:
         refusal = f"{kind} in an archive, which kaudit does not follow"
     elif not _is_sane(found):
         refusal = "the list of its holes is damaged"
-    members.add(found.name, Member(0 if refusal else size, round(found.mtime * 1000), opened, refusal))
+    members.add(found.name, Member(0 if refusal else size, _modified_ms(found), opened, refusal))
 
 
 def _holes(found: tarfile.TarInfo) -> Sequence[tuple[int, int]] | None:
     """Return where the data of a file with holes lie, position and length; None for a file without."""
-    return cast("Sequence[tuple[int, int]] | None", found.sparse)  # as tarfile fills it, whatever its stub says
+    listed = cast("Sequence[tuple[int, int]] | None", found.sparse)  # as tarfile fills it, whatever its stub says
+    return None if listed is None else [entry for entry in listed if entry[1]]  # some of old tars stand for nothing
 
 
 def _is_sane(found: tarfile.TarInfo) -> bool:
@@ -95,6 +97,10 @@ def _is_sane(found: tarfile.TarInfo) -> bool:
             return False
         end = position + length
     return end <= found.size
+
+
+def _modified_ms(found: tarfile.TarInfo) -> int:
+    return min(max(round(found.mtime * 1000), 0), _LAST_MS)
 
 
 def _open(source: ByteSource, position: int, size: int, data: Sequence[tuple[int, int]] | None) -> ByteSource:

@@ -204,7 +204,7 @@ def test_what_brokers_leave_behind_is_one_note_for_each_kind_and_directory(tmp_p
     )
     assert notes == [
         ("cleaned", 1, 0, 0),
-        ("delete", 1, None, None),
+        ("delete", 1, 0, 0),
         ("deleted", 3, 2, 7),  # of the logs among them
-        ("future", 1, None, None),
+        ("future", 1, 0, 0),
     ]

@@ -4,8 +4,9 @@ from hypothesis import strategies as st
 
 from kaudit.formats.dump_text import text as dump_text
 from kaudit.formats.dump_text.columns import DumpBatchColumns, parse_block, shapes
+from kaudit.formats.dump_text.lines import DumpLines
 from kaudit.formats.dump_text.rows import DumpBatch, DumpRecord, DumpRow
-from kaudit.formats.dump_text.text import DumpLines, read_dump, read_dump_batches, read_dump_columns, take_records
+from kaudit.formats.dump_text.text import read_dump, read_dump_batches, read_dump_columns, take_records
 from tests.formats.fuzz import damaged, quick
 
 LAYOUTS = {

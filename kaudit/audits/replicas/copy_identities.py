@@ -1,0 +1,77 @@
+"""Compares the ids beside the copies of partitions: clusters, brokers and their log directories, topics."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeVar
+
+from kaudit.model.copy_identities import HeldTwice, LogCopy, MixedClusters, SeveralTopicIds
+from kaudit.source.file_kinds import parse_partition_name
+from kaudit.source.layout import PartitionDirectory
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def log_copy(directory: PartitionDirectory, end_offset: int | None, leader_epoch: int) -> LogCopy:
+    """Return a partition's directory as a copy of its log, which ends at `end_offset` (exclusive) with this leader epoch."""
+    identity, named = directory.identity, parse_partition_name(directory.directory.rpartition("/")[2])
+    return LogCopy(
+        topic=directory.topic,
+        partition=directory.partition,
+        name=directory.replica,
+        log_dir=directory.log_dir,
+        broker_id=None if identity is None else identity.broker_id,
+        cluster_id=None if identity is None else identity.cluster_id,
+        directory_id=None if identity is None else identity.directory_id,
+        topic_id=directory.topic_id,
+        start_offset=directory.start_offset,
+        end_offset=end_offset,
+        leader_epoch=leader_epoch,
+        in_use=named is None or named.moved is None,
+    )
+
+
+def contradictions(copies: Iterable[LogCopy]) -> Iterator[MixedClusters | HeldTwice | SeveralTopicIds]:
+    """Yield where the ids beside the copies contradict that they belong to one cluster at one time.
+
+    An id that is not known contradicts nothing. A topic's id is in partition.metadata (KIP-516, since 2.8), a log directory's
+    in meta.properties (KIP-858, since 3.7): without it a broker's disks cannot be told from copies made at different times.
+    """
+    known = sorted(copies, key=lambda copy: (copy.topic, copy.partition, copy.name))
+    yield from _mixed_clusters(known)
+    in_use = (copy for copy in known if copy.in_use)
+    by_broker = _grouped(in_use, lambda copy: (copy.topic, copy.partition, copy.cluster_id, copy.broker_id))
+    for (_, _, cluster_id, broker_id), held in by_broker.items():
+        disks = {copy.directory_id for copy in held if copy.directory_id is not None}
+        if cluster_id is not None and broker_id is not None and len(disks) > 1:
+            yield HeldTwice(sorted(held, key=lambda copy: (-copy.leader_epoch, -(copy.end_offset or 0))))
+    for (topic, _), named in _grouped(known, lambda copy: (copy.topic, copy.cluster_id)).items():
+        by_id = _grouped((copy for copy in named if copy.topic_id is not None), lambda copy: str(copy.topic_id))
+        if len(by_id) > 1:
+            yield SeveralTopicIds(topic, by_id)
+
+
+def _mixed_clusters(copies: Iterable[LogCopy]) -> Iterator[MixedClusters]:
+    in_clusters = (copy for copy in copies if copy.cluster_id is not None)
+    shared = {
+        name: held
+        for name, held in _grouped(in_clusters, lambda copy: f"{copy.topic}-{copy.partition}").items()
+        if len({copy.cluster_id for copy in held}) > 1
+    }
+    if shared:
+        by_cluster = _grouped((copy for held in shared.values() for copy in held), lambda copy: str(copy.cluster_id))
+        yield MixedClusters(
+            {cluster: sorted({copy.log_dir for copy in held}) for cluster, held in sorted(by_cluster.items())},
+            list(shared),
+            same_topic_ids=any(_one_id(held) for held in shared.values()),
+        )
+
+
+def _one_id(copies: Iterable[LogCopy]) -> bool:
+    ids = {copy.topic_id for copy in copies}
+    return len(ids) == 1 and None not in ids
+
+
+def _grouped(copies: Iterable[LogCopy], key: Callable[[LogCopy], _Key]) -> dict[_Key, list[LogCopy]]:
+    found: dict[_Key, list[LogCopy]] = {}
+    for copy in copies:
+        found.setdefault(key(copy), []).append(copy)
+    return found

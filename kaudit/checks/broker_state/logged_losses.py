@@ -1,0 +1,220 @@
+"""What logs of brokers and clients show of transactions rolled back, records given up, logs cut off, and unclean elections."""
+
+from collections.abc import Iterator, Sequence
+
+from kaudit.checks.broker_state.log_meanings import MEANINGS, rule_of
+from kaudit.checks.broker_state.logged import Account, clock_text, log_check, logged_finding, where, who
+from kaudit.checks.check import Evidence
+from kaudit.checks.context import Context
+from kaudit.checks.log_causes import (
+    COORDINATED,
+    CUT_OFF,
+    FENCED,
+    MOVED,
+    OUT_OF_SYNC,
+    OVERTAKEN,
+    RETRIED,
+    UNCLEAN_STOP,
+)
+from kaudit.model.application_logs import LogEvent, LogEventKind
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.logged_incidents import Consequence, LoggedIncident
+
+_TIMEOUT_RULE = (
+    "a coordinator aborts a transaction that is open for longer than transaction.timeout.ms, and raises the epoch: whatever "
+    "the producer asks afterwards is refused (TransactionCoordinator.abortTimedOutTransactions, KIP-588, KIP-890)"
+)
+_TIMED_OUT = (
+    Explanation(
+        "the application took longer than transaction.timeout.ms between begin and commit: a stall, a long poll, GC"
+    ),
+    Explanation("the producer died or lost its connection in the middle of the transaction"),
+)
+
+
+@log_check(
+    "KA813",
+    severity=Severity.ERROR,
+    severity_note="warning when it only timed out, and nothing that its producer asked afterwards is shown",
+    summary="a transaction was rolled back or refused by its coordinator",
+    caused_by=(COORDINATED, FENCED),
+    transactional=True,
+)
+def transaction_rolled_back(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each producer once, with its timeouts and what it was refused."""
+    for incident in _of(evidence, Consequence.ROLLED_BACK):
+        timeouts = [event for event in incident.events if event.event is LogEventKind.TRANSACTION_TIMEOUT]
+        refused = [event for event in incident.events if event.event is not LogEventKind.TRANSACTION_TIMEOUT]
+        meaning = MEANINGS.get(incident.error) if incident.error != "INVALID_TXN_STATE" else None
+        rule = _TIMEOUT_RULE if timeouts else rule_of(incident.error or "INVALID_TXN_STATE")
+        causes = list(_TIMED_OUT) if timeouts or meaning is None else [*meaning.explanations]
+        if not timeouts and meaning is None:
+            causes.insert(0, Explanation("the coordinator had aborted the transaction: it had timed out"))
+        yield logged_finding(
+            transaction_rolled_back,
+            context,
+            incident,
+            Account(
+                message=_rolled_back(incident, timeouts, refused),
+                severity=Severity.ERROR if refused else Severity.WARNING,
+                rule=rule,
+                explanations=causes,
+            ),
+        )
+
+
+def _rolled_back(incident: LoggedIncident, timeouts: Sequence[LogEvent], refused: Sequence[LogEvent]) -> str:
+    name = who(incident) if incident.transactional_id is None else f"transactional id {incident.transactional_id}"
+    answered = f"{_asked(refused)} was refused with {_error(refused)}" if refused else ""
+    if not timeouts:
+        return f"a transaction of {name} ended otherwise than its producer asked: {answered}"
+    many = (
+        f"{len(timeouts)} transactions of {name} after their timeouts"
+        if timeouts[1:]
+        else f"a transaction of {name} after its timeout"
+    )
+    at = timeouts[-1].timestamp_ms
+    said = f"the coordinator rolled back {many}" + (
+        "" if at is None or timeouts[1:] else f" at {clock_text(at, incident)}"
+    )
+    if not refused:
+        return f"{said}: its records are aborted"
+    later = refused[0].timestamp_ms
+    after = "" if at is None or later is None or later < at else f" {_duration(later - at)} later"
+    return f"{said}, and {answered}{after}: nothing of it was committed"
+
+
+def _duration(milliseconds: int) -> str:
+    return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
+
+
+def _asked(refused: Sequence[LogEvent]) -> str:
+    """Return what the producer asked for, as far as the lines say it."""
+    text = refused[0].text
+    asked = [name for name in ("COMMIT", "ABORT") if f" {name} " in text.replace("(", " ").replace("\n", " ")]
+    return f"its {asked[0]}" if len(asked) == 1 else "what it asked"
+
+
+def _error(refused: Sequence[LogEvent]) -> str:
+    return " or ".join(dict.fromkeys(event.error or event.event.value for event in refused))
+
+
+@log_check(
+    "KA814",
+    severity=Severity.ERROR,
+    summary="a client gave records up",
+    caused_by=(FENCED, OVERTAKEN, OUT_OF_SYNC, MOVED, CUT_OFF, RETRIED),
+)
+def records_given_up(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report clients whose records expired or failed for good, once for each partition."""
+    for incident in _of(evidence, Consequence.UNDELIVERED):
+        expired = any(event.event is LogEventKind.DELIVERY_TIMEOUT for event in incident.events)
+        why = "after delivery.timeout.ms" if expired else "after an error"
+        errors = sorted({event.error for event in incident.events if event.error is not None})
+        named = f" ({', '.join(errors)})" if errors and not expired else ""
+        yield logged_finding(
+            records_given_up,
+            context,
+            incident,
+            Account(
+                message=f"{who(incident)} gave up records for{where(incident).removeprefix(' in') or ' its partitions'} {why}{named}"
+                f": they are lost unless the application sent them again",
+                severity=Severity.ERROR,
+                rule="a producer tries again until delivery.timeout.ms (librdkafka: message.timeout.ms) or a fatal error, and then "
+                "hands the records back to the application; the broker may have written them all the same",
+                explanations=[
+                    Explanation(
+                        "no broker answered in time: the leader was down, overloaded, or short of replicas in sync"
+                    ),
+                    Explanation("the client could not reach the leader, or waited too long for its own turn"),
+                ],
+            ),
+        )
+
+
+_CUTS = {
+    "truncated-below-high-watermark": (
+        Severity.ERROR,
+        "cut its log off below its high watermark: committed records were cut off, which its leader does not have",
+    ),
+    "high-watermark-lowered": (Severity.WARNING, "cut its log off so far that its high watermark went back"),
+    "truncated-fully": (Severity.WARNING, "gave up its log, and begins again at its leader's log start"),
+    "fetch-offset-reset-start": (Severity.WARNING, "gave up its log, and begins again at its leader's log start"),
+    "fetch-offset-reset-end": (Severity.WARNING, "cut its log off at its leader's end, which lay before its own"),
+    "fetch-partition-failed": (Severity.WARNING, "stopped replicating after an error"),
+}
+"""By the id of the message: how severe it is, and how the log was cut. Others are what every follower does at a new leader."""
+_DAMAGED = (Severity.WARNING, "lost what followed damaged bytes, when the broker recovered it")
+_ROUTINE = (Severity.NOTE, "cut their logs off where they differed from their leaders'")
+
+
+@log_check(
+    "KA815",
+    severity=Severity.ERROR,
+    severity_note="warning when no committed record need be lost, note for followers that only fall in with a new leader",
+    summary="a replica cut the end of its log off",
+    caused_by=(UNCLEAN_STOP, MOVED, OUT_OF_SYNC),
+)
+def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report replicas that lost more than uncommitted records by partition, all others of a log directory once."""
+    for incident in _of(evidence, Consequence.TRUNCATED):
+        severity, how = max((_cut(event) for event in incident.events), key=lambda cut: cut[0].rank)
+        if severity is Severity.NOTE and incident.partition_read:
+            continue
+        replicas = f"a replica of{where(incident).removeprefix(' in')}" if incident.topic is not None else "replicas"
+        yield logged_finding(
+            replica_truncated,
+            context,
+            incident,
+            Account(
+                message=f"{replicas} {how}",
+                severity=severity,
+                rule="a follower cuts its log off where it differs from its leader's (KIP-101, KIP-279): records that were never "
+                "committed, unless the leader itself had lost some",
+                explanations=[
+                    Explanation(
+                        "a leader was elected that lacked records: an unclean election, or a disk that lost some"
+                    ),
+                    Explanation("the broker had not been shut down cleanly, and its disk lacks what was not flushed"),
+                ]
+                if severity is not Severity.NOTE
+                else [Explanation("only records that were never committed were cut off", innocent=True)],
+            ),
+        )
+
+
+def _cut(event: LogEvent) -> tuple[Severity, str]:
+    return _DAMAGED if event.event is LogEventKind.CORRUPTION else _CUTS.get(event.pattern, _ROUTINE)
+
+
+@log_check(
+    "KA816",
+    severity=Severity.WARNING,
+    summary="an unclean election: the new leader may lack acknowledged records",
+    caused_by=(OUT_OF_SYNC, UNCLEAN_STOP),
+)
+def unclean_election(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each partition once."""
+    for incident in _of(evidence, Consequence.UNCLEAN):
+        leaders = sorted({event.leader for event in incident.events if event.leader is not None})
+        to = f": broker {leaders[0]} became the leader" if len(leaders) == 1 else ""
+        yield logged_finding(
+            unclean_election,
+            context,
+            incident,
+            Account(
+                message=f"a leader that was not in sync was elected{where(incident)}{to}: records that only the others had are lost, "
+                "acknowledged ones too",
+                severity=Severity.WARNING,
+                rule="with unclean.leader.election.enable a replica outside of the ISR may become the leader; when the others come "
+                "back they cut off what it lacks",
+                explanations=[
+                    Explanation("all replicas in sync were lost at once, and the topic allows unclean elections"),
+                    Explanation("an operator asked for it: kafka-leader-election --election-type unclean"),
+                ],
+            ),
+        )
+
+
+def _of(evidence: Evidence, consequence: Consequence) -> Iterator[LoggedIncident]:
+    return (incident for incident in evidence.of(LoggedIncident) if incident.consequence is consequence)

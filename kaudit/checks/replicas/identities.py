@@ -1,0 +1,193 @@
+"""Copies that the ids beside them say are no replicas of one partition in one cluster."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from kaudit.checks.check import REPLICAS_NOT_COMPARED, Evidence, check, none_because
+from kaudit.checks.command_line import quote
+from kaudit.checks.context import Context
+from kaudit.checks.texts import counted, listed
+from kaudit.model.copy_identities import HeldTwice, LogCopy, MixedClusters, SeveralTopicIds
+from kaudit.model.evidence import BrokerEvidence
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+
+_MOST_NAMED = 5
+_ABSENT = dict.fromkeys(
+    ("file", "segment", "position", "offset", "producer_id", "producer_epoch"), "it is about whole copies of a log"
+)
+_NO_OTHER_FINDING = none_because("what follows from mixed copies are comparisons of logs that are no replicas")
+_NOT_LOGGED = none_because("brokers name it in the exception with which they stop, not in an event")
+
+
+class _MixedEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
+    log_dirs: Mapping[str, Sequence[str]]
+    count: int
+    partitions: Sequence[str]
+    same_topic_ids: bool
+
+
+class _TwiceEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
+    broker_id: int | None
+    directory_ids: Mapping[str, str | None]
+    start_offsets: Mapping[str, int]
+    end_offsets: Mapping[str, int]
+    last_leader_epochs: Mapping[str, int]
+    newest: str
+
+
+class _TopicIdsEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
+    topic_ids: Mapping[str, Sequence[str]]
+
+
+@check(
+    "KA604",
+    severity=Severity.WARNING,
+    summary="log directories of several clusters that hold the same partitions",
+    needs=(MixedClusters,),
+    incident=_NO_OTHER_FINDING,
+    caused_by=_NOT_LOGGED,
+    simulated=REPLICAS_NOT_COMPARED,
+    compared=True,
+)
+def mixed_clusters(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report the clusters once for all inputs."""
+    for found in evidence.of(MixedClusters):
+        clusters = [f"{cluster} ({listed(_few(dirs))})" for cluster, dirs in found.log_dirs.items()]
+        more = len(found.partitions) - 1
+        names = found.partitions[0] + (f" and {counted(more, 'more partition')}" if more else "")
+        first = min(log_dirs[0] for log_dirs in found.log_dirs.values())
+        yield mixed_clusters.finding(
+            replace(context, topic=None, partition=None, replica=None, log_dir=first),
+            f"{names} {'are' if more else 'is'} in log directories of {len(clusters)} clusters, {listed(clusters)}: these are no "
+            "replicas of one another",
+            anchor=",".join(found.log_dirs),
+            evidence=_MixedEvidence(
+                rule="all log directories of a cluster have its id in meta.properties (cluster.id)",
+                broker="does not start with a log directory of another cluster (InconsistentClusterIdException)",
+                log_dirs=found.log_dirs,
+                count=len(found.partitions),
+                partitions=_few(found.partitions),
+                same_topic_ids=found.same_topic_ids,
+            ),
+            explanations=[
+                Explanation(
+                    "volumes of an earlier cluster were attached to a new one, or restored beside it",
+                    speaks_for=("topics have the same ids in both",) if found.same_topic_ids else (),
+                ),
+                Explanation("the logs of several clusters were given on purpose, such as a mirror's", innocent=True),
+            ],
+            following=[
+                f"kaudit inspect {quote(f'{log_dirs[0]}/meta.properties')}" for log_dirs in found.log_dirs.values()
+            ],
+            absent=_ABSENT,
+        )
+
+
+@check(
+    "KA605",
+    severity=Severity.ERROR,
+    confidence=Confidence.LIKELY,
+    summary="a partition in two log directories of one broker",
+    needs=(HeldTwice,),
+    incident=_NO_OTHER_FINDING,
+    caused_by=_NOT_LOGGED,
+    simulated=REPLICAS_NOT_COMPARED,
+    compared=True,
+)
+def duplicate_log_directories(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each partition, with the copy that followed the newest leader first."""
+    for found in evidence.of(HeldTwice):
+        newest, *others = found.copies
+        copies = listed([f"{copy.name} ({copy.offsets})" for copy in found.copies])
+        longest = max(found.copies, key=lambda copy: copy.end_offset or 0)
+        yield duplicate_log_directories.finding(
+            replace(
+                context, topic=newest.topic, partition=newest.partition, replica=newest.name, log_dir=newest.log_dir
+            ),
+            f"{newest.topic}-{newest.partition} is in {len(found.copies)} log directories of broker {newest.broker_id}: {copies}; "
+            f"{_newer(newest, others)}",
+            evidence=_TwiceEvidence(
+                rule="a broker keeps a partition in one of its log directories; a copy that is being moved is called -future "
+                "(KIP-113)",
+                broker="does not start: it stops with 'Duplicate log directories for ... are found in both' (LogManager.loadLog)",
+                broker_id=newest.broker_id,
+                directory_ids={copy.name: copy.directory_id for copy in found.copies},
+                start_offsets={copy.name: copy.start_offset for copy in found.copies},
+                end_offsets={copy.name: copy.end_offset or copy.start_offset for copy in found.copies},
+                last_leader_epochs={copy.name: copy.leader_epoch for copy in found.copies},
+                newest=newest.name,
+            ),
+            explanations=[
+                Explanation(
+                    "a log directory failed while the broker moved the partition to another one, and came back later (KAFKA-16234)"
+                ),
+                Explanation("a directory was copied or restored by hand"),
+                Explanation(
+                    "the directories were copied at different times, and the partition was moved in between",
+                    innocent=True,
+                ),
+            ],
+            following=[
+                f"kaudit diff {quote(newest.log_dir)} {quote(longest.log_dir if longest is not newest else others[0].log_dir)}"
+            ],
+            absent=_ABSENT,
+        )
+
+
+def _newer(newest: LogCopy, others: Sequence[LogCopy]) -> str:
+    """Say which copy to keep; more offsets prove nothing, as records of an old leader may have been truncated elsewhere."""
+    if any(other.leader_epoch == newest.leader_epoch and other.end_offset == newest.end_offset for other in others):
+        return "both end alike"
+    by = (
+        "a newer leader"
+        if all(other.leader_epoch < newest.leader_epoch for other in others)
+        else "the same leader for longer"
+    )
+    longer = [other.name for other in others if (other.end_offset or 0) > (newest.end_offset or 0)]
+    more = f", though {listed(longer)} has more records: keep both until other replicas are compared" if longer else ""
+    return f"{newest.name} followed {by}{more}"
+
+
+@check(
+    "KA606",
+    severity=Severity.WARNING,
+    summary="copies that give a topic several ids: it was deleted and created again",
+    needs=(SeveralTopicIds,),
+    incident=_NO_OTHER_FINDING,
+    caused_by=_NOT_LOGGED,
+    simulated=REPLICAS_NOT_COMPARED,
+    compared=True,
+)
+def several_topic_ids(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each topic once."""
+    for found in evidence.of(SeveralTopicIds):
+        ids = {topic_id: [_placed(copy) for copy in copies] for topic_id, copies in found.copies.items()}
+        fewest = min(found.copies.values(), key=len)[0]
+        yield several_topic_ids.finding(
+            replace(
+                context, topic=found.topic, partition=fewest.partition, replica=fewest.name, log_dir=fewest.log_dir
+            ),
+            f"{found.topic} has {len(ids)} topic ids: "
+            + "; ".join(f"{topic_id} of {listed(_few(places))}" for topic_id, places in ids.items()),
+            anchor=",".join(sorted(ids)),
+            evidence=_TopicIdsEvidence(
+                rule="a topic has one id from its creation to its deletion (KIP-516); partition.metadata of each copy holds it",
+                broker="refuses to load or to follow a log of another topic id (InconsistentTopicIdException)",
+                topic_ids={topic_id: _few(places) for topic_id, places in ids.items()},
+            ),
+            explanations=[
+                Explanation("the topic was deleted and created again, and some copies are of the topic before"),
+                Explanation("log directories were restored from before that, or belong to another cluster"),
+            ],
+            absent=_ABSENT,
+        )
+
+
+def _placed(copy: LogCopy) -> str:
+    return f"{copy.topic}-{copy.partition} in {copy.name} ({copy.offsets})"
+
+
+def _few(names: Sequence[str]) -> list[str]:
+    more = len(names) - _MOST_NAMED
+    return [*names[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])]

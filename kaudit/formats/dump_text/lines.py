@@ -1,0 +1,455 @@
+"""Lines of kafka-dump-log to rows, one by one: what is a row, what is text of the record before it, what was cut or wrapped.
+
+Payloads may hold line breaks, and text that looks like rows. A row is taken for one if it follows from what was printed before it:
+the next offset and the byte where the last batch ended. Otherwise the size of the record before it decides, which the tool prints.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from copy import copy
+from typing import Final
+
+from kaudit.formats.dump_text.columns import DumpBatchColumns
+from kaudit.formats.dump_text.layout import Layout, has_open_header_keys, learn
+from kaudit.formats.dump_text.partial_rows import cut_row, expects_batch, is_whole, joined
+from kaudit.formats.dump_text.rows import (
+    DumpBatch,
+    DumpCut,
+    DumpDataRow,
+    DumpFile,
+    DumpNote,
+    DumpRecord,
+    DumpRow,
+    DumpStart,
+    NoteKind,
+)
+from kaudit.model.limits import DUMP_LINE_BYTES
+
+MAX_LINE_BYTES: Final = DUMP_LINE_BYTES
+"""Longest line, and longest record over several lines, that is held; what is longer becomes a note."""
+
+_MAX_LAYOUTS: Final = 32
+_MAX_DIGITS: Final = 19
+_MAX_INT64: Final = 2**63 - 1
+_SHOWN: Final = 200
+_MAX_PIECES: Final = 64
+_MAX_PIECED_BYTES: Final = 1 << 13
+"""Of one row that was wrapped, up to its free text."""
+_MAX_DOUBT_BYTES: Final = 1 << 20
+_MAX_DOUBTS: Final = 256
+"""How far is read ahead to find the end of a payload, and how often in vain: reading twice must not take quadratic time."""
+ROW_STARTS: Final = (b"baseOffset: ", b"| offset: ", b"offset: ", b"producerId: ", b"version: ", b"timestamp: ")
+FILE_START: Final = b"Dumping "
+OFFSET_STARTS: Final = (b"Log starting offset: ", b"Starting offset: ")
+_INVALID_BYTES: Final = re.compile(rb"Found ([0-9]{1,18}) invalid bytes at the end of .*")
+_NOTE_STARTS: Final = (
+    (b"Non-consecutive offsets in", NoteKind.NON_CONSECUTIVE),
+    (b"Mismatches in", NoteKind.MISMATCH),
+    (b"Found timestamp mismatch in", NoteKind.MISMATCH),
+    (b"Found out of order timestamp in", NoteKind.MISMATCH),
+    (b"Exception in thread", NoteKind.OTHER),
+)
+_SANITY_PASSED: Final = b" passed sanity check."
+_NOTE_PAIR: Final = re.compile(rb"  (?:-?[0-9]+ is followed by -?[0-9]+|Index (?:offset|timestamp): .*)")
+
+_Line = tuple[int, bytes]
+
+
+class DumpLines:
+    """Turns lines into rows; holds back one row, which may go on in the next line, or may have to be found in several lines."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._layouts: dict[bytes, list[Layout]] = {}
+        # The row that may go on: the row, its lines so far and their bytes.
+        self._held: DumpBatch | DumpRecord | None = None
+        self._held_lines: list[bytes] = []
+        self._held_bytes = 0
+        # Lines of a row whose first line ends too early, with their numbers.
+        self._begun: list[_Line] = []
+        # Lines after a record whose text is shorter than its size, from the first row that does not follow from it.
+        self._doubtful: list[_Line] = []
+        self._doubtful_bytes = 0
+        self._doubts = 0
+        # A record was passed over: its text, too, goes on up to the next row.
+        self._passed_over = False
+        self._swallowed = False
+        # What follows from the rows so far, None where nothing is known: offsets and the byte where the last batch ends.
+        self._last_offset: int | None = None
+        self._record_offset: int | None = None
+        self._end: int | None = None
+        self._cut_width: int | None = None
+        # Bytes of the longest piece of a row that was wrapped, None if none was.
+        self._width: int | None = None
+        # Bytes of the line in which the pairs of the held row end.
+        self._first_piece = 0
+        self._saw_batch = False
+
+    @property
+    def number(self) -> int:
+        """Lines fed or skipped so far."""
+        return self._number
+
+    @property
+    def saw_batch(self) -> bool:
+        """Return whether a batch has been read, yielded or not."""
+        return self._saw_batch
+
+    @property
+    def swallowed(self) -> bool:
+        """Return whether since `kept` a line may have gone on with the text of a record that was passed over."""
+        return self._swallowed
+
+    def kept(self) -> "DumpLines":
+        """Return a copy to go back to."""
+        copied = copy(self)
+        self._held_lines, self._begun, self._doubtful = list(self._held_lines), list(self._begun), list(self._doubtful)
+        self._swallowed = False
+        return copied
+
+    def skip(self, block: DumpBatchColumns) -> None:
+        """Count lines that were read elsewhere, the batches of a block; nothing is held back."""
+        number = int(block.lines[-1])
+        after_records = self._passed_over or number - self._number > block.count
+        if after_records and not (self._is_next(block.row(0)) and block.is_gapless()):
+            self._swallowed = True
+        self._follow(block.row(-1))
+        self._number = number
+        self._passed_over = False
+
+    def feed(self, lines: Iterable[bytes]) -> Iterator[DumpRow]:
+        """Yield the rows that are complete once these lines (without line feeds) are known."""
+        return self.feed_numbered(enumerate(lines, self._number + 1))
+
+    def feed_numbered(self, lines: Iterable[_Line]) -> Iterator[DumpRow]:
+        """Yield rows as `feed` does; lines whose numbers are left out were records that the caller does not want."""
+        for number, line in lines:
+            if number - self._number > 1:
+                self._swallowed = self._swallowed or bool(self._doubtful or self._begun) or self._is_open()
+                yield from self.finish()
+                self._passed_over, self._record_offset = True, None
+            self._number = number
+            if self._doubtful:
+                yield from self._read_ahead(number, line)
+            elif self._begun:
+                yield from self._piece(number, line)
+            else:
+                yield from self._line(number, line)
+
+    def finish(self) -> Iterator[DumpRow]:
+        """Yield what was held back: no more lines of it follow."""
+        while self._doubtful or self._begun:
+            yield from self._settle_doubt() if self._doubtful else self._settle_begun()
+        if self._held is not None:
+            yield self._release(self._held)
+
+    def _line(self, number: int, line: bytes) -> Iterator[DumpRow]:
+        row = self._row(line, number)
+        if self._passed_over:
+            if row is None or isinstance(row, DumpCut) or not self._is_next(row):
+                self._swallowed = True
+            if row is None:
+                return
+            self._passed_over = False
+        if self._held is None:
+            yield from self._take(row, number, line)
+        elif row is None:
+            yield from self._go_on(self._held, number, line)
+        elif not self._is_open() or (self._is_next(row) and not isinstance(row, DumpCut)):
+            yield self._release(self._held)
+            yield from self._take(row, number, line)
+        elif self._doubts < _MAX_DOUBTS:
+            self._doubtful, self._doubtful_bytes = [(number, line)], len(line) + 1
+            yield from self._end_doubt()
+        else:
+            yield from self._take_doubtful(row, number, line)
+
+    def _row(self, line: bytes, number: int) -> DumpRow | None:
+        """Read a line by itself: a row, the beginning of one that ends too early, or None."""
+        row = self._read(line, number) if line.startswith(ROW_STARTS) else None
+        if row is None:
+            found = self._other_row(line, number) or cut_row(line, number)
+            return None if self._held is not None and self._is_in(self._held_lines[0], found) else found
+        return row if is_whole(row) else cut_row(line, number) or row
+
+    def _is_in(self, begun: bytes, row: DumpRow | None) -> bool:
+        """Return whether what looks like the beginning of a batch belongs to a record: its line was wrapped there."""
+        if not isinstance(row, DumpCut) or row.kind is not DumpBatch or not expects_batch(begun):
+            return False
+        base, record = row.known.get("base_offset"), self._record_offset
+        return base is None or record is None or base <= record
+
+    def _take(self, row: DumpRow | None, number: int, line: bytes) -> Iterator[DumpRow]:
+        """Take a line that does not go on with the row before it, which is not held any more."""
+        match row:
+            case None:
+                if line:
+                    yield self._note(line, number)
+            case DumpCut():
+                self._begun = [(number, line)]
+            case DumpBatch() | DumpRecord():
+                self._follow(row)
+                self._held, self._held_lines, self._held_bytes = row, [line], len(line)
+                self._first_piece = len(line)
+            case DumpNote():
+                yield row
+            case _:
+                self._last_offset = self._record_offset = self._end = None
+                yield row
+
+    def _go_on(self, held: DumpBatch | DumpRecord, number: int, line: bytes) -> Iterator[DumpRow]:
+        """Take a line that is no row: text of the record that is held, the rest of its line, or a note."""
+        has_text = isinstance(held, DumpRecord) and (held.payload is not None or held.key is not None)
+        goes_on = has_text and (self._width is not None or not self._is_complete())
+        if goes_on and self._held_bytes + len(line) < MAX_LINE_BYTES:
+            self._held_lines.append(line)
+            self._held_bytes += len(line) + 1
+            return
+        whole = None if has_text else self._rest_of(held, line)
+        if whole is not None:
+            self._held, self._width = None, max(len(self._held_lines[0]), self._width or 0)
+            yield from self._take(*whole)
+            self._first_piece = len(line)
+            return
+        if not has_text and self._is_unfinished(held, number, line):
+            self._held = None
+            return
+        yield self._release(held)
+        yield from self._take(None, number, line)
+
+    def _rest_of(self, held: DumpBatch | DumpRecord, line: bytes) -> tuple[DumpRow, int, bytes] | None:
+        """Return the row that a held one becomes with the rest of its line, None if this is none."""
+        if not line or self._held_bytes > _MAX_PIECED_BYTES:
+            return None
+        text = joined([*self._held_lines, line])
+        row = self._read(text, held.line)
+        if row is None or type(row) is not type(held) or not is_whole(row):
+            return None
+        closed = has_open_header_keys(self._held_lines[-1]) and not has_open_header_keys(text)
+        return (row, held.line, text) if closed or _says_more(row, held) else None
+
+    def _is_unfinished(self, held: DumpBatch | DumpRecord, number: int, line: bytes) -> bool:
+        """Return whether a record that has no text yet goes on in more lines than this one, and take them for its pieces."""
+        text = joined([*self._held_lines, line])
+        is_piece = isinstance(held, DumpRecord) and (
+            held.header_keys is None or has_open_header_keys(self._held_lines[0])
+        )
+        if not line or not is_piece or len(text) > _MAX_PIECED_BYTES or cut_row(text, held.line) is None:
+            return False
+        self._begun = [*((held.line, piece) for piece in self._held_lines), (number, line)]
+        return True
+
+    def _piece(self, number: int, line: bytes) -> Iterator[DumpRow]:
+        """Take a line after one that ends too early: its next piece, or else the row was cut."""
+        first, start = self._begun[0]
+        pieces = [*self._begun, (number, line)]
+        text = joined([piece for _, piece in pieces])
+        begins = line.startswith((b"baseOffset: ", b"| offset: ", start[:8]))
+        if not begins or self._is_in(text[: -len(line)], cut_row(line, number)):
+            row = self._read(text, first) if len(text) <= MAX_LINE_BYTES else None
+            if row is not None and is_whole(row):
+                self._begun, self._width = [], max(len(start), self._width or 0)
+                yield from self._take(row, first, text)
+                self._first_piece = len(line)
+                return
+            is_other = not line or self._read(line, number) is not None or self._other_row(line, number) is not None
+            fits = len(pieces) <= _MAX_PIECES and len(text) < _MAX_PIECED_BYTES
+            if fits and not is_other and cut_row(text, first) is not None:
+                self._begun = pieces
+                return
+        yield from self._settle_begun()
+        yield from self._line(number, line)
+
+    def _settle_begun(self) -> Iterator[DumpRow]:
+        """No more pieces follow: the row was cut."""
+        first, line = self._begun[0]
+        row = cut_row(joined([piece for _, piece in self._begun]), first)
+        self._begun = []
+        if row is not None:
+            self._follow(row)
+            self._cut_width = len(line)
+            yield row
+
+    def _read_ahead(self, number: int, line: bytes) -> Iterator[DumpRow]:
+        """Take a line after one that may be text of the record before it."""
+        self._doubtful.append((number, line))
+        self._doubtful_bytes += len(line) + 1
+        yield from self._end_doubt()
+
+    def _end_doubt(self) -> Iterator[DumpRow]:
+        missing = self._missing_bytes() - self._doubtful_bytes
+        if not missing:  # these lines are the rest of the text, to the byte
+            self._held_lines += [line for _, line in self._doubtful]
+            self._held_bytes += self._doubtful_bytes
+            self._doubtful = []
+            self._doubts = 0
+        elif missing < 0 or self._doubtful_bytes > _MAX_DOUBT_BYTES:
+            yield from self._settle_doubt()
+
+    def _settle_doubt(self) -> Iterator[DumpRow]:
+        """The size of the record does not show that the lines are its text: take the first for what it looks like."""
+        self._doubts += 1
+        (number, line), *others = self._doubtful
+        self._doubtful = []
+        row = self._row(line, number)
+        yield from self._take_doubtful(row, number, line)
+        for following, text in others:
+            if self._doubtful:
+                yield from self._read_ahead(following, text)
+            elif self._begun:
+                yield from self._piece(following, text)
+            else:
+                yield from self._line(following, text)
+
+    def _take_doubtful(self, row: DumpRow | None, number: int, line: bytes) -> Iterator[DumpRow]:
+        """Take a row that does not follow from those before it, after a record whose text may go on."""
+        held = self._held
+        is_cut = isinstance(row, DumpCut) and not self._is_next(row)
+        is_text = is_cut and len(line) not in (self._cut_width, len(self._held_lines[0]))
+        if is_text:
+            self._held_lines.append(line)
+            self._held_bytes += len(line) + 1
+            yield DumpNote(number, NoteKind.DOUBTFUL, line[:_SHOWN].decode("utf-8", "replace"), None)
+            return
+        if held is not None:
+            yield self._release(held)
+        yield from self._take(row, number, line)
+
+    def _is_next(self, row: DumpRow) -> bool:
+        """Return whether a row follows from those before it: the next offset, at the byte where the last batch ended."""
+        known = row.known if isinstance(row, DumpCut) else row._asdict()
+        is_cut = isinstance(row, DumpCut)
+        kind = row.kind if isinstance(row, DumpCut) else type(row)
+        if kind is DumpRecord:
+            offset: int | None = known.get("offset")
+            return (
+                offset is not None
+                and (self._record_offset is None or offset > self._record_offset)
+                and (self._last_offset is None or offset <= self._last_offset)
+            )
+        if kind is not DumpBatch:
+            return True
+        base: int | None = known.get("base_offset")
+        base = known.get("last_offset") if base is None else base
+        if self._last_offset is None or base is None:
+            return base is not None
+        position = known.get("position")
+        if position is not None and self._end is not None:
+            return base > self._last_offset and position == self._end
+        all_printed = self._record_offset is None or self._record_offset == self._last_offset
+        return base == self._last_offset + 1 and (all_printed or not is_cut)
+
+    def _follow(self, row: DumpRow) -> None:
+        """Take note of what follows from a row."""
+        known = row.known if isinstance(row, DumpCut) else row._asdict()
+        kind = row.kind if isinstance(row, DumpCut) else type(row)
+        if kind is DumpRecord:
+            self._record_offset = known.get("offset", self._record_offset)
+        elif kind is DumpBatch:
+            self._saw_batch = True
+            self._last_offset, self._record_offset = known.get("last_offset"), None
+            position, size = known.get("position"), known.get("size")
+            self._end = None if position is None or size is None else position + size
+
+    def _missing_bytes(self) -> int:
+        """Return how many bytes of the held record's text are missing by its size; negative if there are more."""
+        row = self._held
+        if not isinstance(row, DumpRecord):
+            return 0
+        more = self._held_bytes - len(self._held_lines[0])
+        if row.payload is not None:
+            return row.value_size - len(row.payload) - more
+        return 0 if row.key is None else row.key_size - len(row.key) - more
+
+    def _is_open(self) -> bool:
+        return self._missing_bytes() > 0
+
+    def _is_complete(self) -> bool:
+        """Return whether the held record's text is as long as its size says, to the byte."""
+        row = self._held
+        sizes = isinstance(row, DumpRecord) and (row.key is None or len(row.key) == row.key_size)
+        return sizes and self._missing_bytes() == 0
+
+    def _release(self, row: DumpBatch | DumpRecord) -> DumpRow:
+        self._held = None
+        lines = self._held_lines
+        if len(lines) == 1:
+            return row
+        whole = self._read(b"\n".join(lines), row.line)
+        assert whole is not None, "more free text does not change the pairs before it"
+        if _fits(whole):
+            return whole
+        for text in (b"".join(lines), b" ".join(lines)):
+            wrapped = self._read(text, row.line)
+            if wrapped is not None and _fits(wrapped):
+                return wrapped
+        # what a decoder printed has no size: rows that were wrapped say how
+        width = self._width
+        if width is None or any(len(line) > width for line in lines[1:]):
+            return whole
+        blanks = [width - length for length in (self._first_piece, *map(len, lines[1:-1]))]
+        if all(0 <= count <= 1 for count in blanks):
+            text = b"".join([line + b" " * count for line, count in zip(lines, blanks, strict=False)]) + lines[-1]
+        else:
+            text = b" ".join(lines)
+        return self._read(text, row.line) or whole
+
+    def _read(self, line: bytes, number: int) -> DumpDataRow | None:
+        if len(line) > MAX_LINE_BYTES:
+            return None
+        # Six bytes distinguish the kinds of rows, and a file has one layout or two of each.
+        known = self._layouts.setdefault(line[:6], [])
+        for index, layout in enumerate(known):
+            row = layout.read(line, number)
+            if row is not None:
+                if index:
+                    known.insert(0, known.pop(index))
+                return row
+        learned = learn(line)
+        if learned is None:
+            return None
+        row = learned.read(line, number)
+        if row is not None:
+            known.insert(0, learned)
+            del known[_MAX_LAYOUTS:]
+        return row
+
+    def _note(self, line: bytes, number: int) -> DumpNote:
+        if len(line) > MAX_LINE_BYTES:
+            return DumpNote(number, NoteKind.TOO_LONG, line[:200].decode("utf-8", "replace"), None)
+        kind = NoteKind.NON_CONSECUTIVE if _NOTE_PAIR.fullmatch(line) else NoteKind.OTHER
+        return DumpNote(number, kind, line.decode("utf-8", "replace"), None)
+
+    def _other_row(self, line: bytes, number: int) -> DumpRow | None:
+        if line.startswith(FILE_START):
+            return DumpFile(number, line[len(FILE_START) :].rstrip(b"\r").decode("utf-8", "surrogateescape"))
+        for start in OFFSET_STARTS:
+            digits = line[len(start) :].rstrip(b"\r")
+            if line.startswith(start) and digits.isdigit() and len(digits) <= _MAX_DIGITS and int(digits) <= _MAX_INT64:
+                return DumpStart(number, int(digits))
+        if found := _INVALID_BYTES.fullmatch(line):
+            return DumpNote(number, NoteKind.INVALID_BYTES, line.decode("utf-8", "replace"), int(found[1]))
+        if line.endswith(_SANITY_PASSED):
+            return DumpNote(number, NoteKind.SANITY_PASSED, line.decode("utf-8", "replace"), None)
+        for start, kind in _NOTE_STARTS:
+            if line.startswith(start):
+                return DumpNote(number, kind, line.decode("utf-8", "replace"), None)
+        return None
+
+
+def _says_more(row: DumpDataRow, than: DumpBatch | DumpRecord) -> bool:
+    """Return whether a row has a field that another reading of its beginning lacks, or has differently."""
+    if not isinstance(row, DumpRecord) or not isinstance(than, DumpRecord):
+        return row[:-1] != than[:-1]
+    tail = ("end_marker", "control", "key", "payload")
+    more = row.fields > than.fields or (than.header_keys is None and row.header_keys is not None)
+    return more or any(getattr(row, field) != getattr(than, field) for field in tail)
+
+
+def _fits(row: DumpDataRow) -> bool:
+    """Return whether the text of a record is as long as its sizes say."""
+    return (
+        isinstance(row, DumpRecord)
+        and (row.key is None or len(row.key) == row.key_size)
+        and (row.payload is None or len(row.payload) == row.value_size)
+    )

@@ -1,0 +1,80 @@
+"""What logs of brokers and clients say went wrong: their events about one producer or one replica, and what became of it."""
+
+from collections.abc import Sequence
+from enum import StrEnum, auto
+
+from msgspec import Struct
+
+from kaudit.model.application_logs import LogEvent
+from kaudit.model.evidence_parts import EventEvidence
+
+
+class Consequence(StrEnum):
+    """What events of logs come to, for a producer or a replica; a check reports each."""
+
+    REFUSED = auto()
+    """A broker did not append batches: their sequences do not follow, or their records may not be written."""
+    FORGOTTEN = auto()
+    """A broker knows the producer, or the producer id of its transactional id, no more."""
+    FENCED = auto()
+    """A newer epoch has taken the producer's place."""
+    ROLLED_BACK = auto()
+    """A transaction ended otherwise than its application asked."""
+    UNDELIVERED = auto()
+    """A client gave records up."""
+    TRUNCATED = auto()
+    """A replica cut the end of its log off."""
+    UNCLEAN = auto()
+    """A leader was elected that may lack records."""
+
+
+class Outcome(StrEnum):
+    """What became of refused batches, by the bytes of a log or by lines alone. The best is first."""
+
+    FENCED = "fenced"
+    """Another instance had taken over, as intended."""
+    LANDED = "landed"
+    """The log holds that sequence by now, or a later line says so."""
+    SUPERSEDED = "superseded"
+    """The producer continued under a higher epoch or another id."""
+    MENDED = "mended"
+    """What made the broker refuse was over afterwards: who tried again was not refused."""
+    UNKNOWN = "unknown"
+    """Nothing shows it."""
+    NEVER_LANDED = "never-landed"
+    """The log of the partition was read, and does not hold it."""
+
+
+class LoggedIncident(Struct, frozen=True, kw_only=True):
+    """The events that say the same of one producer, or of one replica, in the order of their times.
+
+    `subject` is the same for everything about one producer, whatever its lines name it by. `error` is the name in Kafka's
+    `Errors`, empty where events state none or several. `partition_read`: the log of the partition was read too. `shown` are
+    some of the events as evidence. A field is None where no event says it.
+    """
+
+    consequence: Consequence
+    subject: str
+    events: Sequence[LogEvent]
+    error: str
+    outcome: Outcome
+    partition_read: bool = False
+    topic: str | None = None
+    partition: int | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    transactional_id: str | None = None
+    client_id: str | None = None
+    coordinator_partition: int | None = None
+    """The partition of __transaction_state that lines name for the transactional id."""
+    shown: Sequence[EventEvidence] = ()
+
+    @property
+    def of_replica(self) -> bool:
+        """Whether it is about replicas, not about a producer."""
+        return self.consequence in {Consequence.TRUNCATED, Consequence.UNCLEAN}
+
+    @property
+    def times(self) -> Sequence[int]:
+        """The times of the events, ms, of those that have one."""
+        return [event.timestamp_ms for event in self.events if event.timestamp_ms is not None]

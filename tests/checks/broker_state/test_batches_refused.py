@@ -1,0 +1,185 @@
+"""Batches that logs say were refused: what is missing, who and where, and whether the logs show that it was mended."""
+
+import pytest
+
+from kaudit.audits.log_events.incidents import CONSEQUENCES
+from kaudit.checks.broker_state.log_meanings import MEANINGS
+from kaudit.checks.broker_state.logged_refusals import batches_refused
+from kaudit.model.finding import Severity
+from tests.checks.broker_state.lines import (
+    all_findings,
+    append_error,
+    initialized,
+    line,
+    out_of_order,
+    reported,
+    sender,
+)
+from tests.logs import Log, data
+
+
+def test_the_line_of_a_public_report_says_what_is_missing(tmp_path):
+    # aio-libs/aiokafka#1017
+    (found,) = reported(batches_refused, tmp_path, server=[out_of_order(158, 155)])
+    assert found.severity is Severity.ERROR
+    assert found.message == (
+        "the broker refused batches of producer 29003 in merchants-0 as out of order: sequence 158 came where 156 was due, "
+        "156..157 are missing; 1 line, 2026-08-18 10:00:00.000"
+    )
+    assert (found.topic, found.partition, found.producer_id, found.offset) == ("merchants", 0, 29003, 1641969)
+    evidence = found.evidence.to_dict()
+    assert [evidence[name] for name in ("first_missing_sequence", "last_missing_sequence", "lines")] == [156, 157, 1]
+    assert (found.evidence.to_be_certain or "").startswith("copy the directory merchants-0 of broker 2")
+    assert list(found.next) == [
+        f"kaudit scan --server-log {tmp_path}/server.log merchants-0",
+        "kaudit explain OUT_OF_ORDER_SEQUENCE_NUMBER",
+    ]
+    assert "Out of order sequence number" in str(found.evidence.log_events[0].text)
+
+
+@pytest.mark.parametrize(
+    ("base", "last", "text"),
+    [
+        (51, 49, "sequence 51 came where 50 was due, 50 is missing"),  # IBM/sarama#2915
+        (0, 29, "sequence 0 came where 30 was due;"),  # AutoMQ/automq#509
+        (12, 29, "sequence 12 came where 30 was due;"),
+        (1, 2**31 - 1, "sequence 1 came where 0 was due, 0 is missing"),
+        (0, 2**31 - 3, "sequence 0 came where 2147483646 was due, 2147483646..2147483647 are missing"),
+    ],
+)
+def test_sequences_go_round_and_may_come_too_late(tmp_path, base, last, text):
+    (found,) = reported(batches_refused, tmp_path, server=[out_of_order(base, last)])
+    assert text in found.message
+
+
+def test_a_new_epoch_begins_at_sequence_0(tmp_path):
+    refused = append_error(
+        "t-0",
+        "OutOfOrderSequenceException: Invalid sequence number for new epoch of producer 7 at offset 9 in partition t-0: 3 "
+        "(request epoch), 5 (seq. number), 2 (current producer epoch)",
+    )
+    (found,) = reported(batches_refused, tmp_path, server=[refused])
+    assert "sequence 5 came where 0 was due, 0..4 are missing" in found.message
+
+
+def test_lines_about_one_producer_are_one_finding_with_their_span(tmp_path):
+    lines = [out_of_order(158, 155, second) for second in (0, 10, 75)]
+    (found,) = reported(batches_refused, tmp_path, server=lines)
+    assert found.message.endswith("; 3 lines, 2026-08-18 10:00:00.000 to 2026-08-18 10:01:15.000")
+    assert found.evidence.log_events_count == 3
+    assert [event.line for event in found.evidence.log_events] == [1, 5]
+
+
+def test_lines_about_one_producer_are_one_incident(tmp_path):
+    lines = [
+        out_of_order(158, 155, partition="a-0"),
+        out_of_order(9, 5, partition="b-1"),
+        out_of_order(9, 5, producer_id=8),
+        initialized("app", 29003, 0, 5),
+        line(
+            "[TransactionCoordinator id=1] Completed rollback of ongoing transaction for transactionalId app due to timeout",
+            9,
+            logger="kafka.coordinator.transaction.TransactionCoordinator",
+        ),
+    ]
+    found = all_findings(tmp_path, server=lines[:3] + lines[4:])
+    assert sorted((one.code, one.incident is None) for one in found) == [
+        ("KA810", False),
+        ("KA810", False),
+        ("KA810", True),
+        ("KA813", True),
+    ]
+    joined = all_findings(tmp_path, server=lines)
+    assert len({one.incident for one in joined if one.producer_id == 29003}) == 1
+    assert [one.code for one in joined if one.incident is None] == ["KA810"]
+
+
+def test_a_later_line_shows_that_a_batch_arrived(tmp_path):
+    # the broker has reached 170 by then, so it has 158
+    found = reported(batches_refused, tmp_path, server=[out_of_order(158, 155), out_of_order(180, 170, 1)])
+    assert [(one.severity, one.evidence.to_dict()["outcome"]) for one in found] == [(Severity.ERROR, "unknown")]
+    client = [
+        sender(
+            "The broker returned org.apache.kafka.common.errors.OutOfOrderSequenceException: The broker received an out of "
+            "order sequence number. for topic-partition t-0 with producerId 6, epoch 0, and sequence number 3",
+            0,
+            "ERROR",
+        ),
+        sender("Incremented producer epoch, current producer ID and epoch are now (producerId=6, epoch=1)", 1, "INFO"),
+    ]
+    (mended,) = reported(batches_refused, tmp_path, client=client)
+    assert (mended.severity, mended.evidence.to_dict()["outcome"]) == (Severity.NOTE, "superseded")
+    assert [cause.innocent for cause in mended.explanations if cause.cause.startswith("the log shows")] == [True]
+
+
+def test_what_a_client_gives_up_afterwards_is_not_mended(tmp_path):
+    client = [
+        sender(
+            "The broker returned org.apache.kafka.common.errors.OutOfOrderSequenceException: The broker received an out of "
+            "order sequence number. for topic-partition t-0 with producerId 6, epoch 0, and sequence number 3",
+            0,
+            "ERROR",
+        ),
+        sender("Incremented producer epoch, current producer ID and epoch are now (producerId=6, epoch=1)", 1, "INFO"),
+        sender("Expiring 3 record(s) for t-0:120005 ms has passed since batch creation", 2, "ERROR"),
+    ]
+    (found,) = reported(batches_refused, tmp_path, client=client)
+    assert found.severity is Severity.ERROR
+
+
+def test_too_few_replicas_are_mended_when_they_are_back(tmp_path):
+    # confluentinc/librdkafka#3444
+    refused = append_error(
+        "t2-1",
+        "NotEnoughReplicasException: The size of the current ISR Set(0) is insufficient to satisfy the min.isr requirement of 2 "
+        "for partition t2-1",
+    )
+    back = line("[Partition t2-1 broker=0] Expanding ISR from 0 to 0,1", 5, logger="kafka.cluster.Partition")
+    (alone,) = reported(batches_refused, tmp_path, server=[refused])
+    assert (alone.severity, alone.evidence.kind) == (Severity.ERROR, "NOT_ENOUGH_REPLICAS")
+    assert alone.message.startswith("the broker refused batches in t2-1 for want of replicas in sync")
+    (mended,) = reported(batches_refused, tmp_path, server=[refused, back])
+    assert mended.severity is Severity.NOTE
+
+
+def test_ordinary_retries_are_silent(tmp_path):
+    client = [
+        sender(
+            "Got error produce response with correlation id 5 on topic-partition t-0, retrying (2 attempts left). Error: "
+            "NOT_LEADER_OR_FOLLOWER"
+        ),
+        sender(
+            "Got error produce response with correlation id 6 on topic-partition t-0, retrying (2 attempts left). Error: "
+            "REQUEST_TIMED_OUT"
+        ),
+    ]
+    server = [append_error("t-0", "NotLeaderOrFollowerException: Leader not local for partition t-0 on broker 2")]
+    assert not [one for one in all_findings(tmp_path, server=server, client=client) if one.code >= "KA810"]
+
+
+@pytest.mark.parametrize(("landed", "severity"), [(True, None), (False, Severity.ERROR)])
+def test_the_log_of_the_partition_decides_where_it_is_there(tmp_path, landed, severity):
+    log = Log()
+    for sequence in range(8 if landed else 3):
+        log.append(data(7, 0, sequence))
+    refused = out_of_order(6, 2, producer_id=7, partition="orders-0")
+    found = reported(batches_refused, tmp_path, server=[refused], log=log)
+    assert [one.severity for one in found] == ([] if severity is None else [severity])
+    for one in found:
+        assert "they are not in the partition's log" in one.message
+        assert one.next[0] == (
+            f"kaudit timeline {tmp_path}/orders-0 --topic orders --partition 0 --producer-id 7 --server-log {tmp_path}/server.log"
+        )
+
+
+def test_a_finding_from_the_bytes_wins_with_the_lines_as_its_evidence(tmp_path):
+    log = Log()
+    log.append(data(7, 0, 0))
+    log.append(data(7, 0, 4))
+    refused = out_of_order(9, 4, producer_id=7, partition="orders-0")
+    found = [one for one in all_findings(tmp_path, server=[refused], log=log) if one.producer_id == 7]
+    assert [(one.code, one.evidence.log_events_count) for one in found] == [("KA104", 1)]
+
+
+def test_every_error_that_is_reported_has_a_meaning():
+    assert set(MEANINGS) == set(CONSEQUENCES)

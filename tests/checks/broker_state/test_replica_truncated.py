@@ -1,0 +1,55 @@
+"""Replicas that cut off the end of their logs, by lines of brokers' logs."""
+
+import pytest
+
+from kaudit.checks.broker_state.logged_losses import replica_truncated
+from kaudit.model.finding import Severity
+from tests.checks.broker_state.lines import line, reported
+
+FETCHER = "kafka.server.ReplicaFetcherThread"
+
+
+def fetcher(text: str, second: float = 0, level: str = "WARN") -> str:
+    return line(f"[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] {text}", second, level, FETCHER)
+
+
+@pytest.mark.parametrize(
+    ("text", "severity", "says"),
+    [
+        (
+            "Truncating t-0 to offset 41 below high watermark 42",
+            Severity.ERROR,
+            "a replica of t-0 cut its log off below its high",
+        ),
+        (
+            "Truncate fully and reset fetch offset for partition t-0 from 7 to the current leader's start offset 90",
+            Severity.WARNING,
+            "a replica of t-0 gave up its log",
+        ),
+        ("Partition t-0 marked as failed", Severity.WARNING, "a replica of t-0 stopped replicating"),
+    ],
+)
+def test_what_is_cut_off(tmp_path, text, severity, says):
+    (found,) = reported(replica_truncated, tmp_path, server=[fetcher(text)])
+    assert (found.severity, found.topic, found.partition) == (severity, "t", 0)
+    assert found.message.startswith(says)
+    assert "every replica" in (found.evidence.to_be_certain or "")
+
+
+def test_what_every_follower_does_is_one_note_for_a_broker(tmp_path):
+    lines = [
+        line(
+            f"[UnifiedLog partition=t-{number}, dir=/data] Truncating to offset 9",
+            number,
+            logger="kafka.log.UnifiedLog",
+        )
+        for number in range(9)
+    ]
+    (found,) = reported(replica_truncated, tmp_path, server=lines)
+    assert (found.severity, found.topic) == (Severity.NOTE, None)
+    assert found.message.startswith("replicas cut their logs off where they differed from their leaders'; 9 lines")
+
+
+def test_a_truncation_without_effect_is_silent(tmp_path):
+    text = "[UnifiedLog partition=t-0, dir=/data] Truncating to 9 has no effect as the largest offset in the log is 8"
+    assert not reported(replica_truncated, tmp_path, server=[line(text, logger="kafka.log.UnifiedLog")])

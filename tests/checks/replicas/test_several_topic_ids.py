@@ -1,0 +1,20 @@
+"""KA606: a topic that was deleted and created again."""
+
+from kaudit.checks.replicas.identities import several_topic_ids
+from tests.checks.findings import recorded_findings
+from tests.checks.replicas.log_directories import log_directory
+
+OLD, NEW = "Xq1TzHq6Qn6m2t6m8f3cNA", "Zq1TzHq6Qn6m2t6m8f3cNA"
+
+
+def test_several_topic_ids_are_found_among_the_partitions_of_a_broker(tmp_path):
+    log_directory(tmp_path, "orders-0", topic=OLD)
+    log_directory(tmp_path, "orders-1", topic=NEW)
+    assert recorded_findings(several_topic_ids, str(tmp_path)) == [("warning", "orders", None, None)]
+
+
+def test_several_topic_ids_are_not_found_where_topics_or_clusters_differ(tmp_path):
+    log_directory(tmp_path / "b1", "orders-0", topic=OLD, cluster="A")
+    log_directory(tmp_path / "b1", "users-0", topic=NEW, cluster="A")
+    log_directory(tmp_path / "b2", "orders-0", topic=NEW, cluster="B")
+    assert recorded_findings(several_topic_ids, str(tmp_path)) == []

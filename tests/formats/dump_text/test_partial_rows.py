@@ -1,0 +1,174 @@
+"""Rows that a terminal cut, or wrapped, and payloads that look like either."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaudit.formats.dump_text.columns import DumpBatchColumns
+from kaudit.formats.dump_text.lines import DumpLines
+from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpFile, DumpNote, DumpRecord, DumpRow, NoteKind
+from kaudit.formats.dump_text.text import read_dump, read_dump_batches
+from tests.formats.archives import ORACLES
+from tests.formats.fuzz import quick
+from tests.formats.text_forms import cut, mailed, wrapped, wrapped_without_trailing_blanks
+
+BATCH = (
+    "baseOffset: {0} lastOffset: {0} count: 1 baseSequence: {0} lastSequence: {0} producerId: 42 producerEpoch: 3 "
+    "partitionLeaderEpoch: 0 isTransactional: false isControl: false deleteHorizonMs: OptionalLong.empty position: {1} "
+    "CreateTime: 1700000000000 size: 70 magic: 2 compresscodec: none crc: 1234567 isvalid: true\n"
+)
+
+
+def record(offset, payload):
+    size = len(payload.encode())
+    start = (
+        f"| offset: {offset} CreateTime: 1700000000000 keySize: -1 valueSize: {size} sequence: {offset} headerKeys: []"
+    )
+    return f"{start} payload: {payload}\n"
+
+
+def dump(payloads):
+    lines = ["Dumping /data/orders-0/00000000000000000000.log\nLog starting offset: 0\n"]
+    lines += [BATCH.format(number, 70 * number) + record(number, payload) for number, payload in enumerate(payloads)]
+    return "".join(lines).encode()
+
+
+def without_lines(rows):
+    return [(type(row), row[1:]) for row in rows]
+
+
+TEXTS = ["segments-plain", "segments-deep", "segments-print", "segments-print-deep", "txnstate"]
+
+
+@pytest.mark.parametrize("version", ORACLES)
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("columns", [80, 211])
+def test_wrapped_rows_of_five_versions_are_put_together_again(evidence, version, kind, columns):
+    """Up to 2.0 a decoder's text is all that is wrapped, and has no size: its lines are not joined."""
+    if kind == "txnstate" and version < "2.8":
+        kind = "segments-deep"
+    text = (evidence.oracle(version, "dumps") / f"{kind}.txt").read_bytes()
+    whole = without_lines(read_dump([text]))
+    assert without_lines(read_dump([wrapped(columns)(text)])) == whole
+    assert without_lines(read_dump([wrapped_without_trailing_blanks(columns)(text)])) == whole
+
+
+@pytest.mark.parametrize("version", ORACLES)
+@pytest.mark.parametrize("kind", ["segments-plain", "segments-deep"])
+@pytest.mark.parametrize("columns", [72, 100])
+def test_rows_wrapped_at_blanks_are_put_together_again(evidence, version, kind, columns):
+    text = (evidence.oracle(version, "dumps") / f"{kind}.txt").read_bytes()
+    assert without_lines(read_dump([mailed(columns)(text)])) == without_lines(read_dump([text]))
+
+
+@pytest.mark.parametrize("version", ORACLES)
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("columns", [60, 180, 250])
+@pytest.mark.parametrize("mark", ["", "..."])
+def test_what_stands_before_a_cut_is_what_the_whole_row_says(evidence, version, kind, columns, mark):
+    text = (evidence.oracle(version, "dumps") / f"{kind}.txt").read_bytes()
+    whole: dict[int, Any] = {row.line: row for row in read_dump([text])}
+    count = 0
+    for row in read_dump([cut(columns, mark)(text)]):
+        if isinstance(row, DumpCut):
+            own = whole[row.line]._asdict()
+            assert {name: own[name] for name in row.known} == row.known
+            assert isinstance(whole[row.line], row.kind)
+            count += row.kind is DumpBatch
+        elif isinstance(row, DumpBatch):
+            assert row._replace(crc=0) == whole[row.line]._replace(crc=0)
+            # 1.1 prints the CRC last: nothing shows that digits of it are missing
+            assert row.crc == whole[row.line].crc or version == "1.1.1"
+    lines = text.split(b"\n")
+    batches = [row for row in whole.values() if isinstance(row, DumpBatch)]
+    # what is missing may be blanks alone, or of 1.1 the last digits of the CRC
+    cuts = [lines[row.line - 1].rstrip() for row in batches if len(lines[row.line - 1].rstrip()) > columns]
+    in_crc = sum(version == "1.1.1" and not mark and b" crc: " in line[: columns + 1] for line in cuts)
+    assert len(cuts) - in_crc <= count <= len(cuts)
+
+
+@pytest.mark.parametrize("columns", range(30, 330, 7))
+def test_a_row_is_cut_anywhere(columns):
+    text = dump(["v0", "v1", "v2"])
+    cuts = [row for row in read_dump([cut(columns)(text)]) if isinstance(row, DumpCut) and row.kind is DumpBatch]
+    lines = [BATCH.format(number, 70 * number).rstrip() for number in range(3)]
+    assert [row.line for row in cuts] == [2 * number + 3 for number in range(3) if len(lines[number]) > columns]
+    for row in cuts:
+        shown = lines[0][:columns]
+        assert ("producer_epoch" in row.known) == ("producerEpoch: 3 " in shown)
+        assert ("is_control" in row.known) == ("isControl: false " in shown)
+
+
+def rows_of(text):
+    """The rows by both readers, which must agree on batches and cuts."""
+    rows = list(read_dump([text]))
+    together: list[DumpRow] = []
+    for row in read_dump_batches([text]):
+        together += row.rows() if isinstance(row, DumpBatchColumns) else [row]
+    kinds = (DumpBatch, DumpCut)
+    assert [row for row in rows if isinstance(row, kinds)] == [row for row in together if isinstance(row, kinds)]
+    return rows
+
+
+IMITATIONS = [
+    BATCH.format(9, 630).strip(),
+    BATCH.format(1, 5).strip(),
+    BATCH.format(2, 140).strip()[:180],
+    BATCH.format(0, 0).strip()[:100],
+    record(7, "x").strip(),
+    record(7, "x").strip()[:40],
+    "baseOffset: 5",
+    "| offset: 3 CreateTime: 1",
+    "Found 9 invalid words",
+    "two words",
+    "",
+]
+payloads = st.lists(st.sampled_from(IMITATIONS), max_size=4).map(lambda lines: "\n".join(["a", *lines]))
+
+
+@given(st.lists(payloads, min_size=1, max_size=6))
+@quick
+def test_payloads_that_look_like_rows_are_payloads(texts):
+    """Their size says so, whatever they look like: a row that follows from those before it is the one exception."""
+    rows = rows_of(dump(texts))
+    assert not [row for row in rows if isinstance(row, DumpCut | DumpNote)]
+    assert [row.base_offset for row in rows if isinstance(row, DumpBatch)] == list(range(len(texts)))
+    assert [row.payload for row in rows if isinstance(row, DumpRecord)] == [text.encode() for text in texts]
+
+
+@given(st.lists(st.sampled_from([3, 6, 8, 9, 10]), max_size=5), st.integers(0, 20))
+@quick
+def test_a_payload_printed_in_other_words_gives_no_batch_of_its_own(imitations, more):
+    """A decoder prints what it likes: nothing shows where it ends, but cut rows in it are said to be doubtful, not taken."""
+    payload = "\n".join(["a", *(IMITATIONS[number] for number in imitations)])
+    text = dump([payload] * 3).replace(b"valueSize: ", b"valueSize: %d" % (more + 1))
+    rows = rows_of(text)
+    assert [row.base_offset for row in rows if isinstance(row, DumpBatch)] == [0, 1, 2]
+    assert not [row for row in rows if isinstance(row, DumpCut)]
+    doubtful = [row for row in rows if isinstance(row, DumpNote)]
+    assert len(doubtful) == 3 * sum(number in (3, 6) for number in imitations)
+    assert all(row.kind is NoteKind.DOUBTFUL for row in doubtful)
+
+
+def test_what_is_in_the_text_after_a_whole_record_is_no_text_of_it():
+    rows = rows_of(dump(["v0"]) + b"```\nthat is all\n")
+    assert [row.text for row in rows if isinstance(row, DumpNote)] == ["```", "that is all"]
+    assert [row.payload for row in rows if isinstance(row, DumpRecord)] == [b"v0"]
+
+
+def test_reading_ahead_in_vain_takes_no_more_than_linear_time():
+    """Each record says that it has two gigabytes more: where its text ends is looked for a few times only."""
+    line = b"| offset: 5 CreateTime: 1 keySize: -1 valueSize: 2000000000 sequence: 0 headerKeys: [] payload: x\n"
+    text = BATCH.format(0, 0).encode() + line * 40_000
+    lines = DumpLines()
+    count = sum(1 for _ in lines.feed(text[:-1].split(b"\n"))) + sum(1 for _ in lines.finish())
+    assert count == 40_001
+
+
+def test_headers_of_files_stay_rows():
+    text = dump(["v0", "v1"])
+    rows = rows_of(text + text)
+    assert sum(isinstance(row, DumpFile) for row in rows) == 2
+    assert sum(isinstance(row, DumpBatch) for row in rows) == 4

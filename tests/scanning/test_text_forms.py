@@ -1,0 +1,80 @@
+"""Texts of kafka-dump-log as people paste them: the findings are those of the text itself, or the audit says what it lacks."""
+
+import pytest
+
+from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
+from kaudit.scanning.options import ScanOptions
+from tests.formats.text_forms import cut, mailed, wrapped, wrapped_without_trailing_blanks
+
+HEADER = "Dumping /data/orders-0/00000000000000000000.log\nLog starting offset: 0\n"
+BATCH = (
+    "baseOffset: {0} lastOffset: {0} count: 1 baseSequence: {1} lastSequence: {1} producerId: 42 producerEpoch: 0 "
+    "partitionLeaderEpoch: 0 isTransactional: false isControl: false deleteHorizonMs: OptionalLong.empty position: {2} "
+    "CreateTime: 1700000000000 size: 70 magic: 2 compresscodec: none crc: {0}123456 isvalid: true\n"
+    "| offset: {0} CreateTime: 1700000000000 keySize: -1 valueSize: 2 sequence: {1} headerKeys: [] payload: v{0}\n"
+)
+"""A batch and its record."""
+
+
+def dump(*sequences):
+    return (HEADER + "".join(BATCH.format(n, sequence, 70 * n) for n, sequence in enumerate(sequences))).encode()
+
+
+GAP, HEALTHY = dump(0, 1, 5, 6), dump(0, 1, 2, 3)
+"""Sequences 2 to 4 are missing; nothing is."""
+
+
+def audit(path, text):
+    path.write_bytes(text)
+    return local.scan(ScanOptions([str(path)], jobs=1, broker_version="3.9.1"), SilentProgress())
+
+
+def found(result):
+    return [
+        (one.code, one.topic, one.partition, one.offset, one.producer_id, one.producer_epoch) for one in result.findings
+    ]
+
+
+def unread(result):
+    return [entry.reason for entry in result.not_audited if entry.unreadable]
+
+
+@pytest.mark.parametrize(
+    "form", [wrapped(100), wrapped(80), wrapped_without_trailing_blanks(80), mailed(76), mailed(100)]
+)
+def test_wrapped_lines_are_whole_once_they_are_joined(tmp_path, form):
+    whole = audit(tmp_path / "dump.txt", GAP)
+    again = audit(tmp_path / "dump.txt", form(GAP))
+    assert found(again) == found(whole) == [("KA104", "orders", 0, 2, 42, 0)]
+    assert unread(again) == unread(whole) == []
+    assert unread(audit(tmp_path / "dump.txt", form(HEALTHY))) == []
+
+
+@pytest.mark.parametrize("columns", range(20, 320, 20))
+@pytest.mark.parametrize("mark", ["", "..."])
+def test_a_cut_text_gives_its_findings_or_says_how_many_lines_are_cut(tmp_path, columns, mark):
+    """Of each batch are needed offsets, sequences, producer id and epoch: what comes after those is not what a gap shows."""
+    needed = len(
+        "baseOffset: 0 lastOffset: 0 count: 1 baseSequence: 0 lastSequence: 0 producerId: 42 producerEpoch: 0 "
+    )
+    for text, code in ((GAP, "KA104"), (HEALTHY, None)):
+        result = audit(tmp_path / "dump.txt", cut(columns, mark)(text))
+        assert [finding.code for finding in result.findings] == (
+            [code] if code and columns - len(mark) >= needed else []
+        )
+        (own, *_) = [reason for reason in unread(result) if "cut off" in reason] or [""]
+        # of a record's line, what it shows before the size of its key: it might be a marker's
+        keys = len("| offset: 0 CreateTime: 1700000000000 keySize: -1 ")
+        assert own.startswith(f"{4 if columns - len(mark) >= keys else 8} of 9 lines") or columns >= 300
+        assert own.count("; line ") == 2 or columns >= 300
+        assert ": line 3: base" in own or columns >= 300
+
+
+def test_what_a_cut_line_does_not_show_is_not_invented(tmp_path):
+    (finding,) = audit(tmp_path / "dump.txt", cut(180)(GAP)).findings
+    assert (finding.position, finding.segment) == (None, "00000000000000000000.log")
+    assert "position" in finding.absent
+    evidence = finding.evidence.to_dict()
+    assert evidence["offending"]["timestamp"] in (None, -1)
+    assert "crc" not in evidence["offending"]
