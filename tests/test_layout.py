@@ -6,6 +6,7 @@ ROOT = Path(__file__).parents[1]
 ELSEWHERE = {
     "browser",  # pages of several packages, opened in Chromium
     "bugs",  # what known bugs of real programs left in logs
+    "client_logs",  # what real clients log when they are refused something
     "client_streams",  # what real clients send, beside what the model of one sends
     "cluster",  # clusters and stores as processes
     "conformance",  # whole logs, beside what real brokers and their tools said

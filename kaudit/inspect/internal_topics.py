@@ -1,18 +1,29 @@
-"""Records of internal topics, decoded: transaction states, offset commits, groups, metadata."""
+"""Records of internal topics, decoded: transaction states, offset commits, groups, share groups, remote segments, metadata."""
 
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Mapping
 
 from kaudit.formats.dump_text.record_content import parse_printed_metadata, parse_printed_transaction
-from kaudit.formats.errors import WireError
-from kaudit.formats.internal_topics.consumer_offsets import GroupMetadata, OffsetCommit, parse_group_record
+from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.internal_topics.metadata_records import (
     FeatureLevel,
     MetadataRecord,
     ProducerIds,
     parse_metadata_record,
 )
+from kaudit.formats.internal_topics.record_schemas import (
+    CLUSTER,
+    GROUPS,
+    REMOTE_LOG,
+    SHARE_STATE,
+    InternalRecord,
+    parse_framed_record,
+    parse_keyed_record,
+    printed_record,
+)
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
-from kaudit.inspect.rows import Row, fields_of, null
+from kaudit.inspect.rows import BytesFormatter, Row, fields_of, null
 from kaudit.model.coordinator import TransactionRecord, TransactionStatus
 
 _Meaning = tuple[str, dict[str, object]]
@@ -87,39 +98,128 @@ def _transaction_row(record: TransactionRecord) -> _Meaning:
     return "txn_state", fields
 
 
-def _group(key: bytes | None, value: bytes | None) -> _Meaning | None:
-    record = parse_group_record(key, value)
-    if isinstance(record, OffsetCommit):
-        commit = record.value
+def _of_groups(record: InternalRecord) -> _Meaning:
+    """An offset commit or a classic group in columns of its own; a record of any other group as its fields."""
+    key, value = record.key or {}, record.value
+    if record.name in ("OffsetCommit", "LegacyOffsetCommit"):
         fields: dict[str, object] = {
-            "group": record.group,
-            "committed_topic": record.topic,
-            "committed_partition": record.partition,
-            "tombstone": commit is None,
+            "group": key["group"],
+            "committed_topic": key["topic"],
+            "committed_partition": key["partition"],
+            "tombstone": value is None,
         }
-        if commit is not None:
+        if value is not None:
             fields |= {
-                "committed_offset": commit.offset,
-                "committed_leader_epoch": null(commit.leader_epoch),
-                **fields_of(commit, ["metadata"], or_null=["commit_timestamp"]),
+                "committed_offset": value["offset"],
+                "committed_leader_epoch": _null(value.get("leaderEpoch")),
+                "metadata": value["metadata"],
+                "commit_timestamp": _null(value["commitTimestamp"]),
             }
+            if value.get("topicId") is not None:
+                fields["committed_topic_id"] = value["topicId"]
         return "offset_commit", fields
-    if isinstance(record, GroupMetadata):
-        group = record.value
-        fields = {"group": record.group, "tombstone": group is None}
-        if group is not None:
-            fields |= fields_of(group, ("generation", "protocol_type", "protocol", "leader"))
-            fields["members"] = [member.member_id for member in group.members]
+    if record.name == "GroupMetadata":
+        fields = {"group": key["group"], "tombstone": value is None}
+        if value is not None:
+            members = value["members"]
+            names = {
+                "generation": "generation",
+                "protocol_type": "protocolType",
+                "protocol": "protocol",
+                "leader": "leader",
+            }
+            fields |= {name: value[of] for name, of in names.items()}
+            fields["members"] = [member["memberId"] for member in members] if isinstance(members, list) else []
+            fields["content"] = _shown(value)
         return "group_metadata", fields
-    return None
+    return _fields_row(record)
+
+
+def _fields_row(record: InternalRecord) -> _Meaning:
+    """A record as its type, and the fields of its key and value."""
+    fields: dict[str, object] = {"name": record.name, "version": record.version, "tombstone": record.value is None}
+    if record.key is not None:
+        fields |= {"group": record.key.get("groupId"), "identity": _shown(record.key)}
+    return "internal_record", fields | {"content": _shown(record.value)}
+
+
+def _null(value: object) -> int | None:
+    return null(value) if isinstance(value, int) else None
+
+
+def _shown(value: object) -> object:
+    """Return a field's value with bytes as `kaudit inspect` shows them, and secrets hidden."""
+    if isinstance(value, bytes):
+        return BytesFormatter().show(value)
+    if isinstance(value, list):
+        return [_shown(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _HIDDEN if _is_secret(name, value) else _shown(item) for name, item in value.items()}
+    return value
+
+
+_HIDDEN = "(hidden)"
+_SECRET_FIELDS = frozenset({"salt", "storedKey", "serverKey"})
+_SECRET_SETTING = re.compile(r"password|jaas|secret|keystore\.key|credential", re.IGNORECASE)
+
+
+def _is_secret(name: str, fields: Mapping[str, object]) -> bool:
+    """Whether a field is the key of a SCRAM credential, or the value of a setting with a password."""
+    of_setting = name == "value" and "resourceName" in fields and _SECRET_SETTING.search(str(fields.get("name")))
+    return name in _SECRET_FIELDS or bool(of_setting)
+
+
+def _groups(key: bytes | None, value: bytes | None) -> _Meaning | None:
+    return _of_groups(parse_keyed_record(GROUPS, key, value))
+
+
+def _share_state(key: bytes | None, value: bytes | None) -> _Meaning | None:
+    return _fields_row(parse_keyed_record(SHARE_STATE, key, value))
+
+
+def _remote_log(_key: bytes | None, value: bytes | None) -> _Meaning | None:
+    return _fields_row(parse_framed_record(REMOTE_LOG, value))
 
 
 def _metadata(_key: bytes | None, value: bytes | None) -> _Meaning | None:
-    return _metadata_row(parse_metadata_record(value))
+    return _with_content(_metadata_row(parse_metadata_record(value)), lambda: parse_framed_record(CLUSTER, value))
+
+
+def _with_content(meaning: _Meaning, decode: Callable[[], InternalRecord]) -> _Meaning:
+    """A metadata record with all of its fields, or the reason why they cannot be read: of some the type is enough."""
+    kind, fields = meaning
+    try:
+        return kind, fields | {"content": _shown(decode().value)}
+    except WireError as error:
+        return kind, fields | {"error": str(error)}
+
+
+def _printed(topic: str, key: bytes | None, payload: bytes | None) -> InternalRecord:
+    return printed_record(
+        topic, None if key is None else _json(key), None if payload in (None, b"<DELETE>") else _json(payload)
+    )
+
+
+def _json(text: bytes | None) -> object:
+    try:
+        found: object = json.loads(text or b"")
+    except (ValueError, RecursionError):
+        raise WireError(0, Reason.VALUE, "no JSON of kafka-dump-log") from None
+    return found
+
+
+def _printed_groups(key: bytes | None, payload: bytes | None) -> _Meaning | None:
+    return _of_groups(_printed(GROUPS, key, payload))
+
+
+def _printed_share_state(key: bytes | None, payload: bytes | None) -> _Meaning | None:
+    return _fields_row(_printed(SHARE_STATE, key, payload))
 
 
 def _printed_metadata(_key: bytes | None, payload: bytes | None) -> _Meaning | None:
-    return None if payload is None else _metadata_row(parse_printed_metadata(payload))
+    if payload is None:
+        return None
+    return _with_content(_metadata_row(parse_printed_metadata(payload)), lambda: _printed(CLUSTER, None, payload))
 
 
 def _metadata_row(record: MetadataRecord) -> _Meaning:
@@ -133,12 +233,16 @@ def _metadata_row(record: MetadataRecord) -> _Meaning:
 
 _DECODERS: dict[str, Callable[[bytes | None, bytes | None], _Meaning | None]] = {
     "__transaction_state": _transaction,
-    "__consumer_offsets": _group,
-    "__cluster_metadata": _metadata,
+    GROUPS: _groups,
+    SHARE_STATE: _share_state,
+    REMOTE_LOG: _remote_log,
+    CLUSTER: _metadata,
 }
 _PRINTED_DECODERS: dict[str, Callable[[bytes | None, bytes | None], _Meaning | None]] = {
     "__transaction_state": _printed_transaction,
-    "__cluster_metadata": _printed_metadata,
+    GROUPS: _printed_groups,
+    SHARE_STATE: _printed_share_state,
+    CLUSTER: _printed_metadata,
 }
 
 CONTENT_TOPICS = frozenset(_DECODERS)

@@ -17,7 +17,7 @@ class Column(Struct, frozen=True):
     """`type` of the values, what they mean (with their unit), and the heading on a terminal.
 
     Types: string, bool, int8 to int64, `timestamp` (ms since the epoch, UTC), and of inspect rows `bytes` (text, encoding,
-    size, truncated), `headers`, `partitions` (topic and its partitions) and `strings`; of DataFrames `binary` and
+    size, truncated), `headers`, `partitions` (topic and its partitions), `strings` and `json` (an object, in Parquet its text); of DataFrames `binary` and
     `record_headers` (key, value).
     """
 

@@ -31,7 +31,8 @@ INSPECT_COLUMNS: Mapping[str, Column] = {
         protocol_type="protocol type of a group",
         protocol="assignor of a group",
         leader="member id of the group's leader",
-        name=("name of the metadata record's type", "record"),
+        name=("name of the record's type, as Kafka's schema has it", "record"),
+        committed_topic_id="topic id of a committed offset (version 4)",
         feature="name of a feature",
         cluster_id="cluster id",
         directory_id="id of the log directory (KIP-858)",
@@ -54,6 +55,11 @@ INSPECT_COLUMNS: Mapping[str, Column] = {
     **columns_of("bytes", key="record key", value="record value"),
     **columns_of("headers", headers="record headers"),
     **columns_of("partitions", partitions="partitions in the transaction"),
+    **columns_of(
+        "json",
+        identity="fields of the record's key by Kafka's names, numbers of states as their names",
+        content="fields of the record's value by Kafka's names, numbers of states as their names; secrets are hidden",
+    ),
     **columns_of("strings", members="member ids"),
     **columns_of(
         "int64",
@@ -134,7 +140,9 @@ INSPECT_TABLES: Mapping[str, tuple[str, ...]] = {
         "is_control", "control_type", "coordinator_epoch", "producer_id", "producer_epoch", "base_sequence",
         "last_sequence", "delete_horizon_ms",
     ),
-    "record": (*_RECORD, "sequence", "is_transactional", "key", "value", "headers", "size", "crc_valid", "line", "control"),
+    "record": (
+        *_RECORD, "sequence", "is_transactional", "key", "value", "headers", "size", "crc_valid", "line", "control", "error",
+    ),
     "marker": (*_RECORD, "control_type", "coordinator_epoch", "version", "value_version", "line"),
     "control": (*_RECORD, "control_type", "type_id", "key", "value", "headers", "size"),
     "txn_state": (
@@ -144,14 +152,15 @@ INSPECT_TABLES: Mapping[str, tuple[str, ...]] = {
     ),
     "offset_commit": (
         *_RECORD, "size", "group", "committed_topic", "committed_partition", "tombstone", "committed_offset",
-        "committed_leader_epoch", "metadata", "commit_timestamp",
+        "committed_leader_epoch", "metadata", "commit_timestamp", "committed_topic_id",
     ),
     "group_metadata": (
-        *_RECORD, "size", "group", "tombstone", "generation", "protocol_type", "protocol", "leader", "members",
+        *_RECORD, "size", "group", "tombstone", "generation", "protocol_type", "protocol", "leader", "members", "content",
     ),
+    "internal_record": (*_RECORD, "size", "name", "version", "tombstone", "group", "identity", "content"),
     "metadata": (
         *_RECORD, "size", "api_key", "name", "version", "feature", "feature_level", "broker_id", "broker_epoch",
-        "next_producer_id",
+        "next_producer_id", "content", "error",
     ),
     **{kind.name: (*_SIDE_FILE, *_beyond(kind.columns)) for kind in FILE_KINDS if kind.parse is not None},
     "field": (*_PARTITION, "position", "length", "field", "hex", "value_number", "meaning", "here"),

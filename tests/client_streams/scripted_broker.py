@@ -59,7 +59,9 @@ _RESPONSES = {
     _ADD: AddPartitionsToTxnResponse,
     _END: EndTxnResponse,
 }
-_OLD_BROKERS = {_PRODUCE: 11, _METADATA: 12, _COORDINATOR: 6, _VERSIONS: 3, _INIT: 5, _ADD: 3, _END: 4}
+_FETCH = 1
+"""It is offered, not answered: librdkafka takes from its version which batches a broker knows."""
+_OLD_BROKERS = {_FETCH: 12, _PRODUCE: 11, _METADATA: 12, _COORDINATOR: 6, _VERSIONS: 3, _INIT: 5, _ADD: 3, _END: 4}
 _NEW_BROKERS = {_PRODUCE: 13, _METADATA: 13, _COORDINATOR: 6, _VERSIONS: 4, _INIT: 5, _ADD: 3, _END: 5}
 """The newest versions a broker of 3.9 and of 4.x knows of what a client may send."""
 _FIRST_BY_KEYS = 4

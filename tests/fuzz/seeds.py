@@ -147,6 +147,11 @@ def transaction_records() -> list[bytes]:
 GROUP_KEYS = (
     b"\0\1" + encoders.string("group") + encoders.string("topic") + struct.pack(">i", 3),
     b"\0\2" + encoders.string("group"),
+    b"\0\5" + encoders.string("group") + encoders.string("member"),
+    b"\0\x17" + encoders.string("group"),
+)
+SHARE_KEYS = tuple(
+    struct.pack(">h", kind) + encoders.string("group") + bytes(16) + struct.pack(">i", 3) for kind in (0, 1)
 )
 
 
@@ -157,7 +162,8 @@ def group_records() -> list[bytes]:
     member += struct.pack(">iii", 1000, 1000, 3) + b"sub" + struct.pack(">i", 0)
     group = encoders.string("consumer") + struct.pack(">i", 4) + encoders.string("range") + encoders.string("m-1")
     group += struct.pack(">qi", 9, 1) + member
-    return [b"\0\3" + commit, b"\0\1" + commit, b"\0\3" + group, *GROUP_KEYS]
+    share = struct.pack(">hiiq", 0, 1, 3, 7) + b"\2" + struct.pack(">qqbh", 7, 9, 4, 2) + b"\0\0"
+    return [b"\0\3" + commit, b"\0\1" + commit, b"\0\3" + group, share, *GROUP_KEYS, *SHARE_KEYS]
 
 
 def metadata_records() -> list[bytes]:

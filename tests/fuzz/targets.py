@@ -30,8 +30,15 @@ from kaudit.formats.dump_text.record_content import parse_printed_metadata, pars
 from kaudit.formats.dump_text.rows import DumpRecord, DumpRow
 from kaudit.formats.dump_text.text import looks_like_dump, read_dump, read_dump_batches
 from kaudit.formats.errors import Damage, WireError
-from kaudit.formats.internal_topics.consumer_offsets import parse_group_record
 from kaudit.formats.internal_topics.metadata_records import parse_metadata_record
+from kaudit.formats.internal_topics.record_schemas import (
+    CLUSTER,
+    GROUPS,
+    REMOTE_LOG,
+    SHARE_STATE,
+    parse_framed_record,
+    parse_keyed_record,
+)
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_key, parse_transaction_value
 from kaudit.formats.java_properties import parse_properties
 from kaudit.formats.log.candidate_scan import Framing
@@ -437,9 +444,15 @@ TARGETS: dict[str, Target] = {
     "transaction_state": Target(_parse(parse_transaction_key, parse_transaction_value), seeds.transaction_records),
     "consumer_offsets": Target(
         _parse(
-            *(partial(parse_group_record, key) for key in seeds.GROUP_KEYS), lambda key: parse_group_record(key, None)
+            *(partial(parse_keyed_record, GROUPS, key) for key in seeds.GROUP_KEYS),
+            *(partial(parse_keyed_record, SHARE_STATE, key) for key in seeds.SHARE_KEYS),
+            lambda key: parse_keyed_record(GROUPS, key, None),
+            lambda key: parse_keyed_record(SHARE_STATE, key, None),
         ),
         seeds.group_records,
+    ),
+    "framed_records": Target(
+        _parse(partial(parse_framed_record, REMOTE_LOG), partial(parse_framed_record, CLUSTER)), seeds.metadata_records
     ),
     "metadata_records": Target(_parse(parse_metadata_record), seeds.metadata_records),
     "dump_text": Target(_dump_text, seeds.dumps),

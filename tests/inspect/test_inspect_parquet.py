@@ -28,6 +28,7 @@ def same_rows(kaudit, target, *arguments):  # noqa: F811
             if kind == "field":
                 row["value"] = row.pop("value_number")
             more = json.loads(row.pop("more") or "{}")
+            more |= {name: json.loads(row.pop(name)) for name in ("identity", "content") if row.get(name)}
             assert {name: value for name, value in (row | more).items() if value is not None} == {
                 name: value for name, value in own.items() if value is not None
             }

@@ -541,6 +541,7 @@ MEMBERS = [
     for member in ("m-1", "m-2")
 ]
 """As version 3 has them: ids, host, time-outs, and an empty subscription and assignment."""
+NO_BYTES = {"text": "", "encoding": "utf8", "size": 0, "truncated": False}
 
 
 @pytest.mark.parametrize(
@@ -578,6 +579,17 @@ MEMBERS = [
             {
                 "row": "group_metadata", "group": "g", "tombstone": False, "generation": 17,
                 "protocol_type": "consumer", "protocol": "range", "leader": "m-1", "members": ["m-1", "m-2"],
+                "content": {
+                    "protocolType": "consumer", "generation": 17, "protocol": "range", "leader": "m-1",
+                    "currentStateTimestamp": BASE_TIMESTAMP,
+                    "members": [
+                        {
+                            "memberId": member, "groupInstanceId": None, "clientId": "client", "clientHost": "/h",
+                            "rebalanceTimeout": 60000, "sessionTimeout": 45000, "subscription": NO_BYTES, "assignment": NO_BYTES,
+                        }
+                        for member in ("m-1", "m-2")
+                    ],
+                },
             },
         ),
         (GROUP_KEY, None, {"row": "group_metadata", "group": "g", "tombstone": True}),
@@ -600,20 +612,26 @@ METADATA_ROW = {**RECORD_ROW, "topic": "__cluster_metadata"}
         (
             b"\x01\x0f\x00" + struct.pack(">iqq", 3, 70, 9000) + b"\x00",
             b'{"type":"PRODUCER_IDS_RECORD","version":0,"data":{"brokerId":3,"brokerEpoch":70,"nextProducerId":9000}}',
-            {**IDS_ROW, "api_key": 15, "name": "ProducerIdsRecord", "version": 0},
+            {
+                **IDS_ROW, "api_key": 15, "name": "ProducerIdsRecord", "version": 0,
+                "content": {"brokerId": 3, "brokerEpoch": 70, "nextProducerId": 9000},
+            },
         ),
         (
             b"\x01\x0c\x00\x11metadata.version" + struct.pack(">h", 25) + b"\x00",
             b'{"type":"FEATURE_LEVEL_RECORD","version":0,"data":{"name":"metadata.version","featureLevel":25}}',
-            {**FEATURE_ROW, "api_key": 12, "version": 0},
+            {**FEATURE_ROW, "api_key": 12, "version": 0, "content": {"name": "metadata.version", "featureLevel": 25}},
         ),
         (
-            b"\x01\x02\x00rest",
+            b"\x01\x02\x00\x02a" + bytes(15) + b"\x07\x00",
             b'{"type":"TOPIC_RECORD","version":0,"data":{"name":"a","topicId":"AAAAAAAAAAAAAAAAAAAABw"}}',
-            {"row": "metadata", "api_key": 2, "name": "TopicRecord", "version": 0},
+            {
+                "row": "metadata", "api_key": 2, "name": "TopicRecord", "version": 0,
+                "content": {"name": "a", "topicId": "AAAAAAAAAAAAAAAAAAAABw"},
+            },
         ),
     ],
-)
+)  # fmt: skip
 def test_what_a_metadata_record_means(value, printed, meaning):
     """Frame version, api key, record version, and what each of the two records holds that kaudit knows (KIP-631)."""
     expected = {"topic": "__cluster_metadata", "offset": 9, **meaning}
@@ -652,10 +670,34 @@ def test_a_row_of_a_topic_of_users_stays_as_it_is():
 
 def test_a_record_that_is_of_no_known_kind_keeps_its_row():
     row = {**RECORD_ROW, "topic": "__consumer_offsets"}
-    assert content_row(row, struct.pack(">h", 9), struct.pack(">h", 0)) == row
+    unknown = "record type 9 of __consumer_offsets is not known (at byte 0)"
+    assert content_row(row, struct.pack(">h", 9), struct.pack(">h", 0)) == row | {"error": unknown}
     assert content_row(row, None, None)["error"]
     unprinted = {**RECORD_ROW, "topic": "__cluster_metadata"}
     assert dump_content_row(unprinted, None, None) == unprinted
+
+
+def test_a_metadata_record_that_is_not_known_keeps_its_type():
+    row = content_row(METADATA_ROW, None, b"\x01\x02\x07rest")
+    assert (row["row"], row["name"], row["version"]) == ("metadata", "TopicRecord", 7)
+    assert row["error"] == "version 7 of TopicRecord, known is 0 (at byte 0)"
+    assert content_row(METADATA_ROW, None, b"\x01\x02\x00rest")["error"]
+
+
+def test_secrets_of_the_metadata_are_hidden():
+    """SCRAM credentials, and settings whose value is a password or holds one."""
+    scram = b"\x01\x0b\x00\x02u\x02\x03ab\x03cd\x03ef" + struct.pack(">i", 4096) + b"\x00"
+    assert content_row(METADATA_ROW, None, scram)["content"] == {
+        "name": "u", "mechanism": 2, "salt": "(hidden)", "storedKey": "(hidden)", "serverKey": "(hidden)", "iterations": 4096,
+    }  # fmt: skip
+    for name, shown in (
+        ("listener.ssl.keystore.password", "(hidden)"),
+        ("sasl.jaas.config", "(hidden)"),
+        ("retention.ms", "5"),
+    ):
+        setting = b"\x01\x04\x00\x04\x021" + bytes([len(name) + 1]) + name.encode() + b"\x025\x00"
+        content = content_row(METADATA_ROW, None, setting)["content"]
+        assert content == {"resourceType": 4, "resourceName": "1", "name": name, "value": shown}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from kaudit.broker.releases.version import Version
@@ -39,6 +40,11 @@ def tool_jars_of(version: str) -> Path:
     """The folder with the jars of Kafka's command line tools of `version`; as `jars_of`."""
     dependency = _DEPENDENCY.format("org.apache.kafka", "kafka-tools", version)
     return _fetched(f"tools-{version}", _POM.format(dependencies=dependency))
+
+
+def fetched_jars(name: str, artifacts: Sequence[tuple[str, str, str]]) -> Path:
+    """The folder, called `name`, with the jars of artifacts (group, name, version) and what they need; as `jars_of`."""
+    return _fetched(name, _POM.format(dependencies="".join(_DEPENDENCY.format(*each) for each in artifacts)))
 
 
 def logging_jars_of(version: str) -> Path | None:

@@ -1,56 +1,51 @@
-"""Errors as logs name them - by the protocol's name or number, an exception's class, or a description - and what they are called here."""
+"""Errors as logs name them - by the protocol's name or number, an exception's class, or a client's description - and what they are called here."""
 
 import re
 import tomllib
-from functools import lru_cache
+from functools import cache
 from importlib.resources import files
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
+from kaudit.formats.protocol_errors import error_named, error_numbered
 from kaudit.model.application_logs import LogEventKind
 
 
-class _Error(Struct, frozen=True, forbid_unknown_fields=True):
-    """A row of errors.toml, which says what the fields mean."""
+class _Words(Struct, frozen=True, forbid_unknown_fields=True):
+    """errors.toml, which says what the fields mean."""
 
-    code: int
-    name: str
-    formerly: str = ""
-    classes: tuple[str, ...] = ()
-    of_writes: bool = False
-    texts: tuple[str, ...] = ()
-
-
-class _Errors(Struct, frozen=True):
-    names: dict[str, str]
-    classes: dict[str, str]
-    codes: dict[int, str]
-    texts: dict[str, str]
     of_writes: frozenset[str]
+    texts: dict[str, tuple[str, ...]]
 
 
-@lru_cache(maxsize=1)
-def _errors() -> _Errors:
+@cache
+def _words() -> _Words:
     text = (files("kaudit.formats.application_log") / "patterns" / "errors.toml").read_text("utf-8")
-    rows = msgspec.convert(tomllib.loads(text)["errors"], list[_Error])
-    return _Errors(
-        {known: row.name for row in rows for known in (row.name, row.formerly) if known},
-        {known: row.name for row in rows for known in (*row.classes, row.name.title().replace("_", ""))},
-        {row.code: row.name for row in rows},
-        {known: row.name for row in rows for known in row.texts},
-        frozenset(row.name for row in rows if row.of_writes),
-    )
+    return msgspec.convert(tomllib.loads(text), _Words)
+
+
+@cache
+def _by_text() -> dict[str, str]:
+    return {known: name for name, texts in _words().texts.items() for known in texts}
+
+
+def _named(name: str) -> str | None:
+    """Return the name in the protocol of what a client calls an error; None if it is none of the protocol's."""
+    error = error_named(name)
+    return None if error is None or error.program is not None else error.name
 
 
 _OF_ERRORS: Final = ("", "org.apache.kafka.common.errors")
 _OF_KAFKA: Final = re.compile(r"\.|org\.apache\.kafka\.|(?:aio)?kafka\.").match
 """The packages of kafka-clients, of old brokers (kafka.common), of kafka-python and of aiokafka."""
-_END: Final = re.compile(r"(?:Exception|Error)$")
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NAME: Final = re.compile(r"_?[A-Z]+(?:_[A-Z]+)+\b").match
-_NUMBER: Final = re.compile(r"\[Error (-?\d{1,4})\]").search
+_NUMBER: Final = re.compile(
+    r"(?:\[Error |[Uu]nknown error code |\b[Ee]rror code = |\b(?:Err-|ERR_))(-?\d{1,4})\b"
+).search
+"""kafka-python and aiokafka; kafkajs, sarama and librdkafka for errors that are younger than they."""
 _CLASS: Final = re.compile(r"\b[A-Z]\w{1,100}(?:Exception|Error)\b|\b[A-Z][a-z]+[A-Z][a-zA-Z]{1,100}\b")
 _THROWN: Final = re.compile(
     r"((?:[a-z][\w$]*\.){1,20}|\b)([A-Z]\w{1,100}(?:Exception|Error))\b|\b((?:aio)?kafka\.errors\.)([A-Z]\w{1,100})"
@@ -61,28 +56,23 @@ _LONGEST_DESCRIPTION: Final = 120
 def error_name(text: str) -> str:
     """Return an error's name in Kafka's `Errors`, from that name or from the exception's class; another class by its simple name."""
     package, _, simple = text.rstrip(".").rpartition(".")
-    errors = _errors()
-    if simple in errors.names:
-        return errors.names[simple]
-    bare = _END.sub("", simple)
-    if _OF_KAFKA(package + ".") and bare in errors.classes:
-        return errors.classes[bare]
-    return _CAPITAL.sub("_", bare).upper() if simple.endswith("Exception") and package in _OF_ERRORS else simple
+    if _OF_KAFKA(package + ".") and (name := _named(simple)) is not None:
+        return name
+    bare = simple.removesuffix("Exception")
+    return _CAPITAL.sub("_", bare).upper() if bare != simple and package in _OF_ERRORS else simple
 
 
 def described_error(text: str) -> str:
     """Return an error's name in Kafka's `Errors` from a client's words: the name, number, class or description; unknown words themselves."""
-    errors = _errors()
     if named := _NAME(text):
-        return errors.names.get(named[0], named[0])
-    if (numbered := _NUMBER(text)) and (name := errors.codes.get(int(numbered[1]))):
+        return _named(named[0]) or named[0]
+    if (numbered := _NUMBER(text)) and (error := error_numbered(int(numbered[1]))) and error.program is None:
+        return error.name
+    if (name := next(filter(None, map(_named, _CLASS.findall(text))), None)) is not None:
         return name
-    for word in _CLASS.findall(text):
-        if (name := errors.classes.get(_END.sub("", word))) is not None:
-            return name
     lower = text.casefold()
-    known = max((words for words in errors.texts if words in lower), key=len, default=None)
-    return text[:_LONGEST_DESCRIPTION] if known is None else errors.texts[known]
+    known = max((words for words in _by_text() if words in lower), key=len, default=None)
+    return text[:_LONGEST_DESCRIPTION] if known is None else _by_text()[known]
 
 
 def exception_in(line: str) -> str | None:
@@ -93,12 +83,12 @@ def exception_in(line: str) -> str | None:
 
 def is_known(name: str) -> bool:
     """Return whether the protocol has an error of this name."""
-    return name in _errors().names
+    return _named(name) == name
 
 
 def is_of_writes(name: str) -> bool:
     """Return whether a producer, a transaction or a position in a log can meet this error of the protocol."""
-    return name in _errors().of_writes
+    return name in _words().of_writes
 
 
 _REFUSALS: Final = {
@@ -116,9 +106,12 @@ _REFUSALS: Final = {
 _ERRORS: Final = {kind: error for error, kind in _REFUSALS.items()}
 
 
+_NAMED_BY_ERROR: Final = frozenset({LogEventKind.REQUEST_ERROR, LogEventKind.DELIVERY_FAILED, *_ERRORS})
+
+
 def refusal(event: LogEventKind, error: str | None) -> LogEventKind:
     """Return the class of a refused request by its error, which is more precise than the words around it."""
-    return _REFUSALS.get(error or "", event) if event in _ERRORS or event is LogEventKind.REQUEST_ERROR else event
+    return _REFUSALS.get(error or "", event) if event in _NAMED_BY_ERROR else event
 
 
 def error_of(event: LogEventKind) -> str | None:

@@ -41,11 +41,12 @@ _ENVELOPE: Final = re.compile(
 ).match
 """syslog and journalctl name the host and the program; RFC 5424 has five words in front; container engines name the stream."""
 _CONTINUATION: Final = re.compile(
-    rb"\t|\s+(?:at |\.\.\. \d)|Topic and partition to exceptions: |(?:SEVERE|WARNING|INFO|CONFIG|FINE(?:R|ST)?): |\s*(?:Caused by|Suppressed): |(?:[a-z][\w$]*\.){1,20}[\w$]*(?:Exception|Error)\b"
-    rb"|Traceback \(most recent call last\):|The above exception was |During handling of the above exception"
+    rb"\t|\s+(?:at |\.\.\. \d)|Topic and partition to exceptions: |(?:SEVERE|WARNING|INFO|CONFIG|FINE(?:R|ST)?): |\s*(?:[Cc]aused by|Suppressed): |(?:[a-z][\w$]*\.){1,20}[\w$]*(?:Exception|Error)\b"
+    rb"|Traceback \(most recent call last\):|The above exception was |During handling of the above exception|(?:future|task): <"
     rb"|(?:(?:aio)?kafka\.errors|cimpl)\.[A-Z]|[A-Z]\w{1,80}(?:Exception|Error)(?::|$)"
+    rb"|(?:[\w.-]{1,100}/){0,10}[\w-]{1,100}\.(?:\(\*\w{1,100}\)\.)?[\w.]{1,200}$"
 ).match
-"""Lines of stack traces and of chained exceptions of Java, Python and JavaScript, and the second line of java.util.logging."""
+"""Lines of stack traces and of chained exceptions of Java, Python, JavaScript and Go, and the second line of java.util.logging."""
 _LEVEL_WORD: Final = re.compile(rb"(?<![\w.])(" + _LEVEL + rb")(?![\w.])").search
 _LEVEL_NAMES: Final = {b"WARNING": b"WARN", b"SEVERE": b"ERROR", b"CRITICAL": b"FATAL", b"NOTICE": b"INFO"}
 _INDENTED: Final = re.compile(rb"[ \t]|[\]})]").match
@@ -193,7 +194,7 @@ def entry_level(text: bytes) -> str | None:
 
 _TIMES: Final = (
     "__REALTIME_TIMESTAMP", "@timestamp", "timestamp", "time", "ts", "timeMillis", "instant", "epochMillis", "t",
-    "datetime",
+    "datetime", "asctime",
 )  # fmt: skip
 _MESSAGES: Final = (
     "message", "formattedMessage", "msg", "MESSAGE", "log", "full_message", "short_message", "textPayload", "line", "body",
@@ -284,7 +285,7 @@ def _listed(members: Mapping[str, object]) -> bytes:
         for key, value in list(members.items())[:_MAX_FIELDS]
         if isinstance(value, str | int | float | bool)
     )
-    return f"; {fields}".encode("utf-8", "replace") if fields else b""
+    return f"; {fields}".replace("\n", " ").encode("utf-8", "replace") if fields else b""
 
 
 def _entry(decoded: dict[str, object]) -> StructuredEntry | None:

@@ -171,6 +171,7 @@ _FRAME: Final = re.compile(rb"\s+(?:at |\.\.\. \d)").match
 _EXCEPTION_LINE: Final = re.compile(rb"(?:[a-z][\w$]*\.){1,20}[A-Z]").match
 _CONTEXTS: Final = (
     (re.compile(r"\b[pP]artition[= ](?:[\w-]{22}:)?([\w.-]{1,249})-(\d{1,10})(?=[\],: ])"), ("topic", "partition")),
+    (re.compile(r"(?<![\w.-])([\w.-]{1,249})\[(\d{1,10})\]@"), ("topic", "partition")),
     (re.compile(r"\[(?:\w{1,40} (?:broker|brokerId|id|nodeId|node)=|Broker id=|KafkaApi-|Transaction State Manager |Controller id=)(\d{1,10})\b"), ("broker_id",)),
     (re.compile(r"\|([^|#]{1,250})#(?:producer|consumer)-\d{1,10}\|"), ("client_id",)),
     (re.compile(r"\bclientId(?:=|: )([^,\]]{1,250})[,\]]"), ("client_id",)),
@@ -192,7 +193,7 @@ def match_entry(
     matches = (
         (index, matched)
         for index, numbers in triggers.items()
-        if (matched := patterns.match(_text(lines[index]), numbers)) is not None
+        if not _is_code(lines, index) and (matched := patterns.match(_text(lines[index]), numbers)) is not None
     )
     first = next(matches, None)
     if first is None:
@@ -203,9 +204,10 @@ def match_entry(
         if event is LogEventKind.REQUEST_ERROR and "error" not in values and not cause.of_writes:
             pattern, event = cause, cause.event
         values = more | values
-    error = values.get("error") or _thrown(lines)
+    thrown = _thrown(lines)
+    error = values.get("error") or (thrown if thrown is not None and is_known(thrown) else None)
     event = refusal(event, error)
-    values["error"] = error or error_of(event)
+    values["error"] = error or error_of(event) or thrown
     return event, pattern, _with_context(_text(lines[index]), _with_context(_text(lines[0]), values))
 
 
@@ -213,12 +215,17 @@ def _text(line: bytes) -> str:
     return line[:_MAX_LINE].decode("utf-8", "replace")
 
 
+def _is_code(lines: Sequence[bytes], index: int) -> bool:
+    """Return whether a line is a frame of a stack trace, or the program's line that Python shows below one."""
+    return _FRAME(lines[index]) is not None or (index > 0 and lines[index - 1].startswith(b'  File "'))
+
+
 def _thrown(lines: Sequence[bytes]) -> str | None:
     """Return the error of a stack trace: the first that is of the protocol, else that of the first exception."""
     thrown = [
         error
         for index, line in enumerate(lines)
-        if (index or _EXCEPTION_LINE(line)) and not _FRAME(line) and (error := exception_in(_text(line))) is not None
+        if (index or _EXCEPTION_LINE(line)) and not _is_code(lines, index) and (error := exception_in(_text(line)))
     ]
     return next((error for error in thrown if is_known(error)), thrown[0] if thrown else None)
 

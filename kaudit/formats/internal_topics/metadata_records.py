@@ -40,6 +40,7 @@ RECORD_NAMES: Final = {
     26: "RemoveDelegationTokenRecord",
     27: "RegisterControllerRecord",
     28: "ClearElrRecord",
+    29: "UnregisterControllerRecord",
 }
 UNKNOWN_NAME: Final = "unknown"
 

@@ -259,6 +259,7 @@ def _row_schema(tables: _RowTables, kind: str) -> Any:  # noqa: ANN401 - pyarrow
         "headers": pa.list_(pa.struct([("key", pa.string()), ("value", shown)])),
         "partitions": pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int64()))])),
         "strings": pa.list_(pa.string()),
+        "json": pa.string(),
     }
     columns = [(name, types[tables.columns[name].type]) for name in tables.kinds[kind]]
     return pa.schema([*columns, ("more", pa.string())])
@@ -267,8 +268,17 @@ def _row_schema(tables: _RowTables, kind: str) -> Any:  # noqa: ANN401 - pyarrow
 def _row_table(kind: str, rows: list[Row], schema: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
     named = [_renamed(row) for row in rows] if kind == "field" else rows
     known = {"row", *schema.names}
-    held = [{**row, "more": _more(row, known)} for row in named]
+    held = [{**_with_texts(row), "more": _more(row, known)} for row in named]
     return pa.Table.from_pylist(held, schema=schema)
+
+
+def _with_texts(row: Row) -> Row:
+    """Columns of JSON hold its text."""
+    objects = ((name, row.get(name)) for name in ("identity", "content"))
+    texts = {
+        name: json.dumps(value, sort_keys=True, allow_nan=False) for name, value in objects if isinstance(value, dict)
+    }
+    return {**row, **texts}
 
 
 def _renamed(row: Row) -> Row:

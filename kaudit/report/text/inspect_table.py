@@ -23,7 +23,9 @@ _DISPENSABLE = {
     "duplicate": ("copy", "original's sequence", "original's producer", "sequence", "read_committed"),
 }
 """Columns of a kind of row that are left out next, in this order."""
-_IN_BATCHES = frozenset({"record", "marker", "control", "txn_state", "offset_commit", "group_metadata", "metadata"})
+_IN_BATCHES = frozenset(
+    {"record", "marker", "control", "txn_state", "offset_commit", "group_metadata", "internal_record", "metadata"}
+)
 """Kinds of rows that belong to the batch above them."""
 
 
@@ -218,6 +220,12 @@ def _bytes(name: str) -> Callable[[Row], str]:
     return lambda row: _bytes_text(row.get(name))
 
 
+def _value(row: Row) -> str:
+    """Return a record's value, and why it was not decoded, if its topic is an internal one."""
+    text = _bytes_text(row.get("value"))
+    return text if row.get("error") is None else f"{text} ({visible(str(row['error']))})"
+
+
 def _bytes_text(shown: object) -> str:
     if not isinstance(shown, Mapping):
         return "null"
@@ -251,7 +259,39 @@ def _metadata(row: Row) -> str:
         return visible(f"{row['feature']} {row['feature_level']}")
     if row.get("next_producer_id") is not None:
         return f"broker {row['broker_id']}: ids up to {row['next_producer_id']}, exclusive"
-    return visible(str(row["error"])) if row.get("error") is not None else "-"
+    if row.get("error") is not None:
+        return visible(str(row["error"]))
+    return _fields("content")(row)
+
+
+def _fields(name: str) -> Callable[[Row], str]:
+    """Return a cell of a record's fields: `startOffset=3 stateBatches=[0..2 ACKNOWLEDGED x1]`."""
+
+    def cell(row: Row) -> str:
+        if row.get("tombstone") and name == "content":
+            return "tombstone"
+        fields = row.get(name)
+        return visible(_fields_text(fields)) if isinstance(fields, dict) else "-"
+
+    return cell
+
+
+def _fields_text(fields: Mapping[str, object]) -> str:
+    return " ".join(f"{name}={_field_text(value)}" for name, value in fields.items())
+
+
+def _field_text(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_field_text, value))}]"
+    if not isinstance(value, dict):
+        return "-" if value is None else str(value)
+    if set(value) == _STATE_BATCH:
+        return "{firstOffset}..{lastOffset} {deliveryState} x{deliveryCount}".format(**value)
+    return _bytes_text(value) if set(value) == _SHOWN_BYTES else f"{{{_fields_text(value)}}}"
+
+
+_STATE_BATCH = {"firstOffset", "lastOffset", "deliveryState", "deliveryCount"}
+_SHOWN_BYTES = {"text", "encoding", "size", "truncated"}
 
 
 def _hex(row: Row) -> str:
@@ -343,7 +383,7 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         "producer_epoch",
         "sequence",
         ("key", _bytes("key")),
-        ("value", _bytes("value")),
+        ("value", _value),
         ("headers", _headers),
     ),
     "damage": _columns("position", "size", ("damage", _text("kind")), ("offsets lost", _lost), "detail", "broker"),
@@ -369,6 +409,9 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         "committed_leader_epoch",
         "commit_timestamp",
         "metadata",
+    ),
+    "internal_record": _columns(
+        "offset", "timestamp", "name", ("key", _fields("identity")), ("content", _fields("content"))
     ),
     "control": _columns(
         "offset",

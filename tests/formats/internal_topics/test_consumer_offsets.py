@@ -1,24 +1,79 @@
 import io
 import struct
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.internal_topics.consumer_offsets import (
-    GroupMember,
-    GroupMetadata,
-    GroupMetadataValue,
-    OffsetCommit,
-    OffsetCommitValue,
-    UnknownGroupRecord,
-    parse_group_record,
-)
+from kaudit.formats.internal_topics.record_schemas import GROUPS, InternalRecord, parse_keyed_record
 from kaudit.formats.log.records import read_records
 from tests.formats import encoders
 from tests.formats.fuzz import damaged, outcome, quick
 from tests.formats.log.raw_batches import batches, segments
+
+
+class OffsetCommitValue(NamedTuple):
+    """A committed offset as it is encoded here; None where its version has no such field."""
+
+    version: int
+    offset: int
+    leader_epoch: int | None
+    metadata: str
+    commit_timestamp: int
+    expire_timestamp: int | None
+    tags: tuple[tuple[int, bytes], ...]
+
+    def fields(self) -> dict[str, object]:
+        """By Kafka's names; tags that no schema knows keep their bytes."""
+        found = {"offset": self.offset, "metadata": self.metadata, "commitTimestamp": self.commit_timestamp}
+        found |= {"leaderEpoch": self.leader_epoch} if self.version >= 3 else {}
+        found |= {"expireTimestamp": self.expire_timestamp} if self.version == 1 else {}
+        found |= {"topicId": None} if self.version == 4 else {}
+        return found | {f"tagged{tag}": data for tag, data in self.tags}
+
+
+class GroupMember(NamedTuple):
+    """A member as it is encoded here."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+
+
+class GroupMetadataValue(NamedTuple):
+    """A classic group as it is encoded here."""
+
+    version: int
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    state_timestamp: int | None
+    members: tuple[GroupMember, ...]
+
+    def fields(self, subscription: bytes, assignment: bytes) -> dict[str, object]:
+        """By Kafka's names."""
+        found: dict[str, object] = {
+            "protocolType": self.protocol_type, "generation": self.generation, "protocol": self.protocol, "leader": self.leader,
+        }  # fmt: skip
+        found |= {"currentStateTimestamp": self.state_timestamp} if self.version >= 2 else {}
+        found["members"] = [
+            {"memberId": member.member_id}
+            | ({"groupInstanceId": member.group_instance_id} if self.version >= 3 else {})
+            | {"clientId": member.client_id, "clientHost": member.client_host}
+            | ({"rebalanceTimeout": 300} if self.version >= 1 else {})
+            | {"sessionTimeout": 10, "subscription": subscription, "assignment": assignment}
+            for member in self.members
+        ]
+        return found
+
+
+def parse_group_record(key, value):
+    return parse_keyed_record(GROUPS, key, value)
+
 
 int64 = st.integers(-(2**63), 2**63 - 1)
 int32 = st.integers(-(2**31), 2**31 - 1)
@@ -66,7 +121,7 @@ def commits(draw):
         draw(text),
         draw(int64),
         draw(int64) if version == 1 else None,
-        tuple(sorted(draw(st.dictionaries(st.integers(0, 9), st.binary(max_size=4), max_size=2)).items()))
+        tuple(sorted(draw(st.dictionaries(st.integers(1, 9), st.binary(max_size=4), max_size=2)).items()))
         if version == 4
         else (),
     )
@@ -91,25 +146,37 @@ def groups(draw):
 @quick
 def test_offset_commits_round_trip(group, topic, partition, value, key_version):
     raw = None if value is None else encode_commit(value)
-    expected = OffsetCommit(key_version, group, topic, partition, value)
-    assert parse_group_record(commit_key(group, topic, partition, key_version), raw) == expected
+    name = "OffsetCommit" if key_version else "LegacyOffsetCommit"
+    identity = {"group": group, "topic": topic, "partition": partition}
+    expected = (None, None) if value is None else (value.version, value.fields())
+    found = parse_group_record(commit_key(group, topic, partition, key_version), raw)
+    assert found == InternalRecord(name, key_version, expected[0], identity, expected[1])
 
 
 @given(text, st.none() | groups(), st.binary(max_size=20))
 @quick
 def test_groups_round_trip(group, value, blob):
     raw = None if value is None else encode_group(value, blob, blob)
-    assert parse_group_record(b"\x00\x02" + encoders.string(group), raw) == GroupMetadata(2, group, value)
+    expected = (None, None) if value is None else (value.version, value.fields(blob, blob))
+    found = parse_group_record(b"\x00\x02" + encoders.string(group), raw)
+    assert found == InternalRecord("GroupMetadata", 2, expected[0], {"group": group}, expected[1])
 
 
 COMMIT = OffsetCommitValue(3, 7, 1, "m", 99, None, ())
 
 
-def test_newer_protocols_and_versions_stay_raw():
-    assert parse_group_record(b"\x00\x03abc", b"\x00\x00x") == UnknownGroupRecord(3, b"\x00\x03abc", b"\x00\x00x")
-    assert parse_group_record(b"\x00\x10", None) == UnknownGroupRecord(16, b"\x00\x10", None)
+def test_newer_versions_are_not_guessed():
     key, value = commit_key("g", "t", 0), b"\x00\x05" + encode_commit(COMMIT)[2:]
-    assert parse_group_record(key, value) == UnknownGroupRecord(1, key, value)
+    with pytest.raises(WireError, match="version 5 of OffsetCommit, known is 0 to 4") as caught:
+        parse_group_record(key, value)
+    assert caught.value.reason is Reason.VERSION
+
+
+def test_the_topic_id_of_a_commit():
+    value = COMMIT._replace(version=4, tags=((0, bytes(range(16))),))
+    content = parse_group_record(commit_key("g", "t", 0), encode_commit(value)).value
+    assert content is not None
+    assert content["topicId"] == "AAECAwQFBgcICQoLDA0ODw"
 
 
 @pytest.mark.parametrize(
@@ -167,25 +234,24 @@ def test_commits_of_transactions_in_a_real_log(evidence):
             for record in read_records(raw):
                 assert record.key is not None
                 parsed = parse_group_record(record.key, record.value)
-                if isinstance(parsed, GroupMetadata):
-                    assert parsed.group == record.key[4:].decode()
-                    assert parsed.value is None or all(m.client_id in m.member_id for m in parsed.value.members)
+                assert parsed.key is not None
+                if parsed.name == "GroupMetadata":
+                    assert parsed.key["group"] == record.key[4:].decode()
+                    members = [] if parsed.value is None else parsed.value["members"]
+                    assert all(member["clientId"] in member["memberId"] for member in members)
                     groups += 1
                     continue
-                assert isinstance(parsed, OffsetCommit)
+                assert parsed.name == "OffsetCommit"
                 assert parsed.value is not None
                 assert record.value is not None
                 key = io.BytesIO(record.key[2:])
-                assert (parsed.group, parsed.topic) == (_text(key), _text(key))
-                assert struct.pack(">i", parsed.partition) == key.read()
+                assert (parsed.key["group"], parsed.key["topic"]) == (_text(key), _text(key))
+                assert struct.pack(">i", parsed.key["partition"]) == key.read()
                 version, offset, epoch = struct.unpack_from(">hqi", record.value)
-                assert (parsed.value.version, parsed.value.offset, parsed.value.leader_epoch) == (
-                    version,
-                    offset,
-                    epoch,
-                )
-                assert parsed.value.commit_timestamp == struct.unpack(">q", record.value[-8:])[0]
-                assert abs(parsed.value.commit_timestamp - record.timestamp) < 60_000
+                assert (parsed.version, parsed.value["offset"], parsed.value["leaderEpoch"]) == (version, offset, epoch)
+                at = parsed.value["commitTimestamp"]
+                assert at == struct.unpack(">q", record.value[-8:])[0]
+                assert abs(at - record.timestamp) < 60_000
                 commits += 1
                 transactional += bool(raw[22] & 0x10)
     assert commits >= 12

@@ -166,6 +166,8 @@ def test_records_have_the_names_of_their_schemas():
         "RegisterController",
         "28",
         "ClearElr",
+        "29",
+        "UnregisterController",
     ]
     assert [f"{key} {name}" for key, name in RECORD_NAMES.items()] == [
         f"{key} {name}Record" for key, name in zip(names[::2], names[1::2], strict=True)

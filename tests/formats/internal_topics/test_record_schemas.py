@@ -1,0 +1,312 @@
+"""Records of internal topics by their schemas, beside what kafka-dump-log prints of recordings of real brokers."""
+
+import json
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.internal_topics.metadata_records import RECORD_NAMES
+from kaudit.formats.internal_topics.record_schemas import (
+    CLUSTER,
+    GROUPS,
+    REMOTE_LOG,
+    SHARE_STATE,
+    Field,
+    InternalRecord,
+    parse_framed_record,
+    parse_keyed_record,
+    printed_record,
+    schemas,
+)
+from kaudit.formats.log.records import read_records
+from tests.formats import encoders
+from tests.formats.fuzz import damaged, outcome, quick
+from tests.formats.log.raw_batches import batches
+
+RECORDED = Path(__file__).parents[2] / "data" / "internal-topics"
+PRINTED = re.compile(r"^\| offset: (\d+) .*?(?: key: (\{.*?\}))? payload: (.*)$", re.MULTILINE)
+KEYED = [("4.4.0", f"{GROUPS}-0"), ("4.4.0", f"{SHARE_STATE}-0"), ("4.1.0", f"{SHARE_STATE}-2")]
+IMPLICIT: tuple[object, ...] = (None, 0, -1, -2, False, [], "AAAAAAAAAAAAAAAAAAAAAA")
+"""Defaults of tagged fields, which the tool leaves out."""
+
+
+def recorded(release: str, directory: str) -> dict[int, tuple[bytes | None, bytes | None]]:
+    """Key and value by offset."""
+    raw = (RECORDED / release / directory / "00000000000000000000.log").read_bytes()
+    data = [batch for _, batch in batches(raw) if not batch[22] & 0x20]
+    return {record.offset: (record.key, record.value) for batch in data for record in read_records(batch)}
+
+
+def printed(release: str, directory: str) -> dict[int, tuple[str, str]]:
+    """Key and payload as the tool printed them, by offset."""
+    text = (RECORDED / release / f"{directory}.txt").read_text(encoding="utf-8")
+    return {int(offset): (key, payload) for offset, key, payload in PRINTED.findall(text)}
+
+
+def as_printed(value: object, fields: tuple[Field, ...]) -> Any:
+    """A record's fields with the numbers of states, as the tool prints them."""
+    assert isinstance(value, dict)
+    names = {field.name: field for field in fields}
+    return {name: _as_printed(item, names[name]) for name, item in value.items()}
+
+
+def _as_printed(value: object, field: Field) -> Any:
+    if isinstance(value, list):
+        return [as_printed(item, field.fields) if field.fields else item for item in value]
+    if field.fields and value is not None:
+        return as_printed(value, field.fields)
+    numbers = {name: number for number, name in (field.names or {}).items()}
+    return numbers.get(str(value), value)
+
+
+def assert_same(ours: Any, theirs: Any) -> None:
+    """Everything printed is equal, and what is not printed is a default."""
+    if isinstance(theirs, dict):
+        assert set(theirs) <= set(ours)
+        for name, value in ours.items():
+            if name in theirs:
+                assert_same(value, theirs[name])
+            else:
+                assert value in IMPLICIT, name
+    elif isinstance(theirs, list):
+        assert len(ours) == len(theirs)
+        for own, other in zip(ours, theirs, strict=True):
+            assert_same(own, other)
+    else:
+        assert ours == theirs
+
+
+def without_members(record: InternalRecord, payload: dict[str, Any]) -> tuple[Any, Any]:
+    """A classic group's fields but for its members' protocol, whose printed form has another nesting."""
+    own: dict[str, Any] = dict(record.value or {})
+    other = dict(payload)
+    members = [
+        [{name: value for name, value in member.items() if name not in ("subscription", "assignment")} for member in each["members"]]
+        for each in (own, other)
+    ]  # fmt: skip
+    return own | {"members": members[0]}, other | {"members": members[1]}
+
+
+@pytest.mark.parametrize(("release", "directory"), KEYED)
+def test_keyed_records_are_as_the_tool_prints_them(release, directory):
+    topic = directory.rpartition("-")[0]
+    records, told = recorded(release, directory), printed(release, directory)
+    assert len(records) == len(told) >= 4
+    for offset, (key, value) in records.items():
+        record = parse_keyed_record(topic, key, value)
+        spoken = json.loads(told[offset][0])
+        schema = schemas()[topic, record.type]
+        assert record.key is not None
+        assert (str(record.type), record.key) == (spoken["type"], spoken["data"])
+        if told[offset][1] == "<DELETE>":
+            assert (record.value, record.version) == (None, None)
+            continue
+        payload = json.loads(told[offset][1])
+        assert str(record.version) == payload["version"]
+        if record.name == "GroupMetadata":
+            assert_same(*without_members(record, payload["data"]))
+        else:
+            assert_same(as_printed(record.value, schema.value), payload["data"])
+
+
+def test_every_kind_of_group_was_recorded():
+    names = {parse_keyed_record(GROUPS, *record).name for record in recorded("4.4.0", f"{GROUPS}-0").values()}
+    assert {
+        "OffsetCommit", "GroupMetadata", "ConsumerGroupMemberMetadata", "ConsumerGroupRegularExpression",
+        "ConsumerGroupCurrentMemberAssignment", "ShareGroupMemberMetadata", "ShareGroupStatePartitionMetadata",
+        "StreamsGroupMemberMetadata", "StreamsGroupTopology", "StreamsGroupCurrentMemberAssignment",
+    } <= names  # fmt: skip
+
+
+def test_members_of_a_classic_group_with_their_subscription():
+    groups = [parse_keyed_record(GROUPS, *record) for record in recorded("4.4.0", f"{GROUPS}-0").values()]
+    members = [
+        member for group in groups if group.name == "GroupMetadata" and group.value for member in group.value["members"]  # type: ignore[attr-defined]
+    ]  # fmt: skip
+    assert members
+    for member in members:
+        assert member["subscription"]["topics"] == ["queue"]
+        assert member["assignment"]["assignedPartitions"] == [{"topic": "queue", "partitions": [0]}]
+
+
+def test_delivery_states_are_named():
+    """Offsets 5, 16, 27, 38 and 49 were rejected: archived, and never delivered again."""
+    states = {}
+    for _, value in recorded("4.4.0", f"{SHARE_STATE}-0").values():
+        record = parse_keyed_record(SHARE_STATE, _, value)
+        assert record.value is not None
+        for batch in record.value["stateBatches"]:  # type: ignore[attr-defined]
+            for offset in range(batch["firstOffset"], batch["lastOffset"] + 1):
+                states[offset] = batch["deliveryState"]
+    assert {offset for offset, state in states.items() if state == "ARCHIVED"} >= {5, 16, 27, 38, 49}
+    assert set(states.values()) <= {"AVAILABLE", "ACKNOWLEDGED", "ARCHIVED"}
+    assert set(states) == set(range(50))
+
+
+def test_metadata_records_are_as_the_tool_prints_them():
+    records, told = recorded("4.4.0", f"{CLUSTER}-0"), printed("4.4.0", f"{CLUSTER}-0")
+    assert len(set(records) & set(told)) > 100
+    seen = set()
+    for offset in set(records) & set(told):
+        record = parse_framed_record(CLUSTER, records[offset][1])
+        payload = json.loads(told[offset][1])
+        assert payload["type"] == re.sub(r"(?<!^)(?=[A-Z])", "_", record.name).upper()
+        assert record.version == payload["version"]
+        assert_same(as_printed(record.value, schemas()[CLUSTER, record.type].value), payload["data"])
+        seen.add(record.name)
+    assert {"RegisterBrokerRecord", "TopicRecord", "PartitionRecord", "PartitionChangeRecord", "ConfigRecord"} <= seen
+
+
+def test_names_of_metadata_records_stand_once():
+    assert {number: schema.name for (topic, number), schema in schemas().items() if topic == CLUSTER} == RECORD_NAMES
+
+
+def test_records_as_the_tool_prints_them_are_read_to_the_same():
+    for release, directory in KEYED:
+        topic = directory.rpartition("-")[0]
+        for offset, (key, payload) in printed(release, directory).items():
+            own = parse_keyed_record(topic, *recorded(release, directory)[offset])
+            if own.name != "GroupMetadata":
+                told = None if payload == "<DELETE>" else json.loads(payload)
+                assert plain(printed_record(topic, json.loads(key), told)) == plain(own)
+    for offset, (_, payload) in printed("4.4.0", f"{CLUSTER}-0").items():
+        own = parse_framed_record(CLUSTER, recorded("4.4.0", f"{CLUSTER}-0")[offset][1])
+        assert plain(printed_record(CLUSTER, None, json.loads(payload))) == plain(own)
+
+
+def plain(record: InternalRecord) -> Any:
+    """A record without the zero ids that stand for none."""
+    return json.loads(json.dumps([record.name, record.version, record.key, record.value], default=bytes.hex).replace('"AAAAAAAAAAAAAAAAAAAAAA"', "null"))  # fmt: skip
+
+
+def java_text(record: InternalRecord) -> dict[str, Any]:
+    """What `toString` of the class says of a record, by the names that it uses."""
+    value: dict[str, Any] = dict(record.value or {})
+    of = value.get("remoteLogSegmentId", value)
+    place = of["topicIdPartition"]
+    said = {
+        "topicIdPartition": f"{place['id']}:{place['name']}-{place['partition']}",
+        "state": value.get("remoteLogSegmentState", value.get("remotePartitionDeleteState")),
+        "eventTimestampMs": str(value["eventTimestampMs"]),
+        "brokerId": str(value["brokerId"]),
+    }
+    if "remoteLogSegmentId" in value:
+        said["id"] = of["id"]
+        custom = value["customMetadata"]
+        said["customMetadata"] = (
+            "Optional.empty" if custom is None else f"Optional[CustomMetadata{{{len(custom)} bytes}}]"
+        )
+    if "startOffset" in value:
+        epochs = ", ".join(f"{each['leaderEpoch']}={each['offset']}" for each in value["segmentLeaderEpochs"])
+        said |= {
+            name: str(value[name]) for name in ("startOffset", "endOffset", "maxTimestampMs", "segmentSizeInBytes")
+        }
+        said |= {"segmentLeaderEpochs": f"{{{epochs}}}", "txnIdxEmpty": str(value["txnIndexEmpty"]).lower()}
+    return said
+
+
+def remote_records() -> list[tuple[bytes, str]]:
+    records, told = recorded("4.4.0", f"{REMOTE_LOG}-0"), printed("4.4.0", f"{REMOTE_LOG}-0")
+    serde = (RECORDED / "4.4.0" / "remote-log-serde.tsv").read_text(encoding="utf-8").splitlines()
+    made = [(bytes.fromhex(line.split("\t")[0]), line.split("\t")[1]) for line in serde]
+    return [*((value, told[offset][1]) for offset, (_, value) in records.items() if value is not None), *made]
+
+
+def test_remote_segments_are_as_their_classes_print_them():
+    names = set()
+    for value, text in remote_records():
+        record = parse_framed_record(REMOTE_LOG, value)
+        assert text.startswith(f"{record.name}{{")
+        for name, said in java_text(record).items():
+            spoken = f"{name}={said}" if name != "topicIdPartition" else said
+            assert spoken in text, (record.name, name)
+        names.add((record.name, java_text(record)["state"]))
+    assert len(names) == 3 + 4 + 4
+    assert ("RemotePartitionDeleteMetadata", "DELETE_PARTITION_FINISHED") in names
+
+
+def test_custom_metadata_is_kept():
+    found = [parse_framed_record(REMOTE_LOG, value).value or {} for value, _ in remote_records()]
+    assert {b"bucket/1024", b"bucket/7", b"\xff\x00\x01"} <= {value["customMetadata"] for value in found if "customMetadata" in value}  # fmt: skip
+
+
+SHARE_KEY = struct.pack(">h", 0) + encoders.string("g") + bytes(16) + struct.pack(">i", 3)
+SHARE_VALUE = struct.pack(">hiiiq", 0, 1, 2, 3, 7) + struct.pack(">qq", 1, 2) + b"\x01" + b"\0"
+
+
+def test_tagged_fields_that_are_not_known_are_kept():
+    value = SHARE_VALUE[:-1] + encoders.tagged({0: struct.pack(">i", 5), 9: b"new"})
+    content = parse_keyed_record(SHARE_STATE, SHARE_KEY, value).value
+    assert content is not None
+    assert (content["deliveryCompleteCount"], content["tagged9"]) == (5, b"new")
+    known = parse_keyed_record(SHARE_STATE, SHARE_KEY, SHARE_VALUE).value
+    assert known is not None
+    assert (known["deliveryCompleteCount"], known["startOffset"], known["stateBatches"]) == (-1, 7, [])
+
+
+def test_a_state_without_a_name_stays_a_number():
+    batch = struct.pack(">qqbh", 0, 1, 9, 1) + b"\0"
+    value = SHARE_VALUE[:-2] + b"\x02" + batch + b"\0"
+    content = parse_keyed_record(SHARE_STATE, SHARE_KEY, value).value
+    assert content is not None
+    assert content["stateBatches"] == [{"firstOffset": 0, "lastOffset": 1, "deliveryState": 9, "deliveryCount": 1}]
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (lambda: parse_keyed_record(SHARE_STATE, SHARE_KEY, b"\0\1" + SHARE_VALUE[2:]), "version 1 of ShareSnapshot, known is 0"),
+        (lambda: parse_keyed_record(SHARE_STATE, b"\0\7" + SHARE_KEY[2:], SHARE_VALUE), "record type 7 of __share_group_state"),
+        (lambda: parse_keyed_record(GROUPS, b"\0\x30", None), "record type 48 of __consumer_offsets is not known"),
+        (lambda: parse_framed_record(REMOTE_LOG, b"\1\x09\0"), "record type 9 of __remote_log_metadata"),
+        (lambda: parse_framed_record(REMOTE_LOG, b"\1\0\5"), "version 5 of RemoteLogSegmentMetadata"),
+        (lambda: parse_framed_record(CLUSTER, b"\5\0\0"), "frame version 5"),
+        (lambda: parse_framed_record(CLUSTER, b"\1\3\x09"), "version 9 of PartitionRecord, known is 0 to 2"),
+    ],
+)  # fmt: skip
+def test_unknown_types_and_versions_are_named(parse, text):
+    with pytest.raises(WireError, match=re.escape(text)) as caught:
+        parse()
+    assert caught.value.reason is Reason.VERSION
+
+
+@pytest.mark.parametrize(
+    ("key", "payload"),
+    [
+        ("x", None),
+        ({}, None),
+        ({"type": "x"}, None),
+        ({"type": "0"}, None),
+        ({"type": "0", "data": []}, None),
+        ({"type": "0", "data": {}}, {}),
+        ({"type": "0", "data": {}}, {"version": "0"}),
+        ({"type": "0", "data": {}}, {"version": "0", "data": {"stateBatches": [1]}}),
+        ({"type": "99999999999", "data": {}}, {"version": "0", "data": {}}),
+    ],
+)
+def test_other_json_is_refused(key, payload):
+    with pytest.raises(WireError):
+        printed_record(SHARE_STATE, key, payload)
+
+
+SEEDS = [value for _, value in recorded("4.4.0", f"{GROUPS}-0").values() if value] + [SHARE_VALUE]
+
+
+@given(damaged([SHARE_KEY, b"\0\2" + encoders.string("g"), b"\0\x17" + encoders.string("g")]), st.none() | damaged(SEEDS), st.sampled_from([GROUPS, SHARE_STATE]))  # fmt: skip
+@quick
+def test_fuzz_keyed(key, value, topic):
+    _, error = outcome(parse_keyed_record, topic, key, value)
+    assert error is None or 0 <= error.position <= max(len(key), len(value or b""))
+
+
+@given(damaged([value for value, _ in remote_records()]), st.sampled_from([CLUSTER, REMOTE_LOG]))
+@quick
+def test_fuzz_framed(value, topic):
+    _, error = outcome(parse_framed_record, topic, value)
+    assert error is None or 0 <= error.position <= len(value)
