@@ -300,13 +300,14 @@ def _entry(decoded: dict[str, object]) -> StructuredEntry | None:
     if not isinstance(message, str):
         return None
     namespace = entry.pop("namespace", None)
+    others = {name: value for name, value in entry.items() if value != message}
     if isinstance(namespace, str) and not message.startswith("["):  # as kafkajs's own logger writes it
         message = f"[{namespace}] {message}"
     text = message.rstrip("\n").encode("utf-8", "replace")
     if level is not None and "log" not in decoded and "MESSAGE" not in decoded:  # else a collector wrapped a line
         named = _NUMBERED_LEVELS.get(level, level) if isinstance(level, int) else level
         prefix = f"{named} " if logger is None else f"{named} {logger}: "
-        text = prefix.encode("utf-8", "replace") + text + _listed(entry)
+        text = prefix.encode("utf-8", "replace") + text + _listed(others)
     if isinstance(trace, str):
         text += b"\n" + trace.rstrip("\n").encode("utf-8", "replace")
     return StructuredEntry(text, time)

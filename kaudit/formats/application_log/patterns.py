@@ -31,6 +31,7 @@ _VALUES: Final = {
     "transaction_state": r"\w{1,40}",
     "isr": r"\d[\d, ]{0,400}\d|\d?",
     "topic": _TOPIC,
+    "incarnation": r"[\w-]{22}",
 }
 _QUOTED: Final = "Exception: "
 _MAX_TRIES: Final = 3
