@@ -128,7 +128,7 @@ def _said(event: LogEvent) -> str:
     """Return the line of an entry that says why: its exception, which stands below a message without one."""
     first, _, rest = event.text.partition("\n")
     exception = rest.partition("\n")[0]
-    return exception if "Exception: " in exception and "Exception" not in first else first
+    return exception if "Exception: " in exception and "Exception: " not in first else first
 
 
 def _fits(event: LogEvent, finding: Finding) -> bool:
