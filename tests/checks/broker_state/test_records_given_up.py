@@ -29,10 +29,6 @@ def test_lost_connections_of_that_time_are_the_first_cause_and_the_line_itself_i
         sender("Expiring 3 record(s) for t-0:120005 ms has passed since batch creation", 9, "ERROR"),
     ]
     (found,) = reported(records_given_up, tmp_path, client=client)
-    assert found.explanations[0].cause.startswith("no broker answered in time")
-    (found,) = reported(
-        records_given_up, tmp_path, client=[client[0].replace("[Producer clientId=app] ", ""), client[1]]
-    )
     assert found.explanations[0].cause == "the client lost its connections to brokers"
     assert found.explanations[0].speaks_for == ("client.log:1",)
 
