@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kaudit.formats.dump_text.partial_rows import ROW_START
 from kaudit.formats.dump_text.rows import (
     DumpAbortedTransaction,
     DumpBatch,
@@ -29,6 +30,7 @@ from kaudit.inspect.side_files import aborted_fields, snapshot_fields
 from kaudit.source.file_kinds import SEGMENT
 from kaudit.source.inspect_columns import INSPECT_TABLES
 from kaudit.source.layout import TextRange
+from kaudit.source.plain_text import plain_text
 from kaudit.source.schemes import filesystem
 from kaudit.source.text import SegmentText
 from kaudit.source.uri import Uri
@@ -55,7 +57,8 @@ def dump_rows(file: LogFile, texts: BytesFormatter, *, records: bool) -> Iterato
     Records are shown if asked for, and where the text has no batches to show (a deep dump of 0.11 or 1.x).
     """
     with closing(filesystem(file.path).open(file.path)) as source:
-        text = SegmentText(source, TextRange(0, source.size()))
+        plain, form = plain_text(source, ROW_START)
+        text = SegmentText(source, TextRange(0, plain.size(), form=form))
         yield from _Dump(file, texts, records=records).rows(text.pieces())
 
 

@@ -4,6 +4,7 @@ Positions are those printed, of the segment. What the text leaves out is said (`
 taken to be fine because it cannot be seen.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpNote, DumpReco
 from kaudit.formats.dump_text.text import read_dump_batches
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER_SIZE
 from kaudit.formats.log.codecs import Codec
+from kaudit.formats.plain_text.facts import has_facts
 from kaudit.model.batch import BATCH, BATCH_NAMES, Batches, batches_of, concatenate
 from kaudit.model.batch_fields import (
     ABORT_MARKER,
@@ -39,6 +41,12 @@ from kaudit.source.text import SegmentText
 
 _CODECS = {codec.name.lower(): codec.value for codec in Codec}
 _UNKNOWN_CODEC = 7
+_NOT_KAFKAS = re.compile(
+    rb"\W*|[`~]{3,}\w*|\{(?:noformat|code)[^}]*\}|</?(?:pre|code)>"
+    rb"|(?:\[?[\w.-]+@[\w.-]+[ :][^\]$#]{0,200}\]?|(?:sh|bash)-[\d.]+|PS [A-Z]:\\[^>]{0,200})? ?[$#%>](?: .*)?",
+    re.DOTALL,
+).fullmatch
+"""What people and programs put around a text: fences, prompts, commands."""
 _MARKERS = {"COMMIT": COMMIT_MARKER, "ABORT": ABORT_MARKER}
 _MAX_HELD = 1 << 16
 _MARKER_KEY_SIZE = 4
@@ -341,6 +349,16 @@ class _Text:
             self._not_understood(note.line, note.text)
             return
         self._settle()
+        if note.kind is NoteKind.OTHER:
+            text = note.text.encode("utf-8", "replace")
+            if has_facts(text):
+                self._not_understood(note.line, note.text)
+            elif not self._saw_batch or _NOT_KAFKAS(text):
+                self._other += 1
+            else:
+                self._unknown_others += 1
+            if _NOT_KAFKAS(text):
+                return
         if note.kind is NoteKind.INVALID_BYTES:
             size = note.byte_count or 0
             detail = f"kafka-dump-log found {size} bytes that are no whole batch"

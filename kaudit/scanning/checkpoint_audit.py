@@ -30,13 +30,13 @@ class CheckpointAudit(Struct):
 
     def compare(self, part: PartitionAudit) -> Iterator[CheckpointBeyondLogEnd]:
         """Yield the rows of one partition that lie beyond its log's end; its coverage gets what the checkpoints know."""
-        directory, end = part.directory, self._end(part)
+        directory, end = part.directory, self.end_of(part)
         witnesses = [
             EndWitness(file.name, offset)
             for file in directory.checkpoints
             for offset in self._read(file, directory.log_dir).get((directory.topic, directory.partition), ())
         ]
-        if end is not None and any(known.end_offset > end for known in witnesses) and self._has_grown(part):
+        if end is not None and any(known.end_offset > end for known in witnesses) and self.has_grown(part):
             witnesses = [known for known in witnesses if known.end_offset <= end]
         if part.coverage is not None:
             part.coverage = part.coverage.with_witnesses(witnesses, end)
@@ -46,11 +46,11 @@ class CheckpointAudit(Struct):
             if end is not None and known.end_offset > claimed:
                 yield CheckpointBeyondLogEnd(known.name, known.end_offset, end)
 
-    def _has_grown(self, part: PartitionAudit) -> bool:
+    def has_grown(self, part: PartitionAudit) -> bool:
         """Whether a live log has more than was read of it, so that checkpoints that are read later know more."""
         return any(self.files.size_now(segment) != segment.size for segment in part.directory.segments[-1:])
 
-    def _end(self, part: PartitionAudit) -> int | None:
+    def end_of(self, part: PartitionAudit) -> int | None:
         """Return the end of a partition's log (exclusive), None where it is not certain.
 
         An empty last segment begins at the end. Batches below the log start offset are not audited, but end the log.

@@ -8,6 +8,7 @@ from itertools import count
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.formats.plain_text.forms import PLAIN, TextForm
 from kaudit.model.application_logs import Origin
 from kaudit.model.limits import SNAPSHOTS
 from kaudit.source.uri import Uri
@@ -27,6 +28,8 @@ class TextRange(Struct, frozen=True):
     start: int
     end: int
     lines_before: int = 0
+    form: TextForm = PLAIN
+    """With another form the bytes are those of the plain text that is made of the file."""
 
 
 class FetchedRange(Struct, frozen=True):

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Callable, Iterator
 
+from kaudit.formats.plain_text.forms import PLAIN
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import TextRange
+from kaudit.source.plain_text import PlainText
 
 PIECE_BYTES = 1 << 20
 PROBE_BYTES = 1 << 16
@@ -15,12 +17,13 @@ class SegmentText:
     """The lines of one segment. There are no bytes of the segment to read: `read_into` finds none."""
 
     def __init__(self, source: ByteSource, place: TextRange) -> None:
-        self._source = source
+        self._file = source
+        self._source = source if place.form == PLAIN else PlainText(source, place.form)
         self._place = place
 
     def over(self, changed: Callable[[ByteSource], ByteSource]) -> "SegmentText":
         """Return these lines of the file as `changed` reads it."""
-        return SegmentText(changed(self._source), self._place)
+        return SegmentText(changed(self._file), self._place)
 
     @property
     def lines_before(self) -> int:

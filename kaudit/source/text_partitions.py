@@ -6,14 +6,17 @@ from itertools import chain
 from pathlib import PurePosixPath
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.formats.dump_text.lines import FILE_START
+from kaudit.formats.dump_text.partial_rows import ROW_START
 from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpRecord, DumpStart
 from kaudit.formats.dump_text.text import read_dump
 from kaudit.source.bytes import ByteSource
 from kaudit.source.file_kinds import PartitionName, parse_partition_name, segment_base_offset
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import FoundPartitions, PartitionDirectory, SegmentFile, TextRange, Unreadable
+from kaudit.source.plain_text import plain_text
 from kaudit.source.schemes import filesystem
 from kaudit.source.text import PROBE_BYTES, pieces_of
 from kaudit.source.uri import Uri
@@ -95,10 +98,12 @@ def partitions_of_texts(texts: Iterable[tuple[Uri, FileStatus]]) -> FoundPartiti
     for path, entry in texts:
         try:
             with closing(filesystem(path).open(path)) as source:
-                for section in find_sections(source):
-                    segment = _segment(path, entry, section, first_offset(source, section))
+                text, form = plain_text(source, ROW_START)
+                for section in find_sections(text):
+                    segment = _segment(path, entry, section, first_offset(text, section))
                     if segment is not None:
-                        _sort_in(replicas.setdefault(segment[0], []), path, segment[1])
+                        found_there = replace(segment[1], text=replace(section.range, form=form))
+                        _sort_in(replicas.setdefault(segment[0], []), path, found_there)
         except OSError as error:
             found.unreadable.append(Unreadable(str(path), error.strerror or type(error).__name__))
     for directory, groups in replicas.items():

@@ -32,6 +32,7 @@ CONTRACT = {
     "KA013": ("uncleaned-gap", {"error", "warning"}),
     "KA014": ("log-ends-early", {"error"}),
     "KA015": ("index-beyond-log-end", {"note"}),
+    "KA016": ("consumed-beyond-log-end", {"error", "note"}),
     "KA101": ("duplicate-batch", {"error", "warning"}),
     "KA102": ("old-duplicate", {"error"}),
     "KA103": ("overlapping-batch", {"error"}),

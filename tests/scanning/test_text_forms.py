@@ -1,11 +1,24 @@
 """Texts of kafka-dump-log as people paste them: the findings are those of the text itself, or the audit says what it lacks."""
 
+import random
+
 import pytest
 
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.scanning.options import ScanOptions
-from tests.formats.text_forms import cut, mailed, wrapped, wrapped_without_trailing_blanks
+from tests.formats.text_forms import (
+    ENCODINGS,
+    JSON_SHAPES,
+    PREFIXES,
+    SURROUNDINGS,
+    cut,
+    in_json,
+    mailed,
+    prefixed,
+    wrapped,
+    wrapped_without_trailing_blanks,
+)
 
 HEADER = "Dumping /data/orders-0/00000000000000000000.log\nLog starting offset: 0\n"
 BATCH = (
@@ -78,3 +91,63 @@ def test_what_a_cut_line_does_not_show_is_not_invented(tmp_path):
     evidence = finding.evidence.to_dict()
     assert evidence["offending"]["timestamp"] in (None, -1)
     assert "crc" not in evidence["offending"]
+
+
+FORMS = [
+    {"wrapped": wrapped(100), "without blanks": wrapped_without_trailing_blanks(80), "mailed": mailed(76)},
+    SURROUNDINGS,
+    {name: prefixed(name) for name in PREFIXES},
+    {name: in_json(name) for name in JSON_SHAPES},
+    {name: prefixed(name) for name in PREFIXES},
+    ENCODINGS,
+]
+"""What may happen to a text, in the order in which it happens."""
+ONE = {name: form for forms in FORMS for name, form in forms.items()}
+WHOLE = [("KA104", "orders", 0, 2, 42, 0)]
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_a_text_in_any_form_has_the_findings_of_the_text(tmp_path, name):
+    result = audit(tmp_path / "dump.txt", ONE[name](GAP))
+    assert (found(result), unread(result)) == (WHOLE, [])
+    assert unread(audit(tmp_path / "dump.txt", ONE[name](HEALTHY))) == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_text_in_two_forms_has_the_findings_of_the_text(tmp_path, seed):
+    draw = random.Random(seed)
+    first, then = (draw.choice(list(forms.values())) for forms in sorted_sample(draw))
+    result = audit(tmp_path / "dump.txt", then(first(GAP)))
+    assert (found(result), unread(result)) == (WHOLE, [])
+
+
+def sorted_sample(draw):
+    return [FORMS[number] for number in sorted(draw.sample(range(len(FORMS)), 2))]
+
+
+@pytest.mark.parametrize("name", ["quoted", "cat -n", "stern", "utf-16 of powershell", "docker json-file"])
+@pytest.mark.parametrize("columns", [60, 140, 200])
+def test_a_cut_text_in_any_form_says_how_many_lines_are_cut(tmp_path, name, columns):
+    plain, formed = (audit(tmp_path / "dump.txt", form(cut(columns)(GAP))) for form in (lambda text: text, ONE[name]))
+    assert found(formed) == found(plain)
+    assert unread(formed) == unread(plain)
+    assert any("cut off" in reason for reason in unread(formed))
+
+
+def test_what_people_write_around_a_text_is_not_kafkas(tmp_path):
+    text = b"> We see this:\n>\n" + ONE["quoted"](GAP) + b">\n\n"
+    assert (found(audit(tmp_path / "dump.txt", text)), unread(audit(tmp_path / "dump.txt", text))) == (WHOLE, [])
+
+
+def test_a_line_about_producers_that_is_no_row_makes_the_audit_incomplete(tmp_path):
+    text = HEALTHY + b"and then producer id 42 was fenced, see OutOfOrderSequenceException\n"
+    (reason,) = [reason for reason in unread(audit(tmp_path / "dump.txt", text)) if "not understood" in reason]
+    assert reason.startswith("1 of 10 lines")
+    assert "line 11: and then producer id 42" in reason
+
+
+def test_lines_without_a_header_name_no_topic(tmp_path):
+    text = ONE["quoted"](GAP.split(b"\n", 2)[2])
+    (finding,) = audit(tmp_path / "dump.txt", text).findings
+    assert finding.code == "KA104"
+    assert not any("--topic" in command for command in finding.next)

@@ -36,6 +36,7 @@ _VALUES: Final = {
     "transaction_state": r"\w{1,40}",
     "isr": r"[\d, ]{0,400}",
     "topic": _TOPIC,
+    "incarnation": r"[\w-]{22}",
 }
 _QUOTED: Final = "Exception: "
 _MAX_TRIES: Final = 3

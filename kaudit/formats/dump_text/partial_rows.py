@@ -13,6 +13,11 @@ from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpOffsetIndexEnt
 _ROW: Final = re.compile(
     rb"(?P<batch>baseOffset: -?[0-9])|\| offset: -?[0-9]|offset: [0-9]+ position: [0-9]+ [A-Za-z]"
 ).match
+ROW_START: Final = re.compile(
+    rb"baseOffset: -?[0-9]+(?=[ \r]|$)|\| offset: [0-9]+(?=[ \r]|$)|(?<![\w.:])offset: [0-9]+ position: [0-9]+ [A-Zi]"
+    rb"|producerId: [0-9]+ producerEpoch: -?[0-9]+ coordinatorEpoch: |Dumping [^ ]|(?:Log s|S)tarting offset: [0-9]"
+)
+"""What the tool's lines begin with, wherever it stands in a line."""
 _ELLIPSIS: Final = re.compile(rb"(?: ?\.\.\.| ?\xe2\x80\xa6|[>$+\\])[ \r]*$")
 """What terminals, editors and people put where they cut a line."""
 _NAME: Final = re.compile(rb"[a-zA-Z]+:").match
