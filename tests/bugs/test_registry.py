@@ -77,7 +77,7 @@ def test_how_sure_a_trace_is_of_its_bug():
             "KAFKA-8351",
             "KAFKA-9144",
         ),
-        *("KAFKA-10778", "KAFKA-12671", "KAFKA-13727", "KAFKA-14402", "KAFKA-15591"),
+        *("KAFKA-10778", "KAFKA-12671", "KAFKA-13727", "KAFKA-14402", "KAFKA-15591", "KAFKA-20785"),
     }
     assert {bug.id for bug in BUGS.values() if bug.confidence is Confidence.CERTAIN} == certain
     assert {bug.id for bug in BUGS.values() if bug.confidence is Confidence.LIKELY} == likely

@@ -26,6 +26,7 @@ def ids(asked: str) -> list[str]:
         ("apache/kafka#23204", "KAFKA-20785"),
         ("https://github.com/apache/kafka/pull/23204", "KAFKA-20785"),
         ("https://issues.apache.org/jira/browse/KAFKA-20785", "KAFKA-20785"),
+        ("apache/kafka#20534", "KAFKA-19690"),
         ("FLINK-39218", "FLINK-39218"),
         ("apache/iceberg#13995", "iceberg-17551"),
         ("librdkafka#3297", "librdkafka-3297"),
