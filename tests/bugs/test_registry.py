@@ -96,6 +96,7 @@ def test_what_is_named_instead_also_names_this(bug):
         ("kafka-12671", "KAFKA-12671"),
         ("KAFKA 12671", "KAFKA-12671"),
         ("librdkafka#4953", "librdkafka-4953"),
+        ("apache/kafka#23204", "KAFKA-20785"),
         ("confluentinc/librdkafka#4953", "librdkafka-4953"),
         ("redpanda-data/redpanda#3039", "Redpanda-3039"),
     ],

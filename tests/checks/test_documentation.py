@@ -73,7 +73,7 @@ CONTRACT = {
     "KA605": ("duplicate-log-directories", {"error"}),
     "KA606": ("several-topic-ids", {"warning"}),
     "KA701": ("repeated-across-sessions", {"warning"}),
-    "KA702": ("retry-duplicate", {"warning"}),
+    "KA702": ("retry-duplicate", {"warning", "note"}),
     "KA703": ("reordered-retry", {"warning"}),
     "KA801": ("state-expired", {"warning", "note"}),
     "KA802": ("state-evicted", {"warning", "note"}),

@@ -1,6 +1,6 @@
 """Transactions that brokers leave open, end too early or never end."""
 
-from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira, logged
+from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira, logged, said
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence
 
@@ -166,32 +166,23 @@ KAFKA_17754 = Bug(
 )
 
 
-def _commit_refused(case: Case) -> bool:
-    """Whether a line of the coordinator or of the client names the commit that was refused."""
-    texts = (
-        str(event.text) for event in case.evidence.log_events if event.event == LogEventKind.INVALID_TXN_STATE.value
-    )
-    return any("COMMIT" in text or "commitTransaction" in text for text in texts)
-
-
 KAFKA_20785 = Bug(
     id="KAFKA-20785",
-    title="A commit that comes after the transaction timed out is answered with the fatal INVALID_TXN_STATE",
-    summary="with transactions of version 2 a commit that the coordinator's own abort has overtaken passes for the retry of one, and is refused for good",
+    title="A commit that comes after the transaction timed out is fatal with transactions of version 2: INVALID_TXN_STATE",
+    summary="the epoch of a commit that was on its way when the coordinator aborted looks like the retry of a commit, and not like a fenced one",
     program=Program.BROKER,
-    affected=(Affected("4.0.0", None),),
-    fixed_in=(),
+    affected=(Affected("4.0.0", "4.4"),),
+    fixed_in=("4.5.0",),
     codes=codes("KA813"),
     traits=(
         logged(
-            "the coordinator had aborted the transaction, which had timed out",
-            LogEventKind.TRANSACTION_TIMEOUT,
-            must=True,
+            "the coordinator rolled the transaction back after its timeout", LogEventKind.TRANSACTION_TIMEOUT, must=True
         ),
-        logged(
-            "what its producer asked then was answered INVALID_TXN_STATE", LogEventKind.INVALID_TXN_STATE, must=True
+        said(
+            "a COMMIT that came afterwards was refused with INVALID_TXN_STATE",
+            "COMMIT",
+            kind=LogEventKind.INVALID_TXN_STATE,
         ),
-        Trait("it had asked to commit", _commit_refused, optional=True, of_logs=True),
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-20785"), "https://github.com/apache/kafka/pull/23204"),
