@@ -87,7 +87,8 @@ def broker_clocks(
     for (directory, broker), own in brokers.items():
         key = directory, broker
         anchors, foreign = times.anchors(lines[key])
-        anchors += batch_anchors(comparable[key], replicas, open_source)
+        if not foreign:
+            anchors += batch_anchors(comparable[key], replicas, open_source)
         found = estimate_clock(anchors, zone_known=zones[key])
         clock = BrokerClock(directory, broker, frozenset(event.path for event in own), zones[key])
         if isinstance(found, Unaligned):

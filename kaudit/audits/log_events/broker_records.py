@@ -193,7 +193,10 @@ class RecordTimes(Struct):
         return Anchor(line.logged_ms, time, time + _PROPAGATED_MS, source, identified)
 
     def anchors(self, lines: Iterable[RecordLine]) -> tuple[list[Anchor], int]:
-        """Return the bounds of one broker's lines, and how many lines show that __cluster_metadata is another cluster's."""
+        """Return the bounds of one broker's lines, and how many lines show that __cluster_metadata is another cluster's.
+
+        Another cluster has the same broker ids, epochs and offsets, but hardly the same groups and transactional ids.
+        """
         lines = list(lines)
         foreign = sum(self._is_foreign(line) for line in lines)
         found = [anchor for line in lines if (anchor := self.anchor(line)) is not None]
