@@ -181,7 +181,7 @@ def test_a_file_by_name_is_read_as_a_log_whatever_its_first_bytes_are(tmp_path):
 
 
 def test_more_files_than_are_looked_at(tmp_path, monkeypatch):
-    monkeypatch.setattr("kaudit.source.unnamed_files._MOST_LOOKED_AT", 2)
+    monkeypatch.setattr("kaudit.source.unnamed_files.UNNAMED_FILES", 2)
     written(tmp_path, a=BROKER, b=BROKER, c=BROKER, d=BROKER)
     layout = found(tmp_path)
     assert len(layout.logs) == 2
