@@ -23,10 +23,10 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
-def record(offset_delta: int, key: bytes | None, value: bytes) -> bytes:
+def record(offset_delta: int, key: bytes | None, value: bytes | None) -> bytes:
     """One record of a v2 batch without headers."""
-    encoded_key = varint(-1) if key is None else varint(len(key)) + key
-    body = b"\0" + varint(0) + varint(offset_delta) + encoded_key + varint(len(value)) + value + varint(0)
+    parts = [varint(-1) if part is None else varint(len(part)) + part for part in (key, value)]
+    body = b"\0" + varint(0) + varint(offset_delta) + b"".join(parts) + varint(0)
     return varint(len(body)) + body
 
 

@@ -1,4 +1,4 @@
-"""Writes samples/{producer-ids,coordinator,side-files}: logs that their witnesses contradict, made by hand.
+"""Writes samples/{producer-ids,coordinator,side-files,consumed-offsets}: logs that their witnesses contradict, made by hand.
 
 Run: python -m tests.witness_samples.
 """
@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.commits import commit_log
 from tests.crafted_sample import DAY_MS, snapshot
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records
 
@@ -127,10 +128,28 @@ def side_files(target: Path) -> None:
     (target / "replication-offset-checkpoint").write_text("0\n1\nahead 0 9\n", encoding="utf-8")
 
 
+def consumed_offsets(target: Path) -> None:
+    """A log that lost records a group had consumed, in an unclean election; and one that may only lag."""
+    lost = Log()
+    lost.append(data(1, 0, 0, 4, payload=b"order"))
+    lost.append(data(1, 0, 4, 2, payload=b"order", leader_epoch=5))
+    lost.write(target / "orders-0")
+    lagging = Log()
+    lagging.append(data(2, 0, 0, 3, payload=b"payment"))
+    lagging.write(target / "payments-0")
+    for number, commits in enumerate(
+        ([("billing", "orders", 0, 4, 0), ("billing", "orders", 0, 9, 0)], [("audit", "payments", 0, 5, 0)])
+    ):
+        directory = target / f"__consumer_offsets-{number}"
+        directory.mkdir(parents=True)
+        (directory / f"{0:020d}.log").write_bytes(commit_log(commits))
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "producer-ids": producer_ids,
     "coordinator": coordinator,
     "side-files": side_files,
+    "consumed-offsets": consumed_offsets,
 }
 
 

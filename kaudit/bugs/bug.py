@@ -6,6 +6,7 @@ Modules define bugs, several where they share traits; the page beside the module
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -85,7 +86,8 @@ class Trait(Struct, frozen=True):
 class Bug(Struct, frozen=True, eq=False, kw_only=True):
     """One known bug. `title` and `summary` are sentences without a full stop.
 
-    `codes` are those of the findings that may show it. `fixed_in` names versions, `fix` what fixed it (a KIP, a pull
+    `codes` are those of the findings that may show it by `traits`; `by_lines` has the traits of findings of lines of logs alone, by
+    their codes. `fixed_in` names versions, `fix` what fixed it (a KIP, a pull
     request). `rather_than` are bugs with the same trace that it is named instead of, where it fits; `alike` are those whose
     trace is the same, so that both are named. `sources` are addresses.
     """
@@ -103,8 +105,14 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
     sources: Sequence[str]
     rather_than: Sequence[str] = ()
     alike: Sequence[str] = ()
+    by_lines: Mapping[str, Sequence[Trait]] = MappingProxyType({})
     package: str = ""
     """The package with its page; the registry fills it in."""
+
+    @property
+    def all_codes(self) -> frozenset[str]:
+        """The codes of all findings that may show it."""
+        return self.codes | frozenset(self.by_lines)
 
     def has_version(self, release: Release) -> bool:
         """Return whether a version of the program has the bug."""
@@ -127,16 +135,19 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
     def named_by(self, case: Case) -> KnownBug | None:
         """Return the bug as the finding names it, None if a trait that must be there is not."""
         seen = []
-        for trait in self.traits:
+        traits = self.by_lines.get(case.finding.code, self.traits)
+        for trait in traits:
             if trait.seen(case):
                 seen.append(trait.text)
             elif not trait.optional:
                 return None
-        return _known_bug(self, tuple(seen))
+        return _known_bug(
+            self, tuple(seen), tuple(trait.text for trait in traits if not trait.of_logs or trait.text in seen)
+        )
 
 
 @functools.cache
-def _known_bug(bug: Bug, seen: Sequence[str]) -> KnownBug:
+def _known_bug(bug: Bug, seen: Sequence[str], traits: Sequence[str]) -> KnownBug:
     """Return a bug as findings name it: one shared object for all findings that show the same traits."""
     return KnownBug(
         id=bug.id,
@@ -145,7 +156,7 @@ def _known_bug(bug: Bug, seen: Sequence[str]) -> KnownBug:
         fixed_in=bug.fixed_text,
         confidence=bug.confidence.value,
         traits_seen=seen,
-        traits=tuple(trait.text for trait in bug.traits if not trait.of_logs or trait.text in seen),
+        traits=traits,
     )
 
 
@@ -168,6 +179,18 @@ def logged(text: str, *kinds: LogEventKind, must: bool = False) -> Trait:
         return any(event.event in wanted for event in case.evidence.log_events)
 
     return Trait(text, seen, optional=not must, of_logs=True)
+
+
+def said(text: str, *words: str, kind: LogEventKind | None = None, optional: bool = False) -> Trait:
+    """Return the trait that a line which a finding shows has all of these words, and is of this class."""
+
+    def seen(case: Case) -> bool:
+        return any(
+            all(word in str(event.text) for word in words) and (kind is None or event.event == kind.value)
+            for event in case.evidence.log_events
+        )
+
+    return Trait(text, seen, optional=optional)
 
 
 def codes(*names: str) -> frozenset[str]:

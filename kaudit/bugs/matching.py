@@ -52,7 +52,7 @@ class _Candidates:
     def of(self, code: str) -> Sequence[tuple[Bug, bool]]:
         """Return the bugs, and whether every version in question has them."""
         if code not in self._by_code:
-            self._by_code[code] = list(self._among(bug for bug in BUGS.values() if code in bug.codes))
+            self._by_code[code] = list(self._among(bug for bug in BUGS.values() if code in bug.all_codes))
         return self._by_code[code]
 
     def _among(self, bugs: Iterable[Bug]) -> Iterator[tuple[Bug, bool]]:

@@ -1,7 +1,7 @@
 """Writes docs/bugs from the catalogue: `python -m kaudit.bugs.pages docs/bugs`."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kaudit.bugs.bug import HEADINGS, Bug, Trait
@@ -19,16 +19,24 @@ def pages() -> Mapping[str, str]:
 def _page(bug: Bug) -> str:
     documentation = bug.documentation()
     fixed = f"Fixed in {bug.fixed_text}" if bug.fixed_in else "No fix is known"
-    traits = [f"- {trait.text}{_condition(trait)}" for trait in bug.traits]
+    by_lines = (
+        f"Findings {code} of lines of logs alone name it by these:\n\n{_listed(traits)}"
+        for code, traits in bug.by_lines.items()
+    )
     facts = f"Affected: {bug.affected_text}. {fixed}. Where its traits are seen, it is {bug.confidence.value}."
     parts = [
         f"{_NOTICE}\n# {bug.id} {bug.title}\n",
         f"{bug.summary[0].upper()}{bug.summary[1:]}. {facts}\n",
         f"Findings {', '.join(sorted(bug.codes))} name it by these traits:\n",
-        "\n".join(traits) + "\n",
+        _listed(bug.traits),
+        *by_lines,
         *(f"## {heading}\n{documentation[heading]}\n" for heading in HEADINGS),
     ]
     return "\n".join(parts)
+
+
+def _listed(traits: Sequence[Trait]) -> str:
+    return "".join(f"- {trait.text}{_condition(trait)}\n" for trait in traits)
 
 
 def _condition(trait: Trait) -> str:

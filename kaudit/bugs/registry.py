@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 import kaudit.bugs
 from kaudit.bugs.bug import Bug, Program, Release
-from kaudit.bugs.tickets import ticket_key
+from kaudit.bugs.tickets import pull_request_key, ticket_key
 from kaudit.checks.check import modules_of_families
 from kaudit.errors import suggestion
 
@@ -32,8 +32,13 @@ BUGS: Mapping[str, Bug] = {bug.id: bug for bug in sorted(discover(), key=_order)
 
 
 def find(ticket: str) -> Bug | None:
-    """Return the bug of a ticket in any of the forms people write: kafka-12671, `librdkafka#3575`, confluentinc/librdkafka#3575."""
-    return {ticket_key(known): bug for known, bug in BUGS.items()}.get(ticket_key(ticket))
+    """Return the bug of a ticket in any of the forms people write: kafka-12671, `librdkafka#3575`, confluentinc/librdkafka#3575.
+
+    Or of the pull request of Apache Kafka that fixed it: apache/kafka#14506.
+    """
+    fixes = {key: bug for bug in BUGS.values() for source in bug.sources if (key := pull_request_key(source))}
+    by_ticket = {ticket_key(known): bug for known, bug in BUGS.items()}
+    return fixes.get(pull_request_key(ticket) or "") or by_ticket.get(ticket_key(ticket))
 
 
 def nearest(ticket: str) -> str:

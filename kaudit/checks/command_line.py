@@ -52,7 +52,7 @@ def _leads_to(path: str, wanted: Sequence[str]) -> bool:
 
 def quote(path: str) -> str:
     """Quote a path for a shell where it needs it, such that no command takes it for an option."""
-    return quote_text(f"./{path}" if path.startswith("-") else path)
+    return quote_text(f"./{path}" if path.startswith("-") and path != "-" else path)
 
 
 def quote_text(text: str) -> str:

@@ -1,11 +1,11 @@
 """Chooses the events that are evidence for a finding, and the causes that they show."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from kaudit.audits.log_events.clock import ClockOffset
+from kaudit.audits.log_events.broker_clocks import BrokerClock
 from kaudit.checks.log_causes import LogCause
 from kaudit.checks.registry import CHECKS
 from kaudit.model.application_logs import LogEvent
@@ -20,10 +20,10 @@ _BEFORE_MS, _AFTER_MS = 600_000, 600_000
 
 
 class EventsOfLogs:
-    """Events of logs by producer, transactional id and partition. `clocks` go by directory of the logs."""
+    """Events of logs by producer, transactional id and partition."""
 
-    def __init__(self, events: Iterable[LogEvent], clocks: Mapping[str, ClockOffset]) -> None:
-        self._clocks = clocks
+    def __init__(self, events: Iterable[LogEvent], clocks: Iterable[BrokerClock]) -> None:
+        self._clocks = {path: clock for clock in clocks for path in clock.paths}
         self._of_producer: dict[int, list[LogEvent]] = defaultdict(list)
         self._of_transaction: dict[str, list[LogEvent]] = defaultdict(list)
         self._of_partition: dict[tuple[str, int], list[LogEvent]] = defaultdict(list)
@@ -48,8 +48,9 @@ class EventsOfLogs:
         own = finding.evidence.events
         shown: list[EventEvidence] = [] if own is None else list(own.events)
         count = 0 if own is None else own.count
+        own_lines = {(event.path, event.line) for event in shown}
         for cause in CHECKS[finding.code].causes if finding.code in CHECKS else ():
-            events = self._of(cause, finding)
+            events = [event for event in self._of(cause, finding) if (event.path, event.line) not in own_lines]
             if not events:
                 continue
             count += len(events)
@@ -71,16 +72,20 @@ class EventsOfLogs:
 
     def by_batches(self, event: LogEvent) -> LogEvent:
         """Return an event with its time by the clock of the batches; itself where that is not known."""
-        if event.path.rpartition("/")[0] not in self._clocks:
+        clock = self._clocks.get(event.path)
+        if clock is None or not clock.offsets or not clock.is_known:
             return event
         return replace(event, timestamp_ms=self.batch_time(event), zone_known=True)
 
     def batch_time(self, event: LogEvent) -> int | None:
         """Return when it happened by the clock of the batches, as far as that is known."""
-        if event.timestamp_ms is None:
-            return None
-        clock = self._clocks.get(event.path.rpartition("/")[0])
-        return event.timestamp_ms if clock is None else clock.batch_time(event.timestamp_ms)
+        clock = self._clocks.get(event.path)
+        return event.timestamp_ms if clock is None else clock.batch_time(event)
+
+    def _same_clock(self, path: str, other: str) -> bool:
+        """Whether one broker, or one client, wrote both logs."""
+        clock = self._clocks.get(path)
+        return clock is self._clocks.get(other) and path.rpartition("/")[0] == other.rpartition("/")[0]
 
     def _of(self, cause: LogCause, finding: Finding) -> list[LogEvent]:
         if cause.of_producer:
@@ -106,9 +111,9 @@ class EventsOfLogs:
         at = self.batch_time(event)
         if at is None or first is None or last is None:
             return False
-        home = event.path.rpartition("/")[0]
-        same_clock = any(str(own.path).rpartition("/")[0] == home for own in finding.evidence.log_events)
-        known = event.zone_known or home in self._clocks or same_clock
+        clock = self._clocks.get(event.path)
+        known = event.zone_known or (clock is not None and clock.is_known)
+        known = known or any(self._same_clock(str(own.path), event.path) for own in finding.evidence.log_events)
         return known and first - _BEFORE_MS <= at <= last + _AFTER_MS
 
 
@@ -124,7 +129,7 @@ def _said(event: LogEvent) -> str:
     """Return the line of an entry that says why: its exception, which stands below a message without one."""
     first, _, rest = event.text.partition("\n")
     exception = rest.partition("\n")[0]
-    return exception if "Exception: " in exception and "Exception" not in first else first
+    return exception if "Exception: " in exception and "Exception: " not in first else first
 
 
 def _fits(event: LogEvent, finding: Finding) -> bool:

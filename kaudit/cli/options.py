@@ -4,6 +4,7 @@ Options of an audit are declared with the fields they set (`kaudit.scanning.opti
 """
 
 import enum
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from kaudit.cli.exits import FailOn
 from kaudit.cli.loading import loaded
 from kaudit.cli.option_groups import OptionGroup, Takes
 from kaudit.cli.settings import Version, configure
+from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice
 from kaudit.report.formats import FORMATS
 from kaudit.scanning.options import ScanOptions
@@ -59,12 +61,16 @@ class TextFormat(enum.Enum):
 TextOrJson = Annotated[
     TextFormat, typer.Option("--output-format", metavar="FORMAT", help="For people or for programs.")
 ]
-Paths = Annotated[
-    list[str],
+_INPUTS = (
+    "Log or partition directories, .log files, output of kafka-dump-log, and archives or compressed files of these; also hdfs://, s3://, "
+    "kafka://HOST:PORT/TOPIC[/PARTITION], - for standard input"
+)
+Paths = Annotated[list[str], typer.Argument(metavar="PATH", help=f"{_INPUTS}.")]
+PathsOrLogs = Annotated[
+    list[str] | None,
     typer.Argument(
         metavar="PATH",
-        help="Log or partition directories, .log files, output of kafka-dump-log; also hdfs://, s3://, "
-        "kafka://HOST:PORT/TOPIC[/PARTITION].",
+        help=f"{_INPUTS}; logs of brokers and of applications with a Kafka client; directories of any of them.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no closing line; errors stay.")]
@@ -297,6 +303,13 @@ class DisplayOptions(GeneralOptions, frozen=True, kw_only=True):
     terminal: TerminalOptions
     configuration: ConfigurationOptions
     version: VersionOption
+
+
+def inputs_of(paths: Sequence[str] | None, audit: ScanOptions) -> Sequence[str]:
+    """Return the paths that were given; none are needed beside logs. Raises UsageError where there is nothing to read."""
+    if not (paths or audit.server_logs or audit.client_logs):
+        raise UsageError("Missing argument 'PATH'.")
+    return paths or ()
 
 
 class AuditOptions(OptionGroup, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_file
 from kaudit.errors import UsageError
 from kaudit.formats.application_log.pieces import LogCounts
-from kaudit.model.application_logs import LogEvent
+from kaudit.model.application_logs import LogEvent, zone_text
 from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, kept
 from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction, chosen_replicas
 from kaudit.replay.reconstruction.reconstruct import coordinator_partitions as coordinators
@@ -43,7 +43,8 @@ def run_attempts(paths: Sequence[str], asked: ScanOptions, output: str | None) -
     except UnknownVersionError as error:
         raise UsageError(str(error)) from None
     partitions = [one for one in chosen_replicas(layout.partitions) if asked.topics or one.topic not in INTERNAL_TOPICS]
-    evidence = Evidence(partitions, coordinators(layout.everything), events, settings, release)
+    internal = [one for one in layout.everything if one.topic in INTERNAL_TOPICS]
+    evidence = Evidence(partitions, coordinators(layout.everything), events, settings, release, internal)
     made = Reconstruction(evidence, open_segment)
     encode = msgspec.json.Encoder().encode
     write_pieces(place, (encode(line).decode() + "\n" for line in made.lines()))
@@ -76,19 +77,17 @@ def _events(given: GivenLogs, settings: BrokerSettings) -> list[LogEvent]:
 
 def _clock(log: BrokerLog) -> str:
     """How a log's clock goes, in one line."""
-    clock, home = log.clock, log.home or "."
-    if clock is None:
-        how = "as they are" if log.zone_known else "by no clock: places follow from offsets and order alone"
-        return f"{home}: too few lines name an offset to estimate the clock; times are taken {how}"
-    zone = "" if clock.zone_minutes is None else f"local time {_zone(clock.zone_minutes)}, "
+    home = log.home or "."
+    if log.clock is None or not log.clock.offsets:
+        how = "as they are" if log.has_times else "by no clock: places follow from offsets and order alone"
+        return f"{home}: no line tells of what the logs have with a broker's time; times are taken {how}"
+    offset = log.clock.offsets[-1]
+    zone = "" if offset.zone_minutes is None else f"local time {zone_text(offset.zone_minutes)}, "
+    agreeing, anchors = sum(offset.agreeing.values()), sum(offset.anchors.values())
     return (
-        f"{home}: {zone}batches' time is the log's {clock.lower_ms:+,} to {clock.upper_ms:+,} ms "
-        f"({clock.agreeing:,} of {clock.anchors:,} lines agree)"
+        f"{home}: {zone}batches' time is the log's {offset.lower_ms:+,} to {offset.upper_ms:+,} ms "
+        f"({agreeing:,} of {anchors:,} lines agree)"
     )
-
-
-def _zone(minutes: int) -> str:
-    return f"UTC{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
 
 
 def _say(text: str) -> None:

@@ -73,6 +73,32 @@ class LogEventKind(StrEnum):
     FATAL_ERROR = auto()
     SETTING_OVERRIDDEN = auto()
     DISCONNECTED = auto()
+    # what clocks are compared by: the broker wrote the same into a log
+    GROUP_STABILIZED = auto()
+    GROUP_ASSIGNED = auto()
+    GROUP_EMPTIED = auto()
+    GROUP_EPOCH_BUMPED = auto()
+    BROKER_STARTING = auto()
+    BROKER_REGISTERED = auto()
+    QUORUM_LEADER = auto()
+    LOG_CREATED = auto()
+    LOG_ROLLED = auto()
+
+
+ONLY_FOR_CLOCKS = frozenset(
+    {
+        LogEventKind.GROUP_STABILIZED,
+        LogEventKind.GROUP_ASSIGNED,
+        LogEventKind.GROUP_EMPTIED,
+        LogEventKind.GROUP_EPOCH_BUMPED,
+        LogEventKind.BROKER_STARTING,
+        LogEventKind.BROKER_REGISTERED,
+        LogEventKind.QUORUM_LEADER,
+        LogEventKind.LOG_CREATED,
+        LogEventKind.LOG_ROLLED,
+    }
+)
+"""Events that only say what the time was."""
 
 
 class LogEvent(Struct, frozen=True, kw_only=True):
@@ -83,7 +109,9 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     were UTC. Of a refused batch `base_sequence` is the first sequence, `expected_sequence` the one the broker waits for and
     `last_sequence` the last one it has; `producer_epoch` is the batch's and `expected_epoch` the broker's. `offset` is where
     the batch would have been appended, or the offset the entry is about. Of a block of producer ids `producer_id` is the
-    first and `last_producer_id` the last, or `next_producer_id` the first after it. `error` is the name in Kafka's `Errors`, else what the log calls it. `pattern` is
+    first and `last_producer_id` the last, or `next_producer_id` the first after it. `generation` is a
+    group's, its epoch since KIP-848. `incarnation` is the id, in Kafka's base64,
+    under which a broker registers, and `broker_epoch` what the controller answers. `error` is the name in Kafka's `Errors`, else what the log calls it. `pattern` is
     the id of the message pattern, `text` the entry's first MAX_TEXT characters.
     """
 
@@ -117,6 +145,10 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     leader: int | None = None
     isr: str | None = None
     error: str | None = None
+    group: str | None = None
+    generation: int | None = None
+    broker_epoch: int | None = None
+    incarnation: str | None = None
 
 
 class ApplicationLogFile(JsonRecord, frozen=True):
@@ -165,12 +197,24 @@ class ApplicationLogs(Struct, frozen=True):
         return sum(self.events.values()) - len(self.kept)
 
 
-class LogClock(JsonRecord, frozen=True):
-    """The difference between the clock of the logs in one directory and the timestamps of the batches.
+class ClockAnchors(JsonRecord, frozen=True):
+    """Lines of a log that tell of what the bytes have: `source` is where, `agreeing` of `anchors` allow the clock's offset."""
 
-    `lower_ms` to `upper_ms` may be added to a time of the logs to get a time of the batches; `likely_ms` is the most
+    source: str
+    anchors: int
+    agreeing: int
+
+
+class LogClock(JsonRecord, frozen=True):
+    """The difference between the clock of one broker's logs, in one directory, and the times that brokers wrote into the bytes.
+
+    `lower_ms` to `upper_ms` may be added to a time of the logs to get a time of the bytes; `likely_ms` is the most
     likely. `zone_minutes` is how far east of UTC the local time of the logs is, None where they state it or it is not
-    known. `agreeing` of `anchors` lines allow this difference.
+    known. `agreeing` of `anchors` lines allow this difference, `aligned_by` has them by source. `exact`: events that
+    both have to the millisecond give one value; else it is an interval, and `time_zones` are those in it, as `UTC+05:30`.
+    `spread_ms` is by how much the differences between agreeing lines and their records differ, `behind_controller_ms` how
+    far the broker's clock is behind the controller's, negative if ahead, None where the two cannot be told apart. A log whose zone changed
+    has several, each for the times of the bytes from `since_ms` to `until_ms`, None where it is the first or the last.
     """
 
     directory: str
@@ -180,6 +224,28 @@ class LogClock(JsonRecord, frozen=True):
     zone_minutes: int | None
     anchors: int
     agreeing: int
+    broker_id: int | None = None
+    exact: bool = True
+    time_zones: Sequence[str] = ()
+    aligned_by: Sequence[ClockAnchors] = ()
+    spread_ms: int | None = None
+    behind_controller_ms: int | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+
+class UnalignedLog(JsonRecord, frozen=True):
+    """A broker's logs whose times are taken as UTC. `reason`: `no-anchor`, or `contradiction` of the lines in `anchors`."""
+
+    directory: str
+    broker_id: int | None
+    reason: str
+    anchors: int
+
+
+def zone_text(minutes: int) -> str:
+    """Return a zone, given in minutes east of UTC, as `UTC+05:30`."""
+    return f"UTC{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
 
 
 class RefusedBatches(JsonRecord, frozen=True):
@@ -207,10 +273,11 @@ class RefusedBatches(JsonRecord, frozen=True):
 
 
 class LogEventSummary(JsonRecord, frozen=True):
-    """Summary of the logs: files, events by class, clocks, and refused batches."""
+    """Summary of the logs: files, events by class, clocks, logs without a known clock, and refused batches."""
 
     files: Sequence[ApplicationLogFile]
     events: Mapping[str, int]
     clocks: Sequence[LogClock] = ()
     refused: Sequence[RefusedBatches] = ()
     refused_not_listed: int = 0
+    unaligned: Sequence[UnalignedLog] = ()

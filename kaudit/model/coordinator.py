@@ -188,3 +188,29 @@ def application_of(transactional_id: str) -> str | None:
     """
     pattern = name_pattern(transactional_id)
     return pattern if pattern not in (transactional_id, _LEFT_OUT) else None
+
+
+class Committed(Struct, frozen=True):
+    """A group's committed offset; `leader_epoch` is of the last record that it had consumed, -1 where that is not known."""
+
+    group: str
+    offset: int
+    leader_epoch: int
+
+
+class LogEnd(Struct, frozen=True):
+    """The greatest end (exclusive) of the copies of a topic partition, and the topic's id where a copy names it."""
+
+    offset: int
+    topic_id: str | None = None
+
+
+class CommittedBeyondLogEnd(Struct, frozen=True, tag=True):
+    """A group has consumed more than a partition's log holds, which ends at `log_end_offset` (exclusive).
+
+    `log_leader_epoch`: the highest leader epoch in the log, where it shows that the records were lost; else None: the log may lag.
+    """
+
+    committed: Committed
+    log_end_offset: int
+    log_leader_epoch: int | None

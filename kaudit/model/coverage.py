@@ -91,6 +91,10 @@ class Coverage(JsonRecord, frozen=True):
         listed = [*self.ranges, *ranges][:MOST_RANGES]
         return replace(self, offsets=offsets, ranges=listed, all_accounted=self.all_accounted and not ranges)
 
+    def with_witness(self, witness: EndWitness) -> "Coverage":
+        """Return the account with one more witness, whatever it knows."""
+        return replace(self, witnesses=[*self.witnesses, witness])
+
     def with_witnesses(self, witnesses: Iterable[EndWitness], log_end_offset: int | None) -> "Coverage":
         """Return the account with more witnesses; what the furthest knows beyond the log's end (None: not certain) is missing."""
         known = [*self.witnesses, *witnesses]
@@ -102,12 +106,20 @@ class Coverage(JsonRecord, frozen=True):
             account = replace(account, offsets={**self.offsets, OffsetClass.RETENTION.value: log_end_offset})
         account = replace(account, log_end_offset=log_end_offset)
         furthest = max(known, key=lambda witness: witness.end_offset)
+        reason = f"{furthest.name} knows the log up to {furthest.end_offset}"
+        return account.known_up_to(furthest.end_offset, OffsetClass.MISSING, reason)
+
+    def known_up_to(self, end_offset: int, kind: OffsetClass, reason: str) -> "Coverage":
+        """Return the account with what became of the offsets beyond the log's end, up to `end_offset` (exclusive)."""
         # damage at the end, or another witness, accounts for some of them
         first = max(
-            [log_end_offset, *(found.last_offset + 1 for found in self.ranges if found.last_offset is not None)]
+            [
+                self.log_end_offset or 0,
+                *(found.last_offset + 1 for found in self.ranges if found.last_offset is not None),
+            ]
         )
-        count = furthest.end_offset - first
+        count = end_offset - first
         if count <= 0:
-            return account
-        reason = f"{furthest.name} knows the log up to {furthest.end_offset}"
-        return account.with_ranges([OffsetRange(first, furthest.end_offset - 1, count, OffsetClass.MISSING, reason)])
+            return self
+        incomplete = kind is OffsetClass.UNKNOWN
+        return self.with_ranges([OffsetRange(first, end_offset - 1, count, kind, reason, incomplete)])

@@ -64,6 +64,9 @@ class EvidenceAttributes:
     leader_epoch: int | None = None
     expected_leader_epoch: int | None = None
     expected_offset: int | None = None
+    expected_sequence: int | None = None
+    refused_sequence: int | None = None
+    """The first sequence of a batch that a broker refused."""
     first_missing_offset: int | None = None
     last_missing_offset: int | None = None
     resynchronised_at: int | None = None

@@ -35,6 +35,10 @@ SERVER_LOG_LINE_BYTES: Final = 1 << 20
 """A line of a server's or client's log."""
 ATTEMPT_LINE_BYTES: Final = 64 << 20
 """A line of attempts: a request of 32 MiB in hexadecimal."""
+STANDARD_INPUT_BYTES: Final = 2 << 30
+"""The largest that a segment can be (log.segment.bytes is an int32): more is refused from a pipe, which has to be copied."""
+UNNAMED_FILES: Final = 1_000
+"""Files of one directory tree that no broker names so, and whose first bytes are read: someone may give a whole disk."""
 DOCUMENT_BYTES: Final = 512 << 20
 """A saved report or a baseline."""
 ANSWER_BYTES: Final = 64 << 20

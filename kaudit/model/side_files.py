@@ -106,11 +106,15 @@ class UnparsableCheckpoint(Struct, frozen=True):
 
 
 class CheckpointBeyondLogEnd(Struct, frozen=True, tag=True):
-    """An offset checkpoint's row for the partition: its offset lies beyond the log's end (exclusive)."""
+    """An offset checkpoint's row for the partition: its offset lies beyond the log's end (exclusive).
+
+    `not_later`: how it is known that the checkpoint was not copied later than the log; None where it may have been.
+    """
 
     file: str
     offset: int
     log_end_offset: int
+    not_later: str | None = None
 
 
 class UnparsableSideFile(Struct, frozen=True, tag=True):

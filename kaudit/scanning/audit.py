@@ -37,6 +37,7 @@ from kaudit.scanning.allocation_evidence import allocation_evidence
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.scanning.clock import audit_clock
+from kaudit.scanning.consumed_offsets import consumed_beyond
 from kaudit.scanning.findings import (
     CrossPartitionEvidence,
     ScanContext,
@@ -261,14 +262,19 @@ class Audit:
         copies = broker_copies(self.layout.everything, self.reads)
         groups = self._copy_groups(copies)
         versions, stated = self._versions(groups)
-        asked = asked_for(self.options, self.layout)
-        scan_wide = Context(versions=versions, coordinator=CoordinatorView(), clock=_newest(groups), asked=asked)
+        scan_wide = Context(
+            versions=versions,
+            coordinator=CoordinatorView(),
+            clock=_newest(groups),
+            asked=asked_for(self.options, self.layout),
+        )
         allocation = allocation_evidence(parts, self.histories, self._rescan)
+        consumed = consumed_beyond(parts, self.layout.everything, self.checkpoints, self.reads)
         others: list[CrossPartitionEvidence] = [CrossPartitionEvidence(0)] * len(parts)
         for index, group in enumerate(groups):
             transactions = transaction_evidence([parts[number] for number in group.numbers], group.reader.history)
             for number, ended in zip(group.numbers, transactions, strict=True):
-                found = [*ended, *allocation.partitions[number], *self._beyond[number]]
+                found = [*ended, *allocation.partitions[number], *self._beyond[number], *consumed[number]]
                 others[number] = CrossPartitionEvidence(index, found, allocation.grants[number])
         logs = self.compared_logs()
         context = ScanContext(

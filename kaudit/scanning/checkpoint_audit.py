@@ -12,10 +12,14 @@ from kaudit.model.coverage import EndWitness, OffsetClass, OffsetRange
 from kaudit.model.damage import DamageKind
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
 from kaudit.partition.audit import PartitionAudit
+from kaudit.source.file_kinds import CLEAN_SHUTDOWN
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 
 PlaceKey = tuple[str, int, str]
 """Topic, partition and replica."""
+
+_APART_MS = 60_000
+"""Files that are written anew with a copy, by tools that keep no times, differ by less, in any order."""
 
 _Offsets = Mapping[tuple[str, int], Sequence[int]]
 """The offsets a checkpoint has for each topic and partition."""
@@ -30,13 +34,13 @@ class CheckpointAudit(Struct):
 
     def compare(self, part: PartitionAudit) -> Iterator[CheckpointBeyondLogEnd]:
         """Yield the rows of one partition that lie beyond its log's end; its coverage gets what the checkpoints know."""
-        directory, end = part.directory, self._end(part)
+        directory, end = part.directory, self.end_of(part)
         witnesses = [
             EndWitness(file.name, offset)
             for file in directory.checkpoints
             for offset in self._read(file, directory.log_dir).get((directory.topic, directory.partition), ())
         ]
-        if end is not None and any(known.end_offset > end for known in witnesses) and self._has_grown(part):
+        if end is not None and any(known.end_offset > end for known in witnesses) and self.has_grown(part):
             witnesses = [known for known in witnesses if known.end_offset <= end]
         if part.coverage is not None:
             part.coverage = part.coverage.with_witnesses(witnesses, end)
@@ -44,13 +48,13 @@ class CheckpointAudit(Struct):
         claimed = max([end or 0, *(found.last_offset + 1 for found in _damaged(part) if found.last_offset is not None)])
         for known in witnesses:
             if end is not None and known.end_offset > claimed:
-                yield CheckpointBeyondLogEnd(known.name, known.end_offset, end)
+                yield CheckpointBeyondLogEnd(known.name, known.end_offset, end, _not_later(directory, known.name))
 
-    def _has_grown(self, part: PartitionAudit) -> bool:
+    def has_grown(self, part: PartitionAudit) -> bool:
         """Whether a live log has more than was read of it, so that checkpoints that are read later know more."""
         return any(self.files.size_now(segment) != segment.size for segment in part.directory.segments[-1:])
 
-    def _end(self, part: PartitionAudit) -> int | None:
+    def end_of(self, part: PartitionAudit) -> int | None:
         """Return the end of a partition's log (exclusive), None where it is not certain.
 
         An empty last segment begins at the end. Batches below the log start offset are not audited, but end the log.
@@ -95,6 +99,21 @@ class CheckpointAudit(Struct):
                 damage = checkpoint.damage[0]
                 self.unparsable.append(UnparsableCheckpoint(log_dir, file.name, damage.position, damage.detail))
         return self._checkpoints[file.path]
+
+
+def _not_later(directory: PartitionDirectory, name: str) -> str | None:
+    """Return how it is known that a checkpoint is not younger than the log's last segment, as both were copied.
+
+    Offsets of checkpoints are never beyond the log's end as the broker knows it when it writes them, and it writes them when it
+    shuts down and after it has truncated a log (ReplicaManager.checkpointHighWatermarks, LogManager.truncateTo).
+    """
+    if directory.is_stopped:
+        return f"{CLEAN_SHUTDOWN} shows that the broker had been shut down"
+    written = next((file.modified_ms for file in directory.checkpoints if file.name == name), 0)
+    last = directory.segments[-1].modified_ms if directory.segments else 0
+    if written > 0 and last - written > _APART_MS:
+        return f"the last segment was written {(last - written) // 1000:,} s after it"
+    return None
 
 
 def _damaged(part: PartitionAudit) -> list[OffsetRange]:

@@ -19,6 +19,7 @@ from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
+from kaudit.model.coordinator import CommittedBeyondLogEnd
 from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
@@ -35,7 +36,12 @@ from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.uri import Uri
 
 EvidenceFromOthers = (
-    IllegalTransition | MismatchedMarker | ProducerIdStatistics | UnallocatedId | CheckpointBeyondLogEnd
+    IllegalTransition
+    | MismatchedMarker
+    | ProducerIdStatistics
+    | UnallocatedId
+    | CheckpointBeyondLogEnd
+    | CommittedBeyondLogEnd
 )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.audits.log_events.batch_times import clocks, log_clock
+from kaudit.audits.log_events.broker_clocks import broker_clocks, log_clocks, unaligned_logs
 from kaudit.audits.log_events.incidents import logged_incidents
 from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.refused import refused_batches
@@ -44,7 +44,7 @@ class ComparedLogs(Struct, frozen=True):
 
 def compare_logs(logs: ApplicationLogs, partitions: Sequence[PartitionAudit], open_source: OpenSource) -> ComparedLogs:
     """Estimate the logs' clocks, and find out what became of what was refused."""
-    found = clocks(logs.kept, [partition.directory for partition in partitions], open_source)
+    clocks = broker_clocks(logs.kept, [partition.directory for partition in partitions], open_source)
     states: dict[tuple[str, int], dict[int, tuple[int, int]]] = {}
     for partition in partitions:
         own = states.setdefault((partition.directory.topic, partition.directory.partition), {})
@@ -54,13 +54,14 @@ def compare_logs(logs: ApplicationLogs, partitions: Sequence[PartitionAudit], op
     summary = LogEventSummary(
         files=logs.files,
         events=logs.events,
-        clocks=[log_clock(home, clock) for home, clock in sorted(found.items())],
+        clocks=list(log_clocks(clocks)),
         refused=refused,
         refused_not_listed=more,
+        unaligned=unaligned_logs(clocks),
     )
     notes = [NotAudited(log.path, log.reason, unreadable=log.unreadable, asked_for=True) for log in logs.skipped]
     if logs.not_kept:
         notes.append(NotAudited("logs of brokers and clients", f"{logs.not_kept:,} more events are only counted"))
-    events = EventsOfLogs(logs.kept, found)
+    events = EventsOfLogs(logs.kept, clocks)
     incidents = [as_incident(incident, events) for incident in logged_incidents(logs.kept, states)]
     return ComparedLogs(logs, events, summary, notes, incidents, ProducerNames(logs.kept))

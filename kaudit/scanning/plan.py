@@ -83,8 +83,11 @@ def _chosen(options: ScanOptions) -> Layout:
 
 def _require_segments(options: ScanOptions, layout: Layout) -> None:
     if not any(directory.segments for directory in layout.partitions):
-        failure = UnreadableInputError if layout.unreadable else NothingToAuditError
-        raise failure(f"nothing to audit under {', '.join(options.paths)}: {_instead(options, layout)}")
+        skipped = () if options.logs is None else options.logs.skipped
+        is_unreadable = bool(layout.unreadable) or any(log.unreadable for log in skipped)
+        given = ", ".join([*options.paths, *options.server_logs, *options.client_logs])
+        failure = UnreadableInputError if is_unreadable else NothingToAuditError
+        raise failure(f"nothing to audit under {given}: {_instead(options, layout)}")
 
 
 def _required(options: ScanOptions, layout: Layout) -> Layout:
@@ -123,7 +126,7 @@ def _other_contents(options: ScanOptions, layout: Layout) -> Iterator[tuple[str,
     if options.logs is not None:
         yield from ((entry.path, entry.reason) for entry in options.logs.skipped)
     yield from (
-        (log.name, "a log of a broker or a client, which only kaudit scan, timeline and attempts read")
+        (log.name, "a log of a broker or a client, which shows no batches: kaudit scan and timeline read it by itself")
         for log in layout.logs
     )
 

@@ -52,8 +52,9 @@ class LocalFile:
     Not mapped: a broker that truncates a live segment would turn a page fault into SIGBUS.
     """
 
-    def __init__(self, path: "str | os.PathLike[str]") -> None:
-        self._file = open_regular(path)
+    def __init__(self, path: "str | os.PathLike[str] | int") -> None:
+        """Open a file, or take over a descriptor of one. Raises OSError as `open_regular`."""
+        self._file = path if isinstance(path, int) else open_regular(path)
 
     def size(self) -> int:
         """Return the file's size now, in bytes."""

@@ -384,6 +384,7 @@ def _partition(
         has_checkpoints=log_directory.has_checkpoints,
         is_tiered=log_directory.is_tiered,
         is_captured=log_directory.is_captured,
+        is_stopped=log_directory.is_stopped,
     )
 
 

@@ -183,6 +183,8 @@ class PartitionDirectory(Struct, frozen=True):
     """Whether its broker moves segments to remote storage."""
     is_captured: bool = False
     """Whether `kaudit capture` wrote it: its segments are not the broker's."""
+    is_stopped: bool = False
+    """The broker had been shut down, and not been started again, when its log directory was copied."""
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ from typing import IO, BinaryIO
 from kaudit.model.limits import DIRECTORY_ENTRIES, DOCUMENT_BYTES
 from kaudit.source.bytes import LocalFile, open_regular
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
-from kaudit.source.uri import Uri
+from kaudit.source.uri import STDIN, Uri
 
 
 class LocalFileSystem:
@@ -100,9 +100,6 @@ def _is_directory(entry: "os.DirEntry[str]") -> bool:
         return entry.is_dir()
     except OSError:
         return False  # a broken link: opening it reports the error
-
-
-STDIN = "-"
 
 
 def read_document(file: str) -> str:

@@ -10,6 +10,7 @@ from kaudit.formats.sidefiles.checkpoints import parse_meta_properties, parse_of
 from kaudit.source.file_kinds import (
     BOOTSTRAP_CHECKPOINT,
     CAPTURE_ACCOUNT,
+    CLEAN_SHUTDOWN,
     CLEANER_CHECKPOINT,
     LOG_START_CHECKPOINT,
     META_PROPERTIES,
@@ -34,6 +35,8 @@ class LogDirectory(Struct):
     """The broker moves segments to remote storage."""
     is_captured: bool = False
     """`kaudit capture` wrote it: its segments are not the broker's."""
+    is_stopped: bool = False
+    """The broker had been shut down, and not been started again, when it was copied."""
 
 
 class LogDirectories(Struct):
@@ -65,6 +68,7 @@ class LogDirectories(Struct):
             self.bootstrap = self.bootstrap or self._holds(directory, BOOTSTRAP_CHECKPOINT)
             known.is_captured = self._holds(directory, CAPTURE_ACCOUNT)
             known.is_tiered = self._holds(directory, REMOTE_INDEX_CACHE)
+            known.is_stopped = self._holds(directory, CLEAN_SHUTDOWN)
         return known
 
     def _holds(self, directory: Uri, name: str) -> bool:

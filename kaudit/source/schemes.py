@@ -60,6 +60,10 @@ def filesystem(uri: Uri) -> FileSystem:
         UrlError: no file system has this scheme, or the extra it needs is not installed.
 
     """
+    if uri.is_stdin:
+        from kaudit.source.standard_input import standard_input  # noqa: PLC0415 - seldom given
+
+        return standard_input()
     if "!" in uri.path and (archive := _archive_of(uri)) is not None:
         return archive
     if uri.scheme and uri.scheme not in _STORES:

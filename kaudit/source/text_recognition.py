@@ -27,10 +27,6 @@ _BROKER: Final = re.compile(
     rb"|ProducerStateManager|Transaction(?:Coordinator| State Manager)|GroupCoordinator|Controller|QuorumController)\b"
 )
 """Classes and parts that only brokers have, as they stand in a line."""
-_MESSAGE: Final = re.compile(
-    rb"\((?:kafka|org\.apache\.kafka)\.(?:[a-z]+\.){1,8}[A-Z]\w+\)|org\.apache\.kafka\.common\.errors\.\w+Exception: "
-)
-"""The logger, or the exception, of a message that a collector left without its time and level."""
 _CLIENT: Final = re.compile(
     rb"\[(?:Producer|Consumer|AdminClient) clientId=|rdkafka|[Ss]arama|kafkajs|aiokafka|confluent_kafka|\bkgo\b|kzap"
     rb"|springframework\.kafka|org\.apache\.kafka\.(?:streams|connect)\.|(?<![\w.])kafka\.(?:producer|consumer|conn|client)\b"
@@ -51,10 +47,11 @@ def recognise_text(head: bytes) -> Recognised | None:
             matched = sum(words.search(line) is not None for line in read.texts)
             if matched and 2 * matched >= len(read.heads):
                 return Recognised(Content.OTHER_LOG, what)
-    if not read.heads and _MESSAGE.search(text) is None:
+    if not (read.heads or broker or client):
         return None
     origins: tuple[Origin, ...] = ("server", "client") if broker == client else ("server",) if broker else ("client",)
-    return Recognised(Content.APPLICATION_LOG, Content.APPLICATION_LOG.value, origins)
+    content = Content.APPLICATION_LOG if read.heads else Content.TEXT
+    return Recognised(content, content.value, origins)
 
 
 def _lines(head: bytes) -> list[bytes]:

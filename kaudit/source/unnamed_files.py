@@ -6,6 +6,7 @@ from contextlib import closing
 from msgspec import Struct, field
 
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, MAGIC_OFFSET, base_offset_of
+from kaudit.model.limits import UNNAMED_FILES
 from kaudit.source.archives.forms import Form, form_of
 from kaudit.source.content import HEAD_BYTES, Content, Recognised
 from kaudit.source.file_kinds import leftover_kind
@@ -16,8 +17,6 @@ from kaudit.source.recognition import recognise
 from kaudit.source.schemes import archive_at, filesystem
 from kaudit.source.uri import Uri
 
-_MOST_LOOKED_AT = 1000
-"""Files of one directory tree whose first bytes are read."""
 _LOG_NAME = ".log"
 """In the names of logs, those that were rotated away too: server.log.2026-11-22-03, server.log.1.gz."""
 _BESIDE = "lies beside segments and was not read; an input of its own is"
@@ -75,7 +74,7 @@ class UnnamedFiles(Struct):
         `alone`: it holds no segment under a broker's names. Beside segments nothing but logs is taken: a dump of segments, or an archive
         of a log directory, most likely shows the same once more.
         """
-        looked_at = paths[:_MOST_LOOKED_AT]
+        looked_at = paths[:UNNAMED_FILES]
         for path, head in zip(looked_at, heads(looked_at, HEAD_BYTES), strict=True):
             if isinstance(head, FileNotFoundError):
                 continue  # a link to nothing, or deleted meanwhile
@@ -89,7 +88,7 @@ class UnnamedFiles(Struct):
                     self.unreadable.append(Unreadable(str(path), failure(error)))
         if len(paths) > len(looked_at):
             more = f"and {len(paths) - len(looked_at):,} more files were not looked at: no broker names its files so"
-            self.skipped.append(Unreadable(str(paths[_MOST_LOOKED_AT]), more))
+            self.skipped.append(Unreadable(str(paths[UNNAMED_FILES]), more))
 
     def _take_member(self, path: Uri, head: bytes, *, alone: bool) -> bool:
         """Sort one file of a directory; return whether it is an archive that is to be read."""
@@ -104,8 +103,10 @@ class UnnamedFiles(Struct):
             place = path.content
         what = recognise(place.name, head)
         if what.content is Content.TEXT and _LOG_NAME in path.name:
-            self._take_log(place, what)
-        elif not alone and what.content in {Content.SEGMENT, Content.DUMP_TEXT}:
+            what = Recognised(Content.APPLICATION_LOG, what.detail, what.origins)
+        if what.content is Content.APPLICATION_LOG and place != path:
+            self.entered(path)  # it may end early
+        if not alone and what.content in {Content.SEGMENT, Content.DUMP_TEXT}:
             self.skipped.append(Unreadable(str(path), f"{what.detail}: it {_BESIDE}"))
         elif not self._take(place, None, what, head):
             self.others.append(Unreadable(str(path), what.detail))

@@ -16,6 +16,9 @@ _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+]*)://(?P<authority>[^/]*)(?P<path>/
 
 KAFKA = "kafka"
 """Scheme of live partitions (not files)."""
+STDIN = "-"
+_NAME_OF_STDIN = "stdin"
+"""What is made of standard input where a directory's name is wanted."""
 
 
 class UrlError(ValueError):
@@ -42,7 +45,8 @@ class Uri(Struct, frozen=True):
         """
         url = _URL.fullmatch(text)
         if url is None:
-            return cls("", "", _normal(text))
+            local = cls("", "", _normal(text))
+            return local._from_root() if local.is_stdin and text != STDIN else local  # a file that is called so
         scheme, authority, path = url["scheme"], url["authority"], url["path"] or "/"
         if scheme == "file":
             if authority not in ("", "localhost"):
@@ -63,6 +67,8 @@ class Uri(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Last component of the path; a local `.` has its directory's name, an archive's content its name without suffixes."""
+        if self.is_stdin:
+            return _NAME_OF_STDIN
         last = self.last or self.absolute().last
         return without_packing(last) if last.endswith("!") else last
 
@@ -74,6 +80,8 @@ class Uri(Struct, frozen=True):
     @property
     def parent(self) -> Self:
         """The directory that holds it."""
+        if self.is_stdin:
+            return type(self)("", "", _NAME_OF_STDIN)
         above, _, last = self.path.rpartition("/")
         if above.strip("/"):
             return type(self)(self.scheme, self.authority, above)
@@ -101,6 +109,11 @@ class Uri(Struct, frozen=True):
             at = self.path.rfind("!", 0, at)
 
     @property
+    def is_stdin(self) -> bool:
+        """Return whether it is standard input."""
+        return self.path == STDIN and not self.scheme
+
+    @property
     def is_local(self) -> bool:
         """Return whether the operating system opens it."""
         return not self.scheme
@@ -110,8 +123,11 @@ class Uri(Struct, frozen=True):
 
         A relative path begins in `working_directory`, this process' own if None.
         """
-        if self.scheme or self.path.startswith("/"):
+        if self.scheme or self.path.startswith(("/", f"{STDIN}!")) or self.is_stdin:
             return self
+        return self._from_root(working_directory)
+
+    def _from_root(self, working_directory: str | None = None) -> Self:
         return self._at(posixpath.join(working_directory or os.getcwd(), self.path))  # noqa: PTH109 - a text is wanted
 
     def lies_in(self, root: "Uri") -> bool:

@@ -44,6 +44,7 @@ from kaudit.scanning.plan import audit_needs, find_evidence, plan_jobs, share_ra
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import Layout
 from kaudit.source.schemes import open_segment
+from kaudit.source.uri import STDIN
 from kaudit.spark.jobs import (
     JobProgress,
     ReadMetrics,
@@ -297,6 +298,8 @@ def _kept_on_disk(frame: "DataFrame") -> Iterator["DataFrame"]:
 
 @contextmanager
 def _started(options: ScanOptions, spark: SparkOptions, rows: Rows) -> Iterator[_Run]:
+    if STDIN in options.paths:
+        raise UsageError("--engine spark: tasks elsewhere cannot read standard input (-); write it to a file")
     options, layout = find_evidence(options)
     if not layout.partitions:
         raise UsageError("--engine spark: the inputs hold logs of brokers and clients alone; leave it out")

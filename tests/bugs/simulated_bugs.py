@@ -300,6 +300,19 @@ def diverged(root: Path) -> Sequence[Path]:
     return directories
 
 
+def commit_after_the_timeout(root: Path) -> Options:
+    """KAFKA-20785: what a broker 4.1.0 logged."""
+    coordinator = "[TransactionCoordinator id=1]"
+    logger = "(kafka.coordinator.transaction.TransactionCoordinator)"
+    (root / "server.log").write_text(
+        f"[2026-11-26 18:48:57,677] INFO {coordinator} Completed rollback of ongoing transaction for transactionalId app due to "
+        f"timeout {logger}\n"
+        f"[2026-11-26 18:49:02,901] WARN {coordinator} TransactionalId: app's state is COMPLETE_ABORT, but received transaction marker "
+        f"result to send: COMMIT {logger}\n"
+    )
+    return {}
+
+
 SIMULATED: Mapping[str, Make] = {
     "KAFKA-5431": zeros_behind_what_was_cleaned,
     "KAFKA-5747": empty_snapshot,
@@ -324,6 +337,7 @@ SIMULATED: Mapping[str, Make] = {
     "KAFKA-16352": never_completed(PREPARE_ABORT),
     "KAFKA-16541": half_a_leader_epoch_checkpoint,
     "KAFKA-17754": torn_transaction,
+    "KAFKA-20785": commit_after_the_timeout,
     "kafkajs-598": one_sequence_too_high,
     "librdkafka-3720": epochs_used_up,
     "librdkafka-4953": sent_again_under_a_new_epoch,

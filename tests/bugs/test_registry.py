@@ -77,7 +77,7 @@ def test_how_sure_a_trace_is_of_its_bug():
             "KAFKA-8351",
             "KAFKA-9144",
         ),
-        *("KAFKA-10778", "KAFKA-12671", "KAFKA-13727", "KAFKA-14402", "KAFKA-15591"),
+        *("KAFKA-10778", "KAFKA-12671", "KAFKA-13727", "KAFKA-14402", "KAFKA-15591", "KAFKA-20785"),
     }
     assert {bug.id for bug in BUGS.values() if bug.confidence is Confidence.CERTAIN} == certain
     assert {bug.id for bug in BUGS.values() if bug.confidence is Confidence.LIKELY} == likely
@@ -96,6 +96,7 @@ def test_what_is_named_instead_also_names_this(bug):
         ("kafka-12671", "KAFKA-12671"),
         ("KAFKA 12671", "KAFKA-12671"),
         ("librdkafka#4953", "librdkafka-4953"),
+        ("apache/kafka#23204", "KAFKA-20785"),
         ("confluentinc/librdkafka#4953", "librdkafka-4953"),
         ("redpanda-data/redpanda#3039", "Redpanda-3039"),
     ],

@@ -1,13 +1,13 @@
 """What logs say of findings, whose logs they are, and where refusals stand on timelines."""
 
 import re
-from types import MappingProxyType
 
 import pytest
 
 from kaudit.audits.log_events import application_logs
 from kaudit.audits.log_events.application_logs import GivenLogs, read_application_logs
-from kaudit.audits.log_events.clock import ClockOffset
+from kaudit.audits.log_events.broker_clocks import BrokerClock
+from kaudit.audits.log_events.clock import AnchorSource, ClockOffset
 from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.timeline_entries import TimelineEvents
 from kaudit.checks.log_evidence import EventsOfLogs
@@ -24,6 +24,7 @@ from kaudit.source.layout import ApplicationLog
 from tests.audits.log_events.made import event
 from tests.conformance.server_logs import unpacked
 
+GROUPS = AnchorSource.GROUPS
 NOON = 1_800_000_000_000
 
 
@@ -50,7 +51,7 @@ def of_orders(kind, line=1, **fields):
     return event(kind, line, **{"topic": "orders", "partition": 0, "timestamp_ms": NOON, "zone_known": True, **fields})
 
 
-def explained(one, *events, clocks=MappingProxyType({})):
+def explained(one, *events, clocks=()):
     return EventsOfLogs(events, clocks).explained(one)
 
 
@@ -82,9 +83,10 @@ def test_other_events_are_no_evidence(other):
 
 
 def test_times_are_compared_by_the_batches_clock():
-    two_hours = ClockOffset(-7_200_000, -7_199_000, -7_200_000, 5, 5, 120)
+    offset = ClockOffset(-7_200_000, -7_199_000, -7_200_000, {GROUPS: 5}, {GROUPS: 5}, 120)
+    two_hours = BrokerClock("b1", 1, frozenset({"b1/server.log"}), zone_known=False, offsets=[offset])
     election = of_orders(LogEventKind.TRUNCATED, timestamp_ms=NOON + 7_200_000, zone_known=False)
-    found = explained(finding(), election, clocks={"b1": two_hours})
+    found = explained(finding(), election, clocks=[two_hours])
     assert found.evidence["log_events_count"] == 1
     assert explained(finding(), election) == finding()
 

@@ -76,7 +76,13 @@ def test_examples_come_first_and_whole(kaudit):
 
 @pytest.mark.parametrize(
     ("command", "usage"),
-    [("scan", "PATH..."), ("replay", "[ATTEMPTS.jsonl]"), ("explain", "[ANYTHING...]"), ("report", "SAVED.json")],
+    [
+        ("scan", "[PATH...]"),
+        ("dedup", "PATH..."),
+        ("replay", "[ATTEMPTS.jsonl]"),
+        ("explain", "[ANYTHING...]"),
+        ("report", "SAVED.json"),
+    ],
 )
 def test_the_usage_shows_what_must_be_given_and_what_may_repeat(kaudit, command, usage):
     assert kaudit(command, "--help").out.splitlines()[0] == f"Usage: kaudit {command} [OPTIONS] {usage}"

@@ -174,11 +174,11 @@ class Read:
         return match(self.refused, self.lines_of_refusals, self._to_utc)
 
     def _to_utc(self, event: LogEvent) -> int | None:
-        logs = {log.home: log for log in self.reconstruction.logs}
-        log = logs[event.path.rpartition("/")[0]]
+        logs = {path: log for log in self.reconstruction.logs for path in log.paths}
+        log = logs[event.path]
         if event.timestamp_ms is None or not log.has_times:
             return None
-        return log.to_batch_time(event.timestamp_ms)
+        return log.batch_time(event)
 
     @cached_property
     def answered(self) -> list[tuple[Json, Json]]:
@@ -313,7 +313,10 @@ def figures(version: str, name: str, data: Path = DATA) -> Figures:
                 answer["outcome"] == "appended" and _same(line, answer["base_offset"], known)
                 for line, answer in accepted
             ),
-            [log.clock for log in read.reconstruction.logs],
+            [
+                log.clock.offsets[0] if log.clock and log.has_times and log.clock.offsets else None
+                for log in read.reconstruction.logs
+            ],
         )
 
 

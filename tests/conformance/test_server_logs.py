@@ -57,7 +57,7 @@ def test_the_clock_of_every_broker_is_the_recorders_own_in_the_zone_it_was_recor
             assert clock.zone_minutes == east
             assert clock.lower_ms <= -east * 60_000 <= clock.upper_ms
             assert abs(clock.skew_ms) <= 50
-            assert clock.agreeing >= 0.8 * clock.anchors
+            assert sum(clock.agreeing.values()) >= 0.8 * sum(clock.anchors.values())
     wide = [
         clock
         for each in releases.values()
@@ -65,7 +65,7 @@ def test_the_clock_of_every_broker_is_the_recorders_own_in_the_zone_it_was_recor
         for clock in one.clocks
         if clock and clock.upper_ms - clock.lower_ms > 1_000
     ]
-    assert all(clock.anchors < 20 for clock in wide)
+    assert all(sum(clock.anchors.values()) < 20 for clock in wide)
 
 
 def test_the_tables_are_as_generated(releases, tmp_path, monkeypatch):

@@ -74,11 +74,15 @@ class Jvm:
     command: list[str]
     output: Path
     process: subprocess.Popen[bytes] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Added to that of this process."""
 
     def start(self) -> None:
         """Start it."""
         with self.output.open("ab") as out:
-            self.process = subprocess.Popen(self.command, stdout=out, stderr=out, cwd=self.output.parent)
+            self.process = subprocess.Popen(
+                self.command, stdout=out, stderr=out, cwd=self.output.parent, env={**os.environ, **self.environment}
+            )
 
     def stop(self, number: int) -> None:
         """Send a signal and wait for the end; kill what does not end."""
@@ -121,6 +125,8 @@ class Broker:
 
     zookeeper: bool = False
     """With ZooKeeper, also where the release is started without as a rule."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Of the broker's process, e.g. its time zone."""
 
     def __post_init__(self) -> None:
         self.kraft = not self.zookeeper and Version.parse(self.version) >= FIRST_WITH_KRAFT
@@ -202,7 +208,7 @@ class Broker:
             path = command.index("-cp") + 1
             command[path] = logging.class_path + command[path]
             command[path - 1 : path - 1] = logging.arguments  # the last one of a system property counts
-        return Jvm(command, self.home / "broker.out")
+        return Jvm(command, self.home / "broker.out", environment=self.environment)
 
     @property
     def recorded_config(self) -> dict[str, object]:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from kaudit.model.application_logs import LogClock
+from kaudit.model.application_logs import ClockAnchors, LogClock, UnalignedLog
 from kaudit.model.evidence import StoredEvidence
 from kaudit.report.console import Console, wanted_width
 from kaudit.report.json_documents import pretty
@@ -26,7 +26,7 @@ from kaudit.report.text.formatting import (
     timestamp_text,
     verdict,
 )
-from kaudit.report.text.log_events import clock_text
+from kaudit.report.text.log_events import clock_text, unaligned_text
 from kaudit.report.text.not_checked import closing_line
 from kaudit.report.text.producers import histogram_lines
 from tests.scan_results import scan_result
@@ -101,6 +101,38 @@ def test_clocks_of_logs(likely_ms, zone_minutes, text):
     for directory, name in (("/var/log/kafka", "kafka"), ("kafka", "kafka"), ("", "."), ("/", "/")):
         clock = LogClock(directory, likely_ms - 5, likely_ms + 5, likely_ms, zone_minutes, 3, 3)
         assert clock_text(clock) == f"{name}: {text}"
+    named = LogClock("logs", 0, 0, likely_ms, zone_minutes, 3, 3, broker_id=2)
+    assert clock_text(named) == f"logs (broker 2): {text}"
+
+
+@pytest.mark.parametrize(("clock", "text"), [
+    (LogClock("logs", -19_805_000, -19_790_000, -19_800_000, 330, 9, 8, aligned_by=(
+        ClockAnchors("groups", 6, 6), ClockAnchors("metadata", 2, 1), ClockAnchors("quorum", 1, 1)), spread_ms=1_200),
+     ("the log clock is 5 h 30 min ahead of the batches: a time zone, UTC+05:30 (by 6 lines about groups, 1 line about "
+      "metadata, 1 line about the controller's election; 1 line contradicts; spread 1,200 ms)")),
+    (LogClock("logs", -19_840_000, -19_840_000, -19_840_000, 330, 3, 3),
+     "the log clock is 5 h 30 min ahead of the batches: a time zone, UTC+05:30, beside it 40 s ahead"),
+    (LogClock("logs", -3_600_000, 1_800_000, 0, None, 5, 5, exact=False, time_zones=("UTC-00:30", "UTC+00:00", "UTC+01:00"),
+              aligned_by=(ClockAnchors("batches", 5, 5),)),
+     ("the log clock is 30 min 0 s behind to 1 h 0 min ahead of the batches: time zones UTC-00:30 to UTC+01:00; times are "
+      "taken as UTC (by 5 lines among batches that brokers stamped)")),
+    (LogClock("logs", 0, 0, -7_200_000, 120, 2, 2, until_ms=1_792_889_999_999),
+     "until 2026-10-25 00:59:59.999, the log clock is 2 h 0 min ahead of the batches: a time zone, UTC+02:00"),
+    (LogClock("logs", 0, 0, 0, 0, 2, 2, since_ms=1_792_890_000_000),
+     "from 2026-10-25 01:00:00.000, the log clock is that of the batches, to 1.0 s"),
+])  # fmt: skip
+def test_what_is_known_of_a_clock_and_by_what(clock, text):
+    assert clock_text(clock) == f"logs: {text}"
+
+
+def test_logs_whose_times_are_taken_as_utc():
+    assert unaligned_text(UnalignedLog("/var/log/kafka", 3, "no-anchor", 0)) == (
+        "kafka (broker 3): nothing that was read tells how its clock goes; times are taken as UTC"
+    )
+    assert unaligned_text(UnalignedLog("b1", None, "contradiction", 4)) == (
+        "b1: 4 lines of it and the bytes contradict one another: another cluster or time, or brokers whose clocks differ; times "
+        "are taken as UTC"
+    )
 
 
 @pytest.mark.parametrize(("columns", "width"), [(132, 132), (41, 41), (40, 40), (20, 40)])

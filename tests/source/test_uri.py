@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from kaudit.source.uri import Uri, UrlError
 
-paths = st.lists(st.sampled_from(["/", "a", "b-0", "..", ".", "x.log", "-"]), max_size=8).map("".join)
+texts = st.lists(st.sampled_from(["/", "a", "b-0", "..", ".", "x.log", "-"]), max_size=8).map("".join)
+paths = texts.filter(lambda text: str(PurePosixPath(text)) != "-")  # standard input (tests/cli/test_standard_input.py)
 names = st.sampled_from(["a", "b-0", "x.log", "a/b", ".."])
 
 

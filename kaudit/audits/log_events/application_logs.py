@@ -161,8 +161,11 @@ class _Reading:
 
         A file that breaks off with an error leaves the events before that.
         """
+        found: dict[Origin, LogCounts] = {}
+        lines: set[int] = set()
         try:
-            found = {origin: self._read(log, origin) for origin in log.origins}
+            for origin in log.origins:
+                found[origin] = self._read(log, origin, lines)
         except OSError as error:
             return SkippedLog(log.name, failure(error), unreadable=True)
         taken = {origin: counts for origin, counts in found.items() if counts.events}
@@ -177,9 +180,16 @@ class _Reading:
         lines = TextLines(least.lines, least.other_lines, least.unknown_lines, least.unknown_facts, least.examples)
         return SkippedLog(log.name, lines.reason, unreadable=True) if lines.unknown_facts else None
 
-    def _read(self, log: ApplicationLog, origin: Origin) -> LogCounts:
+    def _read(self, log: ApplicationLog, origin: Origin, lines: set[int]) -> LogCounts:
+        """Take the events of one origin but those of `lines`, which another origin has; their lines are added."""
         counts = LogCounts()
+        others = frozenset(lines)
         for event in log_events(log.path, origin, counts, log.name, self._partitions):
+            if event.line in others:
+                counts.events -= 1
+                continue
+            if len(log.origins) > 1 and len(lines) < MAX_EVENTS:
+                lines.add(event.line)
             self.events[event.event.value] += 1
             if len(self.kept) < MAX_EVENTS:
                 self.kept.append(event)

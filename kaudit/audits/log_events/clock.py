@@ -1,96 +1,266 @@
-"""How far the clock of a server log is from that of the batches: an interval, from lines that say between which offsets they stand.
+"""How far the clock of a server log is from that of the bytes: by events that both have to the millisecond.
 
-A line that names the log's end was written after the batch before that offset and before the batch at it. The time of each such
-line, held against the timestamps of the two batches, bounds what has to be added to the log's times. Producers stamp batches
-before they are appended, some of them with a wrong clock, so single bounds may contradict: the offset that most of them allow
-is taken.
+A broker writes a line about what it appends, and the record has the broker's own time: the two tell what has to be added to
+the log's times. Times that producers set say nothing here, because records wait in clients. A broker's clock is one, so its
+log is a time zone away from its own records, in whole quarters of an hour; from another broker's records, also by the
+difference of the two clocks. Single lines may be late, or about another cluster: what most of them allow counts.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
+from enum import StrEnum, auto
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from kaudit.audits.log_events.placement import LoggedBatch, states_log_end
-from kaudit.model.application_logs import LogEvent, LogEventKind
-from kaudit.model.coordinator import TransactionRecord, TransactionStatus
-
-MIN_ANCHORS = 3
-"""Fewer lines say nothing: one producer with a wrong clock would decide."""
+QUARTER_HOUR_MS = 15 * 60 * 1000
+_EAST_MS, _WEST_MS = 14 * 3600 * 1000, 12 * 3600 * 1000
+"""Local times are at most so far from UTC, in steps of a quarter of an hour."""
 _MIN_AGREEING = 0.6
 _NEARLY = 0.9
 """Share of the agreeing lines that must allow a value inside the interval."""
-_QUARTER_HOUR_MS = 15 * 60 * 1000
-_MAX_ZONE_MS = 14 * 3600 * 1000
-"""Local times are at most so far from UTC, in steps of a quarter of an hour."""
-_ZONE_SLACK_MS = 5 * 60 * 1000
-"""A clock that is further off than this beside its zone leaves the zone open."""
-_MAX_WIDTH_MS = 6 * 3600 * 1000
-"""An interval as wide as this orders nothing."""
+_EXACT_WIDTH_MS = 5000
+"""A wider interval is said as an interval."""
+_ZONE_TOLERANCE_MS = 1000
+"""So far a zone may lie beside the interval: a line takes its time before it is written, a record before it is appended."""
+_SKEW_MS = 5 * 60 * 1000
+"""Clocks of two brokers that differ by more than this leave the zone open."""
+_MIN_SKEWED, _MIN_SKEWED_SPAN_MS = 5, 10 * 60 * 1000
+"""Fewer lines, or lines in so short a time, may agree on a wrong difference by chance: two clusters start alike."""
+MAX_ZONE_CHANGE_MS = 2 * 3600 * 1000
+_MIN_AROUND_CHANGE = 2
 _BEFORE_ALL, _AFTER_ALL = -(2**63), 2**63
 
 
+class AnchorSource(StrEnum):
+    """What has the event that the line tells of."""
+
+    GROUPS = auto()
+    """Metadata of consumer groups in __consumer_offsets."""
+    TRANSACTIONS = auto()
+    """__transaction_state."""
+    QUORUM = auto()
+    """The first batch of a leader's epoch in __cluster_metadata."""
+    METADATA = auto()
+    """Records of __cluster_metadata, which the controller stamps."""
+    BATCHES = auto()
+    """Batches that a broker stamped, before and after the log's end that the line names."""
+
+
+_OWN = frozenset({AnchorSource.GROUPS, AnchorSource.TRANSACTIONS, AnchorSource.QUORUM})
+"""The broker that wrote the line stamped the record too."""
+_TIERS = (_OWN, frozenset({AnchorSource.METADATA}), frozenset({AnchorSource.BATCHES}))
+"""The first of them whose lines give one value decides."""
+
+
 class Anchor(NamedTuple):
-    """A line's time, and the timestamps of the batches before and after it, ms; None where there is none."""
+    """A line's time, and the times in the bytes that it lies between, ms; None where there is none.
+
+    `identified`: the record names the very process that wrote the line.
+    """
 
     logged_ms: int
     after_ms: int | None
     before_ms: int | None
+    source: AnchorSource = AnchorSource.BATCHES
+    identified: bool = False
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest that can be added to the line's time."""
+        lower = _BEFORE_ALL if self.after_ms is None else self.after_ms - self.logged_ms
+        return lower, _AFTER_ALL if self.before_ms is None else max(lower, self.before_ms - self.logged_ms)
+
+    def allows(self, offset: int) -> bool:
+        """Whether the line can be so far from the bytes."""
+        lower, upper = self.bounds
+        return lower - _ZONE_TOLERANCE_MS <= offset <= upper + _ZONE_TOLERANCE_MS
 
 
 class ClockOffset(Struct, frozen=True):
-    """The offset that turns the times of a log into times of the batches: between `lower_ms` and `upper_ms`, most likely `likely_ms`.
+    """The offset that turns the times of a log into times of the bytes: between `lower_ms` and `upper_ms`, most likely `likely_ms`.
 
-    That is 0, if most lines allow it; else the least they do, since a line is written right after the event it
-    reports, and long before the next batch.
-    `anchors` lines were compared, `agreeing` of them allow the interval. `zone_minutes` is how far east of UTC the log's
-    local time is, None where the log states its zone or where several zones are possible.
+    Of the lines in `anchors`, by source, `agreeing` allow it. `exact`: events that both have give one value; else it is an
+    interval. `zone_minutes` is how far east of UTC the log's local time is, None where the log states its zone or where
+    several zones lie in the interval: `zones` are all of them. `spread_ms` is the distance of the greatest difference
+    between a line and its record from the least, of the lines that agree, None where only batches around lines are known.
+    `behind_controller_ms` is how far this broker's clock is behind the controller's, negative if ahead, None where only one of
+    the two is compared. `until_ms` is the last time of the bytes that it holds for, None for ever: the next offset of the log follows.
     """
 
     lower_ms: int
     upper_ms: int
     likely_ms: int
-    anchors: int
-    agreeing: int
+    anchors: dict[AnchorSource, int]
+    agreeing: dict[AnchorSource, int]
     zone_minutes: int | None = None
-
-    def batch_time(self, logged_ms: int) -> int:
-        """Return a line's time by the clock of the batches, ms."""
-        return logged_ms + self.likely_ms
+    zones: tuple[int, ...] = ()
+    exact: bool = True
+    spread_ms: int | None = None
+    behind_controller_ms: int | None = None
+    until_ms: int | None = None
 
     @property
     def skew_ms(self) -> int:
         """`likely_ms` without the zone."""
         return self.likely_ms + (self.zone_minutes or 0) * 60_000
 
+    @property
+    def is_known(self) -> bool:
+        """Whether times can be converted: not if several zones are possible."""
+        return self.exact or self.zone_minutes is not None
 
-def estimate_clock(anchors: Iterable[Anchor], *, zone_known: bool) -> ClockOffset | None:
-    """Return the clock's offset; None, unknown, where too few lines bound it or too many of them contradict."""
-    bounds = [
-        (
-            _BEFORE_ALL if anchor.after_ms is None else anchor.after_ms - anchor.logged_ms,
-            _AFTER_ALL if anchor.before_ms is None else anchor.before_ms - anchor.logged_ms,
-        )
-        for anchor in anchors
-    ]
-    found = _most_allowed([(lower, max(lower, upper)) for lower, upper in bounds])
+
+class Unaligned(Struct, frozen=True):
+    """A log whose clock is not known: `anchors` lines tell of events that the bytes have too, and contradict one another if any."""
+
+    anchors: int = 0
+
+
+def estimate_clock(anchors: Iterable[Anchor], *, zone_known: bool) -> list[ClockOffset] | Unaligned:
+    """Return the offsets of a log's clock in the order of time: several where its zone changed, as for daylight saving time."""
+    given = [anchor for anchor in anchors if anchor[1:3] != (None, None)]
+    for tier in _TIERS:
+        own = [anchor for anchor in given if anchor.source in tier]
+        if not zone_known and (pieces := _zone_changes(own)):
+            return pieces
+        found = _one_value(own, zone_known=zone_known)
+        if found is not None and found.exact:
+            return [_counted(found, given)]
+    whole = _one_value(given, zone_known=zone_known)
+    return Unaligned(len(given)) if whole is None else [_counted(replace(whole, exact=False), given)]
+
+
+def _one_value(anchors: Sequence[Anchor], *, zone_known: bool) -> ClockOffset | None:
+    """Return the interval that most lines allow; None where too few do, or where no zone explains it."""
+    found = _most_allowed([anchor.bounds for anchor in anchors])
     if found is None:
         return None
-    lower, upper, most, agreeing = found
-    if agreeing < MIN_ANCHORS or agreeing < _MIN_AGREEING * len(bounds) or upper - lower > _MAX_WIDTH_MS:
+    (lower, upper), most, agreeing = found
+    if agreeing < _MIN_AGREEING * len(anchors):
         return None
-    zone = None if zone_known else _zone(lower, upper)
-    no_skew = 0 if zone is None else -zone * 60_000
-    likely = no_skew if most[0] <= no_skew <= most[1] else most[0]
-    return ClockOffset(lower, upper, likely, len(bounds), agreeing, zone)
+    if zone_known:
+        bounded = lower > _BEFORE_ALL and upper < _AFTER_ALL
+        return _offset(anchors, (lower, upper), min(max(0, most[0]), most[1]), ()) if bounded else None
+    return _in_zone(anchors, (max(lower, -_EAST_MS - _SKEW_MS), min(upper, _WEST_MS + _SKEW_MS)), most)
 
 
-def _most_allowed(bounds: Sequence[tuple[int, int]]) -> tuple[int, int, tuple[int, int], int] | None:
+def _in_zone(anchors: Sequence[Anchor], interval: tuple[int, int], most: tuple[int, int]) -> ClockOffset | None:
+    """Return an interval with the zones in it; None where there is none, and no second clock explains that either."""
+    lower, upper = interval
+    zones = _zones(lower - _ZONE_TOLERANCE_MS, upper + _ZONE_TOLERANCE_MS)
+    if len(zones) == 1:
+        likely = -60_000 * zones[0]
+        narrow = most if upper - lower <= _EXACT_WIDTH_MS else interval
+        return _offset(anchors, (min(narrow[0], likely), max(narrow[1], likely)), likely, zones)
+    if zones:
+        return _offset(anchors, interval, -60_000 * min(zones, key=abs), zones)
+    zones = _zones(lower - _SKEW_MS, upper + _SKEW_MS)
+    return _offset(anchors, interval, most[0], zones) if len(zones) == 1 and _is_solid(anchors, most) else None
+
+
+def _offset(anchors: Sequence[Anchor], interval: tuple[int, int], likely: int, zones: tuple[int, ...]) -> ClockOffset:
+    lower, upper = interval
+    exact = upper - lower <= _EXACT_WIDTH_MS and len(zones) <= 1
+    differences = [
+        anchor.after_ms - anchor.logged_ms
+        for anchor in anchors
+        if anchor.after_ms is not None and anchor.source is not AnchorSource.BATCHES and anchor.allows(likely)
+    ]
+    spread = max(differences) - min(differences) if differences else None
+    return ClockOffset(
+        lower, upper, likely, {}, {}, zones[0] if len(zones) == 1 else None, zones, exact=exact, spread_ms=spread
+    )
+
+
+def _is_solid(anchors: Sequence[Anchor], most: tuple[int, int]) -> bool:
+    """Whether the lines that agree on an offset beside every zone are enough to believe in two clocks that differ."""
+    agreeing = [anchor for anchor in anchors if anchor.allows(most[0])]
+    if any(anchor.identified for anchor in agreeing):
+        return True
+    times = [anchor.logged_ms for anchor in agreeing]
+    return len(times) >= _MIN_SKEWED and max(times) - min(times) >= _MIN_SKEWED_SPAN_MS
+
+
+def _counted(offset: ClockOffset, anchors: Sequence[Anchor]) -> ClockOffset:
+    """Add how many lines were compared and how many agree; in an interval, those that allow some of it."""
+    behind = _behind_controller(offset, anchors)
+    all_of: dict[AnchorSource, int] = {}
+    agreeing: dict[AnchorSource, int] = {}
+    for anchor in anchors:
+        lower, upper = anchor.bounds
+        if offset.is_known:
+            skew = behind if behind is not None and anchor.source is AnchorSource.METADATA else 0
+            agrees = anchor.allows(offset.likely_ms + skew)
+        else:
+            agrees = lower <= offset.upper_ms and upper >= offset.lower_ms
+        all_of[anchor.source] = all_of.get(anchor.source, 0) + 1
+        agreeing[anchor.source] = agreeing.get(anchor.source, 0) + agrees
+    return replace(offset, anchors=all_of, agreeing=agreeing, behind_controller_ms=behind)
+
+
+def _behind_controller(offset: ClockOffset, anchors: Sequence[Anchor]) -> int | None:
+    """Return how far the controller's records are from the broker's own, where the two are told apart."""
+    records = [anchor for anchor in anchors if anchor.source is AnchorSource.METADATA]
+    own = sum(anchor.source in _OWN and anchor.allows(offset.likely_ms) for anchor in anchors)
+    found = _one_value(records, zone_known=True)
+    if not own or found is None or not offset.exact:
+        return None
+    if found.lower_ms - _ZONE_TOLERANCE_MS <= offset.likely_ms <= found.upper_ms + _ZONE_TOLERANCE_MS:
+        return 0
+    difference = found.lower_ms - offset.likely_ms
+    return difference if abs(difference) <= _SKEW_MS and _is_solid(records, (found.lower_ms, found.upper_ms)) else None
+
+
+def _zone_changes(anchors: Sequence[Anchor]) -> list[ClockOffset]:
+    """Return an offset for each time between two changes of the zone; empty where the lines show no such change."""
+    timed = sorted(
+        (anchor for anchor in anchors if anchor.after_ms is not None), key=lambda anchor: anchor.after_ms or 0
+    )
+    zoned = [(anchor, zones[0]) for anchor in timed if len(zones := _zones(*_widened(anchor.bounds))) == 1]
+    runs = [[anchor for anchor, _ in run] for _, run in groupby(zoned, key=lambda each: each[1])]
+    runs = [run for run in runs if len(run) >= _MIN_AROUND_CHANGE]
+    if len(runs) < 2 or sum(map(len, runs)) < _NEARLY * len(zoned):
+        return []
+    found = [_one_value(run, zone_known=False) for run in runs]
+    offsets = [_counted(offset, run) for offset, run in zip(found, runs, strict=True) if offset is not None]
+    if len(offsets) < len(runs):
+        return []
+    if any(abs(after.likely_ms - before.likely_ms) > MAX_ZONE_CHANGE_MS for before, after in pairwise(offsets)):
+        return []
+    changes = [_change(before[-1], after[0]) for before, after in pairwise(runs)]
+    return [replace(offset, until_ms=change - 1) for offset, change in zip(offsets, changes, strict=False)] + offsets[
+        -1:
+    ]
+
+
+def _change(before: Anchor, after: Anchor) -> int:
+    """Return when the zone changed: at a full hour of UTC, else a half one, if one lies between the two lines."""
+    assert before.after_ms is not None
+    assert after.after_ms is not None
+    for step in (3_600_000, 1_800_000):
+        latest = after.after_ms // step * step
+        if latest > before.after_ms:
+            return latest
+    return after.after_ms
+
+
+def _widened(bounds: tuple[int, int]) -> tuple[int, int]:
+    return bounds[0] - _ZONE_TOLERANCE_MS, bounds[1] + _ZONE_TOLERANCE_MS
+
+
+def _zones(lower: int, upper: int) -> tuple[int, ...]:
+    """Return the zones, in minutes east of UTC, whose offset lies in an interval, the most western first."""
+    first = max(-(-lower // QUARTER_HOUR_MS), -_EAST_MS // QUARTER_HOUR_MS)
+    last = min(upper // QUARTER_HOUR_MS, _WEST_MS // QUARTER_HOUR_MS)
+    return tuple(-15 * quarters for quarters in range(last, first - 1, -1))
+
+
+def _most_allowed(bounds: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], tuple[int, int], int] | None:
     """Return the range that nearly as many intervals allow as any other, the range that most of them allow, and how many do.
 
-    None where it is not bounded on both sides.
+    Of several ranges the one that is highest: a line may come late, but no line comes before what it tells of.
     """
     edges = sorted([(lower, 0) for lower, _ in bounds] + [(upper, 1) for _, upper in bounds])
     depths: list[tuple[int, int, int]] = []
@@ -102,92 +272,10 @@ def _most_allowed(bounds: Sequence[tuple[int, int]]) -> tuple[int, int, tuple[in
     if not most:
         return None
     enough = max(most * _NEARLY, 1)
-    best = next(index for index, one in enumerate(depths) if one[2] == most)
+    best = next(index for index in range(len(depths) - 1, -1, -1) if depths[index][2] == most)
     first = last = best
     while first and depths[first - 1][2] >= enough:
         first -= 1
     while last + 1 < len(depths) and depths[last + 1][2] >= enough:
         last += 1
-    lower, upper = depths[first][0], depths[last][1]
-    return None if lower == _BEFORE_ALL or upper == _AFTER_ALL else (lower, upper, depths[best][:2], most)
-
-
-def _zone(lower: int, upper: int) -> int | None:
-    """Return minutes east of UTC if one zone alone explains the offset, else None."""
-    first = -(-(lower - _ZONE_SLACK_MS) // _QUARTER_HOUR_MS)
-    last = (upper + _ZONE_SLACK_MS) // _QUARTER_HOUR_MS
-    if first != last or abs(first) * _QUARTER_HOUR_MS > _MAX_ZONE_MS:
-        return None
-    return -first * 15
-
-
-_SOON_MS = 1000
-"""A coordinator logs what it has just written."""
-
-
-class PartitionAnchors:
-    """Collects the anchors of one partition's events while its batches are read, in order."""
-
-    def __init__(self, events: Iterable[LogEvent]) -> None:
-        timed = [event for event in events if event.timestamp_ms is not None]
-        exact = sorted((event for event in timed if states_log_end(event)), key=lambda event: event.offset or 0)
-        self._offsets = [event.offset or 0 for event in exact]
-        self._exact = exact
-        self._before: list[int | None] = [None] * len(exact)
-        self._after: list[int | None] = [None] * len(exact)
-        self._by_state: dict[tuple[int, int], list[LogEvent]] = {}
-        for event in timed:
-            if event.producer_id is not None and event.last_sequence is not None and not states_log_end(event):
-                self._by_state.setdefault((event.producer_id, event.last_sequence), []).append(event)
-        self._open: dict[int, tuple[int, list[LogEvent]]] = {}
-        self._done = 0
-        self._latest: int | None = None
-        self._anchors: list[tuple[LogEvent, Anchor]] = []
-
-    def take(self, batch: LoggedBatch) -> None:
-        """Take the next batch."""
-        passed = bisect_left(self._offsets, batch.base_offset + 1, self._done)
-        for index in range(self._done, passed):
-            self._after[index], self._before[index] = self._latest, batch.timestamp
-        self._done, self._latest = passed, batch.timestamp
-        if (self._by_state or self._open) and batch.producer_id >= 0 and batch.last_sequence >= 0:
-            self._of_producer(batch)
-
-    def _of_producer(self, batch: LoggedBatch) -> None:
-        after, events = self._open.pop(batch.producer_id, (0, []))
-        self._anchors += [(event, _anchor(event, after, batch.timestamp)) for event in events]
-        matching = self._by_state.pop((batch.producer_id, batch.last_sequence), None)
-        if matching is not None:
-            self._open[batch.producer_id] = (batch.timestamp, matching)
-
-    def found(self) -> list[tuple[LogEvent, Anchor]]:
-        """Return each event that bounds the clock, with its bounds, once the log has been read."""
-        exact = zip(self._exact, self._after, self._before, strict=True)
-        last = [(event, _anchor(event, self._latest, None)) for event in self._exact[self._done :]]
-        between = [(event, _anchor(event, after, before)) for event, after, before in exact][: self._done]
-        return [*between, *last, *self._anchors]
-
-
-def coordinator_anchors(
-    events: Iterable[LogEvent], records: Mapping[str, Sequence[TransactionRecord]]
-) -> list[tuple[LogEvent, Anchor]]:
-    """Anchors of the lines in which a coordinator hands out a producer id, against __transaction_state's records by id."""
-    found = []
-    for event in events:
-        if event.event is not LogEventKind.PRODUCER_ID_ASSIGNED or event.timestamp_ms is None:
-            continue
-        for record in records.get(event.transactional_id or "", ()):
-            value = record.value
-            if (
-                value is not None
-                and value.status is TransactionStatus.EMPTY
-                and (value.producer_id, value.producer_epoch) == (event.producer_id, event.producer_epoch)
-            ):
-                at = value.last_update_timestamp
-                found.append((event, Anchor(event.timestamp_ms, at, at + _SOON_MS)))
-    return found
-
-
-def _anchor(event: LogEvent, after: int | None, before: int | None) -> Anchor:
-    assert event.timestamp_ms is not None
-    return Anchor(event.timestamp_ms, after, before)
+    return (depths[first][0], depths[last][1]), depths[best][:2], most

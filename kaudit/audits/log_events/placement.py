@@ -1,5 +1,6 @@
 """The places of server log events in a partition's order: the offsets around each, and the reason."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum, auto
 
@@ -69,13 +70,13 @@ def states_log_end(event: LogEvent) -> bool:
 
 
 class EventSource(Struct):
-    """The events of one broker's logs that concern a partition, in order; `to_batch_time` turns a line's time into the batches'.
+    """The events of one broker's logs that concern a partition, in order; `batch_time` gives a line's time by the batches' clock.
 
-    `to_batch_time` is None where the clock is unknown.
+    `batch_time` is None where the clock is unknown.
     """
 
     events: Sequence[LogEvent]
-    to_batch_time: Callable[[int], int] | None
+    batch_time: Callable[[LogEvent], int | None] | None
     next: int = 0
     _following: list[int | None] = field(default_factory=list)
 
@@ -92,9 +93,7 @@ class EventSource(Struct):
 
     def time_of(self, event: LogEvent) -> int | None:
         """Return an event's time by the batches' clock."""
-        if event.timestamp_ms is None or self.to_batch_time is None:
-            return None
-        return self.to_batch_time(event.timestamp_ms)
+        return None if self.batch_time is None else self.batch_time(event)
 
 
 class _Known(Struct):
@@ -114,11 +113,11 @@ class EventPlacer(Struct):
         """Yield the events between the batch before and this one."""
         changes_leader = self._leader_epoch not in (-1, batch.leader_epoch)
         ready = [
-            (event, source.time_of(event), certainty, lost)
-            for source in self.sources
+            (number, event, source.time_of(event), certainty, lost)
+            for number, source in enumerate(self.sources)
             for event, certainty, lost in self._ready(source, batch, changes_leader=changes_leader)
         ]
-        for event, time, certainty, lost in _in_order(ready):
+        for _, event, time, certainty, lost in _in_order(ready):
             yield Placement(event, time, certainty, self._end - 1, batch.base_offset, lost)
         self._end, self._leader_epoch = batch.last_offset + 1, batch.leader_epoch
         if batch.producer_id >= 0 and batch.last_sequence >= 0:
@@ -127,13 +126,13 @@ class EventPlacer(Struct):
     def rest(self) -> Iterator[Placement]:
         """Yield the events after the last batch."""
         ready = []
-        for source in self.sources:
+        for number, source in enumerate(self.sources):
             for event in source.events[source.next :]:
                 end = event.offset if states_log_end(event) else None
                 certainty = Certainty.ORDER if end is None else Certainty.OFFSET
-                ready.append((event, source.time_of(event), certainty, end is not None and end > self._end))
+                ready.append((number, event, source.time_of(event), certainty, end is not None and end > self._end))
             source.next = len(source.events)
-        for event, time, certainty, lost in _in_order(ready):
+        for _, event, time, certainty, lost in _in_order(ready):
             yield Placement(event, time, certainty, self._end - 1, None, lost)
 
     def _ready(
@@ -170,32 +169,62 @@ class EventPlacer(Struct):
         return batch.last_sequence != event.last_sequence
 
 
-_Ready = tuple[LogEvent, int | None, Certainty, bool]
+_Ready = tuple[int, LogEvent, int | None, Certainty, bool]
+"""The number of the source, the event, its time, its certainty, and whether its offsets are lost."""
 
 
 def _in_order(ready: list[_Ready]) -> Iterable[_Ready]:
     """Events of several brokers by time; those of one broker stay in the order of its log."""
-    if len({event.path.rpartition("/")[0] for event, *_ in ready}) < 2:
+    if len({source for source, *_ in ready}) < 2:
         return ready
-    latest: dict[str, int] = {}
+    latest: dict[int, int] = {}
     keyed = []
-    for number, (event, time, certainty, lost) in enumerate(ready):
-        home = event.path.rpartition("/")[0]
-        at = max(latest.get(home, 0), time or 0)
-        latest[home] = at
-        keyed.append((at, number, (event, time, certainty, lost)))
+    for number, one in enumerate(ready):
+        at = max(latest.get(one[0], 0), one[2] or 0)
+        latest[one[0]] = at
+        keyed.append((at, number, one))
     return [one for _, _, one in sorted(keyed, key=lambda key: key[:2])]
 
 
-def by_directory(events: Iterable[LogEvent]) -> dict[str, list[LogEvent]]:
-    """Return events by the directory of their log, which is one broker's, in the order of its lines.
+_NAMES_ITSELF = frozenset(
+    {
+        LogEventKind.STARTED,
+        LogEventKind.STOPPED,
+        LogEventKind.BROKER_STARTING,
+        LogEventKind.BROKER_REGISTERED,
+        LogEventKind.OUT_OF_ORDER_SEQUENCE,
+        LogEventKind.BECAME_LEADER,
+        LogEventKind.BECAME_FOLLOWER,
+    }
+)
+"""Events in which a broker names itself; a controller's name others."""
 
-    The files of a directory - server.log, state-change.log, their rolled parts - are merged by time.
+
+def by_broker(events: Iterable[LogEvent]) -> dict[tuple[str, int | None], list[LogEvent]]:
+    """Return events by directory and broker id, in the order of the broker's lines.
+
+    A directory is one broker's, unless its files name several: then each file is its broker's. The files of a broker -
+    server.log, state-change.log, their rolled parts - are merged by time. The id is None where no line says it.
     """
     homes: dict[str, dict[str, list[LogEvent]]] = {}
     for event in events:
         homes.setdefault(event.path.rpartition("/")[0], {}).setdefault(event.path, []).append(event)
-    return {home: _merged(list(files.values())) for home, files in homes.items()}
+    brokers: dict[tuple[str, int | None], list[list[LogEvent]]] = {}
+    for home, files in homes.items():
+        ids = {path: _broker_id(found) for path, found in files.items()}
+        named = {broker for broker in ids.values() if broker is not None}
+        for path, found in files.items():
+            broker = ids[path] if len(named) > 1 else next(iter(named), None)
+            brokers.setdefault((home, broker), []).append(found)
+    return {key: _merged(found) for key, found in brokers.items()}
+
+
+def _broker_id(events: Iterable[LogEvent]) -> int | None:
+    """Return the id by which most lines of a file name the broker that wrote them."""
+    counts = Counter(
+        event.broker_id for event in events if event.broker_id is not None and event.event in _NAMES_ITSELF
+    )
+    return counts.most_common(1)[0][0] if counts else None
 
 
 def in_order(events: Iterable[LogEvent]) -> list[LogEvent]:

@@ -1,6 +1,6 @@
 """Bugs of the producer state that brokers keep, and of the ids that they grant."""
 
-from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira, logged
+from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira, logged, said
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence
 
@@ -38,6 +38,12 @@ KAFKA_7190 = Bug(
         Trait("what it had sent was appended again above it", lambda case: case.evidence.kind == "repeated"),
         logged("it was answered UNKNOWN_PRODUCER_ID", LogEventKind.UNKNOWN_PRODUCER_ID),
     ),
+    by_lines={
+        "KA811": (
+            said("a broker before 2.5 says that it has no record of the producer", "Found no record of producerId"),
+            logged("the log's start had just moved", LogEventKind.LOG_START_OFFSET_MOVED),
+        )
+    },
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-7190"), "https://cwiki.apache.org/confluence/display/KAFKA/KIP-360"),
 )
@@ -117,6 +123,15 @@ def _just_created(case: Case) -> bool:
     return case.offending.leader_epoch == 0 and case.finding.producer_epoch == 0
 
 
+def _first_refused(case: Case) -> bool:
+    return case.evidence.refused_sequence == 0 and bool(case.evidence.expected_sequence)
+
+
+def _nearly_empty(case: Case) -> bool:
+    offset, expected = case.finding.offset, case.evidence.expected_sequence
+    return offset is not None and expected is not None and 0 < offset <= expected
+
+
 KAFKA_15591 = Bug(
     id="KAFKA-15591",
     title="Idempotent producer loses its first batch: out of order first requests are taken by empty partitions",
@@ -134,6 +149,12 @@ KAFKA_15591 = Bug(
             "batches of the producer were refused there as out of order", LogEventKind.OUT_OF_ORDER_SEQUENCE, must=True
         ),
     ),
+    by_lines={
+        "KA810": (
+            Trait("the producer's first batch was refused, after a later one of it had been taken", _first_refused),
+            Trait("the partition held hardly more records than the producer had numbered", _nearly_empty),
+        )
+    },
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-15591", "KAFKA-14312", "KAFKA-19880"), "https://github.com/apache/kafka/pull/23234"),
 )

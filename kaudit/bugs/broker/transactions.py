@@ -1,6 +1,7 @@
 """Transactions that brokers leave open, end too early or never end."""
 
-from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira
+from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira, logged, said
+from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence
 
 
@@ -162,4 +163,27 @@ KAFKA_17754 = Bug(
     rather_than=("KAFKA-12671",),
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-17754"), "https://cwiki.apache.org/confluence/display/KAFKA/KIP-890"),
+)
+
+
+KAFKA_20785 = Bug(
+    id="KAFKA-20785",
+    title="A commit that comes after the transaction timed out is fatal with transactions of version 2: INVALID_TXN_STATE",
+    summary="the epoch of a commit that was on its way when the coordinator aborted looks like the retry of a commit, and not like a fenced one",
+    program=Program.BROKER,
+    affected=(Affected("4.0.0", "4.4"),),
+    fixed_in=("4.5.0",),
+    codes=codes("KA813"),
+    traits=(
+        logged(
+            "the coordinator rolled the transaction back after its timeout", LogEventKind.TRANSACTION_TIMEOUT, must=True
+        ),
+        said(
+            "a COMMIT that came afterwards was refused with INVALID_TXN_STATE",
+            "COMMIT",
+            kind=LogEventKind.INVALID_TXN_STATE,
+        ),
+    ),
+    confidence=Confidence.LIKELY,
+    sources=(*jira("KAFKA-20785"), "https://github.com/apache/kafka/pull/23204"),
 )

@@ -1,6 +1,6 @@
 """Bugs of clients in sequences and epochs."""
 
-from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged
+from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged, said
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.finding import Confidence
 
@@ -77,6 +77,11 @@ KAFKA_14034 = Bug(
 )
 
 
+OUT_OF_ORDER = Trait(
+    "the broker refused batches as out of order", lambda case: case.evidence.kind == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+)
+
+
 KAFKA_14397 = Bug(
     id="KAFKA-14397",
     title="Don't reset producer sequence number after delivery timeout",
@@ -86,6 +91,9 @@ KAFKA_14397 = Bug(
     fixed_in=(),
     codes=codes("KA704"),
     traits=(SENT_AGAIN, SAME_TIMES, ANOTHER_LEADER, RAISED),
+    by_lines={
+        "KA810": (OUT_OF_ORDER, said("records of the producer had expired before", "Expiring ", " record(s) for "))
+    },
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-14397", "KAFKA-14831"), "https://github.com/apache/kafka/pull/12922"),
     alike=("KAFKA-14034", "librdkafka-4953"),
@@ -110,6 +118,7 @@ KAFKAJS_598 = Bug(
         Trait("a client goes on one sequence too high after each batch", _one_too_many),
         Trait("it writes without transactions", lambda case: case.offending.is_transactional is False),
     ),
+    by_lines={"KA810": (OUT_OF_ORDER, said("kafkajs got the answer", "[Connection] Response Produce("))},
     confidence=Confidence.POSSIBLE,
     sources=("https://github.com/tulios/kafkajs/issues/598", "https://github.com/tulios/kafkajs/pull/1172"),
 )

@@ -11,7 +11,7 @@ from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import NonIdempotent
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.impact import Impact
+from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.log_rows import NonIdempotentBatch
 from kaudit.model.producer_patterns import ReorderedBatches, RepeatedBatch
 
@@ -44,6 +44,7 @@ class _CopiedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False, rena
     "KA702",
     severity=Severity.WARNING,
     summary="a batch without a producer id is in the log twice",
+    severity_note="note where one record alone is there again under another timestamp: most clients keep it when they retry",
     needs=(RepeatedBatch,),
     incident=(RETRIES,),
     caused_by=(RETRIED, BUMPED),
@@ -72,7 +73,11 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
     first, again, last = burst[0].first, burst[0].again, burst[-1].again
     records = sum(repeat.again.record_count for repeat in burst)
     same = "the same records" + ("" if burst[0].same_times else " under new timestamps")
-    if len(burst) == 1:
+    # a person, or an application, may write one record twice; Java's client and librdkafka keep its time when they retry
+    alone = records == 1 and not burst[0].same_times
+    if alone:
+        message = f"the record at offset {again.base_offset} equals that at offset {first.base_offset}, under another timestamp"
+    elif len(burst) == 1:
         message = f"the batch at offset {again.base_offset} ({counted(records, 'record')}) is a repeat of the batch at offset "
         message += f"{first.base_offset}: {same}"
     else:
@@ -83,6 +88,7 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
     return retry_duplicate.finding(
         context,
         message,
+        severity=Severity.NOTE if alone else Severity.WARNING,
         confidence=Confidence.LIKELY if burst[0].same_times or len(burst) > 1 else Confidence.POSSIBLE,
         segment=again.segment,
         position=again.position,
@@ -96,23 +102,26 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
             records=records,
             copied_offsets=[[repeat.first.base_offset, repeat.again.base_offset] for repeat in burst[:_MAX_LISTED]],
         ),
-        explanations=(
-            Explanation(
-                "a producer without idempotence sent the batch again, because the answer to the first request was late or "
-                "lost",
-                speaks_for=(_likeness(burst[0]),),
-            ),
-            Explanation(
-                "an application sends equal records in equal batches within one millisecond, as load generators do"
-                if burst[0].same_times
-                else "an application means to write these records again",
-                innocent=True,
-            ),
-        ),
-        impact=Impact(records_duplicated=records),
+        explanations=_written_twice(burst[0], alone=alone),
+        impact=NO_IMPACT if alone else Impact(records_duplicated=records),
         following=(context.inspect_around(again.base_offset),),
         absent=_NO_PRODUCER,
     )
+
+
+def _written_twice(repeat: RepeatedBatch, *, alone: bool) -> tuple[Explanation, ...]:
+    late = "because the answer to the first request was late or lost"
+    retried = f"a producer without idempotence sent the batch again, {late}"
+    if alone:
+        retried = (
+            f"a client that gives a record a new timestamp when it retries, as kafkajs does, sent it again, {late}"
+        )
+        meant = "an application, or a person at a console, wrote the record twice"
+    elif repeat.same_times:
+        meant = "an application sends equal records in equal batches within one millisecond, as load generators do"
+    else:
+        meant = "an application means to write these records again"
+    return Explanation(retried, speaks_for=(_likeness(repeat),)), Explanation(meant, innocent=True)
 
 
 def _likeness(repeat: RepeatedBatch) -> str:

@@ -37,6 +37,10 @@ _BEYOND_CAUSES = (
     Explanation("the end of the log was lost: with the page cache, or by an incomplete copy"),
     Explanation("the checkpoint was copied later than the log", innocent=True),
 )
+_LOST_CAUSES = (
+    Explanation("the end of the log was lost: with the page cache, by an incomplete copy, or by another program"),
+    Explanation("a leader that lacked the records was elected, and the log was truncated to its end"),
+)
 _UNPARSABLE_OFFSETS_CAUSES = (Explanation("the host stopped while the file was replaced, or the file was edited"),)
 _OF_A_LOG_DIR = dict.fromkeys(
     ("topic", "partition", "replica", "segment", "offset", "last_offset", "producer_id", "producer_epoch"),
@@ -47,12 +51,14 @@ _OF_A_LOG_DIR = dict.fromkeys(
 class _BeyondEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     checkpoint_offset: int
     log_end_offset: int
+    not_copied_later: str | None
 
 
 @side_file_check(
     "KA505",
     severity=Severity.ERROR,
-    severity_note="warning unless the log start offset lies beyond the end of a log",
+    severity_note="warning where a checkpoint cannot be parsed, or may have been copied later than the log, "
+    "unless it is the log start offset",
     summary="an offset checkpoint cannot be parsed or lies beyond the end of a log",
     needs=(UnparsableCheckpoint, CheckpointBeyondLogEnd),
     incident=none_because("a checkpoint is one file for all partitions of a log directory"),
@@ -94,8 +100,9 @@ def _beyond(context: Context, found: CheckpointBeyondLogEnd) -> Finding:
     lost = found.log_end_offset - first if empties else found.offset - found.log_end_offset
     return checkpoint_disagrees.finding(
         context,
-        f"{found.file} says {found.offset}, but the log ends at {found.log_end_offset}",
-        severity=Severity.ERROR if empties else Severity.WARNING,
+        f"{found.file} says {found.offset}, but the log ends at {found.log_end_offset}"
+        + ("" if found.not_later is None else f": {found.not_later}"),
+        severity=Severity.ERROR if empties or found.not_later is not None else Severity.WARNING,
         offset=found.log_end_offset,
         last_offset=found.offset - 1,
         evidence=_BeyondEvidence(
@@ -103,8 +110,9 @@ def _beyond(context: Context, found: CheckpointBeyondLogEnd) -> Finding:
             broker=_BROKER_BEYOND[found.file],
             checkpoint_offset=found.offset,
             log_end_offset=found.log_end_offset,
+            not_copied_later=found.not_later,
         ),
-        explanations=_BEYOND_CAUSES,
+        explanations=_BEYOND_CAUSES if found.not_later is None else _LOST_CAUSES,
         file=context.log_dir_file(found.file),
         anchor=found.file,
         following=(

@@ -6,7 +6,7 @@ import typer
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import Takes, with_option_groups
-from kaudit.cli.options import AUDITED, AuditOptions, Paths, TableOutput
+from kaudit.cli.options import AUDITED, AuditOptions, PathsOrLogs, TableOutput, inputs_of
 from kaudit.cli.settings import settings_of
 from kaudit.scanning.options import ScanOptions
 
@@ -15,6 +15,8 @@ Examples:
   kaudit scan /var/lib/kafka/data
   kaudit scan --topic orders --broker-version 2.8.2 /disk1/kafka /disk2/kafka
   kaudit scan --output-format json:report.json --output-format table orders-3
+  kaudit scan server.log app.log orders-3.bak --topic orders --partition 3
+  kubectl logs kafka-0 | kaudit scan -
   kaudit scan --digests --output-format json:report.json /var/lib/kafka/data
 """
 
@@ -39,9 +41,9 @@ app = typer.Typer()
 
 @app.command(epilog=_EXAMPLES)
 @with_option_groups
-def scan(context: typer.Context, paths: Paths, *, options: ScanCommand) -> int:
+def scan(context: typer.Context, paths: PathsOrLogs = None, *, options: ScanCommand) -> int:
     """Audit broker logs: what went missing, appears twice, or came from a fenced producer - where, and why.
 
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
-    return on_demand("audit", "run_scan")(settings_of(context), paths, options)
+    return on_demand("audit", "run_scan")(settings_of(context), inputs_of(paths, options.audit), options)

@@ -4,7 +4,7 @@ import typer
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.options import AuditOptions, Paths
+from kaudit.cli.options import AuditOptions, PathsOrLogs, inputs_of
 from kaudit.cli.settings import settings_of
 
 _EXAMPLES = """\b
@@ -19,6 +19,6 @@ app = typer.Typer()
 
 @app.command(epilog=_EXAMPLES)
 @with_option_groups
-def timeline(context: typer.Context, paths: Paths, *, options: AuditOptions) -> int:
+def timeline(context: typer.Context, paths: PathsOrLogs = None, *, options: AuditOptions) -> int:
     """Show what producer ids did, in offset order: runs of batches, markers, missing offsets and findings."""
-    return on_demand("audit", "run_timeline")(settings_of(context), paths, options)
+    return on_demand("audit", "run_timeline")(settings_of(context), inputs_of(paths, options.audit), options)

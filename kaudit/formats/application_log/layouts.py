@@ -34,6 +34,10 @@ _HEADS: Final = (
 _HEAD: Final = re.compile(_HEADS).match
 ENTRY_START: Final = re.compile(rb"(?<![\w.])(?:\{\"|" + SYSLOG + rb"|" + _HEADS + rb")")
 """What entries begin with, wherever it stands in a line."""
+_STRONG_HEAD: Final = re.compile(
+    rb"\{\"|%[0-7]\||[\[(|]?(?:" + b"|".join((DATED, EPOCH_SECONDS, DAY_FIRST, TWELVE_HOURS, SYSLOG)) + rb")"
+    rb"|\[[^\]\n]{1,120}\]\s" + _LEVEL + rb"\s|" + _LEVEL + rb":[\w.]{1,200}:"
+).match
 _ENVELOPE: Final = re.compile(
     rb"(?P<priority><\d{1,3}>(?:1 )?)?"
     rb"(?P<container>\[pod/[^\]\s]{1,300}\] |[\w.-]{1,64} {1,40}\| )?"
@@ -104,6 +108,11 @@ class Lines(Struct):
             self.heads + [at + shift for at in other.heads],
             self.times | {at + shift: time for at, time in other.times.items()},
         )
+
+
+def begins_with_date(line: bytes) -> bool:
+    """Return whether an entry begins here whose layout begins with a day and a time, with a thread and a level, or as an object."""
+    return _STRONG_HEAD(line) is not None
 
 
 def time_before_entry(line: bytes) -> bytes | None:
@@ -319,11 +328,15 @@ def _entry(decoded: dict[str, object]) -> StructuredEntry | None:
         )
     if not isinstance(message, str):
         return None
+    namespace = entry.pop("namespace", None)
+    others = {name: value for name, value in entry.items() if value != message}
+    if isinstance(namespace, str) and not message.startswith("["):  # as kafkajs's own logger writes it
+        message = f"[{namespace}] {message}"
     text = message.rstrip("\n").encode("utf-8", "replace")
     if level is not None and "log" not in decoded and "MESSAGE" not in decoded:  # else a collector wrapped a line
         named = _NUMBERED_LEVELS.get(level, level) if isinstance(level, int) else level
         prefix = f"{named} " if logger is None else f"{named} {logger}: "
-        text = prefix.encode("utf-8", "replace") + text + _listed(entry)
+        text = prefix.encode("utf-8", "replace") + text + _listed(others)
     if isinstance(trace, str):
         text += b"\n" + trace.rstrip("\n").encode("utf-8", "replace")
     return StructuredEntry(text, time)
@@ -349,12 +362,30 @@ def _flat(decoded: dict[str, object]) -> dict[str, object]:
         if isinstance(nested, dict):
             del entry[name]
             traces = {key: value for key, value in nested.items() if key in _TRACES and isinstance(value, str)}
+            if not traces and (thrown := _thrown(nested)):
+                traces = {"stack_trace": thrown}
             entry = {
                 f"{name}.{key}" if key in entry else key: value for key, value in (traces or nested).items()
             } | entry
     if any(name in entry for name in _TRACES):
         entry = {key: value for key, value in entry.items() if key in _TRACES or not key.startswith("error.")}
     return entry
+
+
+_MAX_CAUSES: Final = 20
+
+
+def _thrown(thrown: dict[str, object]) -> str:
+    """Return exceptions that are objects, of logback and log4j2, as the first lines of their stack traces."""
+    lines: list[str] = []
+    one: object = thrown
+    while isinstance(one, dict) and len(lines) < _MAX_CAUSES:
+        named = one.get("className", one.get("name"))
+        if not isinstance(named, str):
+            break
+        lines.append(f"{'Caused by: ' if lines else ''}{named}: {one.get('message')}")
+        one = one.get("cause")
+    return "\n".join(lines)
 
 
 def _first(entry: dict[str, object], names: tuple[str, ...]) -> object:

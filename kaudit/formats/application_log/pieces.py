@@ -10,7 +10,7 @@ from typing import IO, Final, cast
 import zstandard
 from msgspec import Struct, field
 
-from kaudit.formats.application_log.layouts import ENTRY_START, LineReader, time_before_entry
+from kaudit.formats.application_log.layouts import ENTRY_START, LineReader, begins_with_date, time_before_entry
 from kaudit.formats.plain_text.forms import encoding_of
 from kaudit.formats.plain_text.prefixes import learn_prefix
 from kaudit.model.limits import SERVER_LOG_LINE_BYTES
@@ -105,7 +105,8 @@ class _Plain:
             expression = re.compile(b"^(?:" + prefix + b")", re.MULTILINE)
             without = [expression.sub(b"", line) for line in head]
             more = len(LineReader().read(without).heads) - len(LineReader().read(head).heads)
-            if more > 0 or _collected(without) is not None:
+            dated = sum(map(begins_with_date, without))
+            if dated * 5 >= sum(map(bool, without)) and (more > 0 or _collected(without) is not None):
                 self._prefixes.append(expression)
                 head = without
         collected = _collected(head)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.audits.log_events.clock import Anchor, ClockOffset, estimate_clock
-from kaudit.audits.log_events.placement import EventSource, by_directory
+from kaudit.audits.log_events.broker_clocks import BrokerClock
+from kaudit.audits.log_events.placement import EventSource, by_broker
 from kaudit.broker.config import MIN_IN_SYNC, READ_OF_BROKERS, READ_OF_TOPICS
-from kaudit.model.application_logs import LogEvent, LogEventKind
+from kaudit.model.application_logs import ONLY_FOR_CLOCKS, LogEvent, LogEventKind
 from kaudit.replay.reconstruction.refusals import REFUSALS
 
 _STARTING = "starting-"
@@ -32,6 +32,7 @@ _KEPT = frozenset(
     {
         *_PROCESS,
         *REFUSALS,
+        *ONLY_FOR_CLOCKS,
         LogEventKind.BECAME_LEADER,
         LogEventKind.SNAPSHOT_WRITTEN,
         LogEventKind.LOG_START_OFFSET_MOVED,
@@ -89,32 +90,32 @@ class BrokerRun(Struct, frozen=True):
 
 
 class BrokerLog(Struct):
-    """The logs in one directory, which are one broker's."""
+    """The logs of one broker, which lie in the directory `home`."""
 
     home: str
     events: Sequence[LogEvent]
     broker_id: int | None
     runs: Sequence[BrokerRun]
-    clock: ClockOffset | None = None
-    zone_known: bool = False
+    clock: BrokerClock | None = None
 
-    def estimate(self, anchors: Iterable[Anchor]) -> None:
-        """Estimate the clock from lines whose place is known."""
-        self.clock = estimate_clock(anchors, zone_known=self.zone_known)
+    @property
+    def paths(self) -> set[str]:
+        """Its files."""
+        return {event.path for event in self.events}
 
-    def to_batch_time(self, logged_ms: int) -> int:
+    def batch_time(self, event: LogEvent) -> int | None:
         """Return a line's time by the batches' clock; unchanged where the clock's offset is not known."""
-        return logged_ms if self.clock is None else self.clock.batch_time(logged_ms)
+        return event.timestamp_ms if self.clock is None else self.clock.batch_time(event)
 
     @property
     def has_times(self) -> bool:
         """Whether its times can be held against the batches'."""
-        return self.clock is not None or self.zone_known
+        return self.clock is not None and self.clock.is_known
 
     def of_partition(self, topic: str, partition: int) -> EventSource:
         """Return the events that concern a partition: its own, and the process's."""
         events = list(self._of(topic, partition))
-        return EventSource(events, self.to_batch_time if self.has_times else None)
+        return EventSource(events, self.batch_time if self.has_times else None)
 
     def _of(self, topic: str, partition: int) -> Iterator[LogEvent]:
         for event in self.events:
@@ -140,25 +141,7 @@ class BrokerLog(Struct):
 
 def broker_logs(events: Iterable[LogEvent]) -> list[BrokerLog]:
     """Return the logs by broker."""
-    return [_broker_log(home, found) for home, found in by_directory(events).items()]
-
-
-def _broker_log(home: str, events: Sequence[LogEvent]) -> BrokerLog:
-    ids = [event.broker_id for event in events if event.broker_id is not None and event.event in _OWN]
-    timed = [event for event in events if event.timestamp_ms is not None]
-    return BrokerLog(
-        home,
-        events,
-        max(set(ids), key=ids.count) if ids else None,
-        _runs(events),
-        zone_known=bool(timed) and all(event.zone_known for event in timed),
-    )
-
-
-_OWN = frozenset(
-    {*_PROCESS, LogEventKind.OUT_OF_ORDER_SEQUENCE, LogEventKind.BECAME_LEADER, LogEventKind.BECAME_FOLLOWER}
-)
-"""Events in which a broker names itself; a controller's name others."""
+    return [BrokerLog(home, found, broker, _runs(found)) for (home, broker), found in by_broker(events).items()]
 
 
 def _runs(events: Sequence[LogEvent]) -> list[BrokerRun]:

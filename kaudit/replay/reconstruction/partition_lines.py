@@ -66,7 +66,7 @@ class PartitionLines:
         self._account = around.account
         self._logs = logs = around.logs
         self._unnamed: set[int] = set()
-        self._homes = {log.home: log for log in logs}
+        self._of_path = {path: log for log in logs for path in log.paths}
         self._leader: BrokerLog | None = logs[0] if len(logs) == 1 else None
         self._elections_logged = len(logs) == 1
         """Whether logs say when another broker becomes the leader; else one that restarts may have been followed."""
@@ -256,7 +256,7 @@ class PartitionLines:
 
     def _restarted(self, placement: Placement) -> Iterator[TimedLine]:
         event = placement.event
-        log = self._homes[event.path.rpartition("/")[0]]
+        log = self._of_path[event.path]
         lives = log.restart(event)
         if lives is None:
             return
@@ -271,11 +271,10 @@ class PartitionLines:
             return
         if self._leader is log:
             line: Line = {"op": "restart", "clean": clean}
-            last = None if before.last is None else before.last.timestamp_ms
+            last = None if before.last is None else log.batch_time(before.last)
             if last is not None and placement.at_ms is not None:
-                up = None if run.up is None else run.up.timestamp_ms
-                started_at = placement.at_ms if up is None else log.to_batch_time(up)
-                line |= {"at": log.to_batch_time(last), "started_at": started_at}
+                up = None if run.up is None else log.batch_time(run.up)
+                line |= {"at": last, "started_at": placement.at_ms if up is None else up}
         elif self._leader is None:
             return
         else:
@@ -285,7 +284,7 @@ class PartitionLines:
         yield from self._noted(line, event)
 
     def _leads(self, event: LogEvent) -> Iterator[TimedLine]:
-        log = self._homes[event.path.rpartition("/")[0]]
+        log = self._of_path[event.path]
         self._elections_logged = self._elections_logged or event.event is LogEventKind.BECAME_LEADER
         before, self._leader = self._leader, log
         if before is None or before is log:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
-from kaudit.audits.log_events.clock import Anchor, PartitionAnchors, coordinator_anchors
+from kaudit.audits.log_events.broker_clocks import broker_clocks, furthest_replicas
 from kaudit.broker.attempts import ConfigureTopic, StartBroker
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import profile_for
@@ -28,13 +28,17 @@ _VERIFIES = "transaction.partition.verification.enable"
 
 
 class Evidence(Struct):
-    """What attempts are made of: one replica of each partition, `coordinator` those of __transaction_state; events of logs."""
+    """What attempts are made of: one replica of each partition, `coordinator` those of __transaction_state; events of logs.
+
+    `internal` are replicas of internal topics, by which the logs' clocks are compared.
+    """
 
     partitions: Sequence[PartitionDirectory]
     coordinator: Sequence[PartitionDirectory]
     events: Sequence[LogEvent]
     settings: BrokerSettings
     version: str
+    internal: Sequence[PartitionDirectory] = ()
 
 
 class Reconstruction:
@@ -56,6 +60,7 @@ class Reconstruction:
         account.unreadable += [*reader.unreadable, *(f"{entry.path}: {entry.reason}" for entry in reader.failed)]
         self._transactions.hear(evidence.events)
         self._estimate_clocks()
+        self._find_epochs()
         self._count_events()
         start = self._start()
         yield {"op": "broker", **start}
@@ -121,28 +126,28 @@ class Reconstruction:
                 yield {"topic": topic, "partition": 0, "config": config}
 
     def _estimate_clocks(self) -> None:
-        """Read the partitions that logs speak of once, to hold the logs' times against the batches'."""
-        anchors: dict[str, list[Anchor]] = {}
+        """Compare the logs' clocks with the brokers' times in the bytes."""
+        evidence = self._evidence
+        replicas = [*evidence.partitions, *evidence.coordinator, *evidence.internal]
+        clocks = broker_clocks(evidence.events, replicas, self._open)
+        of_path = {path: clock for clock in clocks for path in clock.paths}
+        for log in self.logs:
+            log.clock = next((of_path[path] for path in log.paths if path in of_path), None)
+
+    def _find_epochs(self) -> None:
+        """Read the partitions that logs speak of once, for the epochs of their producers."""
         named: dict[tuple[str | None, int | None], list[LogEvent]] = {}
         for log in self.logs:
             for event in log.events:
                 named.setdefault((event.topic, event.partition), []).append(event)
         for directory in self._evidence.partitions:
-            events = named.get((directory.topic, directory.partition))
-            if events is not None:
-                found = PartitionAnchors(events)
-                epochs = self._epochs.setdefault((directory.topic, directory.partition), {})
-                epochs |= {event.producer_id: set() for event in events if event.producer_id is not None}
-                nameless = any(event.event in ERRORS and event.producer_id is None for event in events)
+            events = named.get((directory.topic, directory.partition), [])
+            epochs = {event.producer_id: set[int]() for event in events if event.producer_id is not None}
+            if any(event.event in ERRORS and event.producer_id is None for event in events):
                 for row in LogRows(directory, self._open):
-                    found.take(row.logged)
-                    if nameless and row.producer_id != NO_PRODUCER_ID:
+                    if row.producer_id != NO_PRODUCER_ID:
                         epochs.setdefault(row.producer_id, set()).add(row.producer_epoch)
-                _collect(anchors, found.found())
-        records = self._transactions.by_transactional_id
-        for log in self.logs:
-            _collect(anchors, coordinator_anchors(log.events, records))
-            log.estimate(anchors.get(log.home, ()))
+            self._epochs[directory.topic, directory.partition] = epochs
 
     def _count_events(self) -> None:
         there = {(directory.topic, directory.partition) for directory in self._evidence.partitions}
@@ -155,26 +160,9 @@ class Reconstruction:
                 self.account.other_partitions.add(f"{event.topic}-{event.partition}")
 
 
-def _collect(anchors: dict[str, list[Anchor]], found: Iterable[tuple[LogEvent, Anchor]]) -> None:
-    for event, anchor in found:
-        anchors.setdefault(event.path.rpartition("/")[0], []).append(anchor)
-
-
 def chosen_replicas(directories: Iterable[PartitionDirectory]) -> list[PartitionDirectory]:
     """Return one replica of each partition: the one that reaches furthest."""
-    best: dict[tuple[str, int], PartitionDirectory] = {}
-    for directory in directories:
-        if not directory.segments:
-            continue
-        key = (directory.topic, directory.partition)
-        if key not in best or _reach(directory) > _reach(best[key]):
-            best[key] = directory
-    return list(best.values())
-
-
-def _reach(directory: PartitionDirectory) -> tuple[int, int]:
-    last = directory.segments[-1]
-    return last.base_offset, last.size
+    return list(furthest_replicas(directories).values())
 
 
 def coordinator_partitions(directories: Iterable[PartitionDirectory]) -> list[PartitionDirectory]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kaudit.bugs import bug as bugs
-from kaudit.bugs.bug import Bug
+from kaudit.bugs.bug import Bug, Trait
 from kaudit.bugs.reports import Report
 from kaudit.checks import check as checks
 from kaudit.checks.check import Check
@@ -210,10 +210,15 @@ def _bug(bug: Bug) -> Mapping[str, object]:
         "fixed_in": list(bug.fixed_in),
         "fix": bug.fix or None,
         "confidence": bug.confidence.value,
-        "codes": sorted(bug.codes),
-        "traits": [{"text": trait.text, "optional": trait.optional} for trait in bug.traits],
+        "codes": sorted(bug.all_codes),
+        "traits": _traits(bug.traits),
+        "traits_of_lines": {code: _traits(traits) for code, traits in bug.by_lines.items()},
         "sources": list(bug.sources),
     }
+
+
+def _traits(traits: Sequence[Trait]) -> list[Mapping[str, object]]:
+    return [{"text": trait.text, "optional": trait.optional} for trait in traits]
 
 
 def markdown_lines(text: str, console: Console) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kaudit.model.application_logs import LogClock, LogEventSummary, RefusedBatches
+from kaudit.model.application_logs import LogClock, LogEventSummary, RefusedBatches, UnalignedLog, zone_text
 from kaudit.model.evidence_parts import EventEvidence
 from kaudit.model.text_lines import TextLines
 from kaudit.report.console import Console, Style, visible
@@ -18,6 +18,14 @@ _OUTCOMES = {
     "fenced": "came from a fenced producer, as intended",
     "unknown": "are not shown by the logs",
 }
+_SOURCES = {
+    "groups": "about groups",
+    "transactions": "about transactions",
+    "quorum": "about the controller's election",
+    "metadata": "about metadata",
+    "batches": "among batches that brokers stamped",
+}
+"""What lines that are compared tell of, by AnchorSource."""
 
 
 def event_text(event: EventEvidence) -> str:
@@ -51,6 +59,8 @@ def log_section(summary: LogEventSummary | None, console: Console, *, each: bool
         text += console.wrap(visible(f"{lead}, {rest}"), lead="  - ")
     for clock in summary.clocks:
         text += console.wrap(clock_text(clock), lead="  ", indent="    ")
+    for log in summary.unaligned:
+        text += console.wrap(unaligned_text(log), lead="  ", indent="    ")
     lost = [one for one in summary.refused if one.outcome == "never-landed"]
     for one in lost[:_SHOWN]:
         text += console.wrap(
@@ -74,19 +84,66 @@ def refused_text(refused: RefusedBatches) -> str:
 
 
 def clock_text(clock: LogClock) -> str:
-    """Return how far a log's clock is from that of the batches."""
-    name = visible(clock.directory.rpartition("/")[2] or clock.directory or ".")
-    if clock.zone_minutes is not None and clock.zone_minutes:
-        sign, minutes = ("-", -clock.zone_minutes) if clock.zone_minutes < 0 else ("+", clock.zone_minutes)
-        ahead = "behind" if clock.zone_minutes < 0 else "ahead of"
+    """Return how far a log's clock is from the times that brokers wrote, and by what that is known."""
+    by = ", ".join(f"{plural(one.agreeing, 'line')} {_SOURCES[one.source]}" for one in clock.aligned_by if one.agreeing)
+    against = clock.anchors - clock.agreeing
+    known = f"by {by}" if by else ""
+    known += f"; {plural(against, 'line')} {'contradicts' if against == 1 else 'contradict'}" if against else ""
+    known += f"; spread {clock.spread_ms:,} ms" if clock.spread_ms is not None else ""
+    behind = clock.behind_controller_ms
+    if behind is not None and abs(behind) > _SKEW_MS:
+        side = "behind" if behind > 0 else "ahead of"
+        known += f"; this broker's clock is {duration(abs(behind) / 1000)} {side} the controller's"
+    return f"{_log_name(clock.directory, clock.broker_id)}: {_difference(clock)}{f' ({known})' if known else ''}"
+
+
+def _difference(clock: LogClock) -> str:
+    parts = [date_and_clock(at) for at in (clock.since_ms, clock.until_ms) if at is not None]
+    when = " ".join(filter(None, parts[0])) if parts else ""
+    until = f"{'until' if clock.since_ms is None else 'from'} {when}, " if when else ""
+    if not clock.exact and clock.zone_minutes is None and clock.time_zones:
         return (
-            f"{name}: the log clock is {duration(60 * minutes)} {ahead} the batches: a time zone, "
-            f"UTC{sign}{minutes // 60:02}:{minutes % 60:02}"
+            f"{until}the log clock is {_ahead(clock.upper_ms)} to {_ahead(clock.lower_ms)} the batches: time zones "
+            f"{clock.time_zones[0]} to {clock.time_zones[-1]}; times are taken as UTC"
+        )
+    if clock.zone_minutes:
+        ahead = "behind" if clock.zone_minutes < 0 else "ahead of"
+        skew = clock.likely_ms + 60_000 * clock.zone_minutes
+        beside = (
+            f", beside it {duration(abs(skew) / 1000)} {'ahead' if skew < 0 else 'behind'}"
+            if abs(skew) > _SKEW_MS
+            else ""
+        )
+        return (
+            f"{until}the log clock is {duration(60 * abs(clock.zone_minutes))} {ahead} the batches: a time zone, "
+            f"{zone_text(clock.zone_minutes)}{beside}"
         )
     if abs(clock.likely_ms) <= _SKEW_MS:
-        return f"{name}: the log clock is that of the batches, to {duration(_SKEW_MS / 1000)}"
+        return f"{until}the log clock is that of the batches, to {duration(_SKEW_MS / 1000)}"
     ahead = "ahead of" if clock.likely_ms < 0 else "behind"
-    return f"{name}: the log clock is {duration(abs(clock.likely_ms) / 1000)} {ahead} the batches"
+    return f"{until}the log clock is {duration(abs(clock.likely_ms) / 1000)} {ahead} the batches"
+
+
+def unaligned_text(log: UnalignedLog) -> str:
+    """Return why the times of a log are taken as UTC."""
+    why = (
+        "nothing that was read tells how its clock goes"
+        if log.reason == "no-anchor"
+        else f"{plural(log.anchors, 'line')} of it and the bytes contradict one another: another cluster or time, or brokers whose clocks differ"
+    )
+    return f"{_log_name(log.directory, log.broker_id)}: {why}; times are taken as UTC"
+
+
+def _log_name(directory: str, broker_id: int | None) -> str:
+    name = visible(directory.rpartition("/")[2] or directory or ".")
+    return name if broker_id is None else f"{name} (broker {broker_id})"
+
+
+def _ahead(offset_ms: int) -> str:
+    """Return where a log's clock is whose times get `offset_ms` added."""
+    if not offset_ms:
+        return "that of"
+    return f"{duration(abs(offset_ms) / 1000)} {'behind' if offset_ms > 0 else 'ahead of'}"
 
 
 def _others(refused: Sequence[RefusedBatches]) -> str:

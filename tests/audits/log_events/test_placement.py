@@ -1,6 +1,6 @@
 """What came first: where in a partition's order the lines of server logs stand."""
 
-from kaudit.audits.log_events.placement import Certainty, EventPlacer, EventSource, by_directory
+from kaudit.audits.log_events.placement import Certainty, EventPlacer, EventSource, by_broker
 from kaudit.model.application_logs import LogEventKind
 from tests.audits.log_events.made import batch, event
 
@@ -15,8 +15,8 @@ def placed(*sources, batches=BATCHES):
     return [(one.event.line, one.after_offset, one.before_offset, one.certainty) for one in found]
 
 
-def same(at):
-    return at
+def same(one):
+    return one.timestamp_ms
 
 
 def test_a_line_that_names_the_end_of_the_log_stands_there_whatever_the_clocks_say():
@@ -49,7 +49,7 @@ def test_other_lines_stand_where_their_time_says():
 
 def test_the_clock_of_the_log_is_corrected():
     events = [event(timestamp_ms=1_000_250)]
-    assert placed((events, lambda at: at - 1_000_000)) == [(1, 2, 3, Certainty.TIME)]
+    assert placed((events, lambda one: one.timestamp_ms - 1_000_000)) == [(1, 2, 3, Certainty.TIME)]
 
 
 def test_without_a_clock_lines_stand_between_their_neighbours():
@@ -95,9 +95,9 @@ def test_the_files_of_a_directory_are_one_log():
         event(line=4, path="b1/state-change.log", timestamp_ms=20, kind=LogEventKind.BECAME_LEADER),
         event(line=1, path="b2/server.log", timestamp_ms=1),
     ]
-    found = by_directory(events)
-    assert [one.line for one in found["b1"]] == [9, 4, 1, 2]
-    assert list(found) == ["b1", "b2"]
+    found = by_broker(events)
+    assert [one.line for one in found["b1", None]] == [9, 4, 1, 2]
+    assert list(found) == [("b1", None), ("b2", None)]
 
 
 def test_files_of_one_directory_are_merged_by_time_and_lines_without_one_follow_the_line_before():
@@ -111,7 +111,7 @@ def test_files_of_one_directory_are_merged_by_time_and_lines_without_one_follow_
         event(line=7, path="b1/b.log", timestamp_ms=0),
         event(line=8, path="b1/b.log", timestamp_ms=29),
     ]
-    assert [one.line for one in by_directory(events)["b1"]] == [1, 2, 3, 4, 6, 7, 8, 5]
+    assert [one.line for one in by_broker(events)["b1", None]] == [1, 2, 3, 4, 6, 7, 8, 5]
 
 
 def test_lines_of_two_brokers_without_times_keep_the_order_of_their_logs():

@@ -3,7 +3,7 @@
 import pytest
 
 from kaudit.checks.repeats.retries import reordered_retry, retry_duplicate
-from kaudit.model.impact import Impact
+from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.producer_patterns import ReorderedBatches, RepeatedBatch
 from tests.checks.facts import CONTEXT, plain, reported, summary
 
@@ -63,7 +63,10 @@ class TestRetries:
             same.message == "the batch at offset 40 (2 records) is a repeat of the batch at offset 0: the same records"
         )
         assert later.message.endswith("repeat of the batch at offset 10: the same records under new timestamps")
-        assert behind.message.startswith("the batch at offset 80 (1 record) is")
+        # one record alone, as a person types it twice in a console
+        assert behind.message == "the record at offset 80 equals that at offset 70, under another timestamp"
+        assert (summary(behind), behind.impact) == (("note", "possible", 80, 80), NO_IMPACT)
+        assert {found.impact for found in (same, later)} == {Impact(records_duplicated=2)}
         causes = [found.explanations[0].speaks_for for found in (same, later, behind)]
         assert causes == [
             ("same records and timestamps, 2 batches apart",),
@@ -73,6 +76,7 @@ class TestRetries:
         assert [found.explanations[1].innocent for found in (same, later, behind)] == [True] * 3
         meant = [found.explanations[1].cause for found in (same, later, behind)]
         assert ["load generators" in text for text in meant] == [True, False, False]
+        assert ["at a console" in text for text in meant] == [False, False, True]
         assert [found.evidence["offending"]["producer_id"] for found in (same, later)] == [-1, -1]  # type: ignore[index]
 
     def test_several_at_once_are_likely_under_new_timestamps_too(self):

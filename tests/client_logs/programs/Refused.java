@@ -1,5 +1,4 @@
 import java.lang.reflect.Method;
-import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
@@ -59,7 +58,18 @@ public class Refused {
         } catch (Exception error) {
             LOG.error("Producer failed", error);
         } finally {
-            producer.close(Duration.ofMillis(500));
+            close(producer);
+        }
+    }
+
+    /** Closes it in half a second; releases name a limit in different ways. */
+    private static void close(KafkaProducer<String, String> producer) {
+        Thread closing = new Thread(producer::close);
+        closing.start();
+        try {
+            closing.join(500);
+        } catch (InterruptedException interrupted) {
+            LOG.warn("Interrupted");
         }
     }
 

@@ -32,11 +32,13 @@ def restarted(
     """The lines, how many restarts could not be placed, and the leader then. The broker's clock is 1000 ms behind the batches'."""
     before, run = SimpleNamespace(stopped=stopped, last=at(last)), SimpleNamespace(up=at(up))
     log = SimpleNamespace(
-        restart=lambda _: (before, run) if lives else None, broker_id=broker_id, to_batch_time=lambda time: time + 1000
+        restart=lambda _: (before, run) if lives else None,
+        broker_id=broker_id,
+        batch_time=lambda one: one.timestamp_ms + 1000,
     )
     other = SimpleNamespace()
     lines: Any = SimpleNamespace(
-        _homes={"logs/b1": log}, _account=Account(), _elections_logged=elections_logged,
+        _of_path={EVENT.path: log}, _account=Account(), _elections_logged=elections_logged,
         _leader={"own": log, "other": other, None: None}[leader], _noted=lambda line, event: iter([line]),
     )  # fmt: skip
     placement: Any = SimpleNamespace(event=EVENT, certainty=certainty, at_ms=placed_at)

@@ -1,0 +1,38 @@
+"""Which releases of brokers and clients wrote which messages, in the recordings of tests/data."""
+
+import lzma
+import tarfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from kaudit.formats.application_log.reader import read_events
+from kaudit.model.application_logs import LogEvent
+from tests.client_logs.recordings import sections
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+@cache
+def recorded_releases() -> Mapping[tuple[str, str], frozenset[str]]:
+    """Return the releases by program and pattern."""
+    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for release, event in _events():
+        found[event.client or "server", event.pattern].add(release)
+    return {key: frozenset(releases) for key, releases in found.items()}
+
+
+def _events() -> Iterator[tuple[str, LogEvent]]:
+    for section in sections():
+        yield from ((section.release, event) for event in section.events()[0])
+    for path in sorted((DATA / "client-logs").glob("*.log.xz")):
+        release = path.name.split("-")[-1 if path.name[0] != "j" else 1].removesuffix(".log.xz")
+        for event in read_events([lzma.decompress(path.read_bytes())], "client", path=path.name):
+            yield release, event
+    for path in sorted((DATA / "server-logs").glob("*/*.server-logs.tar.xz")):
+        with tarfile.open(path) as archive:
+            for member in archive:
+                if member.isfile() and ".log" in member.name and (log := archive.extractfile(member)) is not None:
+                    for event in read_events([log.read()], "server", path=member.name):
+                        yield path.parent.name, event
