@@ -177,8 +177,10 @@ class _Reading:
         for origin, counts in taken.items():
             self.files.append(_file(log.name, origin, counts))
         least = min(taken.values(), key=lambda counts: counts.unknown_facts)
-        lines = TextLines(least.lines, least.other_lines, least.unknown_lines, least.unknown_facts, least.examples)
-        return SkippedLog(log.name, lines.reason, unreadable=True) if lines.unknown_facts else None
+        taken_lines = TextLines(
+            least.lines, least.other_lines, least.unknown_lines, least.unknown_facts, least.examples
+        )
+        return SkippedLog(log.name, taken_lines.reason, unreadable=True) if taken_lines.unknown_facts else None
 
     def _read(self, log: ApplicationLog, origin: Origin, lines: set[int]) -> LogCounts:
         """Take the events of one origin but those of `lines`, which another origin has; their lines are added."""
