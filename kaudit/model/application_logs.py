@@ -152,13 +152,19 @@ class LogEvent(Struct, frozen=True, kw_only=True):
 
 
 class ApplicationLogFile(JsonRecord, frozen=True):
-    """One file that was read. `unknown_lines` fit no layout and no message that is known."""
+    """One file that was read. `unknown_lines` fit no layout and no message that is known, `other_lines` are of other programs.
+
+    `unknown_facts` of the unknown ones hold a fact about producers, `examples` are the first of these.
+    """
 
     path: str
     origin: Origin
     lines: int
     unknown_lines: int
     events: int
+    other_lines: int = 0
+    unknown_facts: int = 0
+    examples: Sequence[str] = ()
 
 
 class SkippedLog(Struct, frozen=True):
@@ -187,8 +193,9 @@ class ApplicationLogs(Struct, frozen=True):
 
     @property
     def not_kept(self) -> int:
-        """The number of events that are only counted."""
-        return sum(self.events.values()) - len(self.kept)
+        """The number of events that are only counted; of those that only tell the time some are enough."""
+        wanted = sum(count for kind, count in self.events.items() if kind not in ONLY_FOR_CLOCKS)
+        return wanted - sum(event.event not in ONLY_FOR_CLOCKS for event in self.kept)
 
 
 class ClockAnchors(JsonRecord, frozen=True):
