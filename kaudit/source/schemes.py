@@ -12,6 +12,7 @@ from kaudit.source.file_kinds import segment_base_offset
 from kaudit.source.filesystem import FileStatus, FileSystem, WritableFileSystem
 from kaudit.source.layout import FetchedRange, SegmentFile
 from kaudit.source.local import LocalFileSystem
+from kaudit.source.standard_input import standard_input
 from kaudit.source.text import SegmentText
 from kaudit.source.uri import KAFKA, Uri, UrlError
 
@@ -61,8 +62,6 @@ def filesystem(uri: Uri) -> FileSystem:
 
     """
     if uri.is_stdin:
-        from kaudit.source.standard_input import standard_input  # noqa: PLC0415 - seldom given
-
         return standard_input()
     if "!" in uri.path and (archive := _archive_of(uri)) is not None:
         return archive
