@@ -29,7 +29,7 @@ _STANDARD_INPUT = "-"
 MENDED = {
     Outcome.FENCED: "the log shows the instance that took over: the older one was turned away as intended",
     Outcome.LANDED: "the broker has these sequences by now: the batches were sent again, or had been written before",
-    Outcome.SUPERSEDED: "the log shows the producer continue under a new epoch or id, in which it sends the records again",
+    Outcome.SUPERSEDED: "the log shows the producer continue under a new epoch or id, in which it may have sent the records again",
     Outcome.MENDED: "replicas were in sync again afterwards: clients that tried again were not refused",
 }
 """Why a refusal is harmless, by what the logs show of its outcome."""
