@@ -127,7 +127,11 @@ class LineReader:
             if _USUAL(raw):
                 self._in_journal = False
                 found.add(raw, self._number, starts=True)
-            elif not self._in_journal and (entry := structured_entry(raw)) is not None:
+            elif (
+                (_MAY_BE_STRUCTURED(raw) or raw.endswith(b"}"))
+                and not self._in_journal
+                and (entry := structured_entry(raw)) is not None
+            ):
                 head, *trace = entry.text.split(b"\n")
                 found.add(head, self._number, starts=_CONTINUATION(head) is None, time=entry.time)
                 for text in trace:
@@ -228,8 +232,9 @@ class StructuredEntry(Struct, frozen=True):
 _ASSIGNMENT: Final = rb"(?P<name>[\w.@-]{1,100})=(?:\"(?P<quoted>(?:[^\"\\]|\\.)*+)\"|(?P<bare>[^\s\"]*+))(?: |$)"
 _ASSIGNMENTS: Final = re.compile(_ASSIGNMENT).finditer
 _LOGFMT: Final = re.compile(rb"(?:time|ts|t|level|lvl)=[^ ]").match
+_MAY_BE_STRUCTURED: Final = re.compile(rb"[{tl]|(?>\S{1,40})(?: [AP]M)? (?:TRC|DBG|INF|WRN|ERR|FTL|PNC) ").match
 _ZEROLOG: Final = re.compile(
-    rb"(?P<time>\S{1,40}(?: [AP]M)?) (?P<level>TRC|DBG|INF|WRN|ERR|FTL|PNC) (?P<message>.*?) (?=[\w.]{1,100}=)"
+    rb"(?P<time>(?>\S{1,40})(?: [AP]M)?) (?P<level>TRC|DBG|INF|WRN|ERR|FTL|PNC) (?P<message>.*?) (?=[\w.]{1,100}=)"
 ).match
 _ZEROLOG_LEVELS: Final = {
     b"TRC": "TRACE", b"DBG": "DEBUG", b"INF": "INFO", b"WRN": "WARN", b"ERR": "ERROR", b"FTL": "FATAL", b"PNC": "FATAL",
