@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import msgspec
 
-from kaudit.bugs.tickets import pull_request_key, ticket_key
+from kaudit.bugs.tickets import reference_key, ticket_key
 
 
 class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,9 +37,5 @@ def reports() -> Mapping[str, Report]:
 
 def report_of(ticket: str) -> Report | None:
     """Return the report of a ticket or pull request in any of the forms people write; None if there is none."""
-    known = {_key(name): report for report in reports().values() for name in (report.id, *report.also)}
-    return known.get(_key(ticket)) or known.get(ticket_key(ticket))
-
-
-def _key(ticket: str) -> str:
-    return pull_request_key(ticket) or ticket_key(ticket)
+    known = {reference_key(name): report for report in reports().values() for name in (report.id, *report.also)}
+    return known.get(reference_key(ticket)) or known.get(ticket_key(ticket))

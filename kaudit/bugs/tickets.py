@@ -39,3 +39,8 @@ def pull_request_key(ticket: str) -> str | None:
     """Return `kafka#23204` for a pull request of Apache Kafka, whose tickets have numbers of their own; None for anything else."""
     found = _PULL_REQUEST.search(ticket.strip())
     return f"kafka#{found[1]}" if found else None
+
+
+def reference_key(ticket: str) -> str:
+    """Return a ticket or pull request in one form that tells the two apart."""
+    return pull_request_key(ticket) or ticket_key(ticket)

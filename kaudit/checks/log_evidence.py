@@ -48,8 +48,9 @@ class EventsOfLogs:
         own = finding.evidence.events
         shown: list[EventEvidence] = [] if own is None else list(own.events)
         count = 0 if own is None else own.count
+        own_lines = {(event.path, event.line) for event in shown}
         for cause in CHECKS[finding.code].causes if finding.code in CHECKS else ():
-            events = self._of(cause, finding)
+            events = [event for event in self._of(cause, finding) if (event.path, event.line) not in own_lines]
             if not events:
                 continue
             count += len(events)
@@ -128,7 +129,7 @@ def _said(event: LogEvent) -> str:
     """Return the line of an entry that says why: its exception, which stands below a message without one."""
     first, _, rest = event.text.partition("\n")
     exception = rest.partition("\n")[0]
-    return exception if "Exception: " in exception and "Exception" not in first else first
+    return exception if "Exception: " in exception and "Exception: " not in first else first
 
 
 def _fits(event: LogEvent, finding: Finding) -> bool:

@@ -11,7 +11,6 @@ from kaudit.cli.options import TerminalOptions, TextFormat
 from kaudit.cli.pager import paged
 from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
-from kaudit.explanations.lines import LONGEST, read_pasted
 from kaudit.explanations.lookup import look_up, nearest, related
 from kaudit.report.console import ColorChoice, Console
 from kaudit.report.text.broker_rules import what_changed
@@ -24,7 +23,6 @@ from kaudit.report.text.explain_pages import (
     entry_page,
 )
 from kaudit.report.text.formatting import fold
-from kaudit.report.text.pasted_lines import pasted_document, pasted_page
 
 _LEAST_WORDS_OF_LINE = 3
 
@@ -41,11 +39,7 @@ def run_explain(
         _explain_version(broker_version)
         return ExitCode.OK
     console = console_of(output_format, terminal)
-    text = (
-        _pasted(sys.stdin.buffer.read(LONGEST + 1), console)
-        if list(asked) == ["-"]
-        else _explained(" ".join(asked), console)
-    )
+    text = _pasted(console) if list(asked) == ["-"] else _explained(" ".join(asked), console)
     with paged(wanted=not terminal.no_pager and output_format is TextFormat.TEXT):
         write_stdout(text)
     return ExitCode.OK
@@ -55,9 +49,9 @@ def _explained(asked: str, console: Console | None) -> str:
     """Return the page of what has this name; else of the line; else the list of what has these words; JSON without a console."""
     found = look_up(asked)
     if not found.exact and len(asked.split()) >= _LEAST_WORDS_OF_LINE:
-        pasted = read_pasted(asked.encode("utf-8", "replace"))
-        if pasted.events or pasted.errors:
-            return pasted_document(pasted) if console is None else pasted_page(pasted, console)
+        lines: str | None = loaded("pasted_lines", "explained_lines")(asked.encode("utf-8", "replace"), console)
+        if lines is not None:
+            return lines
     if not found.entries:
         raise UsageError(nearest(asked))
     if found.exact or len(found.entries) == 1:
@@ -66,17 +60,18 @@ def _explained(asked: str, console: Console | None) -> str:
     return entry_list_document(found.entries) if console is None else entry_list(found.entries, console)
 
 
-def _pasted(data: bytes, console: Console | None) -> str:
+def _pasted(console: Console | None) -> str:
     """Return what the lines on standard input mean; a name or words alone are explained as if they were an argument."""
-    pasted = read_pasted(data)
-    if not pasted.events and not pasted.errors:
-        text = data.decode("utf-8", "replace").strip()
-        if 0 < len(text.split()) < _LEAST_WORDS_OF_LINE:
-            return _explained(text, console)
+    data = sys.stdin.buffer.read(loaded("pasted_lines", "LONGEST") + 1)
+    lines: str | None = loaded("pasted_lines", "explained_lines")(data, console)
+    text = data.decode("utf-8", "replace").strip()
+    if lines is None and 0 < len(text.split()) < _LEAST_WORDS_OF_LINE:
+        return _explained(text, console)
+    if lines is None:
         raise UsageError(
             "no line on standard input is a known message about producers, transactions or logs, or names an error"
         )
-    return pasted_document(pasted) if console is None else pasted_page(pasted, console)
+    return lines
 
 
 def run_checks(output_format: TextFormat, terminal: TerminalOptions) -> ExitCode:

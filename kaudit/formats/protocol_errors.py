@@ -3,11 +3,10 @@
 Source of codes, names and classes: org.apache.kafka.common.protocol.Errors; of other names: the error tables of the clients.
 """
 
+import pkgutil
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Final
 
 import msgspec
@@ -55,8 +54,11 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def protocol_errors() -> Sequence[ProtocolError]:
     """Return all errors: those of the protocol by code, then those of clients."""
-    text = (files("kaudit.formats") / "protocol_errors.toml").read_text("utf-8")
-    table = msgspec.convert(tomllib.loads(text), _Table)
+    import tomllib  # noqa: PLC0415 - most audits name no error
+
+    text = pkgutil.get_data("kaudit.formats", "protocol_errors.toml")
+    assert text is not None
+    table = msgspec.convert(tomllib.loads(text.decode()), _Table)
     of_clients = [error for error in table.errors if error.program is not None]
     of_protocol = [error for error in (*table.brief, *table.errors) if error.program is None]
     return (*sorted(of_protocol, key=lambda error: error.code or 0), *of_clients)

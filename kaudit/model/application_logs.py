@@ -187,8 +187,9 @@ class ApplicationLogs(Struct, frozen=True):
 
     @property
     def not_kept(self) -> int:
-        """The number of events that are only counted."""
-        return sum(self.events.values()) - len(self.kept)
+        """The number of events that are only counted; of those that only tell the time some are enough."""
+        wanted = sum(count for kind, count in self.events.items() if kind not in ONLY_FOR_CLOCKS)
+        return wanted - sum(event.event not in ONLY_FOR_CLOCKS for event in self.kept)
 
 
 class ClockAnchors(JsonRecord, frozen=True):

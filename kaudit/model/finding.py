@@ -105,6 +105,11 @@ class Finding(Struct, frozen=True):
     suppression: Annotated[str | None, Meta(description="why the finding is known or suppressed")] = None
 
     @property
+    def place(self) -> str | None:
+        """`topic-partition`, the topic alone where no partition is known, None for a finding about neither."""
+        return self.topic if self.topic is None or self.partition is None else f"{self.topic}-{self.partition}"
+
+    @property
     def fingerprint(self) -> str:
         """16 hex digits; the same from another replica, after a roll, in another order, from any engine."""
         anchor = self.anchor if self.anchor is not None else self.offset

@@ -150,6 +150,5 @@ def _entry(document: object, where: str) -> Entry:
 
 
 def _summary(finding: Finding) -> str:
-    place = "" if finding.topic is None else f"{finding.topic}-{finding.partition}"
     at = "" if finding.offset is None else f" @ {finding.offset}"
-    return f"{place}{at}: {finding.name}: {finding.message}".lstrip(": ")
+    return f"{finding.place or ''}{at}: {finding.name}: {finding.message}".lstrip(": ")

@@ -47,10 +47,11 @@ def recognise_text(head: bytes) -> Recognised | None:
             matched = sum(words.search(line) is not None for line in read.texts)
             if matched and 2 * matched >= len(read.heads):
                 return Recognised(Content.OTHER_LOG, what)
-    if not read.heads:
+    if not (read.heads or broker or client):
         return None
     origins: tuple[Origin, ...] = ("server", "client") if broker == client else ("server",) if broker else ("client",)
-    return Recognised(Content.APPLICATION_LOG, Content.APPLICATION_LOG.value, origins)
+    content = Content.APPLICATION_LOG if read.heads else Content.TEXT
+    return Recognised(content, content.value, origins)
 
 
 def _lines(head: bytes) -> list[bytes]:

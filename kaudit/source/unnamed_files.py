@@ -103,8 +103,10 @@ class UnnamedFiles(Struct):
             place = path.content
         what = recognise(place.name, head)
         if what.content is Content.TEXT and _LOG_NAME in path.name:
-            self._take_log(place, what)
-        elif not alone and what.content in {Content.SEGMENT, Content.DUMP_TEXT}:
+            what = Recognised(Content.APPLICATION_LOG, what.detail, what.origins)
+        if what.content is Content.APPLICATION_LOG and place != path:
+            self.entered(path)  # it may end early
+        if not alone and what.content in {Content.SEGMENT, Content.DUMP_TEXT}:
             self.skipped.append(Unreadable(str(path), f"{what.detail}: it {_BESIDE}"))
         elif not self._take(place, None, what, head):
             self.others.append(Unreadable(str(path), what.detail))

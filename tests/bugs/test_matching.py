@@ -85,7 +85,8 @@ def test_a_recorded_bug_is_named(ticket, tmp_path):
     recorded = unpack(ticket, tmp_path)
     bug = BUGS[ticket]
     version = recorded.version if bug.program is Program.BROKER else "auto"
-    assert named(recorded.log_dirs, version) == {ticket, *bug.alike}
+    logs = [str(path) for path in recorded.server_logs]
+    assert named(recorded.log_dirs, version, server_logs=logs) == {ticket, *bug.alike}
 
 
 def test_replicas_that_went_on_behind_a_difference_look_like_a_missed_truncation(tmp_path):

@@ -36,6 +36,7 @@ def _found(recorded, capsys):
     """What each command that a finding is expected of reports."""
     found = {}
     for command in {finding.get("command", "scan") for finding in recorded.findings}:
-        run([command, *map(str, recorded.log_dirs), "--output-format", "json", "--reproducible"])
+        logs = [text for path in recorded.server_logs for text in ("--server-log", str(path)) if command == "scan"]
+        run([command, *map(str, recorded.log_dirs), *logs, "--output-format", "json", "--reproducible"])
         found[command] = json.loads(capsys.readouterr().out)["findings"]
     return found

@@ -78,7 +78,7 @@ CONTRACT = {
     "KA801": ("state-expired", {"warning", "note"}),
     "KA802": ("state-evicted", {"warning", "note"}),
     "KA803": ("recovery-fatal", {"error", "note"}),
-    "KA810": ("batches-refused", {"error", "note"}),
+    "KA810": ("batches-refused", {"error", "warning", "note"}),
     "KA811": ("producer-forgotten", {"error", "note"}),
     "KA812": ("producer-fenced", {"error", "note"}),
     "KA813": ("transaction-rolled-back", {"error", "warning"}),

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,108 @@ def test_a_report_is_not_written_over_a_log(kaudit, recorded):
     log = server_log(recorded)
     outcome = kaudit("scan", "samples/clean", "--server-log", log, "--output-format", f"json:{log}")
     assert outcome.code == 2
+
+
+def listed(kaudit, *arguments):
+    """Exit code, and the document of a scan."""
+    outcome = kaudit("scan", "--output-format", "json", "--reproducible", *arguments)
+    return outcome.code, json.loads(outcome.out), outcome.err
+
+
+def test_a_log_among_the_paths_is_the_log_of_the_option_that_says_whose_it_is(kaudit, recorded):
+    data, log = recorded.log_directories[0], server_log(recorded)
+    code, expected, _ = listed(kaudit, data, "--server-log", log)
+    for arguments in ((data, log), (log, data), (data, log, "--server-log", log)):
+        found = listed(kaudit, *arguments)
+        assert found[0] == code
+        assert found[1]["log_events"] == expected["log_events"]
+        assert [one | {"next": []} for one in found[1]["findings"]] == [
+            one | {"next": []} for one in expected["findings"]
+        ]
+
+
+def test_logs_by_themselves(kaudit, recorded, tmp_path):
+    log = server_log(recorded)
+    _, beside, _ = listed(kaudit, recorded.log_directories[0], log)
+    for arguments in ((log,), ("--server-log", log)):
+        _, alone, said = listed(kaudit, *arguments)
+        validator(DOCUMENT).validate(alone)
+        assert alone["partitions"] == []
+        assert (alone["log_events"]["files"], alone["log_events"]["events"]) == (
+            beside["log_events"]["files"], beside["log_events"]["events"],
+        )  # fmt: skip
+        assert "in 1 log of brokers and clients" in said
+    quiet = tmp_path / "quiet.log"
+    quiet.write_text("[2026-11-22 14:24:55,811] INFO Something else happened (kafka.server.Other)\n")
+    outcome = kaudit("scan", quiet)
+    assert (outcome.code, outcome.out.splitlines()[0]) == (0, "no findings in 1 log of brokers and clients")
+    assert kaudit("timeline", quiet).code == 0
+
+
+def test_other_commands_say_that_logs_show_no_batches(kaudit, tmp_path):
+    log = tmp_path / "server.log"
+    log.write_text("[2026-11-22 14:24:55,811] INFO started (kafka.server.KafkaServer)\n")
+    for command in ("producers", "dedup"):
+        outcome = kaudit(command, log)
+        assert (outcome.code, outcome.out) == (3, "")
+        assert "which shows no batches: kaudit scan and timeline read it by itself" in outcome.err
+
+
+GC = "[2023-12-05T12:06:32.654+0700][gc,heap] Heap region size: 1M\n[2023-12-05T12:06:32.660+0700][gc     ] Using G1\n"
+
+
+def test_a_directory_of_logs_with_those_of_other_programs(kaudit, recorded, tmp_path):
+    (tmp_path / "server.log").write_bytes(Path(server_log(recorded)).read_bytes())
+    for number in range(3):
+        (tmp_path / f"kafkaServer-gc.log.{number}").write_text(GC)
+    _, expected, _ = listed(kaudit, "samples/clean", server_log(recorded))
+    for arguments in (("--server-log", tmp_path), (tmp_path,)):
+        code, document, said = listed(kaudit, "samples/clean", *arguments)
+        assert code == int(any(one["severity"] == "error" for one in document["findings"]))
+        assert document["log_events"]["events"] == expected["log_events"]["events"]
+        skipped = {one["path"]: one["reason"] for one in document["not_audited"] if "gc.log" in one["path"]}
+        assert skipped == {
+            str(tmp_path / f"kafkaServer-gc.log.{number}"): "the log of the JVM's garbage collector: skipped"
+            for number in range(3)
+        }
+        assert all(path in said for path in skipped)
+
+
+def test_a_log_that_cannot_be_read_is_missed_and_ends_nothing(kaudit, tmp_path, monkeypatch):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "server.log").write_text("[2026-11-22 14:24:55,811] INFO started (kafka.server.KafkaServer)\n")
+    whole = gzip.compress(b"[2026-11-22 14:24:55,811] INFO started (kafka.server.KafkaServer)\n" * 9)
+    (logs / "server.log.1.gz").write_bytes(whole[:-12])
+    os.mkfifo(logs / "server.log.2")
+    for arguments in (("--server-log", logs), (logs,)):
+        code, document, _ = listed(kaudit, "samples/clean", *arguments)
+        assert code == 4
+        assert len(document["partitions"]) == 3
+        assert [file["path"] for file in document["log_events"]["files"]] == [
+            str(logs / name) for name in ("server.log", "server.log.1.gz")
+        ]
+        missed = {Path(one["path"]).name for one in document["not_audited"] if one["unreadable"]}
+        assert missed == {"server.log.1.gz", "server.log.2"}
+
+
+def test_what_several_programs_wrote_into_one_file_is_read_for_each(kaudit, recorded, tmp_path):
+    """As docker compose prints it: an event that both a broker's and a client's messages fit counts once."""
+    refused = (
+        b"[2024-06-24 08:11:02,411] ERROR [ReplicaManager broker=2] Error processing append operation on partition m-0"
+        b" (kafka.server.ReplicaManager)\norg.apache.kafka.common.errors.OutOfOrderSequenceException: Out of order sequence"
+        b" number for producer 29003 at offset 1641969 in partition m-0: 158 (incoming seq. number), 155 (current end sequence number)\n"
+    )
+    client = (
+        b"2024-06-24 08:11:02,431 WARN [Producer clientId=p-1] Got error produce response with correlation id 5 on topic-partition"
+        b" m-0, retrying (2147483646 attempts left). Error: OUT_OF_ORDER_SEQUENCE_NUMBER"
+        b" (org.apache.kafka.clients.producer.internals.Sender)\n"
+    )
+    both = tmp_path / "compose.log"
+    both.write_bytes(refused + client)
+    _, document, _ = listed(kaudit, both)
+    assert [(file["origin"], file["events"]) for file in document["log_events"]["files"]] == [
+        ("server", 1),
+        ("client", 1),
+    ]
+    assert sum(document["log_events"]["events"].values()) == 2

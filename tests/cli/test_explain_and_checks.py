@@ -187,25 +187,26 @@ def test_lines_on_standard_input(pasted):
     outcome = pasted(REFUSED + REFUSED.replace("10:00:00", "10:00:01"))
     said = " ".join(outcome.out.split())
     assert outcome.code == 0
-    assert said.startswith("A batch was refused because sequences before it are missing.")
-    assert "partition orders-3, producer id 4001" in said
-    assert "The broker waits for sequence 20 and got 25: 5 sequences between them (20 to 24) are missing." in said
-    assert "1 more line about the same, the last is line 3" in said
-    assert "OUT_OF_ORDER_SEQUENCE_NUMBER (45)" in said
-    assert "the directory orders-3 of every replica" in said
+    assert said.startswith("error[KA810] batches-refused: the broker refused batches of producer 4001 in orders-3")
+    assert "sequence 25 came where 20 was due, 20..24 are missing; 2 lines" in said
+    assert "kaudit explain OUT_OF_ORDER_SEQUENCE_NUMBER" in said
+    assert "KA104: sequence-gap" in said.partition("See also")[2]
     lines = json.loads(pasted(REFUSED, "--output-format", "json").out)
     assert (lines["schema"], lines["errors"]) == ("kaudit.log-lines/1", ["OUT_OF_ORDER_SEQUENCE_NUMBER"])
-    assert lines["events"][0]["missing_sequences"] == 5
+    assert lines["events"][0]["meaning"] == "a batch was refused because sequences before it are missing"
+    assert [finding["code"] for finding in lines["findings"]] == ["KA810"]
 
 
 def test_a_line_as_argument(kaudit):
     line = REFUSED.splitlines()[1]
     outcome = kaudit("explain", line)
-    assert "5 sequences between them (20 to 24) are missing" in " ".join(outcome.out.split())
+    assert "20..24 are missing" in " ".join(outcome.out.split())
     assert kaudit("explain", *line.split()).out == outcome.out
     wrapped = kaudit("explain", "my job failed: org.apache.kafka.common.errors.InvalidTxnStateException: bad")
-    assert "INVALID_TXN_STATE (48)\nWhat it means\n" in wrapped.out
-    assert "names no partition" in wrapped.out
+    assert "kaudit explain INVALID_TXN_STATE" in wrapped.out
+    assert "KAFKA-20785" in wrapped.out.partition("See also")[2]
+    named = kaudit("explain", "produce failed with error code: 47 again")
+    assert named.out.startswith("INVALID_PRODUCER_EPOCH (47)\nWhat it means\n")
 
 
 def test_a_name_on_standard_input(pasted, kaudit):

@@ -13,6 +13,7 @@ from tests.live_brokers.jars import jars_of
 from tests.live_brokers.jvm import Broker
 from tests.live_brokers.protocol import Connection
 from tests.live_brokers.security import Certificate
+from tests.live_brokers.server_logs import Levels
 
 WITH_ZOOKEEPER, WITH_EITHER, NEWEST = "2.8.2", "3.9.2", str(RELEASES[-1])
 """The releases that are started: 3.9 is the last that can do without KRaft, and is started with it."""
@@ -78,10 +79,13 @@ class Live:
 
 
 @contextmanager
-def live(version: str, home: Path, config: dict[str, object] | None = None) -> Iterator[Live]:
+def live(
+    version: str, home: Path, config: dict[str, object] | None = None, *, server_logs: Levels | None = None
+) -> Iterator[Live]:
     """A broker of `version` with a plain listener."""
-    with _running(Broker(version, jars_of(version).resolve(), home, config or {}, heap=HEAP)) as broker:
-        yield broker
+    broker = Broker(version, jars_of(version).resolve(), home, config or {}, heap=HEAP, server_logs=server_logs)
+    with _running(broker) as running:
+        yield running
 
 
 @contextmanager

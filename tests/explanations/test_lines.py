@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.explanations.lines import LONGEST, missing_sequences, read_pasted
+from kaudit.explanations.lines import LONGEST, read_pasted
 from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
 from kaudit.model.application_logs import LogEventKind
 from kaudit.report.text.pasted_lines import meanings
@@ -16,13 +16,36 @@ BROKER = (
 
 
 def test_a_refusal_says_what_is_missing():
-    [event] = read_pasted(BROKER.encode()).events
+    pasted = read_pasted(BROKER.encode())
+    [event] = pasted.events
     assert (event.event, event.origin, event.producer_id, event.topic, event.partition) == (
         LogEventKind.OUT_OF_ORDER_SEQUENCE, "server", 4001, "orders", 3,
     )  # fmt: skip
-    missing = missing_sequences(event)
-    assert missing is not None
-    assert (missing.expected, missing.incoming, missing.count) == (20, 25, 5)
+    [finding] = pasted.findings
+    assert (finding.code, finding.topic, finding.partition, finding.producer_id) == ("KA810", "orders", 3, 4001)
+    said = finding.evidence.to_dict()
+    assert (said["expected_sequence"], said["refused_sequence"]) == (20, 25)
+    assert (said["first_missing_sequence"], said["last_missing_sequence"]) == (20, 24)
+    assert pasted.others == []
+
+
+def test_lines_about_one_producer_are_one_incident():
+    later = BROKER.replace("10:00:00", "10:00:09")
+    [finding] = read_pasted((BROKER + later).encode()).findings
+    assert "2 lines" in finding.message
+
+
+def test_commands_name_no_file_that_is_not_there():
+    [finding] = read_pasted(BROKER.encode()).findings
+    assert all(" - " not in command and "./-" not in command for command in finding.next)
+    assert "kaudit scan orders-3" in finding.next
+
+
+def test_events_that_cost_nothing_are_told_by_themselves():
+    line = b"[2026-01-05 10:00:00,123] INFO [TransactionCoordinator id=1] Initialized transactionalId t-1 with producerId 4 and producer epoch 7 on partition __transaction_state-3 (kafka.coordinator.transaction.TransactionCoordinator)\n"
+    pasted = read_pasted(line)
+    assert pasted.findings == []
+    assert len(pasted.others) == len(pasted.events) == 1
 
 
 def examples():

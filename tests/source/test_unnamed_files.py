@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.source.content import HEAD_BYTES, Content
+from kaudit.source.content import HEAD_BYTES, Content, Recognised
 from kaudit.source.discover import discover
 from kaudit.source.recognition import recognise
 from tests.formats.encoders import message
@@ -94,6 +94,11 @@ def test_records_without_their_batches_are_none(head):
 def test_whose_log_a_file_is(head, origins):
     what = recognise("file", head)
     assert (what.content, what.origins) == (Content.APPLICATION_LOG, origins)
+
+
+@pytest.mark.parametrize(("line", "origin"), [(BROKER, "server"), (PRODUCER, "client")])
+def test_whose_lines_are_in_a_text_that_has_none_of_the_layouts(line, origin):
+    assert recognise("file", b"      7\t" + line) == Recognised(Content.TEXT, "text", (origin,))
 
 
 def test_a_line_that_the_first_bytes_cut_off_decides_nothing():

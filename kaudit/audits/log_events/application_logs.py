@@ -12,9 +12,11 @@ from kaudit.errors import UsageError
 from kaudit.formats.application_log.pieces import LogCounts, line_blocks
 from kaudit.formats.application_log.reader import read_events
 from kaudit.model.application_logs import (
+    ONLY_FOR_CLOCKS,
     ApplicationLogFile,
     ApplicationLogs,
     LogEvent,
+    LogEventKind,
     Origin,
     SkippedLog,
 )
@@ -121,6 +123,30 @@ def _pieces(path: str) -> Iterator[bytes]:
 
 MAX_EVENTS = 100_000
 """Events kept of all files, 1 to 2 KB each; more are counted."""
+CLOCK_EVENTS = 1_000
+"""Of a file's events that only tell the time the first so many are kept, of the next every second, and so on."""
+_THINNED = ONLY_FOR_CLOCKS - {LogEventKind.BROKER_STARTING, LogEventKind.BROKER_REGISTERED}
+"""Two lines of one start belong together."""
+
+
+class ClockEvents:
+    """Chooses among the events of one file, in order: a busy group coordinator must not crowd out what went wrong."""
+
+    def __init__(self) -> None:
+        self._seen = self._kept = 0
+        self._step = 1
+
+    def keeps(self, event: LogEvent) -> bool:
+        """Whether the next event is kept."""
+        if event.event not in _THINNED:
+            return True
+        self._seen += 1
+        if self._seen % self._step:
+            return False
+        self._kept += 1
+        if self._kept % CLOCK_EVENTS == 0:
+            self._step *= 2
+        return True
 
 
 def read_application_logs(given: GivenLogs) -> ApplicationLogs:
@@ -147,8 +173,11 @@ class _Reading:
 
         A file that breaks off with an error leaves the events before that.
         """
+        found: dict[Origin, LogCounts] = {}
+        lines: set[int] = set()
         try:
-            found = {origin: self._read(log, origin) for origin in log.origins}
+            for origin in log.origins:
+                found[origin] = self._read(log, origin, lines)
         except OSError as error:
             return SkippedLog(log.name, failure(error), unreadable=True)
         taken = {origin: counts for origin, counts in found.items() if counts.events}
@@ -161,11 +190,18 @@ class _Reading:
             self.files.append(ApplicationLogFile(log.name, origin, counts.lines, counts.unknown_lines, counts.events))
         return None
 
-    def _read(self, log: ApplicationLog, origin: Origin) -> LogCounts:
-        counts = LogCounts()
+    def _read(self, log: ApplicationLog, origin: Origin, lines: set[int]) -> LogCounts:
+        """Take the events of one origin but those of `lines`, which another origin has; their lines are added."""
+        counts, chosen = LogCounts(), ClockEvents()
+        others = frozenset(lines)
         for event in log_events(log.path, origin, counts, log.name):
+            if event.line in others:
+                counts.events -= 1
+                continue
+            if len(log.origins) > 1 and len(lines) < MAX_EVENTS:
+                lines.add(event.line)
             self.events[event.event.value] += 1
-            if len(self.kept) < MAX_EVENTS:
+            if len(self.kept) < MAX_EVENTS and chosen.keeps(event):
                 self.kept.append(event)
         return counts
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from msgspec import Struct, field
 
 from kaudit.audits.log_events.batch_times import batch_anchors
-from kaudit.audits.log_events.broker_records import TOPICS, RecordLine, RecordTimes, record_lines
+from kaudit.audits.log_events.broker_records import RecordLine, RecordTimes, record_lines
 from kaudit.audits.log_events.clock import MAX_ZONE_CHANGE_MS, ClockOffset, Unaligned, estimate_clock
 from kaudit.audits.log_events.placement import by_broker
 from kaudit.model.application_logs import ClockAnchors, LogClock, LogEvent, UnalignedLog, zone_text
@@ -81,13 +81,14 @@ def broker_clocks(
     lines = {key: _spread(list(record_lines(own))) for key, own in comparable.items()}
     times = RecordTimes(frozenset(line.key for own in lines.values() for line in own))
     for (topic, _), replica in sorted(replicas.items()):
-        if topic in TOPICS and times.asked:
+        if topic in times.topics:
             times.read(replica, open_source)
     clocks = []
     for (directory, broker), own in brokers.items():
         key = directory, broker
         anchors, foreign = times.anchors(lines[key])
-        anchors += batch_anchors(comparable[key], replicas, open_source)
+        if not foreign:
+            anchors += batch_anchors(comparable[key], replicas, open_source)
         found = estimate_clock(anchors, zone_known=zones[key])
         clock = BrokerClock(directory, broker, frozenset(event.path for event in own), zones[key])
         if isinstance(found, Unaligned):

@@ -6,6 +6,7 @@ line follows the record), GroupMetadataManager of 4.0 and later (a group's epoch
 BrokerLifecycleManager (a broker epoch is the offset of its RegisterBrokerRecord).
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from typing import NamedTuple
@@ -20,17 +21,19 @@ from kaudit.formats.internal_topics.transaction_state import parse_transaction_r
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records import read_records
 from kaudit.model.application_logs import LogEvent, LogEventKind
-from kaudit.model.batch_fields import CONTROL_FLAG
+from kaudit.model.batch import Batches
+from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG
 from kaudit.model.coordinator import TransactionStatus
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource, boundary_from
 from kaudit.reading.segment import ByteRange
+from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import CLUSTER_METADATA, PartitionDirectory, SegmentFile
 
 _KIND = LogEventKind
-_TAIL_BYTES = 16 << 20
+_TAIL_BYTES = 8 << 20
 """Read of each partition: the newest records, because compaction keeps no older ones anyway."""
-_MAX_BYTES = 128 << 20
+_MAX_BYTES = 64 << 20
 """Read of all partitions."""
 _MAX_BATCH = 8 << 20
 _SOON_MS, _EARLY_MS = 900, 100
@@ -52,10 +55,17 @@ _SOURCES = {
     _KIND.LOG_CREATED: AnchorSource.METADATA,
 }
 _OF_CONTROLLER = frozenset({AnchorSource.METADATA, AnchorSource.QUORUM})
-TOPICS = frozenset({GROUPS, TRANSACTION_STATE, CLUSTER_METADATA})
-"""What is read."""
+_TOPICS = {AnchorSource.GROUPS: GROUPS, AnchorSource.TRANSACTIONS: TRANSACTION_STATE} | dict.fromkeys(
+    _OF_CONTROLLER, CLUSTER_METADATA
+)
 _GROUP_KEYS = (b"\0\x02", b"\0\x03", b"\0\x0b", b"\0\x11")
 """What the keys of records begin with that tell a generation, or the epoch of a group of consumers, a share group or Streams."""
+_GROUP_KEY = re.compile(rb"\0[\x02\x03\x0b\x11][\0-\x7f][^\0]")
+"""A key's version and the length of the group's name, which is not 0."""
+_METADATA_TYPES = (b"\x00", b"\x02", b"\x08", b"\x11")
+"""Of RegisterBrokerRecord, TopicRecord, UnfenceBrokerRecord and BrokerRegistrationChangeRecord."""
+_STATUS_AT = 16
+"""Where a transaction's state stands in its value (TransactionLogValue)."""
 _UNFENCES = -1
 _UNFENCED = "broker-unfenced"
 """The pattern whose line tells of a record; other lines about a start do not."""
@@ -115,6 +125,11 @@ class RecordTimes(Struct):
     """The offsets of __cluster_metadata that were read."""
     _bytes: int = 0
 
+    @property
+    def topics(self) -> set[str]:
+        """The internal topics that have records of which lines tell."""
+        return {_TOPICS[_SOURCES[key[0]]] for key in self.asked}
+
     def read(self, directory: PartitionDirectory, open_source: OpenSource) -> None:
         """Take the newest records of one replica of an internal topic. What cannot be read is passed over: the audit says so."""
         readers = {
@@ -129,18 +144,21 @@ class RecordTimes(Struct):
             if directory.topic == CLUSTER_METADATA:
                 first = self._extent.start if self._extent else batch.base_offset
                 self._extent = range(first, batch.last_offset + 1)
-            if batch.is_control:
+            if batch.attributes & CONTROL_FLAG:
                 key: _Key = (_KIND.QUORUM_LEADER, batch.leader_epoch)
                 if directory.topic == CLUSTER_METADATA and key not in self.times:
                     self._note(key, batch.timestamp)
                 continue
+            plain = directory.topic == GROUPS and not batch.attributes & CODEC_MASK
+            if plain and _GROUP_KEY.search(batch.data) is None:
+                continue  # most batches are committed offsets
             with suppress(WireError):
                 for record in read_records(batch.data):
                     with suppress(WireError):
                         read(record.key, record.value, record.offset, record.timestamp)
 
     def _group(self, key: bytes | None, value: bytes | None, _: int, timestamp: int) -> None:
-        if key is None or key[:2] not in _GROUP_KEYS:  # most records are committed offsets
+        if key is None or key[:2] not in _GROUP_KEYS:
             return
         record = parse_keyed_record(GROUPS, key, value)
         if record.key is None or record.value is None:
@@ -157,12 +175,16 @@ class RecordTimes(Struct):
         self._note((_KIND.GROUP_STABILIZED, group, generation), _number(content.get("currentStateTimestamp", -1)))
 
     def _transaction(self, key: bytes | None, value: bytes | None, _: int, __: int) -> None:
+        if value is None or value[_STATUS_AT : _STATUS_AT + 1] != b"\0":  # most records are of transactions
+            return
         record = parse_transaction_record(key, value)
         if record.value is not None and record.value.status is TransactionStatus.EMPTY:
             key_of = _given(record.transactional_id, record.value.producer_id, record.value.producer_epoch)
             self._note(key_of, record.value.last_update_timestamp)
 
     def _metadata(self, _: bytes | None, value: bytes | None, offset: int, timestamp: int) -> None:
+        if value is None or value[1:2] not in _METADATA_TYPES:
+            return
         record = parse_framed_record(CLUSTER_METADATA, value)
         content = record.value or {}
         if record.name == "TopicRecord":
@@ -193,7 +215,10 @@ class RecordTimes(Struct):
         return Anchor(line.logged_ms, time, time + _PROPAGATED_MS, source, identified)
 
     def anchors(self, lines: Iterable[RecordLine]) -> tuple[list[Anchor], int]:
-        """Return the bounds of one broker's lines, and how many lines show that __cluster_metadata is another cluster's."""
+        """Return the bounds of one broker's lines, and how many lines show that __cluster_metadata is another cluster's.
+
+        Another cluster has the same broker ids, epochs and offsets, but hardly the same groups and transactional ids.
+        """
         lines = list(lines)
         foreign = sum(self._is_foreign(line) for line in lines)
         found = [anchor for line in lines if (anchor := self.anchor(line)) is not None]
@@ -212,7 +237,7 @@ class StampedBatch(NamedTuple):
 
     base_offset: int
     last_offset: int
-    is_control: bool
+    attributes: int
     leader_epoch: int
     timestamp: int
     data: memoryview
@@ -232,12 +257,19 @@ def newest_batches(directory: PartitionDirectory, open_source: OpenSource, limit
             start = boundary_from(source, first, segment.size) if first else 0
             rest = ByteRange(start, segment.size, segment.size)
             for piece in stream_batches(source, rest, expected_offset=None):
-                for row in piece.batches:
-                    if int(row["magic"]) < CURRENT_MAGIC or int(row["size"]) > _MAX_BATCH:
-                        continue
-                    data = memoryview(bytearray(int(row["size"])))
-                    source.read_into(int(row["position"]), data)
-                    control = bool(int(row["attributes"]) & CONTROL_FLAG)
-                    base = int(row["base_offset"])
-                    last = base + int(row["last_offset_delta"])
-                    yield StampedBatch(base, last, control, int(row["leader_epoch"]), int(row["max_timestamp"]), data)
+                yield from _with_bytes(piece.batches, source)
+
+
+def _with_bytes(batches: Batches, source: ByteSource) -> Iterator[StampedBatch]:
+    for row in batches[(batches["magic"] >= CURRENT_MAGIC) & (batches["size"] <= _MAX_BATCH)]:
+        data = memoryview(bytearray(int(row["size"])))
+        source.read_into(int(row["position"]), data)
+        base = int(row["base_offset"])
+        yield StampedBatch(
+            base,
+            base + int(row["last_offset_delta"]),
+            int(row["attributes"]),
+            int(row["leader_epoch"]),
+            int(row["max_timestamp"]),
+            data,
+        )

@@ -30,6 +30,8 @@ _MIN_SKEWED, _MIN_SKEWED_SPAN_MS = 5, 10 * 60 * 1000
 """Fewer lines, or lines in so short a time, may agree on a wrong difference by chance: two clusters start alike."""
 MAX_ZONE_CHANGE_MS = 2 * 3600 * 1000
 _MIN_AROUND_CHANGE = 2
+_MIN_NARROW = 3
+"""Offsets recur in every cluster: fewer lines between batches less than a quarter of an hour apart do not give a zone."""
 _BEFORE_ALL, _AFTER_ALL = -(2**63), 2**63
 
 
@@ -82,8 +84,8 @@ class ClockOffset(Struct, frozen=True):
     """The offset that turns the times of a log into times of the bytes: between `lower_ms` and `upper_ms`, most likely `likely_ms`.
 
     Of the lines in `anchors`, by source, `agreeing` allow it. `exact`: events that both have give one value; else it is an
-    interval. `zone_minutes` is how far east of UTC the log's local time is, None where the log states its zone or where
-    several zones lie in the interval: `zones` are all of them. `spread_ms` is the distance of the greatest difference
+    interval. `zone_minutes` is how far east of UTC the log's local time is, None where the log states its zone, where
+    several zones lie in the interval, or where too few lines say so: `zones` are all of them. `spread_ms` is the distance of the greatest difference
     between a line and its record from the least, of the lines that agree, None where only batches around lines are known.
     `behind_controller_ms` is how far this broker's clock is behind the controller's, negative if ahead, None where only one of
     the two is compared. `until_ms` is the last time of the bytes that it holds for, None for ever: the next offset of the log follows.
@@ -162,7 +164,8 @@ def _in_zone(anchors: Sequence[Anchor], interval: tuple[int, int], most: tuple[i
 
 def _offset(anchors: Sequence[Anchor], interval: tuple[int, int], likely: int, zones: tuple[int, ...]) -> ClockOffset:
     lower, upper = interval
-    exact = upper - lower <= _EXACT_WIDTH_MS and len(zones) <= 1
+    certain = len(zones) == 1 and _is_certain(anchors, likely)
+    exact = upper - lower <= _EXACT_WIDTH_MS and (certain or not zones)
     differences = [
         anchor.after_ms - anchor.logged_ms
         for anchor in anchors
@@ -170,8 +173,16 @@ def _offset(anchors: Sequence[Anchor], interval: tuple[int, int], likely: int, z
     ]
     spread = max(differences) - min(differences) if differences else None
     return ClockOffset(
-        lower, upper, likely, {}, {}, zones[0] if len(zones) == 1 else None, zones, exact=exact, spread_ms=spread
+        lower, upper, likely, {}, {}, zones[0] if certain else None, zones, exact=exact, spread_ms=spread
     )
+
+
+def _is_certain(anchors: Sequence[Anchor], likely: int) -> bool:
+    """Whether the lines that allow an offset are enough to tell a zone: records that they name, or several narrow bounds."""
+    agreeing = [anchor for anchor in anchors if anchor.allows(likely)]
+    bounds = [anchor.bounds for anchor in agreeing if anchor.source is AnchorSource.BATCHES]
+    narrow = sum(upper - lower < QUARTER_HOUR_MS for lower, upper in bounds)
+    return len(bounds) < len(agreeing) or narrow >= _MIN_NARROW
 
 
 def _is_solid(anchors: Sequence[Anchor], most: tuple[int, int]) -> bool:

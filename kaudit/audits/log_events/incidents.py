@@ -4,7 +4,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from kaudit.audits.log_events.placement import in_order
@@ -99,7 +99,21 @@ def consequence_of(event: LogEvent) -> Consequence | None:
 
 def logged_incidents(events: Iterable[LogEvent], states: States) -> Sequence[LoggedIncident]:
     """Return what the events come to. `states`: of each partition that was read, what its log holds of each producer id."""
-    return _Incidents(in_order(events), states).all()
+    return _Incidents(in_order(_one_of_a_line(events)), states).all()
+
+
+def _one_of_a_line(events: Iterable[LogEvent]) -> Iterable[LogEvent]:
+    """Return one event of each entry, the one that says more: a log that holds broker's and client's lines is read as both."""
+    told: dict[tuple[str, int], LogEvent] = {}
+    for event in events:
+        before = told.get((event.path, event.line))
+        if before is None or _facts(before) < _facts(event):
+            told[event.path, event.line] = event
+    return told.values()
+
+
+def _facts(event: LogEvent) -> int:
+    return sum(value is not None for value in structs.astuple(event))
 
 
 _Where = tuple[str | None, int | None]

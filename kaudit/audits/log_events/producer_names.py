@@ -52,7 +52,9 @@ class ProducerNames:
         own = self._own(event)
         if own:
             return " ".join(map(str, self._lead(own[0])))
-        return event.path if event.topic is None else f"{event.topic}-{event.partition}"
+        if event.topic is None:
+            return event.path
+        return event.topic if event.partition is None else f"{event.topic}-{event.partition}"
 
     def producer_id(self, event: LogEvent) -> int | None:
         """Return the producer id that an event names, or the only one that its producer has."""

@@ -21,10 +21,11 @@ class Meaning(Struct, frozen=True):
 
 
 def rule_of(error: str) -> str:
-    """Return what an error of the protocol means, as the end of a finding's sentence."""
+    """Return what an error of the protocol means, in one sentence without a full stop."""
     known = error_named(error)
     assert known is not None
-    return f"{error}: {known.meaning[0].lower()}{known.meaning[1:].removesuffix('.')}"
+    sentence = known.meaning.partition(". ")[0].removesuffix(".")
+    return f"{error}: {sentence[0].lower()}{sentence[1:]}"
 
 
 AHEAD = (

@@ -24,10 +24,12 @@ log_check = partial(
     simulated=none_because("schedules write the logs of partitions, not those of brokers and clients"),
 )
 _TRANSACTION_STATE = "__transaction_state"
+_STANDARD_INPUT = "-"
+"""No command can read it again."""
 MENDED = {
     Outcome.FENCED: "the log shows the instance that took over: the older one was turned away as intended",
     Outcome.LANDED: "the broker has these sequences by now: the batches were sent again, or had been written before",
-    Outcome.SUPERSEDED: "the log shows the producer continue under a new epoch or id, in which it sends the records again",
+    Outcome.SUPERSEDED: "the log shows the producer continue under a new epoch or id, in which it may have sent the records again",
     Outcome.MENDED: "replicas were in sync again afterwards: clients that tried again were not refused",
 }
 """Why a refusal is harmless, by what the logs show of its outcome."""
@@ -157,8 +159,8 @@ def _seen(incident: LoggedIncident) -> str:
 def _to_be_certain(context: Context, incident: LoggedIncident) -> tuple[str, Sequence[str]]:
     """Return what to fetch, and commands that name only what the lines name."""
     first = incident.events[0]
-    own_logs = {event.path: event.origin for event in incident.events}
-    logs = " ".join(f"--{origin}-log {quote(path)}" for path, origin in own_logs.items())
+    own_logs = {event.path: event.origin for event in incident.events if event.path != _STANDARD_INPUT}
+    logs = "".join(f"--{origin}-log {quote(path)} " for path, origin in own_logs.items())
     commands = []
     if incident.transactional_id is not None:
         commands.append(
@@ -176,7 +178,7 @@ def _to_be_certain(context: Context, incident: LoggedIncident) -> tuple[str, Seq
             "every replica, above all of the old leader" if incident.of_replica else f"{_broker(incident)} (log.dirs)"
         )
         what = f"copy the directory {name} of {whose}: it shows what became of these records"
-        return what, [f"kaudit scan {logs} {quote(name)}", *commands]
+        return what, [f"kaudit scan {logs}{quote(name)}", *commands]
     if incident.transactional_id is not None:
         decided = "what the coordinator decided, and which partitions to copy"
         if incident.coordinator_partition is None:
@@ -185,7 +187,7 @@ def _to_be_certain(context: Context, incident: LoggedIncident) -> tuple[str, Seq
                 commands,
             )
         name = f"{_TRANSACTION_STATE}-{incident.coordinator_partition}"
-        return f"copy the directory {name} of its leader: it shows {decided}", [f"kaudit scan {logs} {name}", *commands]
+        return f"copy the directory {name} of its leader: it shows {decided}", [f"kaudit scan {logs}{name}", *commands]
     if first.origin == "client":
         return "get the brokers' server.log of that time: its lines name producer and partition", commands
     return "get the other brokers' server.log of that time, and the client's log", commands

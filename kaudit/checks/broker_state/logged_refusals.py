@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from kaudit.checks.broker_state.log_meanings import AHEAD, ANEW, BACK, MEANINGS, Meaning, rule_of
 from kaudit.checks.broker_state.logged import (
-    MENDED,
     Account,
     SequencesEvidence,
     harmless,
@@ -37,7 +36,7 @@ _NOTE = "note where the logs show that it was mended, or right"
 @log_check(
     "KA810",
     severity=Severity.ERROR,
-    severity_note=_NOTE,
+    severity_note=f"{_NOTE}; warning where a producer was refused under one epoch after another",
     summary="a broker refused batches, and no log shows that they were written later",
     caused_by=(ELECTED, RETRIED, UNCLEAN_STOP, MOVED, OUT_OF_SYNC),
 )
@@ -105,16 +104,29 @@ def _refused(incident: LoggedIncident, meaning: Meaning) -> Account:
     return Account(
         message=f"the broker refused {'requests' if incident.topic is None else 'batches'}{_of(incident)}{where(incident)}{refused}{detail}{_epochs(incident)}"
         f"{_LATER.get(incident.outcome, '')}",
-        severity=Severity.NOTE if mended else Severity.ERROR,
+        severity=_severity(incident, mended=bool(mended)),
         rule=rule_of(incident.error),
         explanations=mended or ([Explanation(cause) for cause in causes] if causes else meaning.explanations),
         sequences=sequences,
     )
 
 
+_MANY_EPOCHS = 3
+"""A producer that is refused in so many epochs does not recover by raising them."""
+
+
+def _severity(incident: LoggedIncident, *, mended: bool) -> Severity:
+    epochs = {event.producer_epoch for event in incident.events if event.producer_epoch is not None}
+    if incident.consequence is Consequence.REFUSED and mended and len(epochs) >= _MANY_EPOCHS:
+        return Severity.WARNING
+    return Severity.NOTE if mended else Severity.ERROR
+
+
 _LATER = {
     Outcome.NEVER_LANDED: "; they are not in the partition's log",
-    **dict.fromkeys(MENDED, "; mended since"),
+    Outcome.LANDED: "; they were written later",
+    Outcome.SUPERSEDED: "; it went on under a new epoch or id",
+    Outcome.MENDED: "; replicas were in sync again later",
     Outcome.FENCED: "; another instance had taken over",
 }
 

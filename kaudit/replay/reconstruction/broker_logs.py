@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.audits.log_events.application_logs import ClockEvents
 from kaudit.audits.log_events.broker_clocks import BrokerClock
 from kaudit.audits.log_events.placement import EventSource, by_broker
 from kaudit.broker.config import MIN_IN_SYNC, READ_OF_BROKERS, READ_OF_TOPICS
@@ -42,9 +43,10 @@ _KEPT = frozenset(
 
 
 def kept(events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-    """Yield the events that attempts follow from, without their text."""
+    """Yield the events of one log that attempts follow from, without their text."""
+    chosen = ClockEvents()
     for event in events:
-        if event.event in _KEPT:
+        if event.event in _KEPT and chosen.keeps(event):
             yield replace(event, text="")
 
 

@@ -218,7 +218,7 @@ def _span(entry: Entry) -> tuple[int, int] | None:
 
 def _process_name(place: _Place) -> str:
     topic, partition, replica = place
-    name = "no partition" if topic is None else visible(f"{topic}-{partition}")
+    name = "no partition" if topic is None else visible(topic if partition is None else f"{topic}-{partition}")
     return f"{name} ({visible(replica)})" if replica else name
 
 

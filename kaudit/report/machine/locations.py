@@ -74,7 +74,7 @@ def location_text(finding: Finding) -> str:
 
 
 def _directory(finding: Finding) -> str:
-    return f"{finding.topic}-{finding.partition}"
+    return finding.place or ""
 
 
 def _joined(base: str, name: str) -> str:

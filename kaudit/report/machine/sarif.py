@@ -188,9 +188,9 @@ def _quoted(path: str) -> str:
 
 
 def _logical(finding: Finding) -> list[_Object]:
-    if finding.topic is None:
+    if finding.place is None:
         return [{"name": "log directory", "fullyQualifiedName": visible(finding.log_dir or "-"), "kind": "directory"}]
-    partition = visible(f"{finding.topic}-{finding.partition}")
+    partition = visible(finding.place)
     places: list[_Object] = [{"name": partition, "fullyQualifiedName": partition, "kind": "partition"}]
     producer = producer_of(finding)
     if producer is not None:

@@ -57,8 +57,8 @@ def span(first: object, last: object) -> str:
 
 
 def partition_of(finding: Finding) -> str | None:
-    """Return `topic-partition`, or None for a finding about no partition."""
-    return None if finding.topic is None else visible(f"{finding.topic}-{finding.partition}")
+    """Return `topic-partition`, or None for a finding about no topic."""
+    return None if finding.place is None else visible(finding.place)
 
 
 def producer_of(finding: Finding) -> str | None:

@@ -93,10 +93,10 @@ def _difference(clock: LogClock) -> str:
     when = " ".join(filter(None, parts[0])) if parts else ""
     until = f"{'until' if clock.since_ms is None else 'from'} {when}, " if when else ""
     if not clock.exact and clock.zone_minutes is None and clock.time_zones:
-        return (
-            f"{until}the log clock is {_ahead(clock.upper_ms)} to {_ahead(clock.lower_ms)} the batches: time zones "
-            f"{clock.time_zones[0]} to {clock.time_zones[-1]}; times are taken as UTC"
-        )
+        first, last = clock.time_zones[0], clock.time_zones[-1]
+        zones = f"time zones {first} to {last}" if first != last else f"time zone {first}, by too few lines"
+        between = f"{_ahead(clock.upper_ms)} to {_ahead(clock.lower_ms)} the batches"
+        return f"{until}the log clock is {between}: {zones}; times are taken as UTC"
     if clock.zone_minutes:
         ahead = "behind" if clock.zone_minutes < 0 else "ahead of"
         skew = clock.likely_ms + 60_000 * clock.zone_minutes

@@ -167,12 +167,16 @@ def test_an_interval_has_the_zones_in_it(lower, upper, zones, likely):
     if zones is None:
         assert found == Unaligned(1)
         return
-    clock = one(between((lower, upper)))
-    assert (clock.zones, clock.likely_ms) == (zones, likely)
-    assert clock.zone_minutes == (zones[0] if len(zones) == 1 else None)
-    assert clock.is_known == (len(zones) == 1)
-    assert clock.spread_ms is None
-    assert list(clock.agreeing.values()) == [1]
+    narrow = lower is not None and upper is not None and upper - lower < 15 * MINUTE
+    for lines in (1, 2, 3):
+        clock = one(between(*[(lower, upper)] * lines))
+        assert (clock.zones, clock.likely_ms) == (zones, likely)
+        # offsets recur in every cluster: one or two lines are not enough
+        assert clock.is_known == (len(zones) == 1 and narrow and lines == 3)
+        assert clock.zone_minutes == (zones[0] if clock.is_known else None)
+        assert clock.exact == (clock.is_known and upper - lower < 5_000)
+        assert clock.spread_ms is None
+        assert clock.agreeing == {BATCHES: lines}
 
 
 def test_a_log_that_states_its_zone_has_none_to_be_found():

@@ -29,6 +29,7 @@ RECIPES = {
         Recipe("KAFKA-14055", "broker", "2.8.2", "3.0.2", cleaner.key_of_a_marker),
         Recipe("KAFKA-15552", "broker", "3.5.1", "3.5.2", migration.producer_ids_of_zookeeper),
         Recipe("KAFKA-17754", "broker", "2.8.2", "4.1.0", java_clients.delayed_end_of_a_transaction),
+        Recipe("KAFKA-20785", "broker", "4.1.2", None, java_clients.commit_after_the_timeout),
         Recipe("KAFKA-13727", "broker", "2.7.2", "2.8.2", cleaner.in_part_of_a_segment),
         Recipe("sarama-2178", "sarama", "1.32.0", "1.33.0", go_clients.spent_epochs, fixed_log_differs=False),
     )

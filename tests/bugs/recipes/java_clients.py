@@ -10,11 +10,14 @@ from tests.bugs.recipes.cleaner import SMALL_INDEXES
 from tests.cluster import brokers
 from tests.live_brokers.java_producer import java_producer
 from tests.live_brokers.protocol import END_TXN, LATEST, PRODUCE, Connection
+from tests.live_brokers.server_logs import FOLDER
 
 BROKER = brokers.WITH_EITHER
 BEFORE_2_4 = "2.1.1"
 """A broker that forgets producers whose records are deleted."""
 QUEUED_SECONDS, APART_SECONDS = 3, 0.4
+SHORT_SECONDS = 3
+"""Longest time of a transaction where it should be over soon."""
 LOG_START_NOT_WRITTEN = {**SMALL_INDEXES, "log.flush.start.offset.checkpoint.interval.ms": 600_000}
 """A broker that is killed soon leaves no word of records that were deleted; below the log start nothing is audited."""
 NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
@@ -145,5 +148,27 @@ def reordered_after_unknown_producer(version: str, home: Path) -> Outcome:
             f"five batches were under way when the broker forgot the producer; they were written in the order {order}",
             {"code": "KA105", "topic": "orders", "partition": 0, "offset": 1, "producer_epoch": 0},
             happened=order != keys, logs=live.broker.logs, partitions=("orders-0",),
+            client_logs={"client.log": home / "client" / "client.log"},
+        )  # fmt: skip
+
+
+def commit_after_the_timeout(version: str, home: Path) -> Outcome:
+    """A producer commits when its coordinator has aborted the transaction: it was open for too long."""
+    with brokers.live(version, home / "broker", server_logs="stock") as live:
+        live.play({"name": "orders", "steps": []})
+        config = {"transactional.id": "payments", "transaction.timeout.ms": SHORT_SECONDS * 1000}
+        with java_producer(version, home / "client", live.broker.port, config) as producer:
+            for step in ("init", "begin"):
+                producer.ask(step)
+            written = producer.ask("send orders first 10")
+            time.sleep(2 * SHORT_SECONDS)
+            end = producer.ask("commit")
+        live.broker.stop(clean=True)
+        return outcome_of(
+            f"a record of a transaction was written ({written}); {2 * SHORT_SECONDS} s later, after the timeout of "
+            f"{SHORT_SECONDS} s, its commit was answered: {end}",
+            {"code": "KA813", "severity": "error"},
+            happened="InvalidTxnStateException" in end, logs=live.broker.logs, partitions=("orders-0", COORDINATOR),
+            server_logs={"server.log": live.broker.home / FOLDER / "server.log"},
             client_logs={"client.log": home / "client" / "client.log"},
         )  # fmt: skip

@@ -19,18 +19,18 @@ def test_an_expired_batch(tmp_path):
     assert (found.evidence.to_be_certain or "").startswith("copy the directory t-0 of its leader")
 
 
-def test_replicas_out_of_sync_at_that_time_are_the_first_cause(tmp_path):
-    server = [
+def test_lost_connections_of_that_time_are_the_first_cause_and_the_line_itself_is_none(tmp_path):
+    client = [
         line(
-            "[Partition t-0 broker=1] Shrinking ISR from 1,2 to 1. Leader: (highWatermark: 5, endOffset: 9). Out of sync replicas: "
-            "(brokerId: 2, endOffset: 5).",
-            -0.0,
-            logger="kafka.cluster.Partition",
-        )
+            "[Producer clientId=app] Disconnecting from node 1 due to request timeout.",
+            3,
+            logger="org.apache.kafka.clients.NetworkClient",
+        ),
+        sender("Expiring 3 record(s) for t-0:120005 ms has passed since batch creation", 9, "ERROR"),
     ]
-    client = [sender("Expiring 3 record(s) for t-0:120005 ms has passed since batch creation", 9, "ERROR")]
-    (found,) = reported(records_given_up, tmp_path, server=server, client=client)
-    assert found.explanations[0].cause.startswith("replicas had fallen out of sync")
+    (found,) = reported(records_given_up, tmp_path, client=client)
+    assert found.explanations[0].cause == "the client lost its connections to brokers"
+    assert found.explanations[0].speaks_for == ("client.log:1",)
 
 
 def test_failed_attempts_that_a_client_repeats_are_silent(tmp_path):
