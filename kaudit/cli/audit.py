@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, TypeVar
 
@@ -53,11 +53,18 @@ def refuse_urls(request: AuditRequest, instead: str) -> None:
 
 def check_urls(request: AuditRequest, engine: Engine) -> None:
     """Refuse before the audit URLs that this engine does not write to, and HDFS that nobody serves."""
+    if request.redactor is not None and engine.writes_to_urls and any(each.form.directory for each in request.targets):
+        raise UsageError("--redact: the tables that --engine spark makes are not redacted; leave one of the two out")
     if not engine.writes_to_urls:
         refuse_urls(request, "the local engine writes to a directory")
     for target in request.targets:
         if target.url is not None:
             loaded("spark_engine", "require_name_nodes")(target.url)
+
+
+def _named(request: AuditRequest) -> Sequence[str]:
+    """Return the paths of the command line."""
+    return [*request.options.paths, *request.options.server_logs, *request.options.client_logs]
 
 
 def run_scan(settings: Settings, paths: Sequence[str], options: ScanCommand) -> ExitCode:
@@ -157,23 +164,29 @@ def run_audit(  # noqa: PLR0913, PLR0917 - independent inputs, named at each cal
                 result = produce(progress, recording)
         except NothingToAuditError as error:
             # Whoever parses stdout gets a valid document also now, with the reason in it.
+            if request.redactor is not None:
+                error = loaded("redacting", "redacted_error")(request.redactor, error, request.options.paths)
             nothing = empty(nothing_audited(request.options, error))
+            if request.redactor is not None:
+                nothing = request.redactor.redacted(nothing)
             facts = run_facts(started_ms, reproducible=request.reproducible)
             code = ExitCode.UNREADABLE if isinstance(error, UnreadableInputError) else ExitCode.NOTHING_TO_AUDIT
             show(request, facts, code, lambda form, view: render(form, nothing, view), machines_only=True)
-            raise
+            raise error from None
         seconds = None if request.reproducible else time.monotonic() - started
         scan = request.policy.apply(scan_of(result), request.scope)
         code = exit_code(scan, request.fail_on, exit_zero=request.exit_zero)
         listed = with_scan(result, request.policy.limit(scan))
+        recorded: Mapping[str | None, RecordedScan] = recording.recorded
+        if request.redactor is not None:
+            listed, scan = loaded("redacting", "redacted_result")(request.redactor, (listed, scan), _named(request))
+            recorded = loaded("redacting", "redacted_recordings")(request.redactor, recorded)
         facts = run_facts(started_ms, reproducible=request.reproducible)
         show(
             request,
             facts,
             code,
-            lambda form, view: render(
-                form, listed, replace(view, recorded=recording.recorded, listed=recording.listed)
-            ),
+            lambda form, view: render(form, listed, replace(view, recorded=recorded, listed=recording.listed)),
             machines_only=False,
         )
     for missing in scan.not_audited:

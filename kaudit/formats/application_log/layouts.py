@@ -28,9 +28,16 @@ _TIMED: Final = (
     rb"(?:%[0-7]\||" + _LEVEL + rb"[\s:|,-]{0,3}|\[[\w-]{1,40}\]\s|(?:time|ts|t)=\"?)?[\[(|]?(?P<time>"
     + b"|".join((DATED, EPOCH_SECONDS, DAY_FIRST, TWELVE_HOURS, TIME_OF_DAY)) + rb")"
 )  # fmt: skip
-_HEAD: Final = re.compile(
+_HEADS: Final = (
     _TIMED + rb"|\[" + _LEVEL + rb"\s?\]\s|\[[^\]\n]{1,120}\]\s" + _LEVEL + rb"\s|" + _LEVEL + rb":[\w.]{1,200}:"
     rb"|(?:trce|dbug|info|warn|fail|crit): [\w.]{1,200}\[\d"
+)  # fmt: skip
+_HEAD: Final = re.compile(_HEADS).match
+ENTRY_START: Final = re.compile(rb"(?<![\w.])(?:\{\"|" + SYSLOG + rb"|" + _HEADS + rb")")
+"""What entries begin with, wherever it stands in a line."""
+_STRONG_HEAD: Final = re.compile(
+    rb"\{\"|%[0-7]\||[\[(|]?(?:" + b"|".join((DATED, EPOCH_SECONDS, DAY_FIRST, TWELVE_HOURS, SYSLOG)) + rb")"
+    rb"|\[[^\]\n]{1,120}\]\s" + _LEVEL + rb"\s|" + _LEVEL + rb":[\w.]{1,200}:"
 ).match
 _ENVELOPE: Final = re.compile(
     rb"(?P<priority><\d{1,3}>(?:1 )?)?"
@@ -55,6 +62,10 @@ _JOURNAL_START: Final = (b"__CURSOR=", b"__REALTIME_TIMESTAMP=")
 _JOURNAL_TIME: Final = b"__REALTIME_TIMESTAMP="
 _JOURNAL_MESSAGE: Final = b"MESSAGE="
 _JOURNAL_BINARY_MESSAGE: Final = b"MESSAGE"
+
+
+_LONGEST_TIME: Final = 60
+_MAX_BETWEEN: Final = 3
 
 
 class Lines(Struct):
@@ -98,6 +109,22 @@ class Lines(Struct):
             self.heads + [at + shift for at in other.heads],
             self.times | {at + shift: time for at, time in other.times.items()},
         )
+
+
+def begins_with_date(line: bytes) -> bool:
+    """Return whether an entry begins here whose layout begins with a day and a time, with a thread and a level, or as an object."""
+    return _STRONG_HEAD(line) is not None
+
+
+def time_before_entry(line: bytes) -> bytes | None:
+    """Return the time that a collector put before an entry that has one itself, and what follows it; None if no collector is known for it."""
+    outer = ENTRY_START.match(line)
+    envelope = _ENVELOPE(line)
+    if outer is None or (envelope is not None and (envelope["time"] or envelope["syslog"])):
+        return None
+    inner = ENTRY_START.search(line, outer.end(), outer.end() + _LONGEST_TIME)
+    is_next = inner is not None and inner.start() - outer.end() <= _MAX_BETWEEN and inner["time"] is not None
+    return line[: inner.start()] if inner is not None and is_next else None
 
 
 def looks_like_continuation(text: bytes) -> bool:
@@ -198,12 +225,12 @@ def entry_level(text: bytes) -> str | None:
 
 
 _TIMES: Final = (
-    "__REALTIME_TIMESTAMP", "@timestamp", "timestamp", "time", "ts", "timeMillis", "instant", "epochMillis", "t",
+    "__REALTIME_TIMESTAMP", "@timestamp", "timestamp", "time", "ts", "timeMillis", "instant", "epochMillis", "timeUnixNano", "t",
     "datetime", "asctime", "Timestamp", "@t",
 )  # fmt: skip
 _MESSAGES: Final = (
-    "message", "formattedMessage", "msg", "MESSAGE", "log", "full_message", "short_message", "textPayload", "line", "body", "RenderedMessage", "@m", "MessageTemplate", "@mt",
-    "Message",
+    "message", "formattedMessage", "msg", "MESSAGE", "log", "full_message", "short_message", "textPayload", "line", "body",
+    "stringValue", "RenderedMessage", "@m", "MessageTemplate", "@mt", "Message",
 )  # fmt: skip
 _NUMBERED_LEVELS: Final = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}
 """pino's and bunyan's."""
@@ -232,6 +259,7 @@ _TRACES: Final = (
 _NESTED: Final = ("jsonPayload", "json_payload", "error", "err", "thrown", "throwable", "exception", "log", "fields")
 """Objects whose members are read like the entry's own."""
 _MAX_FIELDS: Final = 40
+_MAX_DEPTH: Final = 8
 _MAX_MILLISECONDS: Final = 253_402_300_799_999  # the end of the year 9999
 
 
@@ -263,9 +291,9 @@ def structured_entry(line: bytes) -> StructuredEntry | None:
     These are JSON of any framework; logfmt, as slog, logrus and go-kit write it; the consoles of zap (`message {members}`
     between tabs) and of zerolog (`INF message name=value`).
     """
-    if line.startswith(b"{"):
-        members = _object(line)
-        return None if members is None else _entry(members)
+    if line.startswith((b"{", b"[{")):
+        members = _object(line.removeprefix(b"[").rstrip(b" ,]"))
+        return None if members is None else _entry(members) or _inner_entry(members, 0)
     if _LOGFMT(line):
         return _entry(_assigned(line))
     if line.endswith(b"}") and (zap := _ZAP(line)) and (members := _object(zap["members"])) is not None:
@@ -329,6 +357,18 @@ def _entry(decoded: dict[str, object]) -> StructuredEntry | None:
     if isinstance(trace, str):
         text += b"\n" + trace.rstrip("\n").encode("utf-8", "replace")
     return StructuredEntry(text, time)
+
+
+def _inner_entry(members: Mapping[str, object], depth: int) -> StructuredEntry | None:
+    """Return the entry in an object that has none of its own, as stores of logs hand it out: the first object in it with a message."""
+    for member in members.values() if depth < _MAX_DEPTH else ():
+        if isinstance(member, dict):
+            entry = _entry(member) or _inner_entry(member, depth + 1)
+            if entry is not None:
+                return (
+                    entry if entry.time is not None else StructuredEntry(entry.text, _time(_first({**members}, _TIMES)))
+                )
+    return None
 
 
 def _flat(decoded: dict[str, object]) -> dict[str, object]:
