@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,7 +21,7 @@ from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
-from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.model.result import NotAudited, ScanResult, TimelineResult
 from kaudit.report.console import visible
 from kaudit.report.formats import Format
 from kaudit.report.render_options import Output, RenderOptions
@@ -33,6 +33,8 @@ if TYPE_CHECKING:  # a scan needs none of the tables of producers
     from kaudit.listings.producer_histories import EngineTables, RecordedScan
     from kaudit.listings.producer_listing import ListedProducers
 
+_NAMED = 3
+"""Things with one reason that have a line each; of more the first are named in one."""
 _Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
 
 
@@ -189,11 +191,23 @@ def run_audit(  # noqa: PLR0913, PLR0917 - independent inputs, named at each cal
             lambda form, view: render(form, listed, replace(view, recorded=recorded, listed=recording.listed)),
             machines_only=False,
         )
-    for missing in scan.not_audited:
-        if missing.asked_for:
-            sys.stderr.write(f"kaudit: {visible(missing.path)}: {visible(missing.reason)}\n")
+    sys.stderr.writelines(_missing_lines(scan.not_audited))
     if scan.state is not None:
         sys.stderr.writelines(f"kaudit: {visible(line)}\n" for line in state_lines(scan.state, quiet=request.quiet))
     if not request.quiet:
         sys.stderr.write(closing_line(scan, notes_hidden=not request.show_notes, seconds=seconds) + "\n")
     return code
+
+
+def _missing_lines(notes: Sequence[NotAudited]) -> Iterator[str]:
+    """Yield a line for each thing asked for that was not audited; of many with one reason the first are named."""
+    by_reason: dict[str, list[str]] = {}
+    for note in notes:
+        if note.asked_for:
+            by_reason.setdefault(note.reason, []).append(note.path)
+    for reason, paths in by_reason.items():
+        named = [f"{visible(path)}: " for path in paths]
+        if len(paths) > _NAMED:
+            first = ", ".join(map(visible, paths[: _NAMED - 1]))
+            named = [f"{first} and {len(paths) - _NAMED + 1:,} more: "]
+        yield from (f"kaudit: {each}{visible(reason)}\n" for each in named)
