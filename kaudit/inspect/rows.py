@@ -7,9 +7,9 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.formats.dump_text.text import looks_like_dump
-from kaudit.formats.log.batch_header import LOG_OVERHEAD, MAGIC_OFFSET, PREFIX_SIZE, batch_size, plausible_length
+from kaudit.source.content import HEAD_BYTES, Content
 from kaudit.source.file_kinds import (
+    APPLICATION_LOG,
     DUMP,
     SEGMENT,
     UNKNOWN,
@@ -20,6 +20,7 @@ from kaudit.source.file_kinds import (
     parse_partition_name,
 )
 from kaudit.source.layout import FetchedRange
+from kaudit.source.recognition import recognise
 from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
 
@@ -71,9 +72,6 @@ class BytesFormatter(Struct, frozen=True):
             if truncated and error.reason == "unexpected end of data":
                 return shown[: error.start].decode("utf-8"), "utf8"  # the limit cut a character
             return shown.hex(), "hex"
-
-
-_PROBE_BYTES = 65536
 
 
 class LogFile(Struct, frozen=True):
@@ -142,13 +140,12 @@ def _partition_of(directory: Uri) -> PartitionName | None:
     return parse_partition_name(directory.name)
 
 
+_KINDS = {
+    Content.SEGMENT: SEGMENT,
+    Content.DUMP_TEXT: DUMP,
+    Content.APPLICATION_LOG: APPLICATION_LOG,
+}
+
+
 def _kind_of_bytes(path: Uri) -> FileKind:
-    head = filesystem(path).read_start(path, _PROBE_BYTES)
-    if len(head) >= PREFIX_SIZE and any(head[:PREFIX_SIZE]) and _starts_batch(head):
-        return SEGMENT
-    return DUMP if looks_like_dump(head) else UNKNOWN
-
-
-def _starts_batch(head: bytes) -> bool:
-    """The top byte of a base offset below 2^56 is zero: text is not."""
-    return head[0] == 0 and plausible_length(head[MAGIC_OFFSET], batch_size(head) - LOG_OVERHEAD)
+    return _KINDS.get(recognise(path.name, filesystem(path).read_start(path, HEAD_BYTES)).content, UNKNOWN)

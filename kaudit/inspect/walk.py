@@ -20,11 +20,11 @@ from kaudit.inspect.side_files import side_rows
 from kaudit.model.batch import last_offsets
 from kaudit.model.damage import DamageKind
 from kaudit.source.discover import MAX_DEPTH, PathNotFoundError, discover
-from kaudit.source.file_kinds import DUMP, OFFSET_CHECKPOINT, UNKNOWN
+from kaudit.source.file_kinds import APPLICATION_LOG, DUMP, OFFSET_CHECKPOINT, UNKNOWN
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.inspect_columns import INSPECT_TABLES
 from kaudit.source.kafka.options import ClusterOptions
-from kaudit.source.layout import Unreadable
+from kaudit.source.layout import PartitionDirectory, Unreadable
 from kaudit.source.schemes import archive_at, content_of, filesystem
 from kaudit.source.uri import KAFKA, Uri, UrlError
 
@@ -175,17 +175,32 @@ def _batches_under(root: Uri, options: InspectOptions) -> Iterator[Row]:
         raise UsageError(f"no such file or directory: {error}") from error
     chosen = [
         entry
-        for entry in layout.partitions
+        for entry in (_named(entry, options) for entry in layout.partitions)
         if (options.topic is None or entry.topic == options.topic)
         and (options.partition is None or entry.partition == options.partition)
     ]
-    if not chosen:
+    texts = {segment.path for entry in chosen for segment in entry.segments if segment.text is not None}
+    lines = sorted(texts) or ([] if chosen else [log.path for log in layout.logs])
+    if not (chosen or lines):
         raise NothingToAuditError(f"nothing to inspect under {root}: no partition with segments was found")
+    for path in lines:
+        yield from _file(identify(Uri.parse(path)).named(options.topic, options.partition), options)
     for entry in chosen:
-        places = [identify(Uri.parse(segment.path), entry.replica) for segment in entry.segments]
+        if entry.segments and entry.segments[0].text is not None:
+            continue  # of a text
+        known = (None, None) if entry.named else (entry.topic, entry.partition)
+        places = [identify(Uri.parse(segment.path), entry.replica).named(*known) for segment in entry.segments]
         if options.around is not None:
             places = _near(places, options.around)
         yield from _batches(places, options)
+
+
+def _named(entry: PartitionDirectory, options: InspectOptions) -> PartitionDirectory:
+    """Give a partition that no name places the topic and partition asked for."""
+    if entry.named:
+        return entry
+    topic = entry.topic if options.topic is None else options.topic
+    return replace(entry, topic=topic, partition=entry.partition if options.partition is None else options.partition)
 
 
 def _near(places: Sequence[LogFile], offset: int) -> list[LogFile]:
@@ -208,6 +223,11 @@ def _file(file: LogFile, options: InspectOptions) -> Iterator[Row]:
         return
     if file.kind is UNKNOWN:
         raise NothingToAuditError(f"{file.path}: not a recognised Kafka file, by name or content")
+    if file.kind is APPLICATION_LOG:
+        from kaudit.inspect.log_lines import event_rows  # noqa: PLC0415 - its patterns take 30 ms
+
+        yield from (row for row in event_rows(file) if options.wanted.accepts(row))
+        return
     if file.kind is DUMP:
         rows = dump_rows(file, options.texts, records=options.records)
         chosen = _around_each(rows, options.around) if options.around is not None else rows
@@ -284,7 +304,7 @@ def file_row(file: LogFile, name: str) -> Row:
         row["size"] = filesystem(file.path).status(file.path).size
         if file.kind.holds_batches:
             row |= _covered_by_batches(file)
-        elif file.kind in (UNKNOWN, DUMP):
+        elif file.kind in (UNKNOWN, DUMP, APPLICATION_LOG):
             row["status"] = "unknown" if file.kind is UNKNOWN else "ok"
         else:
             row |= _covered_by_rows(file)

@@ -152,13 +152,19 @@ class LogEvent(Struct, frozen=True, kw_only=True):
 
 
 class ApplicationLogFile(JsonRecord, frozen=True):
-    """One file that was read. `unknown_lines` fit no layout and no message that is known."""
+    """One file that was read. `unknown_lines` fit no layout and no message that is known, `other_lines` are of other programs.
+
+    `unknown_facts` of the unknown ones hold a fact about producers, `examples` are the first of these.
+    """
 
     path: str
     origin: Origin
     lines: int
     unknown_lines: int
     events: int
+    other_lines: int = 0
+    unknown_facts: int = 0
+    examples: Sequence[str] = ()
 
 
 class SkippedLog(Struct, frozen=True):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from kaudit.model.json_record import JsonRecord
+from kaudit.model.text_lines import TextLines
 
 MOST_RANGES = 100
 """Ranges that are listed of one partition; the offsets of more are only counted."""
@@ -71,6 +72,15 @@ class Coverage(JsonRecord, frozen=True):
     offsets: Mapping[str, int]
     ranges: Sequence[OffsetRange]
     all_accounted: bool
+    text_lines: TextLines | None = None
+    """Of a text of kafka-dump-log in place of the segments: how its lines were taken."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form, with `text_lines` only where a text was read."""
+        fields = super().to_dict()
+        if self.text_lines is None:
+            del fields["text_lines"]
+        return fields
 
     def with_ranges(self, ranges: Sequence[OffsetRange]) -> "Coverage":
         """Return the account with more offsets that are not accounted for."""

@@ -75,6 +75,7 @@ def coverage_of(
         offsets={kind.value: number for kind, number in counted.items() if number},
         ranges=(),
         all_accounted=True,
+        text_lines=replay.text_lines if replay.text_lines.lines else None,
     )
     return account.with_ranges(ranges).with_witnesses(witnesses, None if log.claimed_end is None else end)
 

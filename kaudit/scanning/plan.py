@@ -42,7 +42,7 @@ def find_evidence(options: ScanOptions) -> tuple[ScanOptions, Layout]:
         )
 
         given = given_logs(layout, options.server_logs, options.client_logs)
-        options = replace(options, logs=read_application_logs(given))
+        options = replace(options, logs=read_application_logs(given, [entry.name for entry in layout.partitions]))
     if options.logs is None or not options.logs.files:
         _require_segments(options, layout)
     return options, _required(options, layout)

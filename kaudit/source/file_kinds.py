@@ -97,6 +97,8 @@ LEADER_EPOCHS: Final = FileKind(
 )
 DUMP: Final = FileKind("dump")
 """A text of kafka-dump-log, recognised by its first bytes."""
+APPLICATION_LOG: Final = FileKind("application_log")
+"""A log of a broker or of an application with a Kafka client, recognised by its first bytes."""
 UNKNOWN: Final = FileKind("unknown")
 
 FILE_KINDS: Final = (

@@ -12,7 +12,7 @@ from kaudit.source.file_kinds import FILE_KINDS
 INSPECT_COLUMNS: Mapping[str, Column] = {
     **columns_of(
         "string",
-        topic="topic, from the directory's name or --topic",
+        topic="topic, from the directory's name or --topic; of an event, as the log has it",
         replica="name of the log directory",
         segment="file name of the .log the row belongs to",
         file="file name; relative to the input in `file` rows",
@@ -41,7 +41,12 @@ INSPECT_COLUMNS: Mapping[str, Column] = {
         field="field of the batch header",
         hex="the field's bytes",
         meaning="what the value means in this batch",
-        error="why a record of an internal topic could not be decoded",
+        error="why a record of an internal topic could not be decoded; of an event, Kafka's name of the error",
+        event="what happened (server-logs.md)",
+        origin="server or client: whose log it is",
+        client="the client that wrote the line",
+        level="level of the log's entry",
+        text="the entry's first 1,024 characters",
     ),
     **columns_of(
         "bool",
@@ -65,7 +70,7 @@ INSPECT_COLUMNS: Mapping[str, Column] = {
         "int64",
         partition="partition",
         position=("byte in the file where the batch, entry or field begins", "byte"),
-        line="line in the text of kafka-dump-log",
+        line="line in a text of kafka-dump-log, or in a log",
         end="the byte after the damage",
         size="size in bytes",
         length="length of the field in bytes",
@@ -90,7 +95,7 @@ INSPECT_COLUMNS: Mapping[str, Column] = {
         producer_id=("producer id", "producer"),
         producer_epoch=("producer epoch", "epoch"),
         base_sequence="first sequence",
-        last_sequence="last sequence; follows last_offset_delta, which compaction keeps",
+        last_sequence="last sequence; follows last_offset_delta, which compaction keeps; of an event, the last that the broker has",
         sequence="sequence of the record",
         delete_horizon_ms="time from which the cleaner may drop tombstones, ms",
         offset="offset of the record or entry",
@@ -144,7 +149,7 @@ INSPECT_TABLES: Mapping[str, tuple[str, ...]] = {
         *_RECORD, "sequence", "is_transactional", "key", "value", "headers", "size", "crc_valid", "line", "control", "error",
     ),
     "marker": (*_RECORD, "control_type", "coordinator_epoch", "version", "value_version", "line"),
-    "control": (*_RECORD, "control_type", "type_id", "key", "value", "headers", "size"),
+    "control": (*_RECORD, "control_type", "type_id", "key", "value", "headers", "size", "content", "error"),
     "txn_state": (
         *_RECORD, "size", "transactional_id", "tombstone", "version", "transaction_timeout_ms", "status", "partitions",
         "last_update_timestamp", "start_timestamp", "previous_producer_id", "next_producer_id",
@@ -163,6 +168,10 @@ INSPECT_TABLES: Mapping[str, tuple[str, ...]] = {
         "next_producer_id", "content", "error",
     ),
     **{kind.name: (*_SIDE_FILE, *_beyond(kind.columns)) for kind in FILE_KINDS if kind.parse is not None},
+    "event": (
+        *_PARTITION, "file", "line", "timestamp", "event", "origin", "client", "level", "producer_id", "producer_epoch",
+        "base_sequence", "last_sequence", "offset", "leader_epoch", "transactional_id", "error", "text",
+    ),
     "field": (*_PARTITION, "position", "length", "field", "hex", "value_number", "meaning", "here"),
     "file": (
         "file", "kind", "leftover", "topic", "partition", "replica", "size", "status", "detail", "first_offset",

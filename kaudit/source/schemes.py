@@ -7,11 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from kaudit.installation import install_command
+from kaudit.source.archives.forms import HEAD_BYTES, form_of
 from kaudit.source.bytes import ByteSource
 from kaudit.source.file_kinds import segment_base_offset
 from kaudit.source.filesystem import FileStatus, FileSystem, WritableFileSystem
 from kaudit.source.layout import FetchedRange, SegmentFile
 from kaudit.source.local import LocalFileSystem
+from kaudit.source.standard_input import standard_input
 from kaudit.source.text import SegmentText
 from kaudit.source.uri import KAFKA, Uri, UrlError
 
@@ -61,8 +63,6 @@ def filesystem(uri: Uri) -> FileSystem:
 
     """
     if uri.is_stdin:
-        from kaudit.source.standard_input import standard_input  # noqa: PLC0415 - seldom given
-
         return standard_input()
     if "!" in uri.path and (archive := _archive_of(uri)) is not None:
         return archive
@@ -101,8 +101,6 @@ def archive_at(file: Uri) -> "ArchiveFileSystem | None":
         OSError: it is an archive that kaudit does not read, or is damaged.
 
     """
-    from kaudit.source.archives.forms import HEAD_BYTES, form_of  # noqa: PLC0415 - as above
-
     try:
         head = filesystem(file).read_start(file, HEAD_BYTES)
     except OSError:

@@ -11,7 +11,6 @@ from multiprocessing import parent_process
 from tempfile import TemporaryFile
 
 from kaudit.model.limits import STANDARD_INPUT_BYTES
-from kaudit.source.archives.decoders import read_bytes
 from kaudit.source.bytes import LocalFile
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
 from kaudit.source.uri import Uri
@@ -49,7 +48,8 @@ class StandardInput:
     def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes."""
         with closing(self.open(uri)) as source:
-            return read_bytes(source, 0, limit)
+            head = bytearray(min(limit, source.size()))
+            return bytes(head[: source.read_into(0, memoryview(head))])
 
     def open(self, uri: Uri) -> LocalFile:  # noqa: ARG002 - as every file system
         """Open it for ranged reads."""

@@ -175,7 +175,7 @@ def zone(recorded):
     ids=str,
 )
 def test_a_log_is_taken_unless_most_entries_name_another_program(tmp_path, monkeypatch, counts, refused):
-    def read(path, origin, into, name):
+    def read(path, origin, into, name, partitions):
         for name in LogCounts.__struct_fields__:
             setattr(into, name, getattr(counts, name))
         return iter([of_orders(LogEventKind.DUPLICATE_SEQUENCE)] * counts.events)

@@ -98,7 +98,10 @@ def test_whose_log_a_file_is(head, origins):
 
 @pytest.mark.parametrize(("line", "origin"), [(BROKER, "server"), (PRODUCER, "client")])
 def test_whose_lines_are_in_a_text_that_has_none_of_the_layouts(line, origin):
-    assert recognise("file", b"      7\t" + line) == Recognised(Content.TEXT, "text", (origin,))
+    without_time = line[line.rindex(b"[") :]
+    assert recognise("file", without_time) == Recognised(Content.TEXT, "text", (origin,))
+    numbered = recognise("file", b"      7\t" + line)
+    assert (numbered.content, numbered.origins) == (Content.APPLICATION_LOG, (origin,))
 
 
 def test_a_line_that_the_first_bytes_cut_off_decides_nothing():

@@ -1,7 +1,7 @@
 """Reading the logs of brokers and of applications with a Kafka client: those among the inputs, and those given as logs."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Final
 
@@ -20,6 +20,7 @@ from kaudit.model.application_logs import (
     Origin,
     SkippedLog,
 )
+from kaudit.model.text_lines import TextLines
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import EXPECTED, ApplicationLog, Layout
@@ -78,7 +79,9 @@ def _instead(found: Layout) -> str:
     return "holds batches and no log of a broker or a client"
 
 
-def log_events(path: str, origin: Origin, counts: LogCounts, name: str | None = None) -> Iterator[LogEvent]:
+def log_events(
+    path: str, origin: Origin, counts: LogCounts, name: str | None = None, partitions: Collection[bytes] = ()
+) -> Iterator[LogEvent]:
     """Yield the events of one log file, in its order, under its name if it has another; what is not understood is counted.
 
     Raises:
@@ -87,7 +90,14 @@ def log_events(path: str, origin: Origin, counts: LogCounts, name: str | None = 
 
     """
     status = _status(path)
-    return read_events(_pieces(path), origin, path=name or path, counts=counts, year_before_ms=status.modified_ms)
+    return read_events(
+        _pieces(path),
+        origin,
+        path=name or path,
+        counts=counts,
+        year_before_ms=status.modified_ms,
+        partitions=partitions,
+    )
 
 
 def log_lines(path: str) -> Iterator[bytes]:
@@ -149,9 +159,12 @@ class ClockEvents:
         return True
 
 
-def read_application_logs(given: GivenLogs) -> ApplicationLogs:
-    """Read every file, once for each origin it may have. One that cannot be read, or is of no broker or client, is skipped."""
-    reading = _Reading()
+def read_application_logs(given: GivenLogs, partitions: Collection[str] = ()) -> ApplicationLogs:
+    """Read every file, once for each origin it may have. One that cannot be read, or is of no broker or client, is skipped.
+
+    `partitions` are those of the audit: a line that names one is not passed over.
+    """
+    reading = _Reading(frozenset(name.encode() for name in partitions))
     skipped = [*given.skipped]
     for log in given.logs:
         reason = reading.refuses(log)
@@ -163,13 +176,14 @@ def read_application_logs(given: GivenLogs) -> ApplicationLogs:
 class _Reading:
     """The events of the files that were read so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, partitions: Collection[bytes]) -> None:
+        self._partitions = partitions
         self.files: list[ApplicationLogFile] = []
         self.kept: list[LogEvent] = []
         self.events: Counter[str] = Counter()
 
     def refuses(self, log: ApplicationLog) -> SkippedLog | None:
-        """Read a file; return why it is the log of neither a broker nor a client, None if it is one.
+        """Read a file; return why it is the log of neither a broker nor a client, or what in it was not understood; else None.
 
         A file that breaks off with an error leaves the events before that.
         """
@@ -187,14 +201,18 @@ class _Reading:
                 return SkippedLog(log.name, reason, unreadable=log.claimed)
             taken = {log.origins[0]: found[log.origins[0]]}
         for origin, counts in taken.items():
-            self.files.append(ApplicationLogFile(log.name, origin, counts.lines, counts.unknown_lines, counts.events))
-        return None
+            self.files.append(_file(log.name, origin, counts))
+        least = min(taken.values(), key=lambda counts: counts.unknown_facts)
+        taken_lines = TextLines(
+            least.lines, least.other_lines, least.unknown_lines, least.unknown_facts, least.examples
+        )
+        return SkippedLog(log.name, taken_lines.reason, unreadable=True) if taken_lines.unknown_facts else None
 
     def _read(self, log: ApplicationLog, origin: Origin, lines: set[int]) -> LogCounts:
         """Take the events of one origin but those of `lines`, which another origin has; their lines are added."""
         counts, chosen = LogCounts(), ClockEvents()
         others = frozenset(lines)
-        for event in log_events(log.path, origin, counts, log.name):
+        for event in log_events(log.path, origin, counts, log.name, self._partitions):
             if event.line in others:
                 counts.events -= 1
                 continue
@@ -204,6 +222,19 @@ class _Reading:
             if len(self.kept) < MAX_EVENTS and chosen.keeps(event):
                 self.kept.append(event)
         return counts
+
+
+def _file(name: str, origin: Origin, counts: LogCounts) -> ApplicationLogFile:
+    return ApplicationLogFile(
+        name,
+        origin,
+        counts.lines,
+        counts.unknown_lines,
+        counts.events,
+        counts.other_lines,
+        counts.unknown_facts,
+        tuple(counts.examples),
+    )
 
 
 _WHOSE: Final[Mapping[Sequence[Origin], str]] = {("server",): "not of a broker", ("client",): "not of a Kafka client"}

@@ -28,8 +28,16 @@ _TIMED: Final = (
     rb"(?:%[0-7]\||" + _LEVEL + rb"[\s:|,-]{0,3}|\[[\w-]{1,40}\]\s|(?:time|ts|t)=\"?)?[\[(|]?(?P<time>"
     + b"|".join((DATED, EPOCH_SECONDS, DAY_FIRST, TWELVE_HOURS, TIME_OF_DAY)) + rb")"
 )  # fmt: skip
-_HEAD: Final = re.compile(
+_HEADS: Final = (
     _TIMED + rb"|\[" + _LEVEL + rb"\s?\]\s|\[[^\]\n]{1,120}\]\s" + _LEVEL + rb"\s|" + _LEVEL + rb":[\w.]{1,200}:"
+    rb"|(?:trce|dbug|info|warn|fail|crit): [\w.]{1,200}\[\d"
+)  # fmt: skip
+_HEAD: Final = re.compile(_HEADS).match
+ENTRY_START: Final = re.compile(rb"(?<![\w.])(?:\{\"|" + SYSLOG + rb"|" + _HEADS + rb")")
+"""What entries begin with, wherever it stands in a line."""
+_STRONG_HEAD: Final = re.compile(
+    rb"\{\"|%[0-7]\||[\[(|]?(?:" + b"|".join((DATED, EPOCH_SECONDS, DAY_FIRST, TWELVE_HOURS, SYSLOG)) + rb")"
+    rb"|\[[^\]\n]{1,120}\]\s" + _LEVEL + rb"\s|" + _LEVEL + rb":[\w.]{1,200}:"
 ).match
 _ENVELOPE: Final = re.compile(
     rb"(?P<priority><\d{1,3}>(?:1 )?)?"
@@ -43,10 +51,10 @@ _ENVELOPE: Final = re.compile(
 _CONTINUATION: Final = re.compile(
     rb"\t|\s+(?:at |\.\.\. \d)|Topic and partition to exceptions: |(?:SEVERE|WARNING|INFO|CONFIG|FINE(?:R|ST)?): |\s*(?:[Cc]aused by|Suppressed): |(?:[a-z][\w$]*\.){1,20}[\w$]*(?:Exception|Error)\b"
     rb"|Traceback \(most recent call last\):|The above exception was |During handling of the above exception|(?:future|task): <"
-    rb"|(?:(?:aio)?kafka\.errors|cimpl)\.[A-Z]|[A-Z]\w{1,80}(?:Exception|Error)(?::|$)"
+    rb"|(?:[A-Z]\w*\.){1,20}\w*Exception\b|(?:(?:aio)?kafka\.errors|cimpl)\.[A-Z]|[A-Z]\w{1,80}(?:Exception|Error)(?::|$)"
     rb"|(?:[\w.-]{1,100}/){0,10}[\w-]{1,100}\.(?:\(\*\w{1,100}\)\.)?[\w.]{1,200}$"
 ).match
-"""Lines of stack traces and of chained exceptions of Java, Python, JavaScript and Go, and the second line of java.util.logging."""
+"""Lines of stack traces and of chained exceptions of Java, Python, JavaScript, .NET and Go, and the second line of java.util.logging."""
 _LEVEL_WORD: Final = re.compile(rb"(?<![\w.])(" + _LEVEL + rb")(?![\w.])").search
 _LEVEL_NAMES: Final = {b"WARNING": b"WARN", b"SEVERE": b"ERROR", b"CRITICAL": b"FATAL", b"NOTICE": b"INFO"}
 _INDENTED: Final = re.compile(rb"[ \t]|[\]})]").match
@@ -54,6 +62,10 @@ _JOURNAL_START: Final = (b"__CURSOR=", b"__REALTIME_TIMESTAMP=")
 _JOURNAL_TIME: Final = b"__REALTIME_TIMESTAMP="
 _JOURNAL_MESSAGE: Final = b"MESSAGE="
 _JOURNAL_BINARY_MESSAGE: Final = b"MESSAGE"
+
+
+_LONGEST_TIME: Final = 60
+_MAX_BETWEEN: Final = 3
 
 
 class Lines(Struct):
@@ -99,6 +111,22 @@ class Lines(Struct):
         )
 
 
+def begins_with_date(line: bytes) -> bool:
+    """Return whether an entry begins here whose layout begins with a day and a time, with a thread and a level, or as an object."""
+    return _STRONG_HEAD(line) is not None
+
+
+def time_before_entry(line: bytes) -> bytes | None:
+    """Return the time that a collector put before an entry that has one itself, and what follows it; None if no collector is known for it."""
+    outer = ENTRY_START.match(line)
+    envelope = _ENVELOPE(line)
+    if outer is None or (envelope is not None and (envelope["time"] or envelope["syslog"])):
+        return None
+    inner = ENTRY_START.search(line, outer.end(), outer.end() + _LONGEST_TIME)
+    is_next = inner is not None and inner.start() - outer.end() <= _MAX_BETWEEN and inner["time"] is not None
+    return line[: inner.start()] if inner is not None and is_next else None
+
+
 def looks_like_continuation(text: bytes) -> bool:
     """Return whether a line may continue the entry before it: it is indented or of a stack trace."""
     return _CONTINUATION(text) is not None or _INDENTED(text) is not None
@@ -127,7 +155,11 @@ class LineReader:
             if _USUAL(raw):
                 self._in_journal = False
                 found.add(raw, self._number, starts=True)
-            elif not self._in_journal and (entry := structured_entry(raw)) is not None:
+            elif (
+                (_MAY_BE_STRUCTURED(raw) or raw.endswith(b"}"))
+                and not self._in_journal
+                and (entry := structured_entry(raw)) is not None
+            ):
                 head, *trace = entry.text.split(b"\n")
                 found.add(head, self._number, starts=_CONTINUATION(head) is None, time=entry.time)
                 for text in trace:
@@ -193,16 +225,26 @@ def entry_level(text: bytes) -> str | None:
 
 
 _TIMES: Final = (
-    "__REALTIME_TIMESTAMP", "@timestamp", "timestamp", "time", "ts", "timeMillis", "instant", "epochMillis", "t",
-    "datetime", "asctime",
+    "__REALTIME_TIMESTAMP", "@timestamp", "timestamp", "time", "ts", "timeMillis", "instant", "epochMillis", "timeUnixNano", "t",
+    "datetime", "asctime", "Timestamp", "@t",
 )  # fmt: skip
 _MESSAGES: Final = (
     "message", "formattedMessage", "msg", "MESSAGE", "log", "full_message", "short_message", "textPayload", "line", "body",
+    "stringValue", "RenderedMessage", "@m", "MessageTemplate", "@mt", "Message",
 )  # fmt: skip
 _NUMBERED_LEVELS: Final = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}
 """pino's and bunyan's."""
-_LEVELS: Final = ("level", "log.level", "severity", "levelname", "lvl")
-_LOGGERS: Final = ("logger_name", "log.logger", "loggerName", "logger", "name", "LoggerName")
+_LEVELS: Final = ("level", "log.level", "severity", "levelname", "lvl", "Level", "@l", "LogLevel")
+_LOGGERS: Final = (
+    "logger_name",
+    "log.logger",
+    "loggerName",
+    "logger",
+    "name",
+    "LoggerName",
+    "SourceContext",
+    "Category",
+)
 _TRACES: Final = (
     "stack_trace",
     "error.stack_trace",
@@ -211,10 +253,13 @@ _TRACES: Final = (
     "exc_info",
     "extendedStackTrace",
     "stack",
+    "Exception",
+    "@x",
 )
 _NESTED: Final = ("jsonPayload", "json_payload", "error", "err", "thrown", "throwable", "exception", "log", "fields")
 """Objects whose members are read like the entry's own."""
 _MAX_FIELDS: Final = 40
+_MAX_DEPTH: Final = 8
 _MAX_MILLISECONDS: Final = 253_402_300_799_999  # the end of the year 9999
 
 
@@ -228,8 +273,9 @@ class StructuredEntry(Struct, frozen=True):
 _ASSIGNMENT: Final = rb"(?P<name>[\w.@-]{1,100})=(?:\"(?P<quoted>(?:[^\"\\]|\\.)*+)\"|(?P<bare>[^\s\"]*+))(?: |$)"
 _ASSIGNMENTS: Final = re.compile(_ASSIGNMENT).finditer
 _LOGFMT: Final = re.compile(rb"(?:time|ts|t|level|lvl)=[^ ]").match
+_MAY_BE_STRUCTURED: Final = re.compile(rb"[{tl]|(?>\S{1,40})(?: [AP]M)? (?:TRC|DBG|INF|WRN|ERR|FTL|PNC) ").match
 _ZEROLOG: Final = re.compile(
-    rb"(?P<time>\S{1,40}(?: [AP]M)?) (?P<level>TRC|DBG|INF|WRN|ERR|FTL|PNC) (?P<message>.*?) (?=[\w.]{1,100}=)"
+    rb"(?P<time>(?>\S{1,40})(?: [AP]M)?) (?P<level>TRC|DBG|INF|WRN|ERR|FTL|PNC) (?P<message>.*?) (?=[\w.]{1,100}=)"
 ).match
 _ZEROLOG_LEVELS: Final = {
     b"TRC": "TRACE", b"DBG": "DEBUG", b"INF": "INFO", b"WRN": "WARN", b"ERR": "ERROR", b"FTL": "FATAL", b"PNC": "FATAL",
@@ -245,9 +291,9 @@ def structured_entry(line: bytes) -> StructuredEntry | None:
     These are JSON of any framework; logfmt, as slog, logrus and go-kit write it; the consoles of zap (`message {members}`
     between tabs) and of zerolog (`INF message name=value`).
     """
-    if line.startswith(b"{"):
-        members = _object(line)
-        return None if members is None else _entry(members)
+    if line.startswith((b"{", b"[{")):
+        members = _object(line.removeprefix(b"[").rstrip(b" ,]"))
+        return None if members is None else _entry(members) or _inner_entry(members, 0)
     if _LOGFMT(line):
         return _entry(_assigned(line))
     if line.endswith(b"}") and (zap := _ZAP(line)) and (members := _object(zap["members"])) is not None:
@@ -305,12 +351,24 @@ def _entry(decoded: dict[str, object]) -> StructuredEntry | None:
         message = f"[{namespace}] {message}"
     text = message.rstrip("\n").encode("utf-8", "replace")
     if level is not None and "log" not in decoded and "MESSAGE" not in decoded:  # else a collector wrapped a line
-        named = _NUMBERED_LEVELS.get(level, level) if isinstance(level, int) else level
+        named = _NUMBERED_LEVELS.get(level, level) if isinstance(level, int) else str(level).upper()
         prefix = f"{named} " if logger is None else f"{named} {logger}: "
         text = prefix.encode("utf-8", "replace") + text + _listed(others)
     if isinstance(trace, str):
         text += b"\n" + trace.rstrip("\n").encode("utf-8", "replace")
     return StructuredEntry(text, time)
+
+
+def _inner_entry(members: Mapping[str, object], depth: int) -> StructuredEntry | None:
+    """Return the entry in an object that has none of its own, as stores of logs hand it out: the first object in it with a message."""
+    for member in members.values() if depth < _MAX_DEPTH else ():
+        if isinstance(member, dict):
+            entry = _entry(member) or _inner_entry(member, depth + 1)
+            if entry is not None:
+                return (
+                    entry if entry.time is not None else StructuredEntry(entry.text, _time(_first({**members}, _TIMES)))
+                )
+    return None
 
 
 def _flat(decoded: dict[str, object]) -> dict[str, object]:

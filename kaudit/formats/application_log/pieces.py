@@ -3,13 +3,16 @@
 import codecs
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import IO, Final, cast
 
 import zstandard
-from msgspec import Struct
+from msgspec import Struct, field
 
+from kaudit.formats.application_log.layouts import ENTRY_START, LineReader, begins_with_date, time_before_entry
+from kaudit.formats.plain_text.forms import encoding_of
+from kaudit.formats.plain_text.prefixes import learn_prefix
 from kaudit.model.limits import SERVER_LOG_LINE_BYTES
 
 MAX_LINE_BYTES: Final = SERVER_LOG_LINE_BYTES
@@ -19,7 +22,9 @@ _ARCHIVE_BYTES: Final = 1 << 14
 """Compressed bytes taken at once; all of them are lost where one is damaged."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-_UTF_16: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_HEAD_BYTES: Final = 1 << 16
+_HEAD_LINES: Final = 512
+_FIXED_BLANK: Final = "\N{NO-BREAK SPACE}".encode()
 _ANSI: Final = re.compile(rb"\x1b\[[0-9;:?]{0,32}[ -/]{0,4}[@-~]")
 
 
@@ -28,7 +33,9 @@ class LogCounts(Struct):
 
     `entries` are the lines that begin an entry of a layout that is known. `unknown_lines` are neither such a beginning, nor a
     continuation (indented, or of a stack trace), nor a message that is known. `other_entries` are those entries in
-    which no class or program of Kafka's is named: another program's, or all where the layout leaves loggers out. `long_lines` were cut at MAX_LINE_BYTES. `damaged` says that a compressed
+    which no class or program of Kafka's is named: another program's, or all where the layout leaves loggers out;
+    `other_lines` are their lines. `unknown_facts` are those unknown, or cut off, that hold a fact about producers, `examples` the
+    first of them. `long_lines` were cut at MAX_LINE_BYTES. `damaged` says that a compressed
     file did not decompress to its end. `first_ms` and `last_ms` are the least and the greatest time of the entries
     that were looked at (the first and the last of each MiB and all events), as LogEvent has them.
     """
@@ -38,6 +45,9 @@ class LogCounts(Struct):
     events: int = 0
     unknown_lines: int = 0
     other_entries: int = 0
+    other_lines: int = 0
+    unknown_facts: int = 0
+    examples: list[str] = field(default_factory=list)
     long_lines: int = 0
     damaged: bool = False
     first_ms: int | None = None
@@ -58,7 +68,8 @@ def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[list[byt
     """
     rest = b""
     skipping = False
-    for text in _regular(_text(_decompressed(pieces, counts))):
+    plain: _Plain | None = None
+    for text in _text(_regular(_decompressed(pieces, counts))):
         data = text
         if skipping:
             end = data.find(b"\n")
@@ -72,9 +83,55 @@ def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[list[byt
             rest, skipping = rest[:MAX_LINE_BYTES], True
             counts.long_lines += 1
         if end:
-            yield _cleaned(data[: end - 1]).split(b"\n")
+            cleaned = _cleaned(data[: end - 1])
+            plain = plain or _Plain(cleaned)
+            yield plain.lines(cleaned)
     if rest:
-        yield [_cleaned(rest)]
+        cleaned = _cleaned(rest)
+        yield (plain or _Plain(cleaned)).lines(cleaned)
+
+
+class _Plain:
+    """Takes away what stands before each line of a log, if its lines begin entries only without that."""
+
+    def __init__(self, first: bytes) -> None:
+        head = first[:_HEAD_BYTES].split(b"\n")[:_HEAD_LINES]
+        self._fixed_blanks = first.count(_FIXED_BLANK) > first.count(b" ")
+        if self._fixed_blanks:
+            head = [line.replace(_FIXED_BLANK, b" ") for line in head]
+        self._prefixes: list[re.Pattern[bytes]] = []
+        prefix = learn_prefix(head, ENTRY_START)
+        if prefix is not None:
+            expression = re.compile(b"^(?:" + prefix + b")", re.MULTILINE)
+            without = [expression.sub(b"", line) for line in head]
+            more = len(LineReader().read(without).heads) - len(LineReader().read(head).heads)
+            dated = sum(map(begins_with_date, without))
+            if dated * 5 >= sum(map(bool, without)) and (more > 0 or _collected(without) is not None):
+                self._prefixes.append(expression)
+                head = without
+        collected = _collected(head)
+        if collected is not None:
+            self._prefixes.append(collected)
+
+    def lines(self, text: bytes) -> list[bytes]:
+        """Return the lines of a text."""
+        if self._fixed_blanks:
+            text = text.replace(_FIXED_BLANK, b" ")
+        for prefix in self._prefixes:
+            text = prefix.sub(b"", text)
+        return text.split(b"\n")
+
+
+def _collected(head: Sequence[bytes]) -> re.Pattern[bytes] | None:
+    """Return an expression of the times that a collector of no known form put before nearly all lines."""
+    times = [time for line in head if (time := time_before_entry(line)) is not None]
+    if not times:
+        return None
+    prefix = learn_prefix([time + b"\0" for time in times], re.compile(b"\0"))
+    expression = None if prefix is None else re.compile(b"^(?:" + prefix + b")", re.MULTILINE)
+    lines = [line for line in head if line]
+    matched = 0 if expression is None else sum(expression.match(line) is not None for line in lines)
+    return expression if matched * 10 >= len(lines) * 9 else None
 
 
 def _regular(pieces: Iterable[bytes], length: int = _PIECE_BYTES) -> Iterator[bytes]:
@@ -103,15 +160,14 @@ def _cleaned(data: bytes) -> bytes:
 
 def _text(pieces: Iterator[bytes]) -> Iterator[bytes]:
     first = next(pieces, b"")
-    encoding = _UTF_16.get(first[:2])
-    if encoding is None:
-        yield first.removeprefix(codecs.BOM_UTF8)
-        yield from pieces
-        return
-    decoder = codecs.getincrementaldecoder(encoding)("replace")
-    yield decoder.decode(first[2:]).encode("utf-8", "replace")
-    for piece in pieces:
-        yield decoder.decode(piece).encode("utf-8", "replace")
+    encoding, mark = encoding_of(first[:_HEAD_BYTES])
+    decoder = codecs.getincrementaldecoder(encoding)("replace") if encoding != "utf-8" else None
+    old_line_ends: bool | None = None
+    for piece in chain((first[mark:],), pieces):
+        text = piece if decoder is None else decoder.decode(piece).encode("utf-8", "replace")
+        if old_line_ends is None:
+            old_line_ends = b"\r" in text and b"\n" not in text
+        yield text.replace(b"\r", b"\n") if old_line_ends else text
 
 
 def _decompressed(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[bytes]:

@@ -6,10 +6,11 @@ in the protocol, or by Kafka's exception class.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from typing import Any, Final
 
+from kaudit.formats.application_log.entry_lines import is_cut, rejoined, separated, width_of, wrapped_width
 from kaudit.formats.application_log.errors import error_of, exception_in, is_known, refusal
 from kaudit.formats.application_log.layouts import (
     LineReader,
@@ -20,35 +21,48 @@ from kaudit.formats.application_log.layouts import (
 )
 from kaudit.formats.application_log.patterns import Pattern, PatternSet, client_of, pattern_set
 from kaudit.formats.application_log.pieces import LogCounts, line_blocks
+from kaudit.formats.plain_text.facts import has_facts
 from kaudit.model.application_logs import MAX_TEXT, LogEvent, LogEventKind, Origin
+from kaudit.model.text_lines import MAX_EXAMPLES, example
 
 _OF_KAFKA: Final = re.compile(rb"o\.a\.k\.|state\.change\.logger|zookeeper|#(?:producer|consumer)-|sarama").search
 """Names of Kafka's parts in logs, besides `kafka` itself."""
 _MAX_ENTRY_LINES: Final = 200
 """Lines of one entry that are read: a stack trace is shorter, and its beginning is what matters."""
+Matched = tuple[LogEventKind, Pattern, dict[str, Any]]
+"""The class of an entry, the pattern that says most of it, and its values by field of LogEvent."""
 
 
-def read_events(
+def read_events(  # noqa: PLR0913 - what to read, and what is known of it, by keyword
     pieces: Iterable[bytes],
     origin: Origin,
     *,
     path: str,
     counts: LogCounts | None = None,
     year_before_ms: int | None = None,
+    partitions: Collection[bytes] = (),
 ) -> Iterator[LogEvent]:
     """Yield the events of one log file, in its order.
 
     `pieces` are its bytes, of any size, as they are on disk: gzip and zstd are recognised. Layouts may change from line to
     line. Nothing is refused: what is not understood is counted in `counts`. Where times lack their year it is the latest
-    that leaves them at most a day after `year_before_ms`, e.g. when the file was last modified.
+    that leaves them at most a day after `year_before_ms`, e.g. when the file was last modified. A line that names one of
+    `partitions` holds a fact (`has_facts`).
     """
     counts = LogCounts() if counts is None else counts
     reader = LineReader()
-    finder = _Finder(origin, path, counts, year_before_ms)
+    finder = _Finder(origin, path, counts, year_before_ms, partitions)
     carried = Lines([], [], [], {})
     for block in line_blocks(pieces, counts):
+        if not counts.lines:
+            finder.width = width_of(block)
         counts.lines += len(block)
-        lines = carried.followed_by(reader.read(block))
+        lines = reader.read(block)
+        if len(lines.heads) < len(lines.texts):
+            unknown = _unknown_lines(lines, begun=True)
+            width = wrapped_width(lines, unknown)
+            lines = lines if width is None else rejoined(lines, unknown, width)
+        lines = carried.followed_by(lines)
         # the last entry may go on in the next block
         last = lines.heads[-1] if lines.heads else len(lines.texts)
         whole, carried = lines.cut(last if len(lines.texts) - last <= _MAX_ENTRY_LINES else len(lines.texts))
@@ -59,8 +73,16 @@ def read_events(
 class _Finder:
     """Events of the lines of one file."""
 
-    def __init__(self, origin: Origin, path: str, counts: LogCounts, year_before_ms: int | None) -> None:
+    def __init__(
+        self,
+        origin: Origin,
+        path: str,
+        counts: LogCounts,
+        year_before_ms: int | None,
+        partitions: Collection[bytes],
+    ) -> None:
         self._origin = origin
+        self._partitions = partitions
         self._path = path
         self._counts = counts
         self._year_before_ms = year_before_ms
@@ -68,12 +90,14 @@ class _Finder:
         self._triggers = [trigger.encode() for trigger in self._patterns.triggers]
         self._begun = False
         self._unknown: frozenset[int] = frozenset()
+        self.width: int | None = None
 
     def events(self, lines: Lines) -> Iterator[LogEvent]:
         """Events of whole entries."""
         self._count(lines)
         hits = self._hits(lines.texts)
         done = -1
+        understood: set[int] = set()
         for hit in sorted(hits):
             if hit < done:
                 continue
@@ -82,7 +106,21 @@ class _Finder:
             done = end
             if event is not None:
                 self._counts.events += 1
+                understood.update(range(start, end) if _is_complete(event) else (start,))
                 yield event
+        self._count_facts(lines, understood)
+
+    def _count_facts(self, lines: Lines, understood: Container[int]) -> None:
+        """Count the lines that hold facts and were not understood: in no layout, or cut off where no event needed no more."""
+        width = self.width
+        cut = [] if width is None else [at for at, text in enumerate(lines.texts) if is_cut(text, width)]
+        for index in sorted({*self._unknown, *cut}):
+            if index not in understood and has_facts(lines.texts[index], self._partitions):
+                self._counts.unknown_lines += index not in self._unknown
+                self._counts.unknown_facts += 1
+                if len(self._counts.examples) < MAX_EXAMPLES:
+                    text = lines.texts[index][: 4 * MAX_TEXT].decode("utf-8", "replace")
+                    self._counts.examples.append(example(lines.numbers[index], text))
 
     def _hits(self, texts: list[bytes]) -> dict[int, list[int]]:
         """Numbers of the triggers in the lines that have any, by index of the line."""
@@ -103,8 +141,14 @@ class _Finder:
     def _count(self, lines: Lines) -> None:
         counts = self._counts
         counts.entries += len(lines.heads)
-        heads = (lines.texts[head] for head in lines.heads)
-        counts.other_entries += sum(b"kafka" not in head and _OF_KAFKA(head) is None for head in heads)
+        others = [
+            number
+            for number, head in enumerate(lines.heads)
+            if b"kafka" not in (text := lines.texts[head]) and _OF_KAFKA(text) is None
+        ]
+        counts.other_entries += len(others)
+        ends = [*lines.heads[1:], len(lines.texts)]
+        counts.other_lines += sum(ends[number] - lines.heads[number] for number in others)
         if lines.heads:
             for index in (lines.heads[0], lines.heads[-1]):
                 time = entry_time(lines.texts[index], lines.times.get(index), self._year_before_ms)
@@ -112,11 +156,14 @@ class _Finder:
         self._unknown = _unknown_lines(lines, begun=self._begun)
         self._begun = self._begun or bool(lines.heads)
         counts.unknown_lines += len(self._unknown)
+        if others and self._unknown:
+            of_others = set(others)
+            counts.other_lines -= sum(bisect_right(lines.heads, index) - 1 in of_others for index in self._unknown)
 
     def _event(self, lines: Lines, start: int, end: int, hits: dict[int, list[int]]) -> LogEvent | None:
         """The event of the entry in lines `start` to `end`; None if no pattern fits."""
         triggers = {index - start: hits[index] for index in range(start, end) if index in hits}
-        matched = match_entry(lines.texts[start:end], triggers, self._patterns)
+        matched = self._separated(lines.texts[start:end], match_entry(lines.texts[start:end], triggers, self._patterns))
         if matched is None:
             return None
         event, pattern, values = matched
@@ -137,6 +184,28 @@ class _Finder:
             level=entry_level(lines.texts[start]) or pattern.level,
             **values,
         )
+
+    def _separated(self, texts: list[bytes], matched: Matched | None) -> Matched | None:
+        """Return what an entry says if a collector joined its exception to its message, where that is more than the whole says."""
+        if matched is not None and matched[0] is not LogEventKind.REQUEST_ERROR:
+            return matched
+        pieces = separated(texts)
+        if len(pieces) == len(texts):
+            return matched
+        triggers = {
+            index: numbers
+            for index, piece in enumerate(pieces[:_MAX_ENTRY_LINES])
+            if (numbers := [number for number, trigger in enumerate(self._triggers) if trigger in piece])
+        }
+        again = match_entry(pieces, triggers, self._patterns)
+        says_more = again is not None and again[0] is not LogEventKind.REQUEST_ERROR
+        return again if matched is None or says_more else matched
+
+
+def _is_complete(event: LogEvent) -> bool:
+    """Return whether an event has what a line of its kind says: of a refusal, whose it was."""
+    is_refusal = event.event is LogEventKind.REQUEST_ERROR or error_of(event.event) is not None
+    return not is_refusal or event.producer_id is not None or event.expected_epoch is not None
 
 
 def _entry_of(lines: Lines, index: int) -> tuple[int, int]:
@@ -171,6 +240,8 @@ _FRAME: Final = re.compile(rb"\s+(?:at |\.\.\. \d)").match
 _EXCEPTION_LINE: Final = re.compile(rb"(?:[a-z][\w$]*\.){1,20}[A-Z]").match
 _CONTEXTS: Final = (
     (re.compile(r"\b[pP]artition[= ](?:[\w-]{22}:)?([\w.-]{1,249})-(\d{1,10})(?=[\],: ])"), ("topic", "partition")),
+    (re.compile(r"[;,] topic: ([\w.-]{1,249})(?:,|$)"), ("topic",)),
+    (re.compile(r"[;,] partition: (\d{1,10})(?:,|$)"), ("partition",)),
     (re.compile(r"(?<![\w.-])([\w.-]{1,249})\[(\d{1,10})\]@"), ("topic", "partition")),
     (re.compile(r"\[(?:\w{1,40} (?:broker|brokerId|id|nodeId|node)=|Broker id=|KafkaApi-|Transaction State Manager |Controller id=)(\d{1,10})\b"), ("broker_id",)),
     (re.compile(r"\|([^|#]{1,250})#(?:producer|consumer)-\d{1,10}\|"), ("client_id",)),
@@ -181,9 +252,7 @@ _CONTEXTS: Final = (
 _NUMBERS: Final = frozenset({"partition", "broker_id"})
 
 
-def match_entry(
-    lines: Sequence[bytes], triggers: Mapping[int, Sequence[int]], patterns: PatternSet
-) -> tuple[LogEventKind, Pattern, dict[str, Any]] | None:
+def match_entry(lines: Sequence[bytes], triggers: Mapping[int, Sequence[int]], patterns: PatternSet) -> Matched | None:
     """Return the class of an entry, the pattern that says most of it, and its values by field of LogEvent; None if none fits.
 
     `triggers` has the triggers of the lines that have any. The message is the first line. The exception of a stack trace

@@ -16,11 +16,21 @@ _ERRORS: Final = (
 )  # fmt: skip
 """Names in Kafka's `Errors` that a produce request, or a request about transactions, may be answered with."""
 _FACT: Final = re.compile(
-    rb"(?i:producer[ _-]?(?:id|epoch)\b)|\b[pP]roducer \d|base(?:Offset|Sequence)\b|(?i:\bseq(?:uence)?\.?(?: number)?\b[^\n]{0,12}\d)"
-    rb"|(?i:\bepoch\b[ =:(]{1,3}-?\d)|\b[A-Z]\w{2,100}Exception\b|\b(?:" + "|".join(_ERRORS).encode() + rb")\b"
+    rb"(?i:producer[ _-]?(?:id|epoch)\b[^\n]{0,16}?\d)|\b[pP]roducer \d|base(?:Offset|Sequence)\b|(?i:\bseq(?:uence)?\.?(?: number)?\b[^\n]{0,12}\d)"
+    rb"|(?i:\bepoch\b[ =:(]{1,3}-?\d)|\b[A-Z]\w{2,100}Exception\b|\bkafka\.common\.errors\.|\b(?:"
+    + "|".join(_ERRORS).encode()
+    + rb")\b"
 )
+
+
+_PARTITION: Final = re.compile(rb"[\w.-]{1,249}-\d{1,10}(?!\w)")
+_MAX_BYTES: Final = 1 << 14
+"""Bytes of a line that are looked at."""
 
 
 def has_facts(line: bytes, partitions: Collection[bytes] = ()) -> bool:
     """Return whether a line holds a producer id, an epoch, a sequence, an exception's class, an error's name, or one of `partitions`."""
-    return _FACT.search(line) is not None or any(name in line for name in partitions)
+    text = line[:_MAX_BYTES]
+    if _FACT.search(text) is not None:
+        return True
+    return bool(partitions) and any(name in partitions for name in _PARTITION.findall(text))

@@ -55,7 +55,7 @@ PLAIN: Final = TextForm()
 def form_of(head: bytes, start: re.Pattern[bytes]) -> TextForm:
     """Return the form of a text by its first bytes. `start` finds what lines of its kind begin with, wherever it stands."""
     head = head[:_PROBE_BYTES]
-    encoding, mark = _encoding(head)
+    encoding, mark = encoding_of(head)
     text = head[mark:]
     if encoding != "utf-8":
         text = text[: len(text) // 2 * 2].decode(encoding, "replace").encode("utf-8", "replace")
@@ -77,7 +77,7 @@ def form_of(head: bytes, start: re.Pattern[bytes]) -> TextForm:
     return TextForm(encoding, mark, line_end, prefix, member, fixed_blanks, colours)
 
 
-def _encoding(head: bytes) -> tuple[str, int]:
+def encoding_of(head: bytes) -> tuple[str, int]:
     """Return the encoding and how long the byte order mark is; without one, letters of ASCII show UTF-16 by their zeros."""
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if head.startswith(mark):

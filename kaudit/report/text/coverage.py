@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kaudit.model.coverage import NOT_ACCOUNTED, Coverage, OffsetClass, OffsetRange
+from kaudit.model.text_lines import TextLines
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.formatting import plural
 
@@ -50,8 +51,18 @@ def coverage_section(accounts: Sequence[Coverage], console: Console, *, each: bo
     lines = [console.paint(coverage_line(accounts, end=":"), Style.STRONG)]
     for account in accounts:
         lines += console.wrap(visible(account_text(account)), lead="  - ")
+        if account.text_lines is not None:
+            lines += console.wrap(lines_text(account.text_lines), lead="    - ")
         lines += [line for text in _unaccounted(account) for line in console.wrap(visible(text), lead="    - ")]
     return lines
+
+
+def lines_text(lines: TextLines) -> str:
+    """Return how the lines of a text were taken."""
+    return (
+        f"lines of the text: {lines.read_lines:,} read, {lines.other_lines:,} not Kafka's, "
+        f"{lines.unknown_lines:,} cut off or not understood"
+    )
 
 
 def account_text(account: Coverage) -> str:

@@ -29,6 +29,10 @@ _IN_BATCHES = frozenset(
 """Kinds of rows that belong to the batch above them."""
 
 
+_OF_MANY = frozenset({"checkpoint", "event"})
+"""Kinds of rows of files whose rows are about many partitions."""
+
+
 def table(rows: Iterable[Row], console: Console) -> Iterator[str]:
     """Yield the text in pieces, in the order of the rows: each file is named once, and each kind of row has one header."""
     held: list[Row] = []
@@ -47,7 +51,7 @@ def _group(row: Row) -> tuple[object, ...]:
     """Return the key of the rows that share one heading: the rows of one segment or side file, or the files of a directory."""
     if row["row"] == "file":
         return "file", _directory(row)
-    if row["row"] == "checkpoint":
+    if row["row"] in _OF_MANY:
         return None, None, None, row.get("file")  # its entries are of many partitions
     return (*(row.get(name) for name in ("topic", "partition", "replica")), row.get("file") or row.get("segment"))
 
@@ -156,7 +160,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 def _title(row: Row) -> str | None:
     if row["row"] == "file":
         return visible(_directory(row)) or None
-    named = row.get("topic") is not None and row["row"] != "checkpoint"
+    named = row.get("topic") is not None and row["row"] not in _OF_MANY
     parts = [f"{row['topic']}-{row['partition']}"] if named else []
     parts += [str(name) for name in (row.get("replica"), row.get("file") or row.get("segment")) if name is not None]
     return visible(" ".join(parts))
@@ -218,6 +222,13 @@ def _crc(row: Row) -> str:
 
 def _bytes(name: str) -> Callable[[Row], str]:
     return lambda row: _bytes_text(row.get(name))
+
+
+def _control_value(row: Row) -> str:
+    """Return the fields of a control record; where they are not known, as they are printed, or its bytes."""
+    if row.get("content") is not None:
+        return _fields("content")(row)
+    return _value(row) if row.get("control") is None else _text("control")(row)
 
 
 def _value(row: Row) -> str:
@@ -338,6 +349,10 @@ def _all_columns(rows: Sequence[Row]) -> Sequence[_Column]:
     return [(name.replace("_", " "), _text(name)) for name in dict.fromkeys([*known, *found])]
 
 
+_PLACE: _Column = (
+    "partition",
+    lambda row: "-" if row.get("topic") is None else visible(f"{row.get('topic')}-{row.get('partition')}"),
+)
 _COLUMNS: Mapping[str, Sequence[_Column]] = {
     "file": _columns(
         ("file", lambda row: visible(str(row.get("file")).rpartition("/")[2])),
@@ -419,7 +434,7 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         "control_type",
         ("type id", _text("type_id")),
         ("key", _bytes("key")),
-        ("value", lambda row: _bytes_text(row.get("value")) if row.get("control") is None else _text("control")(row)),
+        ("value", _control_value),
     ),
     "metadata": _columns("offset", "timestamp", "api_key", "version", "name", ("content", _metadata)),
     "group_metadata": _columns(
@@ -430,7 +445,11 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         "leader",
         "members",
     ),
-    "checkpoint": _columns(("partition", lambda row: visible(f"{row.get('topic')}-{row.get('partition')}")), "offset"),
+    "checkpoint": _columns(_PLACE, "offset"),
+    "event": _columns(
+        *("line", "timestamp", "level", "event", _PLACE, "producer_id", "producer_epoch", "base_sequence", "offset"),
+        *("transactional_id", "error", ("text", lambda row: visible(str(row.get("text")).partition("\n")[0]))),
+    ),
     "field": _columns(
         ("", lambda row: ">" if row.get("here") else ""),
         "position",

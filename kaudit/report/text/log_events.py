@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kaudit.model.application_logs import LogClock, LogEventSummary, RefusedBatches, UnalignedLog, zone_text
 from kaudit.model.evidence_parts import EventEvidence
+from kaudit.model.text_lines import TextLines
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.formatting import date_and_clock, duration, plural, span
 
@@ -39,8 +40,11 @@ def shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def log_section(summary: LogEventSummary | None, console: Console) -> list[str]:
-    """Return how much was read, how the logs' clocks differ, and refused batches that are not in the log; empty without logs."""
+def log_section(summary: LogEventSummary | None, console: Console, *, each: bool = False) -> list[str]:
+    """Return how much was read, how the logs' clocks differ, and refused batches that are not in the log; empty without logs.
+
+    With `each` also how the lines of every file were taken.
+    """
     if summary is None:
         return []
     files, lines = summary.files, sum(file.lines for file in summary.files)
@@ -48,6 +52,11 @@ def log_section(summary: LogEventSummary | None, console: Console) -> list[str]:
     read = f"{plural(len(files), 'file')}, {plural(lines, 'line')}, {plural(sum(summary.events.values()), 'event')}"
     text = [console.paint("Logs of brokers and clients:", Style.STRONG)]
     text += console.wrap(read + (f", {unknown:,} lines not understood" if unknown else ""), lead="  ")
+    for file in files if each else ():
+        taken = TextLines(file.lines, file.other_lines, file.unknown_lines)
+        lead = f"{file.path} ({file.origin}): {file.lines:,} lines, of them {taken.read_lines:,} read"
+        rest = f"{file.other_lines:,} not Kafka's, {file.unknown_lines:,} not understood, {file.events:,} events"
+        text += console.wrap(visible(f"{lead}, {rest}"), lead="  - ")
     for clock in summary.clocks:
         text += console.wrap(clock_text(clock), lead="  ", indent="    ")
     for log in summary.unaligned:

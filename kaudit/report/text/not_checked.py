@@ -22,7 +22,7 @@ def closing_sections(result: ScanResult, options: RenderOptions) -> list[list[st
     if options.verbose and result.clock is not None:
         rules += console.wrap(f"Time of the log: {clock_text(result.clock)}", indent="  ")
     return [
-        log_section(result.log_events, console),
+        log_section(result.log_events, console, each=options.verbose),
         *unchecked_sections(result, console),
         _configuration(result.configuration, console, all_of_it=options.verbose),
         coverage_section(result.coverage, console, each=options.verbose),

@@ -1,0 +1,128 @@
+"""Logs as people hold them: their events are those of the log itself, or the lines that are lost are counted."""
+
+import random
+
+import pytest
+
+from kaudit.formats.application_log.pieces import LogCounts
+from kaudit.formats.application_log.reader import read_events
+from tests.formats.text_forms import (
+    ENCODINGS,
+    JSON_SHAPES,
+    PREFIXES,
+    SURROUNDINGS,
+    cut,
+    each_line,
+    in_json,
+    mailed,
+    prefixed,
+    wrapped,
+    wrapped_without_trailing_blanks,
+)
+
+LINES = [
+    "[2024-06-25 13:14:{0:02},891] INFO [ProducerStateManager partition=t-441] Loading producer state from snapshot file (kafka.log.ProducerStateManager)",
+    "[2024-06-25 13:14:{0:02},892] ERROR [ReplicaManager broker=2] Error processing append operation on partition t-441 (kafka.server.ReplicaManager)",
+    "org.apache.kafka.common.errors.OutOfOrderSequenceException: Out of order sequence number for producer 2900{0} at offset 1641969 in partition t-441: 158 (incoming seq. number), 155 (current end sequence number)",
+    "\tat kafka.log.ProducerAppendInfo.checkSequence(ProducerStateManager.scala:236)",
+    "[2024-06-25 13:14:{0:02},893] WARN [Partition t-441 broker=2] Shrinking ISR from 2,{0},4 to 2. Leader: (highWatermark: 1641969, endOffset: 1641970). (kafka.cluster.Partition)",
+]
+LOG = "".join(line.format(number) + "\n" for number in range(3, 8) for line in LINES).encode()
+WRAPS = {"wrapped": wrapped(100), "without blanks": wrapped_without_trailing_blanks(80), "mailed": mailed(76)}
+COLLECTED = {name: prefixed(name) for name in PREFIXES}
+PASTED = {
+    name: prefixed(name) for name in ("quoted", "quoted twice", "cat -n", "indented by four", "editor", "grep -n")
+}
+IN_JSON = {name: in_json(name) for name in JSON_SHAPES}
+ONE = {**WRAPS, **SURROUNDINGS, **COLLECTED, **IN_JSON, **ENCODINGS}
+PAIRS = [
+    *((first, then) for first in WRAPS for then in (*SURROUNDINGS, *PASTED, *ENCODINGS)),
+    *((first, then) for first in SURROUNDINGS for then in (*COLLECTED, *IN_JSON, *ENCODINGS)),
+    *((first, then) for first in COLLECTED for then in (*PASTED, *ENCODINGS)),
+    *((first, then) for first in IN_JSON for then in (*PASTED, *ENCODINGS)),
+]
+"""What happens to a log, in the order in which it happens: a paste is wrapped, then quoted; a collector wraps whole lines."""
+FACTS = ("event", "topic", "partition", "producer_id", "base_sequence", "last_sequence", "offset", "error", "isr")
+
+
+def read(data, **more):
+    counts = LogCounts()
+    events = list(read_events([data], "server", path="server.log", counts=counts, **more))
+    return [tuple(getattr(event, name) for name in FACTS) for event in events], counts
+
+
+WHOLE, _ = read(LOG)
+
+
+def test_the_log_itself():
+    assert [event[:4] for event in WHOLE[:2]] == [
+        ("out_of_order_sequence", "t", 441, 29003),
+        ("isr_shrunk", "t", 441, None),
+    ]
+    assert len(WHOLE) == 10
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_a_log_in_any_form_has_the_events_of_the_log(name):
+    events, counts = read(ONE[name](LOG))
+    assert events == WHOLE
+    assert counts.unknown_facts == 0
+
+
+@pytest.mark.parametrize(("first", "then"), random.Random(1).sample(PAIRS, 120))
+def test_a_log_in_two_forms_has_the_events_of_the_log(first, then):
+    events, counts = read(ONE[then](ONE[first](LOG)))
+    assert (events, counts.unknown_facts) == (WHOLE, 0)
+
+
+@pytest.mark.parametrize("columns", range(60, 220, 10))
+@pytest.mark.parametrize("mark", ["", "..."])
+def test_a_cut_log_has_its_events_or_counts_the_lines_whose_facts_are_lost(columns, mark):
+    events, counts = read(cut(columns, mark)(LOG))
+    refused = [event for event in events if event[0] == "out_of_order_sequence" and event[3] is not None]
+    if len(refused) < 5:
+        assert counts.unknown_facts >= 5 - len(refused)
+        assert len(counts.examples) == 3
+    else:
+        assert refused == [event for event in WHOLE if event[0] == "out_of_order_sequence"]
+
+
+JOINED = LOG.replace(b"\norg.apache", b" org.apache").replace(b"\n\tat ", b" at ")
+JOINTS = {
+    "a blank": b" ",
+    "an escaped line feed": b"\\n",
+    "rsyslog's": b"#012",
+    "an escaped CRLF": b"\\r\\n",
+}
+
+
+@pytest.mark.parametrize("name", JOINTS)
+@pytest.mark.parametrize("without", ["", "time", "time and level"])
+@pytest.mark.parametrize("shape", ["", *JSON_SHAPES])
+def test_an_exception_joined_to_its_message_says_what_it_says_below_it(name, without, shape):
+    joint = JOINTS[name]
+    data = LOG.replace(b"\norg.apache", joint + b"org.apache").replace(
+        b"\n\tat ", joint + (b"\\t" if b"\\" in joint else b"") + b"at "
+    )
+    if without:
+        data = each_line(lambda _, line: line.split("] ", 1)[1] if without == "time" else line.split(" ", 3)[3])(data)
+    events, _ = read(in_json(shape)(data) if shape else data)
+    assert [event for event in events if event[0] == "out_of_order_sequence"] == [
+        event for event in WHOLE if event[0] == "out_of_order_sequence"
+    ]
+
+
+def test_every_line_is_read_or_not_kafkas_or_not_understood():
+    other = b"2024-06-25 13:14:17.891 INFO 1 --- [main] com.example.Shop : order 7 is paid\n    and shipped\n"
+    strange = b"what is this\nproducer id 4 was lost\norders-3 has gone\n"
+    _, counts = read(LOG + other + strange)
+    assert (counts.lines, counts.other_lines, counts.unknown_lines, counts.unknown_facts) == (30, 2, 3, 1)
+    assert counts.examples == ["line 29: producer id 4 was lost"]
+    _, counts = read(LOG + other + strange, partitions={b"orders-3"})
+    assert counts.unknown_facts == 2
+
+
+def test_lines_of_one_length_are_not_cut():
+    """Lines that say the same are as long as one another, and nothing is cut off."""
+    data = "".join(LINES[0].format(number) + "\n" for number in range(3, 9)).encode()
+    assert read(data)[1].unknown_facts == 0
