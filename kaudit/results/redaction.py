@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kaudit.model.coordinator import name_pattern
 from kaudit.model.finding import Finding
 from kaudit.model.known_bug import KnownBug
+from kaudit.model.result import Expected
 from kaudit.results.log_words import redacted_line
 from kaudit.source.file_kinds import UNKNOWN, kind_by_name, leftover_kind, parse_partition_name
 from kaudit.source.layout import INTERNAL_TOPICS
@@ -43,6 +44,12 @@ _PATHS: Final = frozenset(
 _RELATIVE: Final = frozenset({"file", "older_snapshot"})
 """Those that are relative to an input; all others begin at a root when they are redacted, so that no format completes them."""
 _LOG_LINE: Final = "text"
+_PRINTS: Final = frozenset({"fingerprint", "incident"})
+"""Fields with fingerprints of findings, by which a topic could be guessed."""
+_PRINT_DIGITS: Final = 16
+_WRITTEN: Final = frozenset({"suppression", "summary", "reason"})
+_BY_TEAM: Final = "redacted"
+"""Stands for what a team has written itself: the reasons in a baseline and a configuration."""
 _CONSTANT: Final = frozenset(
     {
         "code",
@@ -131,8 +138,10 @@ class Redactor:
         return "/".join(self._component(part) if part in self._components else part for part in text.split("/"))
 
     def _token(self, kind: str, name: str) -> str:
-        digest = hmac.new(self._secret, name.encode(errors="surrogateescape"), sha256).hexdigest()
-        return f"{kind}-{digest[:_DIGITS]}"
+        return f"{kind}-{self._digest(name)[:_DIGITS]}"
+
+    def _digest(self, name: str) -> str:
+        return hmac.new(self._secret, name.encode(errors="surrogateescape"), sha256).hexdigest()
 
     def _component(self, name: str) -> str:
         """Return what stands for a directory or a file in a path."""
@@ -166,6 +175,8 @@ class Redactor:
         if isinstance(value, str):
             self._learn(value, field)
         elif isinstance(value, Struct) and not _is_list(value):
+            if isinstance(value, Finding) and value.topic is not None:
+                self._names[value.fingerprint] = replace(value, topic=self.topic(value.topic)).fingerprint
             for name in value.__struct_fields__:
                 self._walk(getattr(value, name), name)
         elif isinstance(value, Mapping):
@@ -200,7 +211,8 @@ class Redactor:
             before = getattr(value, name)
             if name == "name" and isinstance(value, Finding):
                 continue
-            after = self._changed(before, name)
+            written = (name == "suppression" or isinstance(value, Expected)) and name in _WRITTEN and before
+            after = _BY_TEAM if written else self._changed(before, name)
             if after is not before and after != before:
                 changes[name] = after
         return replace(value, **changes) if changes else value
@@ -215,6 +227,8 @@ class Redactor:
         kind = _KINDS.get(field)
         if kind is not None:
             return text if not text or text in INTERNAL_TOPICS else self._token(kind, text)
+        if field in _PRINTS:
+            return self._names.get(text) or self._digest(text)[:_PRINT_DIGITS]
         if field in _CONSTANT:
             return text
         if field == _LOG_LINE:

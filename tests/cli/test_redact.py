@@ -74,6 +74,24 @@ def test_findings_are_the_same_and_one_secret_gives_one_result(kaudit, tmp_path)
     assert kaudit(*scan, "--redact").out != kaudit(*scan, "--redact").out
 
 
+def test_fingerprints_are_of_the_replaced_names_and_what_a_team_wrote_is_gone(kaudit, tmp_path):
+    root = marked("zombie", tmp_path)
+    plain = json.loads(kaudit("scan", "-v", "--output-format", "json", str(root)).out)
+    prints = {each["fingerprint"] for each in plain["findings"]}
+    baseline = tmp_path / "baseline.json"
+    made = kaudit("baseline", "create", "-v", "--baseline", str(baseline), "--reason", "zq is on holiday", str(root))
+    assert made.code == ExitCode.OK, made.err
+    gone = baseline.read_text().replace(plain["findings"][0]["fingerprint"], "0123456789abcdef")
+    baseline.write_text(gone)
+    outcome = kaudit("scan", "-v", "--redact", "--output-format", "json", "--baseline", str(baseline), str(root))
+    document = json.loads(outcome.out)
+    assert MARK not in outcome.out
+    assert "0123456789abcdef" not in outcome.out
+    assert not [each for each in prints if each in outcome.out]
+    shown = {each["fingerprint"] for each in document["findings"]}
+    assert {each["incident"] for each in document["findings"] if each["incident"]} <= shown
+
+
 def test_what_is_in_clear_is_one_line_on_stderr(kaudit, tmp_path):
     outcome = kaudit("scan", "--redact", "--quiet", str(marked("clean", tmp_path)))
     (line,) = outcome.err.splitlines()
