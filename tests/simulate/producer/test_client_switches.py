@@ -26,7 +26,6 @@ CHANGES: dict[str, list[Any]] = {
     "checks_delivery_timeout": [False, ("2.1.0", True)],
     "produce_version": [
         3, ("1.0.0", 5), ("2.0.0", 6), ("2.1.0", 7), ("2.4.0", 8), ("2.8.0", 9), ("3.7.0", 10), ("3.8.0", 11),
-    "illegal_state_is_fatal": [False, ("3.6.0", True)],
         ("4.0.0", 12), ("4.1.0", 13),
     ],
     "init_producer_id_version": [0, ("2.0.0", 1), ("2.4.0", 2), ("2.5.0", 3), ("2.7.0", 4), ("3.8.0", 5)],
@@ -41,6 +40,7 @@ CHANGES: dict[str, list[Any]] = {
     "fails_batches_again": [True, ("3.6.0", False)],
     "recovery": ["reset-producer-id", ("2.5.0", "bump-epoch")],
     "fenced_produce_is_fatal": [True, ("2.7.0", False)],
+    "illegal_state_is_fatal": [False, ("3.6.0", True)],
     "unknown_mapping_is_fatal": [True, ("2.5.0", False), ("4.0.0", True)],
     "unknown_mapping_on_produce_is_fatal": [False, ("4.0.0", True)],
     "knows_transaction_abortable": [False, ("3.8.0", True)],
