@@ -7,12 +7,14 @@ import json
 import shutil
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tests.commits import commit_log
 from tests.crafted_sample import DAY_MS, snapshot
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records
 
+LOG_APPEND_TIME = 0x08
 SAMPLES = Path(__file__).parents[1] / "samples"
 EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(6)
 
@@ -31,7 +33,10 @@ def producer_ids(target: Path) -> None:
     """A counter that was set back, one near its end, an id nobody granted, one with two writers, and a flood."""
     orders = Log()
     for producer_id in (4, 1003, 900_001):
-        orders.append(data(producer_id, 0, 0, 3, payload=b"order of %d" % producer_id))
+        # the times of brokers (LogAppendTime) say when an id was in use
+        orders.append(
+            replace(data(producer_id, 0, 0, 3, payload=b"order of %d" % producer_id), attributes=LOG_APPEND_TIME)
+        )
     orders.write(target / "orders-0")
     shared = Log()
     for step in range(5):

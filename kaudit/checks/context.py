@@ -126,7 +126,9 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def _of_this(self) -> Sequence[str]:
-        return ("--topic", self.topic or "", "--partition", str(self.partition)) if self.asked.named else ()
+        if not self.asked.named:
+            return ()
+        return "--topic", self.topic or "", "--partition", str(self.partition)
 
     @property
     def _inputs(self) -> tuple[Sequence[str], Sequence[str]]:

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,7 +21,7 @@ from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
-from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.model.result import NotAudited, ScanResult, TimelineResult
 from kaudit.report.console import visible
 from kaudit.report.formats import Format
 from kaudit.report.render_options import Output, RenderOptions
@@ -33,6 +33,8 @@ if TYPE_CHECKING:  # a scan needs none of the tables of producers
     from kaudit.listings.producer_histories import EngineTables, RecordedScan
     from kaudit.listings.producer_listing import ListedProducers
 
+_NAMED = 3
+"""Things with one reason that have a line each; of more the first are named in one."""
 _Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
 
 
@@ -53,11 +55,18 @@ def refuse_urls(request: AuditRequest, instead: str) -> None:
 
 def check_urls(request: AuditRequest, engine: Engine) -> None:
     """Refuse before the audit URLs that this engine does not write to, and HDFS that nobody serves."""
+    if request.redactor is not None and engine.writes_to_urls and any(each.form.directory for each in request.targets):
+        raise UsageError("--redact: the tables that --engine spark makes are not redacted; leave one of the two out")
     if not engine.writes_to_urls:
         refuse_urls(request, "the local engine writes to a directory")
     for target in request.targets:
         if target.url is not None:
             loaded("spark_engine", "require_name_nodes")(target.url)
+
+
+def _named(request: AuditRequest) -> Sequence[str]:
+    """Return the paths of the command line."""
+    return [*request.options.paths, *request.options.server_logs, *request.options.client_logs]
 
 
 def run_scan(settings: Settings, paths: Sequence[str], options: ScanCommand) -> ExitCode:
@@ -157,30 +166,48 @@ def run_audit(  # noqa: PLR0913, PLR0917 - independent inputs, named at each cal
                 result = produce(progress, recording)
         except NothingToAuditError as error:
             # Whoever parses stdout gets a valid document also now, with the reason in it.
+            if request.redactor is not None:
+                error = loaded("redacting", "redacted_error")(request.redactor, error, request.options.paths)
             nothing = empty(nothing_audited(request.options, error))
+            if request.redactor is not None:
+                nothing = request.redactor.redacted(nothing)
             facts = run_facts(started_ms, reproducible=request.reproducible)
             code = ExitCode.UNREADABLE if isinstance(error, UnreadableInputError) else ExitCode.NOTHING_TO_AUDIT
             show(request, facts, code, lambda form, view: render(form, nothing, view), machines_only=True)
-            raise
+            raise error from None
         seconds = None if request.reproducible else time.monotonic() - started
         scan = request.policy.apply(scan_of(result), request.scope)
         code = exit_code(scan, request.fail_on, exit_zero=request.exit_zero)
         listed = with_scan(result, request.policy.limit(scan))
+        recorded: Mapping[str | None, RecordedScan] = recording.recorded
+        if request.redactor is not None:
+            listed, scan = loaded("redacting", "redacted_result")(request.redactor, (listed, scan), _named(request))
+            recorded = loaded("redacting", "redacted_recordings")(request.redactor, recorded)
         facts = run_facts(started_ms, reproducible=request.reproducible)
         show(
             request,
             facts,
             code,
-            lambda form, view: render(
-                form, listed, replace(view, recorded=recording.recorded, listed=recording.listed)
-            ),
+            lambda form, view: render(form, listed, replace(view, recorded=recorded, listed=recording.listed)),
             machines_only=False,
         )
-    for missing in scan.not_audited:
-        if missing.asked_for:
-            sys.stderr.write(f"kaudit: {visible(missing.path)}: {visible(missing.reason)}\n")
+    sys.stderr.writelines(_missing_lines(scan.not_audited))
     if scan.state is not None:
         sys.stderr.writelines(f"kaudit: {visible(line)}\n" for line in state_lines(scan.state, quiet=request.quiet))
     if not request.quiet:
         sys.stderr.write(closing_line(scan, notes_hidden=not request.show_notes, seconds=seconds) + "\n")
     return code
+
+
+def _missing_lines(notes: Sequence[NotAudited]) -> Iterator[str]:
+    """Yield a line for each thing asked for that was not audited; of many with one reason the first are named."""
+    by_reason: dict[str, list[str]] = {}
+    for note in notes:
+        if note.asked_for:
+            by_reason.setdefault(note.reason, []).append(note.path)
+    for reason, paths in by_reason.items():
+        named = [f"{visible(path)}: " for path in paths]
+        if len(paths) > _NAMED:
+            first = ", ".join(map(visible, paths[: _NAMED - 1]))
+            named = [f"{first} and {len(paths) - _NAMED + 1:,} more: "]
+        yield from (f"kaudit: {each}{visible(reason)}\n" for each in named)

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from kaudit.cli.exits import ExitCode
+from kaudit.cli.loading import loaded
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.request import AuditRequest
 from kaudit.cli.streams import write_pieces
@@ -41,6 +42,8 @@ def run_live(request: AuditRequest, engine: Engine) -> ExitCode:
     if len({url.servers for url in urls}) > 1:
         raise UsageError("--live compares with one cluster: the URLs name different brokers")
     compared = _compare_with_brokers(request, engine, urls[0].servers)
+    if request.redactor is not None:
+        compared = loaded("redacting", "redacted_result")(request.redactor, compared, request.options.paths)
     for target in request.targets:
         text = (
             live_document(compared)

@@ -115,6 +115,18 @@ class OutputOptions(OptionGroup, frozen=True, kw_only=True):
         ),
     ] = None
     output: _OutputFile = None
+    redact: Annotated[
+        bool,
+        typer.Option("--redact", help="Show hashes in place of topics, ids, hosts, paths and what lines of logs name."),
+    ] = False
+    redact_secret: Annotated[
+        str | None,
+        typer.Option(
+            "--redact-secret",
+            metavar="TEXT",
+            help="With --redact: results with one secret have the same hashes; default: another in every run.",
+        ),
+    ] = None
 
 
 class TableOutput(OutputOptions, frozen=True, kw_only=True):

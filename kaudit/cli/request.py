@@ -5,7 +5,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from kaudit.checks.command_line import quote_text
 from kaudit.cli.commands.report import ReportOptions
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
+from kaudit.cli.loading import loaded
 from kaudit.cli.options import DisplayOptions, OutputOptions, WatchedFindings, WatchOutput
 from kaudit.cli.pager import paged
 from kaudit.cli.parsing import parse_policy, parse_selection, read_scan
 from kaudit.cli.settings import Settings
 from kaudit.cli.targets import Target, console_of, parse_targets, write
-from kaudit.errors import NothingToAuditError, UnreadableInputError
+from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.finding import Severity
 from kaudit.model.json_record import rfc3339
 from kaudit.model.limits import FINDINGS_OF_CHECK
@@ -31,6 +32,9 @@ from kaudit.report.render_options import Output, RenderOptions, Tables
 from kaudit.report.text.not_checked import closing_line
 from kaudit.results.selection import Selection, count
 from kaudit.scanning.options import ScanOptions
+
+if TYPE_CHECKING:  # few results are redacted
+    from kaudit.results.redaction import Redactor
 
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 """The variable by which GitHub Actions names the file of a step's summary."""
@@ -56,6 +60,8 @@ class AuditRequest(Struct, frozen=True):
     """Replicas are compared with one another."""
     batches: bool = False
     """Tables have a row for every batch."""
+    redactor: "Redactor | None" = None
+    """Replaces names in what is shown."""
 
     def shows_histories(self, result: str) -> bool:
         """Whether a target shows the producers' histories with this result of an audit."""
@@ -96,8 +102,20 @@ def audit_request(
         verbose=display.verbose,
         reproducible=display.reproducible,
         policy=parse_policy(findings, settings),
+        redactor=_redactor(output),
         **others,
     )
+
+
+def _redactor(output: OutputOptions | WatchOutput) -> "Redactor | None":
+    if isinstance(output, WatchOutput):
+        return None
+    if not output.redact:
+        if output.redact_secret is not None:
+            raise UsageError("--redact-secret needs --redact")
+        return None
+    made: Redactor = loaded("redacting", "redactor")(output.redact_secret)
+    return made
 
 
 def run_facts(started_ms: int, *, reproducible: bool) -> Mapping[str, object] | None:
@@ -140,6 +158,8 @@ def show(
         log_start_offset=request.options.log_start_offset,
         findings_of_check=FINDINGS_OF_CHECK if request.policy.max_findings is None else None,
     )
+    if request.redactor is not None:
+        view = loaded("redacting", "redacted_view")(request.redactor, view)
     for target in request.targets:
         if target.form.machine or not machines_only:
             with paged(wanted=request.pager and target.file is None):
@@ -197,6 +217,8 @@ def run_report(settings: Settings, file: str, options: ReportOptions) -> ExitCod
     if not scan.partitions and scan.incomplete and code is ExitCode.OK:
         code = ExitCode.NOTHING_TO_AUDIT
     listed = request.policy.limit(scan)
+    if request.redactor is not None:
+        listed, scan = loaded("redacting", "redacted_result")(request.redactor, (listed, scan), [file])
     run = None if request.reproducible else saved.run
     show(request, run, code, lambda form, view: form.scan(listed, view), machines_only=False)
     if not request.quiet:

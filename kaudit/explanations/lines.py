@@ -15,7 +15,7 @@ from kaudit.checks.log_evidence import EventsOfLogs, as_incident
 from kaudit.checks.registry import run_checks
 from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
 from kaudit.formats.application_log.reader import read_events
-from kaudit.formats.protocol_errors import ProtocolError, error_named, error_numbered
+from kaudit.formats.protocol_errors import ProtocolError, described_in, error_named, error_numbered
 from kaudit.model.application_logs import LogEvent
 from kaudit.model.audit_clock import AuditClock, ClockSource
 from kaudit.model.coordinator import CoordinatorView
@@ -61,7 +61,9 @@ def read_pasted(data: bytes) -> PastedText:
     text = read.decode("utf-8", "replace")
     named = [error_named(name) for name in _NAMES.findall(text)]
     numbered = [error_numbered(int(code)) for code in _CODES.findall(text)]
-    errors = dict.fromkeys(error for error in (*named, *numbered) if error is not None and error.name not in of_events)
+    errors = dict.fromkeys(
+        error for error in (*named, *numbered, *described_in(text)) if error is not None and error.name not in of_events
+    )
     others = [event for event in events if id(event) not in in_incidents]
     return PastedText(events, findings, others, list(errors), len(data) > LONGEST)
 

@@ -17,6 +17,7 @@ from kaudit.explanations.terms import Term, terms
 from kaudit.formats.protocol_errors import error_named, error_numbered
 
 MOST_RELATED = 8
+_LONGEST_SHOWN = 60
 _NUMBER = re.compile(r"(?:(?:error|err|errno|code|errorcode|val)\b[\s:=#(]*)*(-?\d{1,4})\)?", re.IGNORECASE)
 _WORD = re.compile(r"[a-z0-9]+")
 _NO_PLURAL = 3
@@ -55,7 +56,8 @@ def nearest(asked: str) -> str:
     near = suggestion(typed.lower(), names)
     for lower in sorted((name for name in names if name in near), key=len, reverse=True):
         near = re.sub(rf"(?<= ){re.escape(lower)}(?= or |\?)", names[lower], near)
-    return f"nothing is known about {typed}{near} ('kaudit checks' and 'kaudit bugs' list what is)"
+    shown = typed if len(typed) <= _LONGEST_SHOWN else f"{typed[:_LONGEST_SHOWN].rpartition(' ')[0]} ..."
+    return f"nothing is known about {shown}{near} ('kaudit checks' and 'kaudit bugs' list what is)"
 
 
 def related(entry: Entry) -> Sequence[Entry]:

@@ -13,6 +13,8 @@ import msgspec
 
 _LOCAL: Final = re.compile(r"(?:^|[.:]|ERR_|Local)_[A-Za-z]")
 """How librdkafka and its bindings begin the names of its own errors."""
+_DESCRIBED: Final = "Local: "
+"""How librdkafka describes its own errors."""
 _PREFIX: Final = re.compile(r"^(?:RD_KAFKA_RESP_ERR_|ERR_|Err(?=[A-Z])|Local_)")
 _SUFFIXES: Final = ("exception", "error")
 
@@ -69,8 +71,10 @@ def error_key(name: str) -> str:
 
     `OUT_OF_ORDER_SEQUENCE_NUMBER`, `kerr.OutOfOrderSequenceNumber`, `kafka.errors.OutOfOrderSequenceNumberError`,
     `ErrOutOfOrderSequenceNumber` and `RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER` have one key. Errors of a client's own
-    keep the underscore that librdkafka begins them with: `_FENCED` is not `fenced`.
+    keep the underscore that librdkafka begins them with: `_FENCED` is not `fenced`. Descriptions, `Local: Queue full`, stay.
     """
+    if name.startswith(_DESCRIBED):
+        return name.lower()
     own = _LOCAL.search(name) is not None
     key = re.sub(r"[^a-z0-9]", "", _PREFIX.sub("", re.split(r"[.:]", name.strip().rstrip(".:"))[-1]).lower())
     after = next((suffix for suffix in _SUFFIXES if key.endswith(suffix) and key != suffix), "")
@@ -94,3 +98,9 @@ def error_named(name: str) -> ProtocolError | None:
 def error_numbered(code: int) -> ProtocolError | None:
     """Return the error of a code: of the protocol, else the first client's that has it; None if there is none."""
     return next((error for error in protocol_errors() if error.code == code), None)
+
+
+def described_in(text: str) -> Sequence[ProtocolError]:
+    """Return the errors of librdkafka itself that a text describes in its words: `Local: Message timed out`."""
+    own = [error for error in protocol_errors() if error.program is not None]
+    return [error for error in own if any(name.startswith(_DESCRIBED) and name in text for name in error.names)]

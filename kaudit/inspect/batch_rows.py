@@ -11,7 +11,7 @@ from kaudit.formats.log.codecs import Codec
 from kaudit.formats.log.control import ControlType, parse_control
 from kaudit.formats.log.legacy import LegacyRecord, parse_message, read_legacy_records
 from kaudit.formats.log.records import Record, read_records
-from kaudit.inspect.internal_topics import content_row
+from kaudit.inspect.internal_topics import content_row, control_content
 from kaudit.inspect.rows import BytesFormatter, LogFile, Row, fields_of, null
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import (
@@ -161,7 +161,11 @@ def _control_rows(raw: bytes, batch: Row, file: LogFile, texts: BytesFormatter, 
         control = parse_control(record.key, record.value)
         if not control.type.ends_transaction:
             row = _record_row(record, batch, file, texts)
-            yield row | {"row": "control", "control_type": control.type.name, "type_id": control.type_id}
+            yield (
+                row
+                | {"row": "control", "control_type": control.type.name, "type_id": control.type_id}
+                | control_content(control.type_id, record.value)
+            )
             continue
         yield (
             _common("marker", record, batch, file)

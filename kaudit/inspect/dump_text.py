@@ -24,7 +24,7 @@ from kaudit.formats.dump_text.rows import (
 from kaudit.formats.dump_text.text import read_dump
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.control import ControlType
-from kaudit.inspect.internal_topics import dump_content_row
+from kaudit.inspect.internal_topics import dump_content_row, printed_control_content
 from kaudit.inspect.rows import BytesFormatter, LogFile, Row, fields_of, identify_by_name, null
 from kaudit.inspect.side_files import aborted_fields, snapshot_fields
 from kaudit.source.file_kinds import SEGMENT
@@ -152,11 +152,10 @@ def _control(printed: str) -> Row:
         return {"control_type": found[1], "type_id": int(found[2]), "control": None}
     name, _, fields = printed.partition(": ")
     known = _CONTROL_NAMES.get(name)
-    return {
-        "control_type": name if known is None else known.name,
-        "type_id": None if known is None else known.value,
-        "control": fields,
-    }
+    if known is None:
+        return {"control_type": name, "type_id": None, "control": fields}
+    named: Row = {"control_type": known.name, "type_id": known.value, "control": fields}
+    return named | printed_control_content(known.value, fields)
 
 
 def batch_row(line: DumpBatch, file: LogFile) -> Row:

@@ -14,12 +14,15 @@ from kaudit.formats.internal_topics.metadata_records import (
 )
 from kaudit.formats.internal_topics.record_schemas import (
     CLUSTER,
+    CONTROL_TYPES,
     GROUPS,
     REMOTE_LOG,
     SHARE_STATE,
     InternalRecord,
+    parse_control_record,
     parse_framed_record,
     parse_keyed_record,
+    printed_control_record,
     printed_record,
 )
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
@@ -60,6 +63,25 @@ def dump_content_row(row: Row, key: bytes | None, payload: bytes | None) -> Row:
         return _as_meaning(row, decode(key, payload))
     except WireError:
         return row
+
+
+def control_content(type_id: int, value: bytes | None) -> Row:
+    """Return what a control record of KRaft says under `content`, or `error`; nothing for a type that no release has."""
+    return _content_of(type_id, lambda: parse_control_record(type_id, value))
+
+
+def printed_control_content(type_id: int, fields: str) -> Row:
+    """Return the same of a control record whose fields kafka-dump-log printed."""
+    return _content_of(type_id, lambda: printed_control_record(type_id, _json(fields.encode())))
+
+
+def _content_of(type_id: int, decode: Callable[[], InternalRecord]) -> Row:
+    if type_id not in CONTROL_TYPES:
+        return {}
+    try:
+        return {"content": _shown(decode().value)}
+    except WireError as error:
+        return {"error": str(error)}
 
 
 def _as_meaning(row: Row, meaning: _Meaning | None) -> Row:

@@ -115,7 +115,7 @@ class Unallocated(Struct, frozen=True):
 
 
 class FirstBatch(Struct, frozen=True):
-    """The first batch (or marker) of a producer id in a partition; `timestamp` in ms since 1970."""
+    """The first batch (or marker) of a producer id in a partition; `timestamp` in ms since 1970, `by_broker`: a broker wrote it."""
 
     offset: int
     last_offset: int
@@ -123,12 +123,14 @@ class FirstBatch(Struct, frozen=True):
     producer_epoch: int
     position: int
     segment: int
+    by_broker: bool = False
 
 
 class UnallocatedId(Struct, frozen=True, tag=True):
     """An id that no block holds, in the partition where it appears first; `partitions` is in how many it appears.
 
-    `next_block` is the block the next broker will get, `history` names the sources of the blocks.
+    `next_block` is the block the next broker will get, `history` names the sources of the blocks. `by_client`: that it was in
+    use before the history ends is known from its client's timestamp alone.
     """
 
     found: Unallocated
@@ -136,6 +138,7 @@ class UnallocatedId(Struct, frozen=True, tag=True):
     partitions: int
     next_block: BlockRange | None
     history: str
+    by_client: bool = False
 
 
 class ProducerIdStatistics(Struct, frozen=True, tag=True):

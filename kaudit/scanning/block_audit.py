@@ -70,7 +70,8 @@ class BlockAudit(Struct):
                 listed += 1
                 number, first = placed[found.producer_id]
                 count = sum(bool((part.producer_ids == found.producer_id).any()) for part in self.parts.values())
-                yield number, UnallocatedId(found, first, max(count, 1), blocks.following, blocks.origin)
+                by_client = found.reason is UnallocatedReason.BEYOND and not self._written_before_end(number, first)
+                yield number, UnallocatedId(found, first, max(count, 1), blocks.following, blocks.origin, by_client)
         if later:
             self.unlisted.append(NotAudited(blocks.origin, self._not_checked(later)))
         if more:
@@ -107,11 +108,19 @@ class BlockAudit(Struct):
         """Return the time by which the id of this batch was granted, as its timestamp or its file's time shows."""
         if first.timestamp < 0:  # no time
             return _NEVER_MS
+        return min(first.timestamp + _MAX_WAIT_FOR_ID_MS, self._written_by(number, first))
+
+    def _written_by(self, number: int, first: FirstBatch) -> int:
+        """Return the time by which a broker wrote this batch, as its file's time shows."""
         # A file is never older than what is in it, unless whoever copied it gave it another time.
         written = self.parts[number].directory.segments[first.segment].modified_ms + _FILE_TIME_MS
-        return min(
-            first.timestamp + _MAX_WAIT_FOR_ID_MS, written if written >= first.timestamp else _NEVER_MS, _NEVER_MS
-        )
+        return written if written >= first.timestamp else _NEVER_MS
+
+    def _written_before_end(self, number: int, first: FirstBatch) -> bool:
+        """Whether a broker's time shows that the batch was written before the history ends."""
+        end = self.blocks.history.observed_until_ms
+        written = first.timestamp + _FILE_TIME_MS if first.by_broker else self._written_by(number, first)
+        return end is not None and written <= end
 
     def _not_checked(self, later: int) -> str:
         """Say where the history ends, and how many ids it could not show."""

@@ -149,7 +149,7 @@ INSPECT_TABLES: Mapping[str, tuple[str, ...]] = {
         *_RECORD, "sequence", "is_transactional", "key", "value", "headers", "size", "crc_valid", "line", "control", "error",
     ),
     "marker": (*_RECORD, "control_type", "coordinator_epoch", "version", "value_version", "line"),
-    "control": (*_RECORD, "control_type", "type_id", "key", "value", "headers", "size"),
+    "control": (*_RECORD, "control_type", "type_id", "key", "value", "headers", "size", "content", "error"),
     "txn_state": (
         *_RECORD, "size", "transactional_id", "tombstone", "version", "transaction_timeout_ms", "status", "partitions",
         "last_update_timestamp", "start_timestamp", "previous_producer_id", "next_producer_id",

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from kaudit.installation import install_command
+from kaudit.source.archives.forms import HEAD_BYTES, form_of
 from kaudit.source.bytes import ByteSource
 from kaudit.source.file_kinds import segment_base_offset
 from kaudit.source.filesystem import FileStatus, FileSystem, WritableFileSystem
@@ -100,8 +101,6 @@ def archive_at(file: Uri) -> "ArchiveFileSystem | None":
         OSError: it is an archive that kaudit does not read, or is damaged.
 
     """
-    from kaudit.source.archives.forms import HEAD_BYTES, form_of  # noqa: PLC0415 - as above
-
     try:
         head = filesystem(file).read_start(file, HEAD_BYTES)
     except OSError:

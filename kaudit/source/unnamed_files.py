@@ -84,8 +84,9 @@ class UnnamedFiles(Struct):
                 if self._take_member(path, head, alone=alone):
                     yield path
             except OSError as error:
-                if _LOG_NAME in path.name or alone:
-                    self.unreadable.append(Unreadable(str(path), failure(error)))
+                # what a stranger may not read, and is not named as a log, need not be evidence
+                is_evidence = _LOG_NAME in path.name or alone or not isinstance(error, PermissionError)
+                (self.unreadable if is_evidence else self.skipped).append(Unreadable(str(path), failure(error)))
         if len(paths) > len(looked_at):
             more = f"and {len(paths) - len(looked_at):,} more files were not looked at: no broker names its files so"
             self.skipped.append(Unreadable(str(paths[UNNAMED_FILES]), more))

@@ -184,6 +184,10 @@ def test_a_directory_of_logs_with_those_of_other_programs(kaudit, recorded, tmp_
             for number in range(3)
         }
         assert all(path in said for path in skipped)
+    for number in range(3, 9):
+        (tmp_path / f"kafkaServer-gc.log.{number}").write_text(GC)
+    (line,) = [line for line in kaudit("scan", "samples/clean", tmp_path).err.splitlines() if "gc.log" in line]
+    assert line.endswith("gc.log.1 and 7 more: the log of the JVM's garbage collector: skipped")
 
 
 def test_a_log_that_cannot_be_read_is_missed_and_ends_nothing(kaudit, tmp_path, monkeypatch):

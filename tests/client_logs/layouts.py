@@ -1,6 +1,6 @@
 """Every message in every layout that its program's logs have: an example, taken apart and laid out again.
 
-The layouts are those of the recordings, whose names they have; the frameworks' own defaults.
+The layouts are those of the recordings, whose names they have: the frameworks' own defaults; and Flink's and .NET's.
 """
 
 import json
@@ -57,6 +57,7 @@ class Entry(Struct, frozen=True):
 _JAVA_HEAD: Final = (
     re.compile(r"\[[^\]]+\] (?P<level>[A-Z]+) (?P<message>.*?)(?: \((?P<logger>[\w.$]+)(?::\d+)?\))?$"),
     re.compile(r"\S+ \S+ +(?P<level>[A-Z]+) \d+ --- \[[^\]]*\] (?P<logger>\S+) +: (?P<message>.*)$"),
+    re.compile(r"\S+ \S+ (?P<level>[A-Z]+) +(?P<logger>\S+) +\[\] - (?P<message>.*)$"),
 )
 _PYTHON_HEAD: Final = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) (?P<logger>[\w.]+) (?P<message>.*)$")
 _LIBRDKAFKA_HEAD: Final = re.compile(r"%(?P<number>\d)\|[\d.]+\|(?P<facility>\w+)\|(?P<name>[^|]*)\| (?P<message>.*)$")
@@ -124,6 +125,7 @@ Layout = Callable[[Entry], str]
 _JUL: Final[Mapping[str, str]] = {"ERROR": "SEVERE", "WARN": "WARNING", "DEBUG": "FINE"}
 _JAVA: Final[Mapping[str, Layout]] = {
     "log4j-pattern": lambda of: f"[{_STAMP}] {of.level} {of.message} ({of.logger}){of.below}",
+    "flink": lambda of: f"{_STAMP} {of.level:5} {of.logger} [] - {of.message}{of.below}",
     "logback-default": lambda of: f"18:45:04.073 [main] {of.level:5} c.e.orders.Orders -- {of.message}{of.below}",
     "spring": lambda of: f"{_ISO} {of.level:>5} 1 --- [ad | orders-app] c.example.orders.Orders          : {of.message}\n{of.below}",
     "slf4j-simple": lambda of: f"[main] {of.level} {of.logger} - {of.message}{of.below}",
@@ -188,6 +190,19 @@ _LIBRDKAFKA: Final[Mapping[str, Layout]] = {
         f"[2026-11-22T18:45:04Z][{of.members['name']}][{of.members['facility']}][{of.members['number']}]{of.message}"
         if "facility" in of.members
         else f"2026/11/22 18:45:04 {of.message}"
+    ),
+    "serilog": lambda of: json.dumps(
+        {
+            "Timestamp": _ISO,
+            "Level": "Error",
+            "MessageTemplate": of.message,
+            "RenderedMessage": of.message,
+            "Properties": {"SourceContext": "Orders"},
+        }
+        | ({"Exception": of.exception} if of.trace else {})
+    ),
+    "dotnet-console": lambda of: (
+        f"fail: Orders.Worker[0]\n      {of.message}" + "".join(f"\n      {line}" for line in of.trace)
     ),
     **_PYTHON,
 }
@@ -270,6 +285,7 @@ UNTIMED: Final = frozenset(
         "zerolog-console",
         "stderr",
         "confluent",
+        "dotnet-console",
         "sarama",
         "default",
         "jul",

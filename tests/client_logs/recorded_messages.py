@@ -1,5 +1,6 @@
 """Which releases of brokers and clients wrote which messages, in the recordings of tests/data."""
 
+import json
 import lzma
 import tarfile
 from collections import defaultdict
@@ -31,8 +32,13 @@ def _events() -> Iterator[tuple[str, LogEvent]]:
         for event in read_events([lzma.decompress(path.read_bytes())], "client", path=path.name):
             yield release, event
     for path in sorted((DATA / "server-logs").glob("*/*.server-logs.tar.xz")):
-        with tarfile.open(path) as archive:
-            for member in archive:
-                if member.isfile() and ".log" in member.name and (log := archive.extractfile(member)) is not None:
-                    for event in read_events([log.read()], "server", path=member.name):
-                        yield path.parent.name, event
+        yield from ((path.parent.name, event) for event in _of_brokers(path))
+    for name, known in json.loads((DATA / "log-clocks" / "clocks.json").read_text()).items():
+        yield from ((known["version"], event) for event in _of_brokers(DATA / "log-clocks" / f"{name}.tar.xz"))
+
+
+def _of_brokers(path: Path) -> Iterator[LogEvent]:
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if member.isfile() and "/logs/" in member.name and (log := archive.extractfile(member)) is not None:
+                yield from read_events([log.read()], "server", path=member.name)

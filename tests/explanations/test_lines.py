@@ -77,6 +77,8 @@ def test_the_words_decide_whose_a_line_is():
         ("my job died with org.acme.Wrapper: org.apache.kafka.common.errors.InvalidTxnStateException: whatever", ["INVALID_TXN_STATE"]),
         ("%3|1|FAIL| whatever KafkaError{code=_MSG_TIMED_OUT,val=-192}", ["_MSG_TIMED_OUT"]),
         ("produce failed, error code: 47", ["INVALID_PRODUCER_EPOCH"]),
+        ("Service call failed. error=KafkaError (Message production error: Fatal (Local: Fatal error)) id=5", ["_FATAL"]),
+        ("flush: Local: Purged in queue", ["_PURGE_QUEUE"]),
         ('{"msg":"x","err":"kerr.InvalidProducerEpoch","errorCode":47}', ["INVALID_PRODUCER_EPOCH"]),
         ("ErrOutOfOrderSequenceNumber and ErrDuplicateSequenceNumber", ["OUT_OF_ORDER_SEQUENCE_NUMBER", "DUPLICATE_SEQUENCE_NUMBER"]),
         ("nothing of Kafka in here at all, but 45 words", []),

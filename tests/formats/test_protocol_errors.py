@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaudit.broker.errors import KafkaError
-from kaudit.formats.protocol_errors import error_key, error_named, error_numbered, protocol_errors
+from kaudit.formats.protocol_errors import described_in, error_key, error_named, error_numbered, protocol_errors
 
 RECORDED = Path(__file__).parents[1] / "data" / "protocol-errors"
 OF_KAFKA = list(csv.DictReader((RECORDED / "kafka-4.4.0.tsv").read_text(encoding="utf-8").splitlines(), delimiter="\t"))
@@ -66,6 +66,16 @@ def test_errors_of_librdkafka_itself_are_told_from_words():
     assert (own.program, own.code) == ("librdkafka", -144)
     assert error_named("fenced") is None
     assert error_named("Local_MsgTimedOut") is error_named("ERR__MSG_TIMED_OUT") is error_numbered(-192)
+
+
+def test_descriptions_of_librdkafka_are_whole():
+    assert error_named("Local: Fatal error") is error_named("_FATAL")
+    assert error_named("Local: Message timed out") is error_named("_MSG_TIMED_OUT")
+    assert error_named("Local: Message") is None
+    assert [error.name for error in described_in("x (Local: Queue full), Local: Timed out; Local: nothing")] == [
+        "_TIMED_OUT",
+        "_QUEUE_FULL",
+    ]
 
 
 def test_keys_are_of_one_error_each():

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,26 @@ def log(tmp_path):
     return written.write(tmp_path / "data" / "t-0")
 
 
+def date_files(log: Path, at_ms: int) -> None:
+    """Give the segments the time at which a broker wrote them last."""
+    for segment in log.glob("*.log"):
+        os.utime(segment, (at_ms / 1000, at_ms / 1000))
+
+
+@pytest.mark.parametrize("by_broker", [False, True])
+def test_by_a_clients_timestamp_alone_an_id_was_only_possibly_in_use(tmp_path, by_broker):
+    written = Log()
+    written.append(replace(data(7000, 0, 0), attributes=8 if by_broker else 0))  # LogAppendTime
+    written.write(tmp_path / "data" / "t-0")
+    (found,) = of(scan(tmp_path / "data", blocks=history(tmp_path / "blocks", 0, 1000)))
+    expected = (Severity.ERROR, Confidence.CERTAIN) if by_broker else (Severity.WARNING, Confidence.POSSIBLE)
+    assert (found.severity, found.confidence) == expected
+    assert found.evidence["older_by_client"] is not by_broker
+    assert ("client's timestamp alone" in found.message) is not by_broker
+
+
 def test_an_id_beyond_a_complete_history_is_an_error(log, tmp_path):
+    date_files(log, BASE_TIMESTAMP + 1000)
     (found,) = of(scan(log, blocks=history(tmp_path / "blocks", 0, 1000)))
     assert (found.code, found.severity, found.confidence) == ("KA401", Severity.ERROR, Confidence.CERTAIN)
     assert (found.producer_id, found.producer_epoch, found.offset, found.topic) == (7000, 0, 3, "t")

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.model.batch import Batches, last_offsets, last_sequences
-from kaudit.model.batch_fields import CONTROL_FLAG, NO_PRODUCER_ID
+from kaudit.model.batch_fields import CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID
 from kaudit.model.producer_ids import FirstBatch
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
@@ -107,6 +107,7 @@ def _take_first(seen: Seen, batches: Batches, questions: Questions, segment: int
                 int(row["producer_epoch"]),
                 int(row["position"]),
                 segment,
+                bool(int(row["attributes"]) & (CONTROL_FLAG | LOG_APPEND_TIME_FLAG)),
             )
 
 

@@ -86,7 +86,7 @@ def _compare(  # noqa: PLR0913, PLR0917 - independent inputs
         yield IndexFault(kind, name, number, damage.position, damage.detail, None)
         return
     found = next(wrong, None)
-    if found is not None:
+    if found is not None and not _left_by_truncation(log, segment, index, found[0]):
         yield IndexFault(kind, name, number, found[0] * _ROW_BYTES[kind], found[1], found[0])
 
 
@@ -118,9 +118,26 @@ def _rows_written(log: LogFacts, segment: IndexedSegment, index: OffsetIndex | T
     if not is_open or segment.size is None or len(falls) != 1:
         return len(relative)
     first = int(falls[0])
-    widest = int(np.diff(relative[:first], prepend=-1).max())
-    after = log.end_offset - segment.base_offset - 1 - int(relative[first - 1])
-    return first if after <= 2 * widest else len(relative)
+    return first if _is_near_end(log, segment, relative[:first]) else len(relative)
+
+
+def _left_by_truncation(log: LogFacts, segment: IndexedSegment, index: OffsetIndex | TimeIndex, row: int) -> bool:
+    """Return whether an open index's rows from this one on may be of a part of the log that was truncated and written anew.
+
+    A leader epoch then begins in the segment, not after them, and the log has not gone on far enough to overwrite them.
+    """
+    if segment.number < len(log.directory.segments) - 1 or not index.padding_rows:
+        return False
+    starts = log.epoch_steps["base_offset"][1:]  # with the first one nothing changes
+    first = int(index.relative_offsets[row:].min()) + segment.base_offset
+    is_truncated = bool(((starts >= segment.base_offset) & (starts <= first)).any())
+    return is_truncated and (not row or _is_near_end(log, segment, index.relative_offsets[:row]))
+
+
+def _is_near_end(log: LogFacts, segment: IndexedSegment, relative: NDArray[np.int64]) -> bool:
+    """Return whether the last of these rows is about as near the log's end as rows are to one another."""
+    widest = int(np.diff(relative, prepend=-1).max())
+    return log.end_offset - segment.base_offset - 1 - int(relative[-1]) <= 2 * widest
 
 
 def wrong_offset_rows(index: OffsetIndex, segment: IndexedSegment, probes: Sequence[Probe]) -> Iterator[_WrongRow]:

@@ -15,7 +15,6 @@ from kaudit.model.producer_ids import (
     NearEnd,
     RegressionCause,
     SharedBlock,
-    Unallocated,
     UnallocatedId,
     UnallocatedReason,
 )
@@ -74,7 +73,10 @@ class _UnallocatedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False)
     history: str
     history_complete: bool
     younger_than_history: bool | None
+    older_by_client: bool
 
+
+_BY_CLIENT = "; it was in use before the history ends by its client's timestamp alone"
 
 _block_check = functools.partial(
     check, withdrawn_by=Withdrawal.NEXT_READING, caused_by=ALLOCATIONS_NOT_LOGGED, simulated=BLOCKS_NOT_SCANNED
@@ -84,7 +86,7 @@ _block_check = functools.partial(
 @_block_check(
     "KA401",
     severity=Severity.ERROR,
-    severity_note="warning when the block history is incomplete or older than the id",
+    severity_note="warning when the block history is incomplete or may be older than the id",
     summary="a producer id that no block of the cluster's history holds",
     needs=(UnallocatedId,),
     incident=(UNALLOCATED_IDS,),
@@ -97,12 +99,14 @@ def unallocated_producer_id(context: Context, evidence: Evidence) -> Iterator[Fi
 
 def _unallocated(context: Context, entry: UnallocatedId) -> Finding:
     found, first, following = entry.found, entry.first, entry.next_block
-    certain = found.proven and found.after_history is not True
-    confidence = Confidence.POSSIBLE if found.after_history is not False else Confidence.LIKELY
+    certain = found.proven and found.after_history is not True and not entry.by_client
+    is_known = found.after_history is False and not entry.by_client
+    confidence = Confidence.LIKELY if is_known else Confidence.POSSIBLE
     expected = f"; the next block is {following[0]}..{following[1]}" if following is not None else ""
     return unallocated_producer_id.finding(
         context,
-        f"producer id {found.producer_id} was never allocated: {_WHERE[found.reason]}{expected}",
+        f"producer id {found.producer_id} was never allocated: {_WHERE[found.reason]}{expected}"
+        f"{_BY_CLIENT if entry.by_client else ''}",
         severity=Severity.ERROR if certain else Severity.WARNING,
         confidence=Confidence.CERTAIN if certain else confidence,
         segment=first.segment,
@@ -122,20 +126,22 @@ def _unallocated(context: Context, entry: UnallocatedId) -> Finding:
             history=entry.history,
             history_complete=found.proven,
             younger_than_history=found.after_history,
+            older_by_client=entry.by_client,
         ),
-        explanations=list(_unallocated_explanations(found)),
+        explanations=list(_unallocated_explanations(entry)),
         following=(context.timeline_command(found.producer_id),) if found.producer_id >= 0 else (),
     )
 
 
-def _unallocated_explanations(found: Unallocated) -> Iterator[Explanation]:
+def _unallocated_explanations(entry: UnallocatedId) -> Iterator[Explanation]:
+    found = entry.found
     cause = "the counter was set back or lost, and the blocks granted before that are not in the history"
     if found.reason is UnallocatedReason.NEGATIVE:
         cause = "the ids were exhausted: before 3.0 the broker that holds the last block goes on below 0"
     nearest = found.nearest_below
     yield Explanation(cause, () if nearest is None else (f"the nearest block below is {block_text(nearest)}",))
     yield Explanation("a client or a copy made the batch up: brokers do not check where an id came from")
-    if found.after_history is True:
+    if found.after_history is True or entry.by_client:
         yield Explanation("its block was granted after the history was saved: pass a newer one", innocent=True)
     if not found.proven:
         yield Explanation("the history is incomplete, the block is in the part that is missing", innocent=True)

@@ -30,6 +30,7 @@ _TIMED: Final = (
 )  # fmt: skip
 _HEADS: Final = (
     _TIMED + rb"|\[" + _LEVEL + rb"\s?\]\s|\[[^\]\n]{1,120}\]\s" + _LEVEL + rb"\s|" + _LEVEL + rb":[\w.]{1,200}:"
+    rb"|(?:trce|dbug|info|warn|fail|crit): [\w.]{1,200}\[\d"
 )  # fmt: skip
 _HEAD: Final = re.compile(_HEADS).match
 ENTRY_START: Final = re.compile(rb"(?<![\w.])(?:\{\"|" + SYSLOG + rb"|" + _HEADS + rb")")
@@ -50,10 +51,10 @@ _ENVELOPE: Final = re.compile(
 _CONTINUATION: Final = re.compile(
     rb"\t|\s+(?:at |\.\.\. \d)|Topic and partition to exceptions: |(?:SEVERE|WARNING|INFO|CONFIG|FINE(?:R|ST)?): |\s*(?:[Cc]aused by|Suppressed): |(?:[a-z][\w$]*\.){1,20}[\w$]*(?:Exception|Error)\b"
     rb"|Traceback \(most recent call last\):|The above exception was |During handling of the above exception|(?:future|task): <"
-    rb"|(?:(?:aio)?kafka\.errors|cimpl)\.[A-Z]|[A-Z]\w{1,80}(?:Exception|Error)(?::|$)"
+    rb"|(?:[A-Z]\w*\.){1,20}\w*Exception\b|(?:(?:aio)?kafka\.errors|cimpl)\.[A-Z]|[A-Z]\w{1,80}(?:Exception|Error)(?::|$)"
     rb"|(?:[\w.-]{1,100}/){0,10}[\w-]{1,100}\.(?:\(\*\w{1,100}\)\.)?[\w.]{1,200}$"
 ).match
-"""Lines of stack traces and of chained exceptions of Java, Python, JavaScript and Go, and the second line of java.util.logging."""
+"""Lines of stack traces and of chained exceptions of Java, Python, JavaScript, .NET and Go, and the second line of java.util.logging."""
 _LEVEL_WORD: Final = re.compile(rb"(?<![\w.])(" + _LEVEL + rb")(?![\w.])").search
 _LEVEL_NAMES: Final = {b"WARNING": b"WARN", b"SEVERE": b"ERROR", b"CRITICAL": b"FATAL", b"NOTICE": b"INFO"}
 _INDENTED: Final = re.compile(rb"[ \t]|[\]})]").match
@@ -154,7 +155,11 @@ class LineReader:
             if _USUAL(raw):
                 self._in_journal = False
                 found.add(raw, self._number, starts=True)
-            elif not self._in_journal and (entry := structured_entry(raw)) is not None:
+            elif (
+                (_MAY_BE_STRUCTURED(raw) or raw.endswith(b"}"))
+                and not self._in_journal
+                and (entry := structured_entry(raw)) is not None
+            ):
                 head, *trace = entry.text.split(b"\n")
                 found.add(head, self._number, starts=_CONTINUATION(head) is None, time=entry.time)
                 for text in trace:
@@ -221,16 +226,25 @@ def entry_level(text: bytes) -> str | None:
 
 _TIMES: Final = (
     "__REALTIME_TIMESTAMP", "@timestamp", "timestamp", "time", "ts", "timeMillis", "instant", "epochMillis", "timeUnixNano", "t",
-    "datetime", "asctime",
+    "datetime", "asctime", "Timestamp", "@t",
 )  # fmt: skip
 _MESSAGES: Final = (
     "message", "formattedMessage", "msg", "MESSAGE", "log", "full_message", "short_message", "textPayload", "line", "body",
-    "stringValue",
+    "stringValue", "RenderedMessage", "@m", "MessageTemplate", "@mt", "Message",
 )  # fmt: skip
 _NUMBERED_LEVELS: Final = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}
 """pino's and bunyan's."""
-_LEVELS: Final = ("level", "log.level", "severity", "levelname", "lvl")
-_LOGGERS: Final = ("logger_name", "log.logger", "loggerName", "logger", "name", "LoggerName")
+_LEVELS: Final = ("level", "log.level", "severity", "levelname", "lvl", "Level", "@l", "LogLevel")
+_LOGGERS: Final = (
+    "logger_name",
+    "log.logger",
+    "loggerName",
+    "logger",
+    "name",
+    "LoggerName",
+    "SourceContext",
+    "Category",
+)
 _TRACES: Final = (
     "stack_trace",
     "error.stack_trace",
@@ -239,6 +253,8 @@ _TRACES: Final = (
     "exc_info",
     "extendedStackTrace",
     "stack",
+    "Exception",
+    "@x",
 )
 _NESTED: Final = ("jsonPayload", "json_payload", "error", "err", "thrown", "throwable", "exception", "log", "fields")
 """Objects whose members are read like the entry's own."""
@@ -257,8 +273,9 @@ class StructuredEntry(Struct, frozen=True):
 _ASSIGNMENT: Final = rb"(?P<name>[\w.@-]{1,100})=(?:\"(?P<quoted>(?:[^\"\\]|\\.)*+)\"|(?P<bare>[^\s\"]*+))(?: |$)"
 _ASSIGNMENTS: Final = re.compile(_ASSIGNMENT).finditer
 _LOGFMT: Final = re.compile(rb"(?:time|ts|t|level|lvl)=[^ ]").match
+_MAY_BE_STRUCTURED: Final = re.compile(rb"[{tl]|(?>\S{1,40})(?: [AP]M)? (?:TRC|DBG|INF|WRN|ERR|FTL|PNC) ").match
 _ZEROLOG: Final = re.compile(
-    rb"(?P<time>\S{1,40}(?: [AP]M)?) (?P<level>TRC|DBG|INF|WRN|ERR|FTL|PNC) (?P<message>.*?) (?=[\w.]{1,100}=)"
+    rb"(?P<time>(?>\S{1,40})(?: [AP]M)?) (?P<level>TRC|DBG|INF|WRN|ERR|FTL|PNC) (?P<message>.*?) (?=[\w.]{1,100}=)"
 ).match
 _ZEROLOG_LEVELS: Final = {
     b"TRC": "TRACE", b"DBG": "DEBUG", b"INF": "INFO", b"WRN": "WARN", b"ERR": "ERROR", b"FTL": "FATAL", b"PNC": "FATAL",
@@ -334,7 +351,7 @@ def _entry(decoded: dict[str, object]) -> StructuredEntry | None:
         message = f"[{namespace}] {message}"
     text = message.rstrip("\n").encode("utf-8", "replace")
     if level is not None and "log" not in decoded and "MESSAGE" not in decoded:  # else a collector wrapped a line
-        named = _NUMBERED_LEVELS.get(level, level) if isinstance(level, int) else level
+        named = _NUMBERED_LEVELS.get(level, level) if isinstance(level, int) else str(level).upper()
         prefix = f"{named} " if logger is None else f"{named} {logger}: "
         text = prefix.encode("utf-8", "replace") + text + _listed(others)
     if isinstance(trace, str):

@@ -240,6 +240,8 @@ _FRAME: Final = re.compile(rb"\s+(?:at |\.\.\. \d)").match
 _EXCEPTION_LINE: Final = re.compile(rb"(?:[a-z][\w$]*\.){1,20}[A-Z]").match
 _CONTEXTS: Final = (
     (re.compile(r"\b[pP]artition[= ](?:[\w-]{22}:)?([\w.-]{1,249})-(\d{1,10})(?=[\],: ])"), ("topic", "partition")),
+    (re.compile(r"[;,] topic: ([\w.-]{1,249})(?:,|$)"), ("topic",)),
+    (re.compile(r"[;,] partition: (\d{1,10})(?:,|$)"), ("partition",)),
     (re.compile(r"(?<![\w.-])([\w.-]{1,249})\[(\d{1,10})\]@"), ("topic", "partition")),
     (re.compile(r"\[(?:\w{1,40} (?:broker|brokerId|id|nodeId|node)=|Broker id=|KafkaApi-|Transaction State Manager |Controller id=)(\d{1,10})\b"), ("broker_id",)),
     (re.compile(r"\|([^|#]{1,250})#(?:producer|consumer)-\d{1,10}\|"), ("client_id",)),

@@ -27,6 +27,9 @@ GROUPS: Final = "__consumer_offsets"
 SHARE_STATE: Final = "__share_group_state"
 REMOTE_LOG: Final = "__remote_log_metadata"
 CLUSTER: Final = "__cluster_metadata"
+CONTROL_TYPES: Final = frozenset({2, 3, 4, 5, 6})
+"""Types of control records of KRaft: LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS."""
+_CONTROL: Final = "control records"
 _PROTOCOL: Final = "consumer protocol"
 _CONSUMER: Final = "consumer"
 _NULL_STRUCT: Final = -1
@@ -156,6 +159,25 @@ def parse_framed_record(topic: str, value: Buffer | None) -> InternalRecord:
     schema = _schema(topic, reader.unsigned_varint("record type"))
     version = _known(schema, reader.unsigned_varint("record version"))
     return InternalRecord(schema.name, schema.type, version, None, _message(reader, schema, version))
+
+
+def parse_control_record(number: int, value: Buffer | None) -> InternalRecord:
+    """Decode the value of a control record of KRaft, which begins with its version; `number` is the type in its key.
+
+    Raises WireError as parse_framed_record does. Markers of transactions have a class of their own (ControlRecord).
+    """
+    schema = _schema(_CONTROL, number)
+    if value is None:
+        raise WireError(0, Reason.TRUNCATED, f"{schema.name} without a value")
+    version = _known(schema, Reader(value).int16("version"))
+    return InternalRecord(schema.name, schema.type, version, None, _message(Reader(value), schema, version))
+
+
+def printed_control_record(number: int, fields: object) -> InternalRecord:
+    """Return the control record whose fields kafka-dump-log printed as JSON; as printed_record."""
+    schema = _schema(_CONTROL, number)
+    version = _known(schema, _integer(_member(fields, "version")))
+    return InternalRecord(schema.name, schema.type, version, None, _of_json(fields, schema.value, version))
 
 
 def printed_record(topic: str, key: object, payload: object) -> InternalRecord:

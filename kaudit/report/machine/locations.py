@@ -69,12 +69,12 @@ def location_text(finding: Finding) -> str:
     parts = []
     if finding.topic is not None:
         at = "" if finding.offset is None else f" @ offset {finding.offset}"
-        parts.append(f"{_directory(finding)}{at}")
+        parts.append(f"{finding.place}{at}")
     return ", ".join([*parts, *filter(None, [producer_of(finding)])])
 
 
 def _directory(finding: Finding) -> str:
-    return finding.place or ""
+    return f"{finding.topic}-{finding.partition}"
 
 
 def _joined(base: str, name: str) -> str:

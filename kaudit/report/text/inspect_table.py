@@ -224,6 +224,13 @@ def _bytes(name: str) -> Callable[[Row], str]:
     return lambda row: _bytes_text(row.get(name))
 
 
+def _control_value(row: Row) -> str:
+    """Return the fields of a control record; where they are not known, as they are printed, or its bytes."""
+    if row.get("content") is not None:
+        return _fields("content")(row)
+    return _value(row) if row.get("control") is None else _text("control")(row)
+
+
 def _value(row: Row) -> str:
     """Return a record's value, and why it was not decoded, if its topic is an internal one."""
     text = _bytes_text(row.get("value"))
@@ -427,7 +434,7 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         "control_type",
         ("type id", _text("type_id")),
         ("key", _bytes("key")),
-        ("value", lambda row: _bytes_text(row.get("value")) if row.get("control") is None else _text("control")(row)),
+        ("value", _control_value),
     ),
     "metadata": _columns("offset", "timestamp", "api_key", "version", "name", ("content", _metadata)),
     "group_metadata": _columns(

@@ -17,7 +17,7 @@ import pytest
 from kaudit.audits.log_events.application_logs import given_logs, read_application_logs
 from kaudit.audits.log_events.broker_clocks import BrokerClock, broker_clocks, unaligned_logs
 from kaudit.audits.log_events.clock import AnchorSource
-from kaudit.model.application_logs import LogEvent
+from kaudit.model.application_logs import ONLY_FOR_CLOCKS, LogEvent, LogEventKind
 from kaudit.source.discover import discover
 from kaudit.source.layout import CLUSTER_METADATA, INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
@@ -26,6 +26,7 @@ DATA = Path(__file__).parents[2] / "data" / "log-clocks"
 CLOCKS = json.loads((DATA / "clocks.json").read_text())
 BROKERS = [(name, int(node)) for name, known in CLOCKS.items() for node in known["clocks"]]
 NEAR_MS = 500
+KIND = LogEventKind
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +85,30 @@ def test_at_least_ten_brokers_of_zookeeper_and_kraft_are_recorded():
     assert len(zones) >= 10
     assert "UTC" not in zones
     assert sum(skew != 0 for known in CLOCKS.values() for _, skew in known["clocks"].values()) >= 4
+
+
+CLASSIC = {KIND.GROUP_STABILIZED, KIND.GROUP_ASSIGNED, KIND.GROUP_EMPTIED}
+KRAFT = {KIND.BROKER_STARTING, KIND.BROKER_REGISTERED, KIND.QUORUM_LEADER, KIND.LOG_CREATED}
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("kolkata-0.11", CLASSIC),
+        ("new-york-1.1", CLASSIC | {KIND.LOG_CREATED, KIND.LOG_ROLLED}),
+        ("eucla-2.0", CLASSIC | {KIND.LOG_CREATED, KIND.LOG_ROLLED}),
+        ("kathmandu-2.5", CLASSIC | {KIND.LOG_CREATED, KIND.LOG_ROLLED}),
+        ("chatham-2.8", CLASSIC | {KIND.LOG_CREATED, KIND.LOG_ROLLED}),
+        ("st-johns-3.6", CLASSIC | KRAFT | {KIND.LOG_ROLLED}),
+        ("tehran-3.9", CLASSIC | {KIND.LOG_CREATED, KIND.LOG_ROLLED}),
+        ("marquesas-4.0", CLASSIC | KRAFT | {KIND.LOG_ROLLED}),
+        ("kiritimati-4.4", KRAFT | {KIND.GROUP_EPOCH_BUMPED}),
+    ],
+)
+def test_the_lines_that_every_release_writes(unpacked, name, kinds):
+    found = {event.event for event in events_of(unpacked(name) / "broker1" / "logs")}
+    assert found & ONLY_FOR_CLOCKS == kinds
+    assert KIND.PRODUCER_ID_ASSIGNED in found
 
 
 @pytest.mark.parametrize(("name", "node"), BROKERS)

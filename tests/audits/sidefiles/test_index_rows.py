@@ -198,5 +198,5 @@ def test_a_row_of_a_batch_that_was_being_appended_is_not_wrong(tmp_path, monkeyp
     log.write_bytes(content[: last * size + 100])
     listed = find_input(ScanOptions([str(directory)]))
     log.write_bytes(content)
-    monkeypatch.setattr(local, "find_input", lambda _: listed)
+    monkeypatch.setattr(local, "find_evidence", lambda options: (options, listed))
     assert side_file_reports(directory) == []

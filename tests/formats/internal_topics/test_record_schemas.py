@@ -14,13 +14,16 @@ from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.internal_topics.metadata_records import RECORD_NAMES
 from kaudit.formats.internal_topics.record_schemas import (
     CLUSTER,
+    CONTROL_TYPES,
     GROUPS,
     REMOTE_LOG,
     SHARE_STATE,
     Field,
     InternalRecord,
+    parse_control_record,
     parse_framed_record,
     parse_keyed_record,
+    printed_control_record,
     printed_record,
     schemas,
 )
@@ -234,6 +237,24 @@ def test_remote_segments_are_as_their_classes_print_them():
 def test_custom_metadata_is_kept():
     found = [parse_framed_record(REMOTE_LOG, value).value or {} for value, _ in remote_records()]
     assert {b"bucket/1024", b"bucket/7", b"\xff\x00\x01"} <= {value["customMetadata"] for value in found if "customMetadata" in value}  # fmt: skip
+
+
+def control_records() -> list[tuple[int, bytes, Any]]:
+    """Type, value, and the fields as Kafka's JsonConverter writes them."""
+    lines = (RECORDED / "4.4.0" / "control-records.tsv").read_text(encoding="utf-8").splitlines()
+    return [(int(number), bytes.fromhex(value), json.loads(told)) for number, _, value, told in (line.split("\t") for line in lines)]  # fmt: skip
+
+
+def test_control_records_of_kraft_are_as_kafka_writes_them():
+    assert {number for number, _, _ in control_records()} == CONTROL_TYPES
+    for number, value, told in control_records():
+        record = parse_control_record(number, value)
+        assert_same(record.value, told)
+        assert plain(printed_control_record(number, told)) == plain(record)
+    with pytest.raises(WireError, match="version 7 of KRaftVersionRecord"):
+        parse_control_record(5, b"\0\7\0\0\0")
+    with pytest.raises(WireError, match="without a value"):
+        parse_control_record(3, None)
 
 
 SHARE_KEY = struct.pack(">h", 0) + encoders.string("g") + bytes(16) + struct.pack(">i", 3)

@@ -1,0 +1,58 @@
+"""Redacts what a command shows (--redact): the result, the histories beside it, and what is said of the run."""
+
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
+
+from kaudit.errors import NothingToAuditError
+from kaudit.report.render_options import RenderOptions
+from kaudit.results.redaction import IN_CLEAR, Redactor
+
+if TYPE_CHECKING:
+    from kaudit.listings.producer_histories import RecordedScan
+
+_Result = TypeVar("_Result")
+
+
+def redactor(secret: str | None) -> Redactor:
+    """Return what redacts with this secret, or with one of this run alone, and say on stderr what stays in clear."""
+    sys.stderr.write(f"kaudit: redacted; in clear are {IN_CLEAR}\n")
+    return Redactor(secrets.token_bytes(32) if secret is None else secret.encode())
+
+
+def redacted_result(names: Redactor, result: _Result, paths: Sequence[str]) -> _Result:
+    """Return the result with hashes in place of names; `paths` are those of the command line."""
+    names.learn_paths(paths)
+    names.learn(result)
+    return names.redacted(result)
+
+
+def redacted_recordings(
+    names: Redactor, recorded: "Mapping[str | None, RecordedScan]"
+) -> "dict[str | None, RecordedScan]":
+    """Return the recordings with hashes in place of names."""
+    if not recorded:
+        return {}
+    from kaudit.results.redacted_recording import redacted_recording  # numpy and the listings come with it
+
+    renamed: dict[str | None, RecordedScan] = {}
+    for replica, recording in recorded.items():
+        names.learn(recording.result)
+        key = None if replica is None else names.redacted(replica, "replica")
+        renamed[key] = redacted_recording(recording, names)
+    return renamed
+
+
+def redacted_error(names: Redactor, error: NothingToAuditError, paths: Sequence[str]) -> NothingToAuditError:
+    """Return the error with hashes in place of paths."""
+    names.learn_paths(paths)
+    return type(error)(names.text(str(error)))
+
+
+def redacted_view(names: Redactor, view: RenderOptions) -> RenderOptions:
+    """Return what formats are told of the run without names of this machine, and without its arguments."""
+    run = None if view.run is None else {**view.run, "host": names.redacted(str(view.run.get("host", "")), "host")}
+    return replace(view, run=run, command="kaudit --redact", repository="/")

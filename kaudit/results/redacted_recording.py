@@ -1,0 +1,62 @@
+"""The producers' histories of a redacted result: the names in them are replaced where they are written."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from kaudit.broker.releases.profile import Profile
+from kaudit.listings.producer_histories import HistoryWriter, PartitionHistory, Piece, RecordedScan
+from kaudit.model.batch import Batches
+from kaudit.model.finding import Finding
+from kaudit.partition.batch_export import BatchWriter, SegmentTask
+from kaudit.results.redaction import Redactor
+
+
+def redacted_recording(recorded: RecordedScan, redactor: Redactor) -> RecordedScan:
+    """Return the recording as if the log had had the redacted names; findings that it is given are redacted already."""
+
+    def write_histories(writer: HistoryWriter, findings: Sequence[Finding]) -> Iterator[Piece]:
+        def write(history: PartitionHistory, _: Sequence[Finding], newest: Profile) -> Iterator[Piece]:
+            renamed = _renamed(history, redactor)
+            own = [each for each in findings if (each.topic, each.partition, each.replica) == renamed.key]
+            return writer(renamed, own, newest)
+
+        return recorded.write_histories(write, ())
+
+    def write_batches(writer: BatchWriter) -> Iterator[Piece]:
+        def write(task: SegmentTask, batches: Batches) -> Piece:
+            names = {"topic": redactor.topic(task.topic), "replica": redactor.redacted(task.replica, "replica")}
+            return writer(replace(task, **names), batches)
+
+        return recorded.write_batches(write)
+
+    def high_watermarks() -> Mapping[tuple[str, int, str], int]:
+        return {
+            (redactor.topic(topic), partition, redactor.redacted(replica, "replica")): offset
+            for (topic, partition, replica), offset in recorded.high_watermarks().items()
+        }
+
+    def transactional_ids(wanted: Collection[int] | None) -> Mapping[int, str]:
+        found = recorded.transactional_ids(wanted)
+        return {producer_id: redactor.redacted(name, "transactional_id") for producer_id, name in found.items()}
+
+    return RecordedScan(
+        result=redactor.redacted(recorded.result),
+        write_histories=write_histories,
+        write_batches=write_batches,
+        high_watermarks=high_watermarks,
+        transactional_ids=transactional_ids,
+    )
+
+
+def _renamed(history: PartitionHistory, redactor: Redactor) -> PartitionHistory:
+    directory = history.partition.directory
+    renamed = replace(
+        directory,
+        topic=redactor.topic(directory.topic),
+        replica=redactor.redacted(directory.replica, "replica"),
+        log_dir=redactor.path(directory.log_dir),
+        directory=redactor.path(directory.directory),
+        relative=redactor.path(directory.relative),
+    )
+    return replace(history, partition=replace(history.partition, directory=renamed))

@@ -1,0 +1,179 @@
+"""--redact: no name of the input is in any output, and all else stays."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from kaudit.cli.exits import ExitCode
+from kaudit.report.formats import FORMATS
+from kaudit.results.log_words import redacted_line
+from kaudit.results.redaction import Redactor
+from tests.logs import Log, data
+
+MARK = "zq"
+SAMPLES = ("zombie", "coordinator", "duplicates", "replicas", "producer-ids", "side-files")
+TEXTS = sorted(name for name, form in FORMATS.items() if not form.directory)
+_ROW = re.compile(rb"^([A-Za-z][\w.-]*) (\d+ \d+)$", re.MULTILINE)
+
+
+def marked(sample: str, root: Path) -> Path:
+    """A copy of a sample in which every name that a user gives has a mark."""
+    target = root / f"{MARK}{sample}"
+    shutil.copytree(Path("samples") / sample, target)
+    for path in sorted(target.rglob("*"), reverse=True):
+        if path.is_dir() and not path.name.startswith("__"):
+            path.rename(path.with_name(f"{MARK}{path.name}"))
+        elif path.name.endswith("-checkpoint"):
+            path.write_bytes(_ROW.sub(rb"zq\1 \2", path.read_bytes()))
+    return target
+
+
+def findings(document):
+    return sorted((each["code"], each["partition"], each["offset"] or 0) for each in document["findings"])
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("form", TEXTS)
+def test_no_name_is_in_the_output_of_a_scan(kaudit, tmp_path, sample, form):
+    root = marked(sample, tmp_path)
+    outcome = kaudit("scan", "-v", "--redact", "--output-format", form, str(root))
+    plain = kaudit("scan", "-v", "--output-format", form, str(root))
+    assert (outcome.code, MARK in outcome.out, MARK in outcome.err) == (plain.code, False, False)
+    assert str(tmp_path) not in outcome.out
+
+
+@pytest.mark.parametrize("command", ["timeline", "producers", "diff"])
+@pytest.mark.parametrize("form", ["table", "json", "jsonl", "html"])
+def test_no_name_is_in_the_output_of_other_commands(kaudit, tmp_path, command, form):
+    root = marked("coordinator", tmp_path)
+    names = {
+        found["transactional_id"]
+        for found in json.loads(kaudit("producers", "-o", "-", "--output-format", "json", str(root)).out)["producers"]
+    }
+    inputs = [str(root)]
+    if command == "diff":
+        shutil.copytree(root, tmp_path / f"{MARK}other")
+        inputs.append(str(tmp_path / f"{MARK}other"))
+    outcome = kaudit(command, "-v", "--redact", "--output-format", form, *inputs)
+    assert outcome.code in (ExitCode.OK, ExitCode.FINDINGS), outcome.err
+    assert MARK not in outcome.out
+    assert not [name for name in names if name and name in outcome.out]
+
+
+def test_findings_are_the_same_and_one_secret_gives_one_result(kaudit, tmp_path):
+    root = marked("zombie", tmp_path)
+    scan = ("scan", "-v", "--reproducible", "--output-format", "json", str(root))
+    plain = json.loads(kaudit(*scan).out)
+    one, again, other = (kaudit(*scan, "--redact", "--redact-secret", secret).out for secret in ("a", "a", "b"))
+    assert (one == again, one == other) == (True, False)
+    assert findings(json.loads(one)) == findings(plain)
+    assert kaudit(*scan, "--redact").out != kaudit(*scan, "--redact").out
+
+
+def test_fingerprints_are_of_the_replaced_names_and_what_a_team_wrote_is_gone(kaudit, tmp_path):
+    root = marked("zombie", tmp_path)
+    plain = json.loads(kaudit("scan", "-v", "--output-format", "json", str(root)).out)
+    prints = {each["fingerprint"] for each in plain["findings"]}
+    baseline = tmp_path / "baseline.json"
+    made = kaudit("baseline", "create", "-v", "--baseline", str(baseline), "--reason", "zq is on holiday", str(root))
+    assert made.code == ExitCode.OK, made.err
+    gone = baseline.read_text().replace(plain["findings"][0]["fingerprint"], "0123456789abcdef")
+    baseline.write_text(gone)
+    outcome = kaudit("scan", "-v", "--redact", "--output-format", "json", "--baseline", str(baseline), str(root))
+    document = json.loads(outcome.out)
+    assert MARK not in outcome.out
+    assert "0123456789abcdef" not in outcome.out
+    assert not [each for each in prints if each in outcome.out]
+    shown = {each["fingerprint"] for each in document["findings"]}
+    assert {each["incident"] for each in document["findings"] if each["incident"]} <= shown
+
+
+def test_what_is_in_clear_is_one_line_on_stderr(kaudit, tmp_path):
+    outcome = kaudit("scan", "--redact", "--quiet", str(marked("clean", tmp_path)))
+    (line,) = outcome.err.splitlines()
+    assert line.startswith("kaudit: redacted; in clear are offsets, sequences, producer ids")
+
+
+def test_tables_are_redacted(kaudit, tmp_path):
+    root = marked("coordinator", tmp_path)
+    wanted = ("scan", "--redact", "--batches", "--output-format", "parquet", "-o", str(tmp_path / "t"))
+    assert kaudit(*wanted, str(root)).code == 0
+    tables = {path.name: pq.read_table(path).to_pylist() for path in (tmp_path / "t").iterdir() if path.is_dir()}
+    assert {"findings", "partitions", "segments", "batches", "timelines", "producers"} <= set(tables)
+    assert MARK not in json.dumps(tables, default=str)
+    assert MARK not in (tmp_path / "t/manifest.json").read_text()
+
+
+def test_a_report_of_a_saved_scan_is_redacted(kaudit, tmp_path):
+    root = marked("zombie", tmp_path)
+    saved = tmp_path / "saved.json"
+    kaudit("scan", "--output-format", f"json:{saved}", str(root))
+    outcome = kaudit("report", "--redact", str(saved))
+    assert outcome.code == ExitCode.FINDINGS
+    assert MARK not in outcome.out
+
+
+def test_an_input_without_a_log_is_not_named_either(kaudit, tmp_path):
+    (tmp_path / f"{MARK}empty").mkdir()
+    outcome = kaudit("scan", "--redact", "--output-format", "json", str(tmp_path / f"{MARK}empty"))
+    assert (outcome.code, MARK in outcome.out, MARK in outcome.err) == (ExitCode.NOTHING_TO_AUDIT, False, False)
+
+
+SERVER_LOG = """\
+[2023-11-14 22:13:21,000] ERROR [ReplicaManager broker=1] Error processing append operation on partition zqorders-0 (kafka.server.ReplicaManager)
+org.apache.kafka.common.errors.OutOfOrderSequenceException: Out of order sequence number for producer 7 at offset 3 in partition zqorders-0: 9 (incoming seq. number), 2 (current end sequence number)
+[2023-11-14 22:13:22,000] INFO [TransactionCoordinator id=1] Initialized transactionalId zqpayments-app with producerId 7 and producer epoch 0 on partition __transaction_state-3 (kafka.coordinator.transaction.TransactionCoordinator)
+[2023-11-14 22:13:23,000] INFO [Partition zqorders-0 broker=1] Shrinking ISR from 1,2 to 1 on zqhost.zqcorp.example:9092 (kafka.cluster.Partition)
+"""
+
+
+@pytest.mark.parametrize("form", ["table", "json", "html"])
+@pytest.mark.parametrize("command", ["scan", "timeline"])
+def test_lines_of_logs_keep_the_words_of_kafka_alone(kaudit, tmp_path, command, form):
+    log = Log()
+    for sequence in (0, 1, 2, 9):
+        log.append(data(7, 0, sequence))
+    log.write(tmp_path / "zqlogs/zqorders-0")
+    (tmp_path / "zqserver.log").write_text(SERVER_LOG)
+    outcome = kaudit(
+        command,
+        "-v",
+        "--redact",
+        "--output-format",
+        form,
+        "--server-log",
+        str(tmp_path / "zqserver.log"),
+        str(tmp_path / "zqlogs"),
+    )
+    assert outcome.code in (ExitCode.OK, ExitCode.FINDINGS)
+    assert MARK not in outcome.out
+    assert (
+        command == "timeline"
+        or "ut of order sequence number" in outcome.out
+        or "Error processing append operation" in outcome.out
+    )
+
+
+def test_a_line_keeps_kafkas_words_numbers_and_times():
+    line = "Error processing append operation on partition acme-orders-0 from 10.1.2.3:9092 by User:alice, 17 records"
+    shown = redacted_line(line, lambda word: "X")
+    assert shown.startswith("Error processing append operation on partition X from X:9092")
+    assert "alice" not in shown
+    assert shown.endswith("17 records")
+
+
+def test_paths_keep_names_that_brokers_give():
+    redactor = Redactor(b"s")
+    path = redactor.path("/data/acme/orders-3/00000000000000000042.log")
+    assert re.fullmatch(r"/path-\w{10}/path-\w{10}/topic-\w{10}-3/00000000000000000042\.log", path)
+    assert redactor.path("kafka://b1:9092/orders") == redactor.path("kafka://b1:9092/orders")
+    assert redactor.path("/data/__transaction_state-7/x.log").split("/")[2] == "__transaction_state-7"
+
+
+def test_options_that_belong_together(kaudit, tmp_path):
+    outcome = kaudit("scan", "--redact-secret", "a", str(tmp_path))
+    assert (outcome.code, outcome.err) == (ExitCode.USAGE, "kaudit: --redact-secret needs --redact\n")
