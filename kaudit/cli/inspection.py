@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from kaudit.broker.releases.version import Version
 from kaudit.cli.commands import inspect as commands
 from kaudit.cli.exits import ExitCode
+from kaudit.cli.loading import loaded
 from kaudit.cli.options import TerminalOptions
 from kaudit.cli.pager import paged
 from kaudit.cli.streams import stdout_console, write_pieces
@@ -28,6 +30,9 @@ from kaudit.source.option import check_int64, parse_int64
 
 ROW_FORMATS = ("table", "json", "jsonl", "parquet")
 PARQUET = "parquet"
+if TYPE_CHECKING:  # few rows are redacted
+    from kaudit.results.redaction import Redactor
+
 _TABLE_BYTES = 64
 """Bytes of a key or value that tables show, unless --max-bytes says otherwise."""
 _Row = dict[str, object]
@@ -91,7 +96,10 @@ def run_inspect(paths: Sequence[str], options: commands.InspectOptions) -> int:
         cluster=rows.audit.cluster,
         version=None if requested == "auto" else Version.parse(requested),
     )
-    return _show_rows(asked, targets, options.terminal)
+    names = None
+    if options.output.redact or options.output.redact_secret is not None:
+        names = loaded("redacting", "redactor")(options.output.redact_secret, redact=options.output.redact)
+    return _show_rows(asked, targets, options.terminal, names)
 
 
 def _formatter(content: commands.ContentOptions) -> BytesFormatter:
@@ -119,23 +127,28 @@ def _row_filter(rows: commands.RowSelection) -> RowFilter:
     )
 
 
-def _show_rows(options: InspectOptions, targets: Sequence[RowTarget], terminal: TerminalOptions) -> int:
+def _show_rows(
+    options: InspectOptions, targets: Sequence[RowTarget], terminal: TerminalOptions, names: "Redactor | None"
+) -> int:
     """Show the rows in every format asked for; return the exit code."""
     reading = _Reading()
+    inputs = options.paths if names is None else [names.path(path) for path in options.paths]
     for target in targets:
         shown = options
         if target.form == "table" and options.texts.limit is None:
             shown = replace(options, texts=replace(options.texts, limit=_TABLE_BYTES))
         rows = reading.watched(inspect_rows(shown, batches=target.form in ("jsonl", PARQUET)), UNREADABLE)
+        if names is not None:
+            rows = map(names.row_of_inspect, rows)
         first = list(islice(rows, 1))  # wrong options show before anything is written
         if target.form == PARQUET:
             assert target.file is not None
-            write_rows("inspect", chain(first, rows), target.file, options.paths)
+            write_rows("inspect", chain(first, rows), target.file, inputs)
             continue
         console = console_of(target, terminal)
-        show(target, _pieces(target.form, chain(first, rows), options.paths, console), terminal)
+        show(target, _pieces(target.form, chain(first, rows), inputs, console), terminal)
     if reading.nothing is not None:
-        raise reading.nothing
+        raise reading.nothing if names is None else names.of_error(reading.nothing, options.paths)
     return ExitCode.UNREADABLE if reading.unreadable else ExitCode.OK
 
 

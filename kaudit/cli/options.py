@@ -88,6 +88,16 @@ _OutputFile = Annotated[
 ]
 
 
+RedactSecret = Annotated[
+    str | None,
+    typer.Option(
+        "--redact-secret",
+        metavar="TEXT",
+        help="With --redact: results with one secret have the same hashes; default: another in every run.",
+    ),
+]
+
+
 def complete_codes(incomplete: str) -> list[tuple[str, str]]:
     """Complete codes and names of checks; loading the checks takes long."""
     found: list[tuple[str, str]] = loaded("explaining", "complete_codes")(incomplete)
@@ -119,14 +129,7 @@ class OutputOptions(OptionGroup, frozen=True, kw_only=True):
         bool,
         typer.Option("--redact", help="Show hashes in place of topics, ids, hosts, paths and what lines of logs name."),
     ] = False
-    redact_secret: Annotated[
-        str | None,
-        typer.Option(
-            "--redact-secret",
-            metavar="TEXT",
-            help="With --redact: results with one secret have the same hashes; default: another in every run.",
-        ),
-    ] = None
+    redact_secret: RedactSecret = None
 
 
 class TableOutput(OutputOptions, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from kaudit.errors import NothingToAuditError
+from kaudit.errors import UsageError
 from kaudit.report.render_options import RenderOptions
 from kaudit.results.redaction import IN_CLEAR, Redactor
 
@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 
-def redactor(secret: str | None) -> Redactor:
-    """Return what redacts with this secret, or with one of this run alone, and say on stderr what stays in clear."""
+def redactor(secret: str | None, *, redact: bool = True) -> Redactor | None:
+    """Return what redacts with this secret, or with one of this run alone, and say on stderr what stays in clear.
+
+    None where nothing is to be redacted. Raises UsageError for a secret without --redact.
+    """
+    if not redact:
+        if secret is not None:
+            raise UsageError("--redact-secret needs --redact")
+        return None
     sys.stderr.write(f"kaudit: redacted; in clear are {IN_CLEAR}\n")
     return Redactor(secrets.token_bytes(32) if secret is None else secret.encode())
 
@@ -44,12 +51,6 @@ def redacted_recordings(
         key = None if replica is None else names.redacted(replica, "replica")
         renamed[key] = redacted_recording(recording, names)
     return renamed
-
-
-def redacted_error(names: Redactor, error: NothingToAuditError, paths: Sequence[str]) -> NothingToAuditError:
-    """Return the error with hashes in place of paths."""
-    names.learn_paths(paths)
-    return type(error)(names.text(str(error)))
 
 
 def redacted_view(names: Redactor, view: RenderOptions) -> RenderOptions:

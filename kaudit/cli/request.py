@@ -19,7 +19,7 @@ from kaudit.cli.pager import paged
 from kaudit.cli.parsing import parse_policy, parse_selection, read_scan
 from kaudit.cli.settings import Settings
 from kaudit.cli.targets import Target, console_of, parse_targets, write
-from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
+from kaudit.errors import NothingToAuditError, UnreadableInputError
 from kaudit.model.finding import Severity
 from kaudit.model.json_record import rfc3339
 from kaudit.model.limits import FINDINGS_OF_CHECK
@@ -110,11 +110,9 @@ def audit_request(
 def _redactor(output: OutputOptions | WatchOutput) -> "Redactor | None":
     if isinstance(output, WatchOutput):
         return None
-    if not output.redact:
-        if output.redact_secret is not None:
-            raise UsageError("--redact-secret needs --redact")
+    if not output.redact and output.redact_secret is None:
         return None
-    made: Redactor = loaded("redacting", "redactor")(output.redact_secret)
+    made: Redactor = loaded("redacting", "redactor")(output.redact_secret, redact=output.redact)
     return made
 
 

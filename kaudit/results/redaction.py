@@ -68,9 +68,30 @@ _CONSTANT: Final = frozenset(
 """Fields whose values are kaudit's own words."""
 _IN_TEXT: Final = re.compile(r"[^\s'\"`(),;=<>]*/[^\s'\"`(),;=<>]*")
 _WORD: Final = "A-Za-z0-9_"
+_PATHS_OF_ROWS: Final = frozenset({"file", "segment", "path"})
+_WORDS_OF_ROWS: Final = frozenset(
+    {
+        "row",
+        "kind",
+        "status",
+        "codec",
+        "timestamp_type",
+        "control_type",
+        "encoding",
+        "state",
+        "leftover",
+        "broker",
+        "type",
+        "crc",
+    }
+)
+"""Fields of rows whose values are words of Kafka's or of kaudit's."""
+_NAMED_BY_KAFKA: Final = frozenset({"internal_record", "metadata"})
+"""Rows whose `name` is that of a type of records."""
 _LEFT: Final = frozenset({"", ".", "..", "-"})
 _WITHOUT_NAMES: Final = bytes | bytearray | memoryview | range | set | frozenset | type
 _Value = TypeVar("_Value")
+_Error = TypeVar("_Error", bound=Exception)
 
 
 class _Each:
@@ -133,6 +154,28 @@ class Redactor:
             self._known = re.compile(f"(?<![{_WORD}])(?:{names})(?![{_WORD}])")
         text = self._known.sub(lambda match: self._names[match[0]], text)
         return _IN_TEXT.sub(lambda match: self._path_in_text(match[0]), text)
+
+    def of_error(self, error: _Error, paths: Iterable[str]) -> _Error:
+        """Return an error whose text does not name the paths of the command line."""
+        self.learn_paths(paths)
+        return type(error)(self.text(str(error)))
+
+    def row_of_inspect(self, row: Mapping[str, object]) -> dict[str, object]:
+        """Return a row of `kaudit inspect` in which no text is left but Kafka's and kaudit's own words, and names of brokers' files."""
+        redacted = {name: self._part_of_row(value, name) for name, value in row.items()}
+        return redacted | {"name": row["name"]} if row.get("row") in _NAMED_BY_KAFKA else redacted
+
+    def _part_of_row(self, value: object, field: str) -> object:
+        if isinstance(value, str):
+            if field in _PATHS_OF_ROWS:
+                return self._relative(value)
+            kind = _KINDS.get(field, "value")
+            return value if field in _WORDS_OF_ROWS or value in INTERNAL_TOPICS else self._token(kind, value)
+        if isinstance(value, Mapping):
+            return {key: self._part_of_row(item, str(key)) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._part_of_row(item, field) for item in value]
+        return self.redacted(value) if isinstance(value, Struct) else value
 
     def _path_in_text(self, text: str) -> str:
         return "/".join(self._component(part) if part in self._components else part for part in text.split("/"))

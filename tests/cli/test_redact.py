@@ -177,3 +177,23 @@ def test_paths_keep_names_that_brokers_give():
 def test_options_that_belong_together(kaudit, tmp_path):
     outcome = kaudit("scan", "--redact-secret", "a", str(tmp_path))
     assert (outcome.code, outcome.err) == (ExitCode.USAGE, "kaudit: --redact-secret needs --redact\n")
+
+
+@pytest.mark.parametrize("form", ["table", "json", "jsonl"])
+@pytest.mark.parametrize("sample", ["coordinator", "zombie", "clean", "side-files"])
+def test_rows_of_inspect_have_hashes_for_names_keys_and_values(kaudit, tmp_path, sample, form):
+    root = marked(sample, tmp_path)
+    names, texts = set(), set()
+    for line in kaudit("inspect", "--records", "--output-format", "jsonl", str(root)).out.splitlines():
+        row = json.loads(line)
+        names |= {row[name] for name in ("transactional_id", "group_id", "client_id") if row.get(name)}
+        texts |= {
+            row[name]["text"]
+            for name in ("key", "value")
+            if isinstance(row.get(name), dict) and len(row[name]["text"]) > 5
+        }
+    outcome = kaudit("inspect", "--records", "--redact", "--output-format", form, str(root))
+    plain = kaudit("inspect", "--records", "--output-format", form, str(root))
+    assert (outcome.code, outcome.out.count("\n")) == (plain.code, plain.out.count("\n"))
+    assert MARK not in outcome.out
+    assert not [name for name in names | texts if name in outcome.out]

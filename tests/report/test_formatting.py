@@ -208,7 +208,7 @@ def test_a_name_that_is_no_text_does_not_break_a_document():
     (None, None, None, None),
 ])  # fmt: skip
 def test_where_a_findings_file_is(file, log_dir, base, path):
-    finding = cast("Any", SimpleNamespace(file=file, log_dir=log_dir, topic="orders", partition=0))
+    finding = cast("Any", SimpleNamespace(file=file, log_dir=log_dir, topic="orders", partition=0, place="orders-0"))
     assert base_directory(finding) == base
     assert path_of(finding) == path
 

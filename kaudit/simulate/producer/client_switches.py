@@ -186,6 +186,11 @@ class ClientSwitches(Struct, frozen=True, kw_only=True):
         "INVALID_PRODUCER_EPOCH in a produce response is fatal; otherwise the transaction can be aborted",
         Change("2.7.0", False, "KIP-588, KAFKA-9910"),
     ] = True
+    illegal_state_is_fatal: Annotated[
+        bool,
+        "a change of state that the I/O thread may not make is fatal; otherwise it is logged, and the state stays",
+        Change("3.6.0", True, "KAFKA-14831"),
+    ] = False
     unknown_mapping_is_fatal: Annotated[
         bool,
         "INVALID_PRODUCER_ID_MAPPING from the coordinator is fatal; otherwise the transaction is aborted, without EndTxn, "

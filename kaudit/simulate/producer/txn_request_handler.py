@@ -364,17 +364,25 @@ class TxnRequestHandler:
             self._complete_transaction()
 
     def _complete_transaction(self) -> None:
-        """Get ready for the next transaction, in a new epoch if a batch failed. Source: completeTransaction."""
+        """Get ready for the next transaction, in a new epoch if a batch failed. Source: completeTransaction.
+
+        Where the transaction was committed although the application has begun to abort it, there is nothing to complete: the
+        client's I/O thread throws IllegalStateException, and goes on where it was, or fails.
+        """
         manager = self._manager
+        following = TransactionManagerState.INITIALIZING if self._bump_required else TransactionManagerState.READY
+        if self.state not in _VALID_SOURCES[following]:
+            self._client.note(f"IllegalStateException in the I/O thread: from {self.state.value} to {following.value}")
+            if self._config.client.illegal_state_is_fatal:
+                self.fail(KafkaError.UNKNOWN_SERVER_ERROR)
+            return
         manager.partitions_in_transaction.clear()
         self._new_partitions.clear()
         self._pending_partitions.clear()
         self._started = False
+        self._transition_to(following)
         if self._bump_required:
-            self._transition_to(TransactionManagerState.INITIALIZING)
             self._enqueue(self._init_request(manager.producer))
-        else:
-            self._transition_to(TransactionManagerState.READY)
 
     def fail(self, error: KafkaError) -> None:
         """Stop for good. Source: transitionToFatalError."""

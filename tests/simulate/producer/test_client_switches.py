@@ -40,6 +40,7 @@ CHANGES: dict[str, list[Any]] = {
     "fails_batches_again": [True, ("3.6.0", False)],
     "recovery": ["reset-producer-id", ("2.5.0", "bump-epoch")],
     "fenced_produce_is_fatal": [True, ("2.7.0", False)],
+    "illegal_state_is_fatal": [False, ("3.6.0", True)],
     "unknown_mapping_is_fatal": [True, ("2.5.0", False), ("4.0.0", True)],
     "unknown_mapping_on_produce_is_fatal": [False, ("4.0.0", True)],
     "knows_transaction_abortable": [False, ("3.8.0", True)],
