@@ -18,7 +18,7 @@ from kaudit.report.json_documents import pretty, scan_document
 from kaudit.report.render_options import RenderOptions
 from kaudit.source.layout import SegmentFile
 from tests import scan_results
-from tests.formats import encoders
+from tests.formats import encoders, text_forms
 from tests.formats.zookeeper import zookeeper_bytes
 from tests.logs import Log, data, marker
 from tests.memory import Memory
@@ -190,6 +190,13 @@ _OLD_BATCH = (
     "0 isTransactional: false position: {2} CreateTime: 1795240108273 isvalid: true size: 94 magic: 2 compresscodec: LZ4 "
     "crc: 2611787814\n"
 )
+
+
+def formed_texts() -> list[bytes]:
+    """Texts of kafka-dump-log as people hold them."""
+    text = dumps()[0]
+    forms = [*text_forms.ENCODINGS.values(), *map(text_forms.prefixed, text_forms.PREFIXES)]
+    return [form(text) for form in (*forms, *map(text_forms.in_json, text_forms.JSON_SHAPES))]
 
 
 def dumps() -> list[bytes]:

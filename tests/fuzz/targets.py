@@ -26,6 +26,7 @@ from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.lines import DumpLines
+from kaudit.formats.dump_text.partial_rows import ROW_START
 from kaudit.formats.dump_text.record_content import parse_printed_metadata, parse_printed_transaction
 from kaudit.formats.dump_text.rows import DumpRecord, DumpRow
 from kaudit.formats.dump_text.text import looks_like_dump, read_dump, read_dump_batches
@@ -49,6 +50,7 @@ from kaudit.formats.log.legacy import LegacyMessage, read_legacy_records, read_m
 from kaudit.formats.log.record_batch import batch_crc_holds, gather_headers, walk
 from kaudit.formats.log.records import read_records
 from kaudit.formats.log.resync import candidates, looks_torn
+from kaudit.formats.plain_text.forms import PLAIN
 from kaudit.formats.sidefiles import checkpoints
 from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index, parse_transaction_index
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
@@ -67,8 +69,10 @@ from kaudit.reading.unread_segments import Failure
 from kaudit.replay.session import AttemptError, read_attempts
 from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.bytes import ByteSource, HeldBytes
 from kaudit.source.kafka.fetched_segment import NO_ABORTS, FetchedSegment
 from kaudit.source.layout import FetchedRange
+from kaudit.source.plain_text import PlainText, plain_text
 from tests.fuzz import archives, commands, made, outcomes, seeds
 from tests.memory import Memory
 
@@ -173,6 +177,23 @@ def _dump_text(data: bytes) -> None:
     for row in read_dump_batches([data]):
         batches += row.rows() if isinstance(row, DumpBatchColumns) else [row]
     assert [row for row in batches if not _is_data_record(row)] == [row for row in rows if not _is_data_record(row)]
+
+
+def _plain_text(data: bytes) -> None:
+    """A text in any form is a file of plain lines: reads anywhere give what one pass gives."""
+    text, form = plain_text(HeldBytes(memoryview(data)), ROW_START)
+    size = text.size()
+    whole = _bytes_of(text, 0, size + 9)
+    assert len(whole) == size
+    assert whole == (data if form == PLAIN else whole)
+    again = PlainText(HeldBytes(memoryview(data)), form)
+    for at in (size // 2, 0, max(size - 5, 0)):
+        assert _bytes_of(again, at, 64) == whole[at : at + 64] or form == PLAIN
+
+
+def _bytes_of(source: ByteSource, position: int, length: int) -> bytes:
+    buffer = bytearray(length)
+    return bytes(buffer[: source.read_into(position, memoryview(buffer))])
 
 
 def _application_log(data: bytes) -> None:
@@ -456,6 +477,7 @@ TARGETS: dict[str, Target] = {
     ),
     "metadata_records": Target(_parse(parse_metadata_record), seeds.metadata_records),
     "dump_text": Target(_dump_text, seeds.dumps),
+    "plain_text": Target(_plain_text, seeds.formed_texts),
     "application_log": Target(_application_log, seeds.application_logs),
     "printed_records": Target(_printed_records, seeds.printed_records),
     "zookeeper_log": Target(_parse(lambda data: scan_log(memoryview(data), _ZNODE)), seeds.zookeeper_logs),

@@ -45,10 +45,13 @@ class DumpBatchColumns(Struct, frozen=True, eq=False):
     constants: dict[str, Any]
     fields: frozenset[str]
 
-    def row(self, index: int) -> DumpBatch:
-        """Return one line as a row."""
-        values: dict[str, Any] = {field: int(column[index]) for field, column in self.columns.items()}
-        return DumpBatch(**{"line": int(self.lines[index]), "fields": self.fields, **self.constants, **values})
+    def place(self, index: int) -> tuple[int | None, int | None, int | None, int | None]:
+        """Return a line's base offset, last offset, position and size."""
+        base, last, position, size = (
+            self.constants.get(name) if (column := self.columns.get(name)) is None else int(column[index])
+            for name in ("base_offset", "last_offset", "position", "size")
+        )
+        return base, last, position, size
 
     def is_gapless(self) -> bool:
         """Return whether each batch begins at the byte where the one before it ends, and the offsets ascend."""

@@ -111,9 +111,13 @@ class DumpLines:
         """Count lines that were read elsewhere, the batches of a block; nothing is held back."""
         number = int(block.lines[-1])
         after_records = self._passed_over or number - self._number > block.count
-        if after_records and not (self._is_next(block.row(0)) and block.is_gapless()):
-            self._swallowed = True
-        self._follow(block.row(-1))
+        if after_records:
+            base, last, position, _ = block.place(0)
+            if not (self._continues(last if base is None else base, position) and block.is_gapless()):
+                self._swallowed = True
+        self._saw_batch, self._record_offset = True, None
+        _, self._last_offset, position, size = block.place(-1)
+        self._end = None if position is None or size is None else position + size
         self._number = number
         self._passed_over = False
 
@@ -331,13 +335,17 @@ class DumpLines:
             return True
         base: int | None = known.get("base_offset")
         base = known.get("last_offset") if base is None else base
+        all_printed = self._record_offset is None or self._record_offset == self._last_offset
+        placed = known.get("position") is not None and self._end is not None
+        return self._continues(base, known.get("position")) and (all_printed or placed or not is_cut)
+
+    def _continues(self, base: int | None, position: int | None) -> bool:
+        """Return whether a batch at a base offset and a position follows from the batches so far."""
         if self._last_offset is None or base is None:
             return base is not None
-        position = known.get("position")
         if position is not None and self._end is not None:
             return base > self._last_offset and position == self._end
-        all_printed = self._record_offset is None or self._record_offset == self._last_offset
-        return base == self._last_offset + 1 and (all_printed or not is_cut)
+        return base == self._last_offset + 1
 
     def _follow(self, row: DumpRow) -> None:
         """Take note of what follows from a row."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kaudit.formats.dump_text.columns import DumpBatchColumns, Int64Column, parse_block, shapes
 from kaudit.formats.dump_text.layout import learn
 from kaudit.formats.dump_text.lines import FILE_START, MAX_LINE_BYTES, OFFSET_STARTS, ROW_STARTS, DumpLines
-from kaudit.formats.dump_text.partial_rows import ROW_START, begins_row
+from kaudit.formats.dump_text.partial_rows import ROW_START, begins_row, is_whole
 from kaudit.formats.dump_text.rows import DumpBatch, DumpRecord, DumpRow
 from kaudit.formats.plain_text.forms import PLAIN, form_of, plain_block
 
@@ -66,6 +66,8 @@ def take_records(text: bytes, first_line: int) -> Records | None:
     rows = list(
         map(DumpRecord._make, zip(*(columns.get(field, repeat(None)) for field in DumpRecord._fields), strict=False))
     )
+    if "position" in layout.fields and None in header_keys and not all(map(is_whole, rows)):
+        return None  # cut before the producer
     return rows, b"".join(left), np.flatnonzero(is_left) + first_line
 
 
