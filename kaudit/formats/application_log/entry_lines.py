@@ -82,6 +82,11 @@ def _glue(length: int, text: bytes, width: int, full: bytes) -> bytes | None:
     return b" " if _MIN_LENGTH <= length < width and length + 1 + word > width else None
 
 
+def is_joined(line: bytes) -> bool:
+    """Return whether a collector may have joined lines to this one: most lines hold nothing that could begin another."""
+    return b"Exception" in line or b"\\n" in line or b"#012" in line
+
+
 def separated(lines: Sequence[bytes]) -> list[bytes]:
     """Return the lines of an entry as the program wrote them, where a collector joined them."""
     return [piece for line in lines for piece in _JOINTS.split(line.replace(b"\\t", b"\t").replace(b"#011", b"\t"))]

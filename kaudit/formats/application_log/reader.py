@@ -10,7 +10,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from itertools import accumulate, islice
 from typing import Any, Final
 
-from kaudit.formats.application_log.entry_lines import is_cut, rejoined, separated, width_of, wrapped_width
+from kaudit.formats.application_log.entry_lines import is_cut, is_joined, rejoined, separated, width_of, wrapped_width
 from kaudit.formats.application_log.errors import error_of, exception_in, is_known, refusal
 from kaudit.formats.application_log.layouts import (
     LineReader,
@@ -188,6 +188,8 @@ class _Finder:
     def _separated(self, texts: list[bytes], matched: Matched | None) -> Matched | None:
         """Return what an entry says if a collector joined its exception to its message, where that is more than the whole says."""
         if matched is not None and matched[0] is not LogEventKind.REQUEST_ERROR:
+            return matched
+        if not any(is_joined(text) for text in texts):
             return matched
         pieces = separated(texts)
         if len(pieces) == len(texts):
