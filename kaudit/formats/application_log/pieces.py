@@ -1,13 +1,11 @@
-"""The bytes of a log file as whole lines, in bounded memory: decompressed, decoded, and without control codes."""
+"""The bytes of a log file as whole lines, in bounded memory: decoded, and without control codes."""
 
 import codecs
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import IO, Final, cast
+from typing import Final
 
-import zstandard
 from msgspec import Struct, field
 
 from kaudit.formats.application_log.layouts import ENTRY_START, LineReader, begins_with_date, time_before_entry
@@ -18,10 +16,6 @@ from kaudit.model.limits import SERVER_LOG_LINE_BYTES
 MAX_LINE_BYTES: Final = SERVER_LOG_LINE_BYTES
 """Bytes of one line that are kept; what follows up to its line feed is skipped."""
 _PIECE_BYTES: Final = 1 << 20
-_ARCHIVE_BYTES: Final = 1 << 14
-"""Compressed bytes taken at once; all of them are lost where one is damaged."""
-_GZIP_MAGIC: Final = b"\x1f\x8b"
-_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _HEAD_BYTES: Final = 1 << 16
 _HEAD_LINES: Final = 512
 _FIXED_BLANK: Final = "\N{NO-BREAK SPACE}".encode()
@@ -35,8 +29,7 @@ class LogCounts(Struct):
     continuation (indented, or of a stack trace), nor a message that is known. `other_entries` are those entries in
     which no class or program of Kafka's is named: another program's, or all where the layout leaves loggers out;
     `other_lines` are their lines. `unknown_facts` are those unknown, or cut off, that hold a fact about producers, `examples` the
-    first of them. `long_lines` were cut at MAX_LINE_BYTES. `damaged` says that a compressed
-    file did not decompress to its end. `first_ms` and `last_ms` are the least and the greatest time of the entries
+    first of them. `long_lines` were cut at MAX_LINE_BYTES. `first_ms` and `last_ms` are the least and the greatest time of the entries
     that were looked at (the first and the last of each MiB and all events), as LogEvent has them.
     """
 
@@ -49,7 +42,6 @@ class LogCounts(Struct):
     unknown_facts: int = 0
     examples: list[str] = field(default_factory=list)
     long_lines: int = 0
-    damaged: bool = False
     first_ms: int | None = None
     last_ms: int | None = None
 
@@ -61,15 +53,15 @@ class LogCounts(Struct):
 
 
 def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[list[bytes]]:
-    """Yield the lines in blocks of about a MiB, without their line ends; a damaged compressed file ends early.
+    """Yield the lines in blocks of about a MiB, without their line ends.
 
     Where blocks end depends on the bytes alone, not on how they come in pieces. Colour codes and NULs are removed, UTF-16
-    becomes UTF-8. Long lines and damage are noted in `counts`.
+    becomes UTF-8. Long lines are noted in `counts`.
     """
     rest = b""
     skipping = False
     plain: _Plain | None = None
-    for text in _text(_regular(_decompressed(pieces, counts))):
+    for text in _text(_regular(pieces)):
         data = text
         if skipping:
             end = data.find(b"\n")
@@ -168,73 +160,3 @@ def _text(pieces: Iterator[bytes]) -> Iterator[bytes]:
         if old_line_ends is None:
             old_line_ends = b"\r" in text and b"\n" not in text
         yield text.replace(b"\r", b"\n") if old_line_ends else text
-
-
-def _decompressed(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[bytes]:
-    """Yield pieces of at most _PIECE_BYTES; the first has at least four bytes if the file has."""
-    source = _split(pieces)
-    first = b""
-    while len(first) < len(_ZSTD_MAGIC) and (piece := next(source, None)) is not None:
-        first += piece
-    if first.startswith(_GZIP_MAGIC):
-        yield from _gunzipped(_regular(chain((first,), source), _ARCHIVE_BYTES), counts)
-    elif first.startswith(_ZSTD_MAGIC):
-        yield from _unzstd(_regular(chain((first,), source), _ARCHIVE_BYTES), counts)
-    else:
-        yield first
-        yield from source
-
-
-def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    for piece in pieces:
-        for start in range(0, len(piece), _PIECE_BYTES):
-            yield piece[start : start + _PIECE_BYTES]
-
-
-def _gunzipped(source: Iterator[bytes], counts: LogCounts) -> Iterator[bytes]:
-    """Every member of a gzip file; `gzip -c >>` and logrotate leave several, and archivers pad with NULs."""
-    inflate = zlib.decompressobj(wbits=31)
-    try:
-        for piece in source:
-            data = piece
-            while data:
-                if inflate.eof:
-                    data = data.lstrip(b"\0")
-                    if not data:
-                        break
-                    inflate = zlib.decompressobj(wbits=31)
-                if text := inflate.decompress(data, _PIECE_BYTES):
-                    yield text
-                data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
-        if not inflate.eof:
-            counts.damaged = True
-            yield inflate.flush()
-    except zlib.error:
-        counts.damaged = True
-
-
-def _unzstd(source: Iterator[bytes], counts: LogCounts) -> Iterator[bytes]:
-    pieces = cast("IO[bytes]", _Pieces(source))
-    reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(pieces, read_across_frames=True)
-    try:
-        while text := reader.read(_PIECE_BYTES):
-            yield text
-    except zstandard.ZstdError:
-        counts.damaged = True
-
-
-class _Pieces:
-    """Pieces as the file that zstandard reads from."""
-
-    def __init__(self, source: Iterator[bytes]) -> None:
-        self._left = b""
-        self._source = source
-
-    def read(self, size: int) -> bytes:
-        while not self._left:
-            piece = next(self._source, None)
-            if piece is None:
-                return b""
-            self._left = piece
-        data, self._left = self._left[:size], self._left[size:]
-        return data
