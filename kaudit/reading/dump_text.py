@@ -9,21 +9,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpNote, DumpRecord, DumpRow, NoteKind
 from kaudit.formats.dump_text.text import read_dump_batches
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER_SIZE
-from kaudit.formats.log.codecs import Codec
 from kaudit.formats.plain_text.facts import has_facts
-from kaudit.model.batch import BATCH, BATCH_NAMES, Batches, batches_of, concatenate
+from kaudit.model.batch import Batches, batches_of, concatenate
 from kaudit.model.batch_fields import (
     ABORT_MARKER,
     COMMIT_MARKER,
-    CONTROL_FLAG,
-    DELETE_HORIZON_FLAG,
-    LOG_APPEND_TIME_FLAG,
     NO_CONTROL_TYPE,
     NO_COORDINATOR_EPOCH,
     NO_LEADER_EPOCH,
@@ -31,16 +26,14 @@ from kaudit.model.batch_fields import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
-    TRANSACTIONAL_FLAG,
     UNREPORTED_CONTROL,
 )
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.model.result import CoverageGap
 from kaudit.model.text_lines import MAX_EXAMPLES, TextLines, example
+from kaudit.reading.dump_text_columns import attributes_of, columns_of_block, columns_of_rows
 from kaudit.source.text import SegmentText
 
-_CODECS = {codec.name.lower(): codec.value for codec in Codec}
-_UNKNOWN_CODEC = 7
 _NOT_KAFKAS = re.compile(
     rb"\W*|[`~]{3,}\w*|\{(?:noformat|code)[^}]*\}|</?(?:pre|code)>"
     rb"|(?:\[?[\w.-]+@[\w.-]+[ :][^\]$#]{0,200}\]?|(?:sh|bash)-[\d.]+|PS [A-Z]:\\[^>]{0,200})? ?[$#%>](?: .*)?",
@@ -168,7 +161,7 @@ class _Text:
 
     def _flush(self) -> None:
         if self._rows:
-            self._parts.append(_columns(self._rows))
+            self._parts.append(columns_of_rows(self._rows))
             self._rows = []
 
     def _settle(self) -> None:
@@ -216,7 +209,7 @@ class _Text:
             "leader_epoch": _known(row.leader_epoch, NO_LEADER_EPOCH),
             "magic": row.magic,
             "crc": _known(row.crc, 0),
-            "attributes": _attributes(
+            "attributes": attributes_of(
                 row.codec, row.timestamp_type, row.is_transactional, control, row.delete_horizon_ms
             ),
             "base_timestamp": max_timestamp if row.delete_horizon_ms is None else row.delete_horizon_ms,
@@ -237,7 +230,7 @@ class _Text:
                 self.take(row)
             return
         self._saw_batch = True
-        columns = _block_columns(block)
+        columns = columns_of_block(block)
         positions, ends = columns["position"], columns["position"] + columns["size"]
         before = np.concatenate(([self._next if self._next_is_known else positions[0]], ends[:-1]))
         for index in np.flatnonzero(positions > before).tolist():
@@ -387,80 +380,6 @@ def _known(value: int | None, absent: int) -> int:
 def _int32(value: int) -> int:
     """A delta that fits its field; one that does not contradicts itself, and shows as negative."""
     return value if -(2**31) <= value < 2**31 else -1
-
-
-def _attributes(
-    codec: str,
-    timestamp_type: str | None,
-    is_transactional: bool | None,  # noqa: FBT001
-    is_control: bool,  # noqa: FBT001
-    delete_horizon_ms: int | None,
-) -> int:
-    return (
-        _CODECS.get(codec, _UNKNOWN_CODEC)
-        | (LOG_APPEND_TIME_FLAG if timestamp_type == "LogAppendTime" else 0)
-        | (TRANSACTIONAL_FLAG if is_transactional else 0)
-        | (CONTROL_FLAG if is_control else 0)
-        | (DELETE_HORIZON_FLAG if delete_horizon_ms is not None else 0)
-    )
-
-
-def _columns(rows: Iterable[_Row]) -> Batches:
-    held = list(rows)
-    return batches_of(
-        {name: _fitted(np.array([row[name] for row in held], dtype=np.int64), name) for name in BATCH_NAMES}
-    )
-
-
-def _fitted(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """Values in their field's type; a number no field holds, which no tool prints, becomes the largest or -1."""
-    limits = np.iinfo(BATCH[name])
-    outside = (values < limits.min) | (values > limits.max)
-    if outside.any():
-        values = np.where(outside, -1 if limits.min < 0 else limits.max, values)
-    return values.astype(BATCH[name])
-
-
-def _block_columns(block: DumpBatchColumns) -> dict[str, NDArray[Any]]:
-    """The columns of data batches of magic 2, all of one shape."""
-    constants = block.constants
-
-    def column(field: str, absent: int) -> NDArray[np.int64]:
-        known = block.columns.get(field)
-        if known is None:
-            value = constants.get(field)
-            return np.full(block.count, absent if value is None else value, dtype=np.int64)
-        return known
-
-    base = column("base_offset", 0)
-    max_timestamp = column("max_timestamp", NO_TIMESTAMP)
-    horizon = "delete_horizon_ms" in block.columns
-    attributes = _attributes(
-        constants["codec"],
-        constants["timestamp_type"],
-        constants["is_transactional"],
-        False,
-        0 if horizon else None,
-    )
-    values = {
-        "position": column("position", 0),
-        "size": column("size", HEADER_SIZE),
-        "base_offset": base,
-        "last_offset_delta": column("last_offset", 0) - base,
-        "leader_epoch": column("leader_epoch", NO_LEADER_EPOCH),
-        "magic": column("magic", CURRENT_MAGIC),
-        "crc": column("crc", 0),
-        "attributes": np.full(block.count, attributes),
-        "base_timestamp": column("delete_horizon_ms", 0) if horizon else max_timestamp,
-        "max_timestamp": max_timestamp,
-        "producer_id": column("producer_id", NO_PRODUCER_ID),
-        "producer_epoch": column("producer_epoch", NO_PRODUCER_EPOCH),
-        "base_sequence": column("base_sequence", NO_SEQUENCE),
-        "record_count": column("record_count", 0),
-        "control_type": np.full(block.count, NO_CONTROL_TYPE),
-        "coordinator_epoch": np.full(block.count, NO_COORDINATOR_EPOCH),
-    }
-    return {name: _fitted(values[name], name) for name in BATCH_NAMES}
 
 
 def _corrupt(row: DumpBatch) -> LogDamage:

@@ -11,7 +11,7 @@ from typing import Final
 
 from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.layout import Layout, has_open_header_keys, learn
-from kaudit.formats.dump_text.partial_rows import cut_row, expects_batch, is_whole, joined
+from kaudit.formats.dump_text.partial_rows import cut_row, expects_batch, fits_sizes, is_whole, joined, says_more
 from kaudit.formats.dump_text.rows import (
     DumpBatch,
     DumpCut,
@@ -230,7 +230,7 @@ class DumpLines:
         if row is None or type(row) is not type(held) or not is_whole(row):
             return None
         closed = has_open_header_keys(self._held_lines[-1]) and not has_open_header_keys(text)
-        return (row, held.line, text) if closed or _says_more(row, held) else None
+        return (row, held.line, text) if closed or says_more(row, held) else None
 
     def _is_unfinished(self, held: DumpBatch | DumpRecord, number: int, line: bytes) -> bool:
         """Return whether a record that has no text yet goes on in more lines than this one, and take them for its pieces."""
@@ -385,11 +385,11 @@ class DumpLines:
             return row
         whole = self._read(b"\n".join(lines), row.line)
         assert whole is not None, "more free text does not change the pairs before it"
-        if _fits(whole):
+        if fits_sizes(whole):
             return whole
         for text in (b"".join(lines), b" ".join(lines)):
             wrapped = self._read(text, row.line)
-            if wrapped is not None and _fits(wrapped):
+            if wrapped is not None and fits_sizes(wrapped):
                 return wrapped
         # what a decoder printed has no size: rows that were wrapped say how
         width = self._width
@@ -443,21 +443,3 @@ class DumpLines:
             if line.startswith(start):
                 return DumpNote(number, kind, line.decode("utf-8", "replace"), None)
         return None
-
-
-def _says_more(row: DumpDataRow, than: DumpBatch | DumpRecord) -> bool:
-    """Return whether a row has a field that another reading of its beginning lacks, or has differently."""
-    if not isinstance(row, DumpRecord) or not isinstance(than, DumpRecord):
-        return row[:-1] != than[:-1]
-    tail = ("end_marker", "control", "key", "payload")
-    more = row.fields > than.fields or (than.header_keys is None and row.header_keys is not None)
-    return more or any(getattr(row, field) != getattr(than, field) for field in tail)
-
-
-def _fits(row: DumpDataRow) -> bool:
-    """Return whether the text of a record is as long as its sizes say."""
-    return (
-        isinstance(row, DumpRecord)
-        and (row.key is None or len(row.key) == row.key_size)
-        and (row.payload is None or len(row.payload) == row.value_size)
-    )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kaudit.formats.dump_text.layout import KNOWN_NAMES, TABLES, TAIL_NAMES, TIMESTAMP_TYPES, pairs_of
-from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpOffsetIndexEntry, DumpRecord
+from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpDataRow, DumpOffsetIndexEntry, DumpRecord
 
 _ROW: Final = re.compile(
     rb"(?P<batch>baseOffset: -?[0-9])|\| offset: -?[0-9]|offset: [0-9]+ position: [0-9]+ [A-Za-z]"
@@ -108,3 +108,21 @@ def _lost_blank(left: bytes, right: bytes) -> bool:
         return True
     name = _NAME(right)
     return before.endswith(b":") and name is not None and name[0] in KNOWN_NAMES
+
+
+def says_more(row: DumpDataRow, than: DumpBatch | DumpRecord) -> bool:
+    """Return whether a row has a field that another reading of its beginning lacks, or has differently."""
+    if not isinstance(row, DumpRecord) or not isinstance(than, DumpRecord):
+        return row[:-1] != than[:-1]
+    tail = ("end_marker", "control", "key", "payload")
+    more = row.fields > than.fields or (than.header_keys is None and row.header_keys is not None)
+    return more or any(getattr(row, field) != getattr(than, field) for field in tail)
+
+
+def fits_sizes(row: DumpDataRow) -> bool:
+    """Return whether the text of a record is as long as its sizes say."""
+    return (
+        isinstance(row, DumpRecord)
+        and (row.key is None or len(row.key) == row.key_size)
+        and (row.payload is None or len(row.payload) == row.value_size)
+    )
