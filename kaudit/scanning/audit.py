@@ -12,22 +12,18 @@ from numpy.typing import NDArray
 
 from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader, ExpiredIds
 from kaudit.audits.replicas.broker_copies import BrokerCopies, broker_copies, copied_together
-from kaudit.audits.replicas.copy_identities import contradictions, log_copy
-from kaudit.audits.replicas.set_aside import set_aside_logs
 from kaudit.audits.sequences.rescan import Rescan, rescan_here
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
-from kaudit.checks.doubled import without_doubled
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
-from kaudit.errors import NothingToAuditError, UnreadableInputError
+from kaudit.errors import UnreadableInputError
 from kaudit.model.audit_clock import AuditClock, given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
-from kaudit.model.leader_epochs import HeldRecords
-from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, StateUse, UnlistedFindings
+from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, StateUse
 from kaudit.model.side_files import CheckpointBeyondLogEnd
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
@@ -50,7 +46,6 @@ from kaudit.scanning.findings import (
 from kaudit.scanning.not_covered import (
     anomalies_not_listed,
     missing_from_inputs,
-    missing_producer,
     missing_producers,
     offsets_not_checked,
     partitions_not_audited,
@@ -58,7 +53,9 @@ from kaudit.scanning.not_covered import (
     without_digest,
 )
 from kaudit.scanning.options import ScanOptions
-from kaudit.scanning.summaries import coverage_of, digests_of, partition_summary, segment_rows, suggestions, total
+from kaudit.scanning.other_copies import about_copies
+from kaudit.scanning.result_parts import ResultWithoutFindings, ScanFindings
+from kaudit.scanning.summaries import coverage_of, digests_of, partition_summary, segment_rows, total
 from kaudit.scanning.versions import AUTO, ReadLevels, feature_levels, given_version, inferred_versions
 from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
@@ -90,60 +87,6 @@ class CrossPartition(Struct, frozen=True):
     copies: Sequence[BrokerCopies]
     stated: BrokerVersions
     unlisted: Sequence[NotAudited]
-
-
-class ScanFindings(Struct, frozen=True):
-    """The findings of a scan with their incidents, and the producer ids they are about.
-
-    `held` are records that only other copies of a partition hold; `unlisted` findings are counted only; `failed` are the files that
-    could not be read for them, in tasks elsewhere.
-    """
-
-    findings: Sequence[Finding]
-    held: Sequence[tuple[str, HeldRecords]] = ()
-    producer_ids: Collection[int] = ()
-    unlisted: Sequence[UnlistedFindings] = ()
-    failed: Sequence[Unreadable] = ()
-
-
-class ResultWithoutFindings(Struct, frozen=True):
-    """A scan's result before its findings are known; tasks bring these together elsewhere.
-
-    `missing_producers`: producer ids asked for that are in no partition.
-    """
-
-    options: ScanOptions
-    result: ScanResult
-    missing_inputs: Sequence[NotAudited]
-    missing_producers: Sequence[NotAudited]
-    directories: Sequence[PartitionDirectory]
-    copies: Sequence[BrokerCopies]
-
-    def with_findings(self, found: ScanFindings) -> ScanResult:
-        """Return the whole result.
-
-        Raises:
-            NothingToAuditError: none of the producer ids asked for is in a partition or has findings.
-
-        """
-        known = {missing_producer(producer_id) for producer_id in found.producer_ids}
-        missing = [entry for entry in self.missing_producers if entry.path not in known]
-        if missing and len(missing) == len(set(self.options.producer_ids)):
-            raise NothingToAuditError("; ".join(f"{entry.path}: {entry.reason}" for entry in missing))
-        noted = {note.path for note in self.result.not_audited if note.unreadable}
-        failed = {entry.path: entry.reason for entry in found.failed if entry.path not in noted}
-        unread = [NotAudited(path, reason, unreadable=True) for path, reason in failed.items()]
-        not_audited = [*self.missing_inputs, *missing, *unread, *self.result.not_audited]
-        findings = found.findings if self.result.log_events is None else without_doubled(found.findings)
-        return replace(
-            self.result,
-            findings=findings,
-            not_audited=not_audited,
-            summary=total(self.result.partitions, findings, found.unlisted),
-            incomplete=any(note.unreadable for note in not_audited),
-            suggestions=list(suggestions(self.options, self.directories, self.copies, found.held)),
-            unlisted=found.unlisted,
-        )
 
 
 ReadCoordinator = Callable[[Sequence[PartitionDirectory], Collection[int]], tuple[CoordinatorReader, CoordinatorView]]
@@ -284,25 +227,14 @@ class Audit:
             None if logs is None else logs.events,
         )
         evidence = Evidence(
-            self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories, self._about_copies()
+            self.layout.leftover_files,
+            self.checkpoints.unparsable,
+            allocation.histories,
+            about_copies(self.options, self.layout, self.partitions, self.reads),
         )
         evidence.add(() if logs is None else logs.incidents)
         findings = complete_findings(run_checks(scan_wide, evidence), context, frozenset())
         return CrossPartition(context, others, findings, groups, copies, stated, allocation.unlisted)
-
-    def _about_copies(self) -> Iterator[object]:
-        """Yield what the ids beside the copies contradict, and what lies in directories that brokers have set aside."""
-        # an outline that a task made has no segments, the layout has them
-        directories = {directory.directory: directory for directory in self.layout.partitions}
-        copies = [
-            log_copy(directory, part.log_end_offset, int(part.leader_epochs["leader_epoch"][-1:].max(initial=-1)))
-            for part in self.partitions
-            if (directory := directories.get(part.directory.directory)) is not None
-        ]
-        yield from contradictions(copies)
-        # those of partitions that were left out have nothing here to be compared with
-        left = (file for file in self.layout.leftover_files if self.options.asks_for(file.topic, file.partition))
-        yield from set_aside_logs(left, copies, self.reads)
 
     def result_of(self, cross: CrossPartition, found: ScanFindings) -> ScanResult:
         """Return the result with what was found, including the findings of `cross`."""

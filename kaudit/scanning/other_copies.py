@@ -1,19 +1,40 @@
-"""Where the leader changed, and which other copy of the partition holds records the new leader began without."""
+"""What other copies of a partition show: whose they are, and which records a new leader began without."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from kaudit.audits.replicas.copy_identities import contradictions, log_copy
 from kaudit.audits.replicas.log_tail import batches_from, producers_records
+from kaudit.audits.replicas.set_aside import set_aside_logs
 from kaudit.model.batch import last_offsets
 from kaudit.model.leader_epochs import HeldRecords, OtherCopies
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.scanning.options import ScanOptions
+from kaudit.source.layout import Layout
 
 MAX_CHANGES = 1000
 """Leader changes compared in one log, the newest."""
 MAX_READ = 100
 """Ends of other copies read for one log; more are not compared, so that logs without common batches do not take hours."""
+
+
+def about_copies(
+    options: ScanOptions, layout: Layout, parts: Sequence[PartitionAudit], open_source: OpenSource
+) -> Iterator[object]:
+    """Yield what the ids beside the copies contradict, and what lies in directories that brokers have set aside."""
+    # an outline that a task made has no segments, the layout has them
+    directories = {directory.directory: directory for directory in layout.partitions}
+    copies = [
+        log_copy(directory, part.log_end_offset, int(part.leader_epochs["leader_epoch"][-1:].max(initial=-1)))
+        for part in parts
+        if (directory := directories.get(part.directory.directory)) is not None
+    ]
+    yield from contradictions(copies)
+    # those of partitions that were left out have nothing here to be compared with
+    left = (file for file in layout.leftover_files if options.asks_for(file.topic, file.partition))
+    yield from set_aside_logs(left, copies, open_source)
 
 
 def other_copies(parts: Sequence[PartitionAudit], open_source: OpenSource) -> list[list[OtherCopies]]:

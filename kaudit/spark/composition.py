@@ -25,10 +25,11 @@ from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.shuffle_codec import unpack
 from kaudit.reading.unread_segments import Failure
 from kaudit.report.machine.tables import finding_row, producer_table_rows, timeline_table_rows
-from kaudit.scanning.audit import Audit, ResultWithoutFindings, ScanFindings
+from kaudit.scanning.audit import Audit
 from kaudit.scanning.block_histories import read_blocks
 from kaudit.scanning.findings import CrossPartitionEvidence, ScanContext
 from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.result_parts import ResultWithoutFindings, ScanFindings
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import Layout, Unreadable
 from kaudit.source.schemes import open_segment

@@ -35,12 +35,13 @@ from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.saved_partition import SavedPartition
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.scanning.audit import Audit, CrossPartition, ScanFindings
+from kaudit.scanning.audit import Audit, CrossPartition
 from kaudit.scanning.block_histories import BlockHistories, read_blocks
 from kaudit.scanning.findings import PartitionFindings
 from kaudit.scanning.opened_state import OpenedState, open_state
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import audit_needs, find_evidence, plan_jobs, share_rate
+from kaudit.scanning.result_parts import ScanFindings
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import Layout
 from kaudit.source.schemes import open_segment

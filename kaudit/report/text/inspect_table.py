@@ -4,16 +4,33 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.fitting import GAP, Fitted, fit, notice
-from kaudit.report.text.formatting import date_and_clock, span
+from kaudit.report.text.formatting import span
+from kaudit.report.text.inspect_cells import (
+    Row,
+    bytes_cell,
+    control_value_cell,
+    crc_cell,
+    dropped_cell,
+    fields_cell,
+    headers_cell,
+    hex_cell,
+    kind_cell,
+    lost_cell,
+    metadata_cell,
+    offsets_cell,
+    partitions_cell,
+    producer_cell,
+    shown,
+    text_cell,
+    value_cell,
+)
 from kaudit.source.inspect_columns import INSPECT_COLUMNS, INSPECT_TABLES
 
-Row = Mapping[str, object]
 _Column = tuple[str, Callable[[Row], str]]
 
 _SAMPLE_ROWS = 500
 """Rows collected to find the widths of columns; wider later rows are shown whole."""
 _HEADER = ("topic", "partition", "replica", "segment", "file", "row")
-_HEX_CHARACTERS = 23
 _NESTED = "    "
 _DATE = "date"
 _SAME = (_DATE, "magic", "codec", "headers", "leader epoch", "epoch", "producer", "kind", "read_committed", "copy")
@@ -176,165 +193,9 @@ def _style(row: Row) -> Style | None:
     return Style.STRONG if row.get("here") else None
 
 
-def _text(name: str) -> Callable[[Row], str]:
-    return lambda row: _shown(name, row.get(name))
-
-
-def _shown(name: str, value: object) -> str:
-    if value is None:
-        return "-"
-    if name.endswith("timestamp") and isinstance(value, int):
-        return " ".join(date_and_clock(value)).strip()
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return visible(", ".join(map(str, value))) or "-"
-    if isinstance(value, Mapping):
-        return visible(", ".join(f"{key}={item}" for key, item in value.items())) or "-"
-    return visible(str(value))
-
-
-def _offsets(row: Row) -> str:
-    first, last = row.get("base_offset"), row.get("last_offset")
-    return f"..{last}" if first is None and last is not None else span(first, last)
-
-
-def _lost(row: Row) -> str:
-    first, last = row.get("first_missing_offset"), row.get("last_missing_offset")
-    return f"{first}.." if first is not None and last is None else span(first, last)
-
-
-def _kind(row: Row) -> str:
-    control = row.get("control_type")
-    if row.get("is_control"):
-        if control in ("COMMIT", "ABORT"):
-            return f"{control} marker"
-        # a dump text without records does not show the type
-        return str(control or ("emptied marker" if row.get("record_count") == 0 else "control"))
-    return "txn" if row.get("is_transactional") else "-"
-
-
-def _crc(row: Row) -> str:
-    crc = row.get("crc")
-    text = f"{crc:08x}" if isinstance(crc, int) else "-"
-    return f"{text} BAD" if row.get("crc_valid") is False else text
-
-
-def _bytes(name: str) -> Callable[[Row], str]:
-    return lambda row: _bytes_text(row.get(name))
-
-
-def _control_value(row: Row) -> str:
-    """Return the fields of a control record; where they are not known, as they are printed, or its bytes."""
-    if row.get("content") is not None:
-        return _fields("content")(row)
-    return _value(row) if row.get("control") is None else _text("control")(row)
-
-
-def _value(row: Row) -> str:
-    """Return a record's value, and why it was not decoded, if its topic is an internal one."""
-    text = _bytes_text(row.get("value"))
-    return text if row.get("error") is None else f"{text} ({visible(str(row['error']))})"
-
-
-def _bytes_text(shown: object) -> str:
-    if not isinstance(shown, Mapping):
-        return "null"
-    size = shown["size"]
-    if shown["text"] is None:
-        return f"({size} bytes)"
-    text = visible(str(shown["text"]))
-    if shown["encoding"] == "hex":
-        text = f"0x{text}"
-    return f"{text}… ({size} bytes)" if shown["truncated"] else text or "''"
-
-
-def _headers(row: Row) -> str:
-    headers = row.get("headers")
-    if not isinstance(headers, list) or not headers:
-        return "-"
-    return ", ".join(f"{visible(str(header['key']))}={_bytes_text(header['value'])}" for header in headers)
-
-
-def _partitions(row: Row) -> str:
-    """Topics with their partitions, as `orders-0,3`."""
-    entries = row.get("partitions")
-    if not isinstance(entries, list) or not entries:
-        return "-"
-    return visible(" ".join(f"{entry['topic']}-{','.join(map(str, entry['partitions']))}" for entry in entries))
-
-
-def _metadata(row: Row) -> str:
-    """Return what kaudit decodes of a metadata record: feature levels and blocks of producer ids."""
-    if row.get("feature") is not None:
-        return visible(f"{row['feature']} {row['feature_level']}")
-    if row.get("next_producer_id") is not None:
-        return f"broker {row['broker_id']}: ids up to {row['next_producer_id']}, exclusive"
-    if row.get("error") is not None:
-        return visible(str(row["error"]))
-    return _fields("content")(row)
-
-
-def _fields(name: str) -> Callable[[Row], str]:
-    """Return a cell of a record's fields: `startOffset=3 stateBatches=[0..2 ACKNOWLEDGED x1]`."""
-
-    def cell(row: Row) -> str:
-        if row.get("tombstone") and name == "content":
-            return "tombstone"
-        fields = row.get(name)
-        return visible(_fields_text(fields)) if isinstance(fields, dict) else "-"
-
-    return cell
-
-
-def _fields_text(fields: Mapping[str, object]) -> str:
-    return " ".join(f"{name}={_field_text(value)}" for name, value in fields.items())
-
-
-def _field_text(value: object) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_field_text, value))}]"
-    if not isinstance(value, dict):
-        return "-" if value is None else str(value)
-    if set(value) == _STATE_BATCH:
-        return "{firstOffset}..{lastOffset} {deliveryState} x{deliveryCount}".format(**value)
-    return _bytes_text(value) if set(value) == _SHOWN_BYTES else f"{{{_fields_text(value)}}}"
-
-
-_STATE_BATCH = {"firstOffset", "lastOffset", "deliveryState", "deliveryCount"}
-_SHOWN_BYTES = {"text", "encoding", "size", "truncated"}
-
-
-def _hex(row: Row) -> str:
-    """Return the bytes of a field, of a long one the first eight."""
-    text = str(row.get("hex"))
-    return text if len(text) <= _HEX_CHARACTERS else text[:_HEX_CHARACTERS] + "…"
-
-
-def _producer(prefix: str) -> Callable[[Row], str]:
-    """Producer id and epoch, as `4000/0`."""
-
-    def cell(row: Row) -> str:
-        producer_id = row.get(f"{prefix}producer_id")
-        return "-" if producer_id is None else f"{producer_id}/{row.get(f'{prefix}producer_epoch')}"
-
-    return cell
-
-
-def _dropped(name: str) -> Callable[[Row], str]:
-    """Return a cell that says what a consumer that deduplicates does with the duplicate."""
-
-    def cell(row: Row) -> str:
-        if not row.get(name):
-            return "?" if row.get(name) is None else "twice"
-        return "dropped" if row.get("repeats") else "LOST"
-
-    return cell
-
-
 def _columns(*chosen: str | _Column) -> Sequence[_Column]:
     """Columns by their names, under the headings of the table of columns, and others as they are."""
-    return [(_heading(column), _text(column)) if isinstance(column, str) else column for column in chosen]
+    return [(_heading(column), text_cell(column)) if isinstance(column, str) else column for column in chosen]
 
 
 def _heading(name: str) -> str:
@@ -346,7 +207,7 @@ def _all_columns(rows: Sequence[Row]) -> Sequence[_Column]:
     """Return all columns of a kind of row: those of the table of columns, then further fields of the rows."""
     found = dict.fromkeys(name for row in rows for name in row if name not in _HEADER)
     known = [name for name in INSPECT_TABLES.get(str(rows[0]["row"]), ()) if name in found]
-    return [(name.replace("_", " "), _text(name)) for name in dict.fromkeys([*known, *found])]
+    return [(name.replace("_", " "), text_cell(name)) for name in dict.fromkeys([*known, *found])]
 
 
 _PLACE: _Column = (
@@ -365,31 +226,31 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
     "batch": _columns(
         "position",
         "size",
-        ("offset", _offsets),
+        ("offset", offsets_cell),
         "record_count",
         "max_timestamp",
         "producer_id",
         "producer_epoch",
         ("sequence", lambda row: span(row.get("base_sequence"), row.get("last_sequence"))),
         "leader_epoch",
-        ("kind", _kind),
+        ("kind", kind_cell),
         "codec",
         "magic",
-        ("crc", _crc),
+        ("crc", crc_cell),
     ),
     "duplicate": _columns(
         ("offset", lambda row: span(row.get("offset"), row.get("last_offset"))),
         ("original", lambda row: span(row.get("original_offset"), row.get("original_last_offset"))),
         "timestamp",
-        ("producer", _producer("")),
-        ("sequence", _text("sequence")),
-        ("original's producer", _producer("original_")),
-        ("original's sequence", _text("original_sequence")),
-        ("copy", _text("copy")),
-        ("read_committed", _text("read_committed")),
-        ("relation", _text("relation")),
-        ("by key", _dropped("dropped_by_key")),
-        ("by sequence", _dropped("dropped_by_sequence")),
+        ("producer", producer_cell("")),
+        ("sequence", text_cell("sequence")),
+        ("original's producer", producer_cell("original_")),
+        ("original's sequence", text_cell("original_sequence")),
+        ("copy", text_cell("copy")),
+        ("read_committed", text_cell("read_committed")),
+        ("relation", text_cell("relation")),
+        ("by key", dropped_cell("dropped_by_key")),
+        ("by sequence", dropped_cell("dropped_by_sequence")),
     ),
     "record": _columns(
         "offset",
@@ -397,50 +258,57 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         "producer_id",
         "producer_epoch",
         "sequence",
-        ("key", _bytes("key")),
-        ("value", _value),
-        ("headers", _headers),
+        ("key", bytes_cell("key")),
+        ("value", value_cell),
+        ("headers", headers_cell),
     ),
-    "damage": _columns("position", "size", ("damage", _text("kind")), ("offsets lost", _lost), "detail", "broker"),
+    "damage": _columns(
+        "position", "size", ("damage", text_cell("kind")), ("offsets lost", lost_cell), "detail", "broker"
+    ),
     "marker": _columns(
-        "offset", "timestamp", "producer_id", "producer_epoch", ("marker", _text("control_type")), "coordinator_epoch"
+        "offset",
+        "timestamp",
+        "producer_id",
+        "producer_epoch",
+        ("marker", text_cell("control_type")),
+        "coordinator_epoch",
     ),
     "txn_state": _columns(
         "offset",
         "transactional_id",
-        ("state", lambda row: "tombstone" if row.get("tombstone") else _shown("status", row.get("status"))),
+        ("state", lambda row: "tombstone" if row.get("tombstone") else shown("status", row.get("status"))),
         "producer_id",
         "producer_epoch",
         "last_update_timestamp",
         "start_timestamp",
         "transaction_timeout_ms",
-        ("partitions", _partitions),
+        ("partitions", partitions_cell),
     ),
     "offset_commit": _columns(
         "offset",
         "group",
         ("partition", lambda row: visible(f"{row.get('committed_topic')}-{row.get('committed_partition')}")),
-        ("commits", lambda row: "tombstone" if row.get("tombstone") else _shown("", row.get("committed_offset"))),
+        ("commits", lambda row: "tombstone" if row.get("tombstone") else shown("", row.get("committed_offset"))),
         "committed_leader_epoch",
         "commit_timestamp",
         "metadata",
     ),
     "internal_record": _columns(
-        "offset", "timestamp", "name", ("key", _fields("identity")), ("content", _fields("content"))
+        "offset", "timestamp", "name", ("key", fields_cell("identity")), ("content", fields_cell("content"))
     ),
     "control": _columns(
         "offset",
         "timestamp",
         "control_type",
-        ("type id", _text("type_id")),
-        ("key", _bytes("key")),
-        ("value", _control_value),
+        ("type id", text_cell("type_id")),
+        ("key", bytes_cell("key")),
+        ("value", control_value_cell),
     ),
-    "metadata": _columns("offset", "timestamp", "api_key", "version", "name", ("content", _metadata)),
+    "metadata": _columns("offset", "timestamp", "api_key", "version", "name", ("content", metadata_cell)),
     "group_metadata": _columns(
         "offset",
         "group",
-        ("generation", lambda row: "tombstone" if row.get("tombstone") else _shown("", row.get("generation"))),
+        ("generation", lambda row: "tombstone" if row.get("tombstone") else shown("", row.get("generation"))),
         "protocol",
         "leader",
         "members",
@@ -455,8 +323,8 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         "position",
         "length",
         "field",
-        ("hex", _hex),
-        ("value", _text("value")),
+        ("hex", hex_cell),
+        ("value", text_cell("value")),
         "meaning",
     ),
 }

@@ -1,0 +1,71 @@
+"""A scan's result whose findings come from elsewhere, and how the two become one."""
+
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kaudit.audits.replicas.broker_copies import BrokerCopies
+from kaudit.checks.doubled import without_doubled
+from kaudit.errors import NothingToAuditError
+from kaudit.model.finding import Finding
+from kaudit.model.leader_epochs import HeldRecords
+from kaudit.model.result import NotAudited, ScanResult, UnlistedFindings
+from kaudit.scanning.not_covered import missing_producer
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.summaries import suggestions, total
+from kaudit.source.layout import PartitionDirectory, Unreadable
+
+
+class ScanFindings(Struct, frozen=True):
+    """The findings of a scan with their incidents, and the producer ids they are about.
+
+    `held` are records that only other copies of a partition hold; `unlisted` findings are counted only; `failed` are the files that
+    could not be read for them, in tasks elsewhere.
+    """
+
+    findings: Sequence[Finding]
+    held: Sequence[tuple[str, HeldRecords]] = ()
+    producer_ids: Collection[int] = ()
+    unlisted: Sequence[UnlistedFindings] = ()
+    failed: Sequence[Unreadable] = ()
+
+
+class ResultWithoutFindings(Struct, frozen=True):
+    """A scan's result before its findings are known; tasks bring these together elsewhere.
+
+    `missing_producers`: producer ids asked for that are in no partition.
+    """
+
+    options: ScanOptions
+    result: ScanResult
+    missing_inputs: Sequence[NotAudited]
+    missing_producers: Sequence[NotAudited]
+    directories: Sequence[PartitionDirectory]
+    copies: Sequence[BrokerCopies]
+
+    def with_findings(self, found: ScanFindings) -> ScanResult:
+        """Return the whole result.
+
+        Raises:
+            NothingToAuditError: none of the producer ids asked for is in a partition or has findings.
+
+        """
+        known = {missing_producer(producer_id) for producer_id in found.producer_ids}
+        missing = [entry for entry in self.missing_producers if entry.path not in known]
+        if missing and len(missing) == len(set(self.options.producer_ids)):
+            raise NothingToAuditError("; ".join(f"{entry.path}: {entry.reason}" for entry in missing))
+        noted = {note.path for note in self.result.not_audited if note.unreadable}
+        failed = {entry.path: entry.reason for entry in found.failed if entry.path not in noted}
+        unread = [NotAudited(path, reason, unreadable=True) for path, reason in failed.items()]
+        not_audited = [*self.missing_inputs, *missing, *unread, *self.result.not_audited]
+        findings = found.findings if self.result.log_events is None else without_doubled(found.findings)
+        return replace(
+            self.result,
+            findings=findings,
+            not_audited=not_audited,
+            summary=total(self.result.partitions, findings, found.unlisted),
+            incomplete=any(note.unreadable for note in not_audited),
+            suggestions=list(suggestions(self.options, self.directories, self.copies, found.held)),
+            unlisted=found.unlisted,
+        )
