@@ -17,6 +17,10 @@ class UsageError(Exception):
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean X?`, or an empty text where no known name is similar."""
-    near = difflib.get_close_matches(word, list(known), n=3)
+    """Return `; did you mean X?`, or an empty text where no known name is similar; of equally similar ones a mistyped letter counts."""
+
+    def likeness(name: str) -> tuple[float, int]:
+        return difflib.SequenceMatcher(None, name, word).ratio(), sum(map(str.__eq__, name, word))
+
+    near = sorted(difflib.get_close_matches(word, list(known), n=12), key=likeness, reverse=True)[:3]
     return f"; did you mean {' or '.join(near)}?" if near else ""
