@@ -64,7 +64,8 @@ def test_a_scan_imports_neither_what_converts_options_nor_what_decompresses():
 
 def test_a_scan_of_a_log_imports_only_what_it_needs():
     """Each of these takes a millisecond or more of every start; where it is needed it is imported."""
-    arguments = ["scan", "--exit-zero", "-q", "--output-format", "concise", str(SAMPLES / "duplicates")]
+    partitions = [str(entry) for entry in sorted((SAMPLES / "duplicates").iterdir()) if entry.is_dir()]  # no README.md
+    arguments = ["scan", "--exit-zero", "-q", "--output-format", "concise", *partitions]
     unconfigured = {name: value for name, value in os.environ.items() if not name.startswith("KAUDIT_")}
     command = [sys.executable, "-c", MODULES, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=unconfigured)
