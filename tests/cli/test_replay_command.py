@@ -291,8 +291,11 @@ def test_a_version_is_compared_with_its_neighbours(capsys, monkeypatch):
     ("arguments", "expected"),
     [
         (["--broker-version", "9.0"], "nearest known: 4.3.1, 4.4.0"),
-        ([], "a check's CODE, a known bug, or --broker-version"),
-        (["KA101", "--broker-version", "2.0.1"], "a check's CODE, a known bug, or --broker-version"),
+        ([], "say what to explain: a check, a bug, an error, a term, a line of a log, or --broker-version"),
+        (
+            ["KA101", "--broker-version", "2.0.1"],
+            "say what to explain: a check, a bug, an error, a term, a line of a log, or --broker-version",
+        ),
     ],
 )
 def test_what_cannot_be_explained(capsys, arguments, expected):
