@@ -29,14 +29,14 @@ def after_listing(engine, monkeypatch):
     """Run something once the input is listed, before anything of it is read."""
 
     def set_action(action):
-        listed = engine.module.find_input
+        listed = engine.module.find_evidence
 
-        def find_input(options):
-            layout = listed(options)
+        def find_evidence(options):
+            found = listed(options)
             action()
-            return layout
+            return found
 
-        monkeypatch.setattr(engine.module, "find_input", find_input)
+        monkeypatch.setattr(engine.module, "find_evidence", find_evidence)
 
     return set_action
 
