@@ -248,7 +248,8 @@ _CONTEXTS: Final = (
     (re.compile(r"\[(?:\w{1,40} (?:broker|brokerId|id|nodeId|node)=|Broker id=|KafkaApi-|Transaction State Manager |Controller id=)(\d{1,10})\b"), ("broker_id",)),
     (re.compile(r"\|([^|#]{1,250})#(?:producer|consumer)-\d{1,10}\|"), ("client_id",)),
     (re.compile(r"\bclientId(?:=|: )([^,\]]{1,250})[,\]]"), ("client_id",)),
-    (re.compile(r"(?:\btransactionalId=|\[TransactionalId )([^,\]]{1,250})[,\]]"), ("transactional_id",)),
+    (re.compile(r"(?:\btransactionalId=|\[TransactionalId )([^,\]'][^,\]]{0,249})[,\]]"), ("transactional_id",)),
+    (re.compile(r"\btransactionalId='([^']{1,250})'"), ("transactional_id",)),
 )  # fmt: skip
 """Fields in the context that a logger puts before its messages: patterns match only the message."""
 _NUMBERS: Final = frozenset({"partition", "broker_id"})

@@ -46,3 +46,14 @@ def test_what_a_report_shows(name: str) -> None:
     text, expected = CASES[name]
     (event,) = read_events([text.encode()], "client", path="app.log")
     assert (event.client, event.event, event.error, event.topic, event.partition) == expected
+
+
+def test_a_transactional_id_in_quotes_is_what_stands_in_them() -> None:
+    """Flink prints its producer like that (FlinkKafkaInternalProducer.toString); quoted again, it named nobody."""
+    text = (
+        "2026-10-01 10:15:32,123 WARN  org.apache.flink.runtime.taskmanager.Task [] - Failed to send data to Kafka orders-3@-1 with "
+        "FlinkKafkaInternalProducer{transactionalId='orders-0-17', inTransaction=true, closed=false}\n"
+        "Caused by: org.apache.kafka.common.errors.InvalidProducerEpochException: Producer attempted to produce with an old epoch."
+    )
+    (event,) = read_events([text.encode()], "client", path="app.log")
+    assert (event.transactional_id, event.topic, event.partition) == ("orders-0-17", "orders", 3)
