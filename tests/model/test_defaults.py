@@ -10,6 +10,8 @@ from msgspec import Struct
 OTHERS = {
     "Console.draws": True,  # a terminal can, unless its encoding cannot
     "ReplicaGap.may_be_compaction": True,  # benefit of the doubt
+    "LogClock.exact": True,  # an interval says so
+    "LogCopy.in_use": True,  # few are set aside
     "RenderOptions.findings_of_check": 1000,  # docs/guide.md
     "Format.machine": True,  # people's formats are the few
 }
