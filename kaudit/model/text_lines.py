@@ -1,6 +1,5 @@
 """How the lines of a text were taken: of a dump of kafka-dump-log, or of a log of a broker or client."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from kaudit.model.json_record import JsonRecord
@@ -20,7 +19,7 @@ class TextLines(JsonRecord, frozen=True):
     other_lines: int = 0
     unknown_lines: int = 0
     unknown_facts: int = 0
-    examples: Sequence[str] = ()
+    examples: tuple[str, ...] = ()
 
     @property
     def read_lines(self) -> int:

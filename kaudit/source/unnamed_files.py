@@ -1,5 +1,6 @@
 """Files that no name of a broker's explains, sorted by what they hold; archives and compressed files by their content."""
 
+import errno
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
@@ -84,8 +85,10 @@ class UnnamedFiles(Struct):
                 if self._take_member(path, head, alone=alone):
                     yield path
             except OSError as error:
-                # what a stranger may not read, and is not named as a log, need not be evidence
-                is_evidence = _LOG_NAME in path.name or alone or not isinstance(error, PermissionError)
+                # what a stranger may not read, or is no regular file, need not be evidence where it is not named as a log
+                is_evidence = (
+                    _LOG_NAME in path.name or alone or error.errno not in {errno.EACCES, errno.EPERM, errno.EINVAL}
+                )
                 (self.unreadable if is_evidence else self.skipped).append(Unreadable(str(path), failure(error)))
         if len(paths) > len(looked_at):
             more = f"and {len(paths) - len(looked_at):,} more files were not looked at: no broker names its files so"

@@ -153,7 +153,7 @@ COVERAGE = Coverage(
     offsets={"data": 1017, "missing": 3},
     ranges=[OffsetRange(1017, 1019, 3, OffsetClass.MISSING, "replication-offset-checkpoint knows the log up to 1020")],
     all_accounted=False,
-    text_lines=TextLines(9, 1, 4, 4, ["line 3: baseOffset: 0 lastOf"]),
+    text_lines=TextLines(9, 1, 4, 4, ("line 3: baseOffset: 0 lastOf",)),
 )
 CLOCK = AuditClock(1_700_000_000_000, ClockSource.BROKERS, 1_700_000_000_001)
 

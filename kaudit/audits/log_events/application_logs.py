@@ -204,7 +204,7 @@ class _Reading:
             self.files.append(_file(log.name, origin, counts))
         least = min(taken.values(), key=lambda counts: counts.unknown_facts)
         taken_lines = TextLines(
-            least.lines, least.other_lines, least.unknown_lines, least.unknown_facts, least.examples
+            least.lines, least.other_lines, least.unknown_lines, least.unknown_facts, (*least.examples,)
         )
         return SkippedLog(log.name, taken_lines.reason, unreadable=True) if taken_lines.unknown_facts else None
 
