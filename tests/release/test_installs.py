@@ -116,7 +116,7 @@ def test_man_pages_and_completions_are_where_shells_look(wheel, environment):
     assert len(pages) > 15
     assert run("mandoc", "-Tlint", *pages, cwd=installed.outside).stdout == ""
     shown = run("man", "-M", share / "man", "kaudit-scan", cwd=installed.outside, MANPAGER="cat", MANWIDTH="100").stdout
-    assert "kaudit scan [OPTIONS] PATH..." in shown
+    assert "kaudit scan [OPTIONS] [PATH...]" in shown
     path = f"{installed.directory / 'bin'}:{os.environ['PATH']}"
     bash = f"source {share}/bash-completion/completions/kaudit; COMP_WORDS=(kaudit produ); COMP_CWORD=1; _kaudit_completion kaudit; echo ${{COMPREPLY[@]}}"
     assert run("bash", "--norc", "-c", bash, cwd=installed.outside, PATH=path).stdout == "producers\n"
