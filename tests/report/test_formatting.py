@@ -127,7 +127,7 @@ def test_what_is_known_of_a_clock_and_by_what(clock, text):
 
 def test_logs_whose_times_are_taken_as_utc():
     assert unaligned_text(UnalignedLog("/var/log/kafka", 3, "no-anchor", 0)) == (
-        "kafka (broker 3): nothing that was read tells how its clock goes; times are taken as UTC"
+        "kafka (broker 3): nothing that was read shows how its clock goes; times are taken as UTC"
     )
     assert unaligned_text(UnalignedLog("b1", None, "contradiction", 4)) == (
         "b1: 4 lines of it and the bytes contradict one another: another cluster or time, or brokers whose clocks differ; times "

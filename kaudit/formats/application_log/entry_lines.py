@@ -45,8 +45,8 @@ def wrapped_width(lines: Lines, unknown: Collection[int]) -> int | None:
     if not lines.heads or len(unknown) < _MIN_PIECES or not _MIN_WIDTH <= longest <= _MAX_WIDTH:
         return None
     pieces = [index for index in unknown if index]
-    joints = sum(_glue(len(lines.texts[index - 1]), lines.texts[index], longest, b"") is not None for index in pieces)
-    return longest if joints >= _MIN_PIECES and joints * 5 >= len(pieces) * 4 else None
+    joined = sum(_glue(len(lines.texts[index - 1]), lines.texts[index], longest, b"") is not None for index in pieces)
+    return longest if joined >= _MIN_PIECES and joined * 5 >= len(pieces) * 4 else None
 
 
 def rejoined(lines: Lines, unknown: Collection[int], width: int) -> Lines:

@@ -127,7 +127,7 @@ def _difference(clock: LogClock) -> str:
 def unaligned_text(log: UnalignedLog) -> str:
     """Return why the times of a log are taken as UTC."""
     why = (
-        "nothing that was read tells how its clock goes"
+        "nothing that was read shows how its clock goes"
         if log.reason == "no-anchor"
         else f"{plural(log.anchors, 'line')} of it and the bytes contradict one another: another cluster or time, or brokers whose clocks differ"
     )
