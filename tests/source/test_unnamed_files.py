@@ -53,7 +53,7 @@ def batches(offset: int = 0) -> bytes:
         (batches(), Content.SEGMENT, "batches of a log"),
         (message(5, 1, value=b"v"), Content.SEGMENT, "batches of a log"),
         (DUMP, Content.DUMP_TEXT, "output of kafka-dump-log"),
-        (gzip.compress(b"x"), Content.PACKED, "an archive or a compressed file (gzip)"),
+        (gzip.compress(b"x", mtime=0), Content.PACKED, "an archive or a compressed file (gzip)"),
         (bytes(200), Content.BINARY, "binary data"),
         (bytes(range(256)), Content.BINARY, "binary data"),
         (b"It was a dark and stormy night.\n", Content.TEXT, "text"),
