@@ -127,7 +127,10 @@ def _other_contents(options: ScanOptions, layout: Layout) -> Iterator[tuple[str,
     if options.logs is not None:
         yield from ((entry.path, entry.reason) for entry in options.logs.skipped)
     yield from (
-        (log.name, "a log of a broker or a client, which shows no batches: kaudit scan, timeline and attempts read it by itself")
+        (
+            log.name,
+            "a log of a broker or a client, which shows no batches: kaudit scan, timeline and attempts read it by itself",
+        )
         for log in layout.logs
     )
 
