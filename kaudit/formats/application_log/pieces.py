@@ -84,7 +84,7 @@ def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[list[byt
         if len(data) - last > MAX_LINE_BYTES:
             rest, skipping = rest[: last - end + MAX_LINE_BYTES], True
             counts.long_lines += 1
-        if end:
+        if plain is not None and end:
             yield plain.lines(_cleaned(data[: end - 1]))
     if rest:
         cleaned = _cleaned(rest.removesuffix(b"\n"))

@@ -4,7 +4,6 @@ Printers put the brace that ends an object under the beginning of the line that 
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -24,9 +23,9 @@ def object_indent(lines: Sequence[bytes], is_wanted: Callable[[bytes], bool]) ->
     `is_wanted` says whether an object, as one line, is. Those that lie in others count before these.
     """
     indents = sorted({found[1] for line in lines if (found := _OPENING(line)) is not None}, key=len, reverse=True)
-    wanted = Counter({indent: sum(map(is_wanted, _objects(lines, indent))) for indent in indents})
-    found = wanted.most_common(1)
-    return found[0][0] if found and found[0][1] else None
+    wanted = {indent: sum(map(is_wanted, _objects(lines, indent))) for indent in indents}
+    best = max(wanted, key=lambda indent: wanted[indent], default=None)
+    return best if best is not None and wanted[best] else None
 
 
 def _objects(lines: Sequence[bytes], indent: bytes) -> list[bytes]:
@@ -58,12 +57,12 @@ def joined_objects(lines: Sequence[bytes], indent: bytes) -> list[bytes]:
 
 def _one_line(parts: Sequence[bytes]) -> list[bytes]:
     """Return an object without its last brace as one line and empty ones, as JSON is written that was never meant for people."""
-    line = bytearray()
+    pieces: list[bytes] = []
     for part in [*parts, b"}"]:
-        if part[:1] not in _CLOSING and line[-1:] not in _OPENED:
-            line += b" "
-        line += part
-    return [bytes(line), *[b""] * (len(parts) - 1)]
+        if pieces and part[:1] not in _CLOSING and pieces[-1][-1:] not in _OPENED:
+            pieces.append(b" ")
+        pieces.append(part)
+    return [b"".join(pieces), *[b""] * (len(parts) - 1)]
 
 
 def end_of_objects(text: bytes, indent: bytes) -> int:
