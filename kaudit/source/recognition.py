@@ -14,6 +14,7 @@ from kaudit.formats.log.batch_header import (
     batch_size,
     plausible_length,
 )
+from kaudit.formats.log.resync import first_sound
 from kaudit.source.archives.forms import form_of
 from kaudit.source.content import Content, Recognised
 from kaudit.source.file_kinds import describe_dump
@@ -64,8 +65,6 @@ def first_batch(head: bytes) -> int | None:
     begins = starts_batch(head)
     if begins and batch_size(head) > len(head):
         return 0
-    from kaudit.formats.log.resync import first_sound  # noqa: PLC0415 - numpy comes with it
-
     sound = first_sound(head)
     return 0 if sound is None and begins else sound
 
