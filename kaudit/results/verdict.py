@@ -175,12 +175,12 @@ def _not_known(result: ScanResult, *, healthy: bool) -> Iterator[str]:
         "suppressed by the configuration": _having(result, Status.SUPPRESSED),
     }
     yield from (f"{counted(number, 'finding')} {why}" for why, number in numbers.items() if number)
-    unreadable = dict.fromkeys(item.path for item in result.not_audited if item.unreadable)
-    unchecked = dict.fromkeys(item.path for item in result.not_audited if not item.unreadable)
+    unreadable = list(dict.fromkeys(item.path for item in result.not_audited if item.unreadable))
+    unchecked = list(dict.fromkeys(item.path for item in result.not_audited if not item.unreadable))
     if unreadable:
-        yield f"could not be read: {_some(list(unreadable))}"
+        yield f"could not be read: {_only(unreadable, 'path')}"
     if unchecked and healthy:
-        yield f"not checked: {_some(list(unchecked))}"
+        yield f"not checked: {_only(unchecked, 'item')}"
     if result.incomplete:
         yield "incomplete: the absence of findings proves nothing"
 
@@ -266,6 +266,11 @@ def _advice_line(first: str | None, cautions: Sequence[Caution]) -> Iterator[str
         named = each.target
     forbidden = f"do not {_some(list(acts), 'or')}{'' if first is None else ' before'}: {cautions[0].reason}"
     yield forbidden if first is None else f"first {first}; {forbidden}"
+
+
+def _only(paths: Sequence[str], noun: str) -> str:
+    """Return the one path there is, or how many there are: they may be named together already."""
+    return paths[0] if len(paths) == 1 else counted(len(paths), noun)
 
 
 def _some(names: Sequence[str], word: str = "and") -> str:
