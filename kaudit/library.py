@@ -16,7 +16,6 @@ from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.results.selection import Selection, parse_codes
 from kaudit.scanning.options import Depth, ScanOptions, scan_options_of
-from kaudit.spark.session import SparkOptions, session
 
 __all__ = ["AnyPath", "Finding", "NothingToAuditError", "ScanResult", "Severity", "UsageError", "scan"]
 
@@ -83,8 +82,10 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
 def _audit(options: ScanOptions, engine: str, spark: Any) -> ScanResult:  # noqa: ANN401 - as above
     if engine == "local":
         return local.scan(options, SilentProgress())
+    from kaudit.spark.session import SparkOptions, session  # noqa: PLC0415 - an extra: this import says which
+
     with nullcontext(spark) if spark is not None else session(SparkOptions(), options.jobs) as started:
-        from kaudit.spark import frames  # noqa: PLC0415 - needs an extra: session() says which
+        from kaudit.spark import frames  # noqa: PLC0415 - as above
 
         return frames.scan(started, options)
 

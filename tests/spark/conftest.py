@@ -2,8 +2,6 @@
 
 import pytest
 
-ON_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
 
 @pytest.fixture(scope="session")
 def spark(spark_session):

@@ -10,14 +10,9 @@ from kaudit.report.json_documents import pretty
 from kaudit.scanning.options import Depth
 from tests.conformance.server_logs import unpacked
 from tests.engines.conftest import as_reported
+from tests.engines.recorded import CAPTURES, ORACLES, SAMPLES
 
-ROOT = Path(__file__).parents[2]
-CAPTURES = (
-    "clients-mix", "cross-session", "failover-acks1", "legacy-formats", "retention-compaction-2.8.2", "retry-dup",
-    "torn-writes", "txn-mix-2.8.2", "unknown-pid-2.0.1", "zk-pid-blocks",
-)  # fmt: skip
-ORACLES = ("1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0")
-SAMPLES = sorted(path.name for path in (ROOT / "samples").iterdir() if path.is_dir())
+ROOT = Path(__file__).parents[3]
 
 
 def test_no_capture_is_left_out():
@@ -32,8 +27,7 @@ def as_listed(document):
     return {**document, "timelines": timelines[:TIMELINES], "timelines_omitted": len(timelines) - TIMELINES}
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 @pytest.mark.parametrize("name", CAPTURES)
 def test_captures(local, spark, evidence, name):
     path = evidence.capture(name)
@@ -41,8 +35,7 @@ def test_captures(local, spark, evidence, name):
         assert theirs == ours or pretty(theirs) == pretty(ours)
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 @pytest.mark.parametrize("version", ORACLES)
 def test_oracles_cut_into_small_ranges(local, spark, evidence, version):
     path = evidence.oracle(version, "logdir")
@@ -51,8 +44,7 @@ def test_oracles_cut_into_small_ranges(local, spark, evidence, version):
     assert as_reported(spark.scan(path, chunk_bytes=2000)) == as_reported(whole)
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_a_directory_with_its_brokers_logs(local, spark):
     with unpacked("2.4.1", "histories") as recorded:
         ours, timeline, _ = local.documents(*recorded.log_directories, server_logs=recorded.server_logs)
@@ -63,8 +55,7 @@ def test_a_directory_with_its_brokers_logs(local, spark):
         assert pretty(their_timeline) == pretty(timeline)
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_samples_with_every_kind_of_finding(local, spark):
     # side files, snapshots, the coordinator's log, blocks of producer ids, malformed records: each check's own state
     reported = set()

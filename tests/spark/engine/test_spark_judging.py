@@ -31,8 +31,6 @@ from tests.engines.faulty_logs import FAULTS, gap, zombie
 from tests.logs import Log, data
 from tests.report.test_json_schemas import DOCUMENT, validator
 
-ON_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
 
 def gaps(directory, number, producer_id=100):
     """A producer that skips a sequence so often: a KA104 each."""
@@ -148,8 +146,7 @@ def test_replicas_of_a_partition_are_replayed_in_one_task(tmp_path):
     assert len(set.union(*tasks.values())) == plan.shuffle_partitions == 4
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_the_driver_opens_no_segment(spark_session, tmp_path, monkeypatch):
     for number, make in enumerate(FAULTS):
         make(tmp_path / f"orders-{number}")
@@ -164,8 +161,7 @@ def test_the_driver_opens_no_segment(spark_session, tmp_path, monkeypatch):
     assert as_reported(spark_engine.scan(options, SilentProgress())) == as_reported(expected)
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_findings_beyond_the_limit_are_counted_on_spark(spark_session, tmp_path, monkeypatch):
     gaps(tmp_path / "orders-0", 8)
     gaps(tmp_path / "orders-1", 8)
@@ -180,8 +176,7 @@ def test_findings_beyond_the_limit_are_counted_on_spark(spark_session, tmp_path,
     ]
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_the_first_timelines_are_listed_and_the_rest_counted(spark, local, tmp_path, monkeypatch):
     for number, make in enumerate(FAULTS):
         make(tmp_path / f"orders-{number}")

@@ -23,8 +23,7 @@ from kaudit.spark_submit import on_spark
 from tests.engines.faulty_logs import gap
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 @pytest.mark.parametrize("command", ["scan", "timeline"])
 def test_the_command_prints_the_same(spark_session, tmp_path, capsys, command):
     gap(tmp_path / "orders-0")
@@ -70,8 +69,7 @@ def test_a_setting_is_refused_before_java_starts():
         pass
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_workers_leave_what_they_imported_out_of_garbage_collections(spark_session):
     (frozen,) = ask_tasks(spark_session, "count what is not collected", [()], _frozen, (tuple, int))
     assert frozen > 10_000
