@@ -71,7 +71,7 @@ def arrow_session(monkeypatch):
     """A session that runs already, as in a notebook, and has no JVM."""
     from pyspark.sql import SparkSession
 
-    from tests.spark.engine.arrow_session import ArrowSession
+    from tests.spark.arrow_session import ArrowSession
 
     running = ArrowSession()
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: running)

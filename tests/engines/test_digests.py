@@ -118,6 +118,7 @@ BATCHES = st.lists(
 )
 
 
+@pytest.mark.spark
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(BATCHES, st.integers(0, 5000), st.integers(150, 9000), st.sets(st.integers(0, 49)))
 def test_a_log_cut_anywhere(arrow, counts, first, chunk_bytes, rolls):

@@ -11,7 +11,7 @@ from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.spark.jobs import ReadMetrics, logged_job
 from tests.logs import Log, data
-from tests.spark.engine.arrow_session import ArrowSession
+from tests.spark.arrow_session import ArrowSession
 
 
 def lines(caplog):

@@ -12,7 +12,7 @@ from kaudit.spark.jobs import SparkFailedError
 from kaudit.spark.table_target import TableTarget, _HadoopFiles, _in_files
 from kaudit.spark.tables import _pieces_frame
 from tests.recorded_calls import RecordedCalls
-from tests.spark.engine.arrow_session import ArrowSession
+from tests.spark.arrow_session import ArrowSession
 
 
 def session(*, s3: str | None = None) -> Any:

@@ -13,7 +13,7 @@ from tests.checks.transactions.coordinator_log import EMPTY, state, tombstone, w
 from tests.engines.faulty_logs import FAULTS, gap, healthy
 from tests.report.test_json_schemas import DOCUMENT, validator
 
-SAMPLES = Path(__file__).parents[3] / "samples"
+SAMPLES = Path(__file__).parents[2] / "samples"
 BLOCKS = ("--blocks", str(SAMPLES / "producer-ids/blocks.jsonl"))
 
 

@@ -12,7 +12,6 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 
 from kaudit import spark_submit
-from kaudit.cli import engine as engines
 from kaudit.cli.app import run
 from kaudit.errors import UsageError
 from kaudit.installation import install_command
@@ -38,7 +37,7 @@ def test_the_command_prints_the_same(spark_session, tmp_path, capsys, command):
 
 
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    monkeypatch.setattr("kaudit.spark.find_spec", lambda name: None)
     assert run(["scan", str(gap(tmp_path / "orders-0")), "--engine", "spark"]) == 2
     assert capsys.readouterr().err == f"kaudit: --engine spark needs an extra: {install_command('spark')}\n"
 

@@ -12,7 +12,7 @@ from tests.conformance.server_logs import unpacked
 from tests.engines.conftest import as_reported
 from tests.engines.recorded import CAPTURES, ORACLES, SAMPLES
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def test_no_capture_is_left_out():
@@ -29,34 +29,34 @@ def as_listed(document):
 
 @pytest.mark.jvm
 @pytest.mark.parametrize("name", CAPTURES)
-def test_captures(local, spark, evidence, name):
+def test_captures(local, on_spark, evidence, name):
     path = evidence.capture(name)
-    for theirs, ours in zip(spark.documents(path), map(as_listed, local.documents(path)), strict=True):
+    for theirs, ours in zip(on_spark.documents(path), map(as_listed, local.documents(path)), strict=True):
         assert theirs == ours or pretty(theirs) == pretty(ours)
 
 
 @pytest.mark.jvm
 @pytest.mark.parametrize("version", ORACLES)
-def test_oracles_cut_into_small_ranges(local, spark, evidence, version):
+def test_oracles_cut_into_small_ranges(local, on_spark, evidence, version):
     path = evidence.oracle(version, "logdir")
     whole = local.scan(path)
     assert whole.findings
-    assert as_reported(spark.scan(path, chunk_bytes=2000)) == as_reported(whole)
+    assert as_reported(on_spark.scan(path, chunk_bytes=2000)) == as_reported(whole)
 
 
 @pytest.mark.jvm
-def test_a_directory_with_its_brokers_logs(local, spark):
+def test_a_directory_with_its_brokers_logs(local, on_spark):
     with unpacked("2.4.1", "histories") as recorded:
         ours, timeline, _ = local.documents(*recorded.log_directories, server_logs=recorded.server_logs)
         assert ours["log_events"]["refused"]
         assert "event" in {entry["kind"] for one in timeline["timelines"] for entry in one["entries"]}
-        theirs, their_timeline, _ = spark.documents(*recorded.log_directories, server_logs=recorded.server_logs)
+        theirs, their_timeline, _ = on_spark.documents(*recorded.log_directories, server_logs=recorded.server_logs)
         assert pretty(theirs) == pretty(ours)
         assert pretty(their_timeline) == pretty(timeline)
 
 
 @pytest.mark.jvm
-def test_samples_with_every_kind_of_finding(local, spark):
+def test_samples_with_every_kind_of_finding(local, on_spark):
     # side files, snapshots, the coordinator's log, blocks of producer ids, malformed records: each check's own state
     reported = set()
     for name in SAMPLES:
@@ -64,7 +64,7 @@ def test_samples_with_every_kind_of_finding(local, spark):
         if name == "producer-ids":
             options["blocks"] = str(ROOT / "samples/producer-ids/blocks.jsonl")
         ours = local.scan(ROOT / "samples" / name, **options)
-        assert as_reported(spark.scan(ROOT / "samples" / name, **options)) == as_reported(ours)
+        assert as_reported(on_spark.scan(ROOT / "samples" / name, **options)) == as_reported(ours)
         reported |= {finding.code for finding in ours.findings}
     families = {code[:3] for code in CHECKS}
     # replicas are held against each other by kaudit diff

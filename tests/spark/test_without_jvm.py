@@ -50,10 +50,10 @@ from tests.engines.conftest import Engine, as_reported
 from tests.engines.faulty_logs import FAULTS, gap, healthy, zombie
 from tests.engines.test_tables import fails
 from tests.logs import Log, data
-from tests.spark.engine.arrow_session import ArrowSession
-from tests.spark.engine.test_spark_judging import gaps
+from tests.spark.arrow_session import ArrowSession
+from tests.spark.test_spark_judging import gaps
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 IDS = ROOT / "samples" / "producer-ids"
 
 
