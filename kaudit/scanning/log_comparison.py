@@ -12,6 +12,7 @@ from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.refused import refused_batches
 from kaudit.audits.log_events.rolled_back import with_transaction
 from kaudit.audits.log_events.timeline_entries import TimelineEvents
+from kaudit.audits.replicas.cut_records import lines_told
 from kaudit.checks.log_evidence import EventsOfLogs, as_incident
 from kaudit.model.application_logs import ApplicationLogs, LogEventSummary
 from kaudit.model.coordinator import CoordinatorEntry
@@ -74,9 +75,11 @@ def compare_logs(
     if logs.not_kept:
         notes.append(NotAudited("logs of brokers and clients", f"{logs.not_kept:,} more events are only counted"))
     events = EventsOfLogs(logs.kept, clocks)
+    told = lines_told(events.histories.values(), lambda topic, partition: (topic, partition) in states)
+    others = [event for event in logs.kept if (event.path, event.line) not in told]
     markers = [partition.markers for partition in partitions if partition.markers is not None]
     incidents = [
         with_transaction(as_incident(incident, events), markers, coordinator)
-        for incident in logged_incidents(logs.kept, states)
+        for incident in logged_incidents(others, states)
     ]
     return ComparedLogs(logs, events, summary, notes, incidents, ProducerNames(logs.kept))
