@@ -22,7 +22,6 @@ NOT_YET: dict[str, set[str]] = {
     "lost-log-directory/recovered": {"ledger lost"},
     "recreated-topic/replica-down": {"carts lost"},
     "recreated-topic/recovered": {"carts lost"},
-    "restored-backup/restored": {"stock lost"},
     "timestamps-in-seconds/expired": {"orders lost"},
     "torn-tail/torn": {"clicks lost"},
     "torn-tail/recovered": {"clicks lost"},
