@@ -24,7 +24,7 @@ def describe_transaction(context: Context, transactional_id: str) -> Sequence[st
             "kafka-dump-log.sh --transaction-log-decoder --files __transaction_state-N/00000000000000000000.log",
         )
     own = f"describe --transactional-id {quote_text(transactional_id)}"
-    return transactions_tool(context, own, "Kafka 3.0 or later, tool and brokers")
+    return transactions_tool(context, own, "Kafka 3.0 or later")
 
 
 def find_hanging(context: Context) -> Sequence[str]:
@@ -32,14 +32,14 @@ def find_hanging(context: Context) -> Sequence[str]:
     if context.versions.at_most < DESCRIBE_PRODUCERS:
         return ()
     own = f"find-hanging --topic {context.topic} --partition {context.partition}"
-    return transactions_tool(context, own, "Kafka 3.0 or later, tool and brokers")
+    return transactions_tool(context, own, "Kafka 3.0 or later")
 
 
 def terminate_transaction(context: Context, transactional_id: str, warning: str) -> Sequence[str]:
     """Return the command that has a coordinator abort an ongoing transaction, and how it is done without that command."""
     own = f"forceTerminateTransaction --transactionalId {quote_text(transactional_id)}"
     return (
-        *transactions_tool(context, own, "tool of Kafka 4.1 or later, brokers of 2.1 or later", warning),
+        *transactions_tool(context, own, "tool of 4.1 or later, brokers of 2.1 or later", warning),
         "# with older tools: a producer that calls initTransactions() with this transactional id, which does the same",
     )
 
@@ -56,8 +56,8 @@ def abort_transaction(
     commands: list[str] = []
     if context.versions.at_most >= DESCRIBE_PRODUCERS:
         own = f"{place} --start-offset {first_offset}"
-        commands += transactions_tool(context, own, "Kafka 3.0 or later, tool and brokers", warning)
+        commands += transactions_tool(context, own, "Kafka 3.0 or later", warning)
     if context.versions.at_least < DESCRIBE_PRODUCERS:
         own = f"{place} --producer-id {producer_id} --producer-epoch {epoch} --coordinator-epoch {max(coordinator_epoch, 0)}"
-        commands += transactions_tool(context, own, "tool of Kafka 3.0 to 3.9, brokers before 3.0", warning)
+        commands += transactions_tool(context, own, "brokers before 3.0, tool of 3.0 to 3.9", warning)
     return commands

@@ -84,16 +84,15 @@ def ending_of(context: Context, unfinished: Unfinished) -> Ending:
 
 
 def _cost(context: Context, unfinished: Unfinished) -> str:
+    """Return what an abort destroys: by its coordinator in all partitions, by a marker of its own in this one."""
     transaction, entry = unfinished.transaction, unfinished.verdict.entry
     records = counted(transaction.records, "record") if transaction.in_log else "its records"
-    written = (
-        []
-        if entry is None
-        else [(part.topic, number) for part in entry.value.partitions or () for number in part.partitions]
-    )
+    here = f"{records} from offset {transaction.first_offset} on"
+    if entry is None or unfinished.hangs is not None:
+        return here
+    written = [(part.topic, number) for part in entry.value.partitions or () for number in part.partitions]
     others = len([place for place in written if place != (context.topic, context.partition)])
-    beyond = f", and what it has in {counted(others, 'other partition')}" if others else ""
-    return f"{records} from offset {transaction.first_offset} on in {context.name}{beyond}"
+    return f"{here}, and what it has in {counted(others, 'other partition')}" if others else here
 
 
 def _commit(context: Context, unfinished: Unfinished) -> Commit:

@@ -128,9 +128,7 @@ def test_a_decision_to_commit_whose_marker_is_missing(decision, fields, acknowle
     found = found_with(view(ended, commits={7: [decision]}), hanging_transaction, **fields)
     assert found.evidence.commit_acknowledged == acknowledged
     aborts = [index for index, command in enumerate(found.next) if " abort " in command]
-    assert found.next[aborts[0] - 1].startswith(
-        "# CAREFUL: destroys 3 records from offset 40 on in orders-0, whose commit"
-    )
+    assert found.next[aborts[0] - 1].startswith("# CAREFUL: destroys 3 records from offset 40 on, whose commit")
     assert found.next[0] == "kaudit inspect --records --producer-id 7 --offset 40..99 /logs/orders-0"
 
 
@@ -221,10 +219,7 @@ def test_when_its_coordinator_aborts_it():
 def test_what_else_an_abort_destroys():
     elsewhere = state(partitions=(TopicPartitions("orders", (0, 1)), TopicPartitions("audit", (3,))))
     found = found_with(view(elsewhere))
-    assert (
-        "3 records from offset 40 on in orders-0, and what it has in 2 other partitions"
-        in found.evidence.remarks["abort"]
-    )
+    assert "3 records from offset 40 on, and what it has in 2 other partitions" in found.evidence.remarks["abort"]
 
 
 def test_before_brokers_describe_transactions_their_log_is_read():

@@ -99,12 +99,12 @@ def test_all_that_is_known_of_an_open_transaction():
         "commit_acknowledged": "no",
         "aborted_at_timestamp": AT + MINUTE,
         "remarks": {
-            "abort": "its coordinator does it at 2023-11-14 22:14:20 UTC; it destroys 3 records from offset 40 on in orders-0",
+            "abort": "its coordinator does it at 2023-11-14 22:14:20 UTC; it destroys 3 records from offset 40 on",
         },
     }
     assert [each.innocent for each in found.explanations] == [True, False]
     assert list(found.next) == [
-        "# Kafka 3.0 or later, tool and brokers",
+        "# Kafka 3.0 or later",
         "kafka-transactions.sh --bootstrap-server HOST:9092 describe --transactional-id t",
         f"{TIMELINE} --now 2023-11-14T22:14:20.000Z",
     ]
