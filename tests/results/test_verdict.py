@@ -102,17 +102,17 @@ ADVICE = {
     "save": (
         Impact(cautions=(caution(Act.RESTART), caution(Act.DELETE), caution(Act.ELECT, "b2"))),
         {},
-        ["first copy b1 to another place; do not restart the broker of b1, delete it or 1 more before: it alone holds offsets 814..932"],
+        ["first copy b1 to another place; before that do not restart the broker of b1 or delete b1 or let b2 become leader: it alone holds offsets 814..932"],
     ),
     "recovery": (
         Impact(bytes_truncated=512),
         {"replica": "b1"},
-        ["first copy replica b1 to another place; do not restart the broker of replica b1 before: recovery cuts off 512 bytes of orders-0"],
+        ["first copy replica b1 to another place; before that do not restart the broker of replica b1: recovery cuts off 512 bytes of orders-0"],
     ),
     "abort": (
         Impact(cautions=(caution(Act.ABORT, "the transaction of producer 6 epoch 0"),)),
-        {"next": ("# from 3.0 on:", "kafka-transactions.sh abort --topic orders", "kaudit timeline x")},
-        ["first kaudit timeline x; do not abort the transaction of producer 6 epoch 0 before: it alone holds offsets 814..932"],
+        {"next": ("# CAREFUL: destroys 5 records", "kafka-transactions.sh abort --topic orders", "kaudit timeline x")},
+        ["do not abort the transaction of producer 6 epoch 0: it alone holds offsets 814..932; first: kaudit timeline x"],
     ),
     "forbidden-alone": (
         Impact(cautions=(caution(Act.ELECT, "b2"),)),

@@ -12,7 +12,7 @@ from kaudit.checks.texts import listed
 from kaudit.model.copy_identities import LogCopy, SetAsideLog
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.impact import Impact
+from kaudit.model.impact import Act, Caution, Impact
 from kaudit.source.layout import LeftoverFile
 
 _MEANING = {
@@ -80,7 +80,11 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
             explanations=(Explanation(_MEANING[first.kind], innocent=alone is None and first.kind != "odd-name"),),
             impact=Impact()
             if alone is None or not wanted
-            else Impact(records_lost_at_least=0, records_lost_at_most=alone[1] - alone[0] + 1),
+            else Impact(
+                records_lost_at_least=0,
+                records_lost_at_most=alone[1] - alone[0] + 1,
+                cautions=(Caution(Act.DELETE, first.name, f"it alone holds offsets {alone[0]}..{alone[1]}"),),
+            ),
             following=() if log is None else (f"kaudit scan {quote(f'{log.log.log_dir}/{first.name}')}",),
         )
 
