@@ -233,6 +233,12 @@ class ReplicaEvidence(Struct, frozen=True):
         return (max(known)[1], max(known)[0]) if known else None
 
 
+class ReplicaLag(Struct, frozen=True):
+    """A comparison whose replicas may end before others: what followers have not fetched yet."""
+
+    found: ReplicaEvidence
+
+
 class DiffResult(Struct, frozen=True):
     """Replicas compared, partition by partition in (topic, partition) order; `scan` holds findings and totals."""
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.diff import gaps, replica_reader
-from kaudit.diff import missing_records as counting
-from kaudit.diff.compare import COLUMNS, Columns, Conflict, PairCompare, batch_at
-from kaudit.diff.gaps import Gap, Held, replica_gaps
-from kaudit.diff.missing_records import missing_records
-from kaudit.diff.replica_reader import ReplicaReader
-from kaudit.diff.replica_set import merged_epochs, read_side_by_side
+from kaudit.audits.replicas import gaps, replica_reader
+from kaudit.audits.replicas import missing_records as counting
+from kaudit.audits.replicas.compare import COLUMNS, Columns, Conflict, PairCompare, batch_at
+from kaudit.audits.replicas.gaps import Gap, Held, replica_gaps
+from kaudit.audits.replicas.missing_records import missing_records
+from kaudit.audits.replicas.replica_reader import ReplicaReader
+from kaudit.audits.replicas.replica_set import merged_epochs, read_side_by_side
 from kaudit.formats.sidefiles.checkpoints import parse_leader_epoch_checkpoint
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.replicas import MissingRecords, OffsetRange
