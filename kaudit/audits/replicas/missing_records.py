@@ -1,29 +1,33 @@
 """Counts records that one copy holds and another does not, by reading the copies' ends again."""
 
 from bisect import bisect_right
-from collections.abc import Mapping
-from contextlib import closing
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.audits.replicas.log_tail import batches_from, producers_records
+from kaudit.audits.replicas.log_tail import batches_from, placed_batches_from, producers_records
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.crc_algebra import records_crcs
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch import Batches
-from kaudit.model.batch_fields import CONTROL_FLAG, NO_TIMESTAMP
+from kaudit.model.batch_fields import CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
 from kaudit.model.replicas import CopyChange, MissingRecords, PartitionComparison, Relation, ReplicaGap
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.record_content import content_of
 from kaudit.source.file_kinds import CLEANER_CHECKPOINT
-from kaudit.source.layout import PartitionDirectory
+from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
 
 _MOST_UNPACKED = 100
 """Batches of a gap whose records are unpacked to look for one without a key."""
 _LARGEST_UNPACKED = 16 << 20
+_MOST_SEARCHED = 64 << 20
+"""Bytes of batches on either side whose records are compared one by one."""
 
 
 def with_records(gap: ReplicaGap, copies: Mapping[str, PartitionDirectory], open_source: OpenSource) -> ReplicaGap:
@@ -89,8 +93,8 @@ def missing_records(
     """Count the records of `copy` from `offset` on that `other` does not hold; all of them without another copy.
 
     A batch is there again if its records are, with their base timestamp and producer id: a retry that the new leader took,
-    at another offset, under another leader epoch and perhaps producer epoch. Clients that stamp records anew at each retry
-    (kafkajs) or take a new producer id are not recognised, and their retries count as missing.
+    at another offset, under another leader epoch and perhaps producer epoch; records without a producer id may be there in other
+    batches. Clients that stamp records anew at each retry (kafkajs) or take a new producer id are not recognised, and their retries count as missing.
 
     Raises:
         OSError: a segment cannot be read.
@@ -98,25 +102,120 @@ def missing_records(
     """
     theirs = _held(other, offset, open_source)
     known = np.unique(theirs.identities)
-    records = below = elsewhere = unsequenced = 0
-    first, last = _NEVER, -1
-    for batches in batches_from(copy, open_source, offset):
-        count = producers_records(batches)
+    single = _RecordsSentAgain(copy, other, offset, open_source)
+    missing = _Missing(high_watermark, acks_all=copy.topic in INTERNAL_TOPICS)
+    for segment, batches in placed_batches_from(copy, open_source, offset):
         identities = _identities(batches)
-        in_place = theirs.at(batches["base_offset"]) == identities
-        again = ~in_place & np.isin(identities, known)
-        lost = ~in_place & ~again
-        records += int(count[lost].sum())
-        elsewhere += int(count[again].sum())
+        left = theirs.at(batches["base_offset"]) != identities
+        again = left & np.isin(identities, known)
+        missing.elsewhere += int(producers_records(batches[again]).sum())
+        lost = batches[left & ~again]
+        missing.add(lost, single.counts(segment, lost))
+    return missing.counted(retried=single.went_on)
+
+
+class _Missing:
+    """Adds up what is missing; `acks_all`: producers of this topic wait for all replicas, also those without a producer id."""
+
+    def __init__(self, high_watermark: int | None, *, acks_all: bool) -> None:
+        self._mark, self._acks_all = high_watermark, acks_all
+        self.records = self.below = self.elsewhere = self.unsequenced = 0
+        self._times = range(_NEVER, -1)
+
+    def add(self, batches: Batches, again: NDArray[np.int64]) -> None:
+        """Take batches that the other copy lacks, and how many records of each it holds in other batches."""
+        count = producers_records(batches)
         acknowledged = np.zeros_like(count)
-        if high_watermark is not None:
-            acknowledged = np.clip(high_watermark - batches["base_offset"], 0, count)
-        below += int(acknowledged[lost].sum())
-        unsequenced += int((count - acknowledged)[lost & (batches["producer_id"] < 0)].sum())
-        times = batches["max_timestamp"][lost & (batches["max_timestamp"] > NO_TIMESTAMP)]
+        if self._mark is not None:
+            acknowledged = np.clip(self._mark - batches["base_offset"], 0, count)
+        self.records += int((count - again).sum())
+        self.elsewhere += int(again.sum())
+        self.below += int(np.maximum(acknowledged - again, 0).sum())
+        if not self._acks_all:
+            others = np.maximum(count - np.maximum(acknowledged, again), 0)
+            self.unsequenced += int(others[batches["producer_id"] < 0].sum())
+        times = batches["max_timestamp"][(again < count) & (batches["max_timestamp"] > NO_TIMESTAMP)]
         if len(times):
-            first, last = min(first, int(times.min())), max(last, int(times.max()))
-    return MissingRecords(records, below, elsewhere, unsequenced, max(last - first, 0))
+            self._times = range(min(self._times.start, int(times.min())), max(self._times.stop, int(times.max())))
+
+    def counted(self, *, retried: bool) -> MissingRecords:
+        """Return the sums; `retried`: producers without a producer id would have sent again what they were waiting for."""
+        settled = self.unsequenced if retried or self.elsewhere else 0
+        span_ms = len(self._times)
+        return MissingRecords(self.records, self.below, self.elsewhere, self.unsequenced, span_ms, settled)
+
+
+class _RecordsSentAgain:
+    """Finds records without a producer id one by one in the other copy: some clients retry them in other batches (librdkafka).
+
+    Records are the same that are equal in content and in the time that their producer gave them.
+    """
+
+    def __init__(
+        self, copy: PartitionDirectory, other: PartitionDirectory | None, offset: int, open_source: OpenSource
+    ) -> None:
+        self._copy, self._other, self._offset, self._open = copy, other, offset, open_source
+        self.went_on = False
+        """Whether the other copy has such records of its own."""
+        self._held: Counter[tuple[int, int]] | None = None
+        self._left = _MOST_SEARCHED
+
+    def counts(self, segment: int, batches: Batches) -> NDArray[np.int64]:
+        """Return how many records of each of these batches of a segment are there again, shape (n,)."""
+        found = np.zeros(len(batches), dtype=np.int64)
+        plain = batches["producer_id"] < 0
+        if plain.any():
+            found[plain] = self._counts(segment, batches[plain])
+        return found
+
+    def _counts(self, segment: int, batches: Batches) -> list[int]:
+        if self._other is None:
+            return [0] * len(batches)
+        if self._held is None:
+            self._held = Counter()
+            left, own = _MOST_SEARCHED, _held(self._copy, self._offset, self._open)
+            for number, theirs in placed_batches_from(self._other, self._open, self._offset):
+                moved = (theirs["producer_id"] < 0) & (own.at(theirs["base_offset"]) != _identities(theirs))
+                for records in _records_of(theirs[moved], self._other, number, self._open):
+                    self._held.update(records)
+                left -= int(theirs["size"].sum())
+                if left < 0:
+                    break
+            self.went_on = bool(self._held)
+        self._left -= int(batches["size"].sum())
+        if not self._held or self._left < 0:
+            return [0] * len(batches)
+        return [self._taken(own) for own in _records_of(batches, self._copy, segment, self._open)]
+
+    def _taken(self, records: Iterable[tuple[int, int]]) -> int:
+        assert self._held is not None
+        taken = 0
+        for record in records:
+            if self._held[record] > 0:
+                self._held[record] -= 1
+                taken += 1
+        return taken
+
+
+def _records_of(
+    batches: Batches, copy: PartitionDirectory, segment: int, open_source: OpenSource
+) -> Iterator[list[tuple[int, int]]]:
+    """Yield content and time of the records of each of these batches; none of one that cannot be unpacked."""
+    if not len(batches):
+        return
+    with closing(open_source(copy.segments[segment])) as source:
+        for batch in batches:
+            content = bytearray(int(batch["size"]))
+            stamped = int(batch["attributes"]) & LOG_APPEND_TIME_FLAG
+            own: list[tuple[int, int]] = []
+            if batch["magic"] == CURRENT_MAGIC and len(content) <= _LARGEST_UNPACKED:
+                source.read_into(int(batch["position"]), memoryview(content))
+                with suppress(WireError):
+                    own = [
+                        (content_of(record), 0 if stamped else record.timestamp)
+                        for record in read_records(content, _LARGEST_UNPACKED)
+                    ]
+            yield own
 
 
 class MissingCounts:
