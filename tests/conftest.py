@@ -6,6 +6,7 @@ import os
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,6 +95,17 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[_DIRECTORY] = tempfile.mkdtemp(prefix="kaudit-evidence-")
         if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
             os.environ["PYTHONPYCACHEPREFIX"] = f"{os.environ[_DIRECTORY]}/compiled"
+
+
+_LONG_ID = 80
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Call a long text or a block of bytes by its length and digest: pytest would put all of it into the test's name."""
+    if isinstance(val, (str, bytes)) and len(val) > _LONG_ID:
+        digest = zlib.crc32(val if isinstance(val, bytes) else val.encode(errors="surrogatepass"))
+        return f"{argname}-{len(val)}-{digest:08x}"
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
