@@ -28,7 +28,7 @@ def counts(topic, **prints):
     """Counts of a partition: so many fingerprints, from a number on, of each kind."""
     kinds = {"gap": GAP, "old": OLD, "bump": BUMP}
     found = {kinds[name]: np.arange(first, first + count, dtype=np.uint64) for name, (first, count) in prints.items()}
-    return FindingCounts(topic, found, {}, np.zeros((0, 4), dtype=np.int64), [], frozenset())
+    return FindingCounts(topic, found, {}, np.zeros((0, 4), dtype=np.int64), frozenset())
 
 
 def test_findings_are_counted_by_check_and_severity_in_their_order():
