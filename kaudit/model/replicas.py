@@ -105,7 +105,8 @@ class MissingRecords(JsonRecord, frozen=True):
     `records` are in no batch of the other copy from that offset on; `below_high_watermark` of them lie below the high
     watermark that the copy's own broker wrote down, `without_producer_id` are no idempotent producer's and lie above it.
     `elsewhere` are there at other offsets: sent again. `span_ms` lies between the first and the last timestamp. `not_sent_again`
-    are those without a producer id where producers went on with the other copy: who still waited would have sent them again.
+    lie above the high watermark, and their producers no longer waited for an acknowledgement: they went on with the other copy
+    without sending them again, or wrote five batches more (idempotent ones). `unacknowledged` lie above it in a topic that brokers write, with acks=all.
     """
 
     records: int
@@ -114,16 +115,13 @@ class MissingRecords(JsonRecord, frozen=True):
     without_producer_id: int = 0
     span_ms: int = 0
     not_sent_again: int = 0
+    unacknowledged: int = 0
 
-    def lost(self, high_watermark: int | None) -> tuple[int, int]:
-        """Return how many were lost that producers may rely on, at least and at most; `high_watermark` is the copy's, if known.
-
-        Acknowledged to all were those below it. An idempotent producer has acks=all (ProducerConfig.ENABLE_IDEMPOTENCE_DOC): its
-        others were not, as long as the high watermark had not passed where the logs part. Whoever waits for an acknowledgement
-        sends again: what nobody sent again was acknowledged by the leader alone (acks=1), or nobody waited for it (acks=0).
-        """
-        is_bounded = high_watermark is not None and not self.below_high_watermark
-        return self.below_high_watermark + self.not_sent_again, self.without_producer_id if is_bounded else self.records
+    @property
+    def lost(self) -> tuple[int, int]:
+        """How many were lost that had been acknowledged, at least and at most."""
+        least = self.below_high_watermark + self.not_sent_again
+        return least, self.records if self.below_high_watermark else self.records - self.unacknowledged
 
     @property
     def nothing(self) -> bool:

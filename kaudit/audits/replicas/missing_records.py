@@ -1,7 +1,7 @@
 """Counts records that one copy holds and another does not, by reading the copies' ends again."""
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from typing import NamedTuple
@@ -26,6 +26,8 @@ from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
 _MOST_UNPACKED = 100
 """Batches of a gap whose records are unpacked to look for one without a key."""
 _LARGEST_UNPACKED = 16 << 20
+_IN_FLIGHT = 5
+"""Most batches of a partition for whose acknowledgement an idempotent producer waits (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
 _MOST_SEARCHED = 64 << 20
 """Bytes of batches on either side whose records are compared one by one."""
 
@@ -102,28 +104,29 @@ def missing_records(
     """
     theirs = _held(other, offset, open_source)
     known = np.unique(theirs.identities)
-    single = _RecordsSentAgain(copy, other, offset, open_source)
-    missing = _Missing(high_watermark, acks_all=copy.topic in INTERNAL_TOPICS)
+    there = _WrittenElsewhere(copy, other, offset, open_source)
+    missing = _Missing(high_watermark)
     for segment, batches in placed_batches_from(copy, open_source, offset):
         identities = _identities(batches)
         left = theirs.at(batches["base_offset"]) != identities
         again = left & np.isin(identities, known)
         missing.elsewhere += int(producers_records(batches[again]).sum())
         lost = batches[left & ~again]
-        missing.add(lost, single.counts(segment, lost))
-    return missing.counted(retried=single.went_on)
+        missing.add(lost, *there.of(segment, lost))
+    return missing.counted(by_brokers=copy.topic in INTERNAL_TOPICS)
 
 
 class _Missing:
-    """Adds up what is missing; `acks_all`: producers of this topic wait for all replicas, also those without a producer id."""
+    """Adds up what is missing."""
 
-    def __init__(self, high_watermark: int | None, *, acks_all: bool) -> None:
-        self._mark, self._acks_all = high_watermark, acks_all
-        self.records = self.below = self.elsewhere = self.unsequenced = 0
+    def __init__(self, high_watermark: int | None) -> None:
+        self._mark = high_watermark
+        self.records = self.below = self.elsewhere = self.unsequenced = self.settled = 0
         self._times = range(_NEVER, -1)
+        self._in_flight: dict[int, deque[int]] = {}
 
-    def add(self, batches: Batches, again: NDArray[np.int64]) -> None:
-        """Take batches that the other copy lacks, and how many records of each it holds in other batches."""
+    def add(self, batches: Batches, again: NDArray[np.int64], went_on: NDArray[np.bool_]) -> None:
+        """Take batches that the other copy lacks, how many records of each it has in other batches, and whose producers went on."""
         count = producers_records(batches)
         acknowledged = np.zeros_like(count)
         if self._mark is not None:
@@ -131,64 +134,75 @@ class _Missing:
         self.records += int((count - again).sum())
         self.elsewhere += int(again.sum())
         self.below += int(np.maximum(acknowledged - again, 0).sum())
-        if not self._acks_all:
-            others = np.maximum(count - np.maximum(acknowledged, again), 0)
-            self.unsequenced += int(others[batches["producer_id"] < 0].sum())
+        others = np.maximum(count - np.maximum(acknowledged, again), 0)
+        self.unsequenced += int(others[batches["producer_id"] < 0].sum())
+        self.settled += int(others[went_on].sum())
+        waiting = (batches["producer_id"] >= 0) & ~went_on
+        for producer_id, own in zip(batches["producer_id"][waiting].tolist(), others[waiting].tolist(), strict=True):
+            last = self._in_flight.setdefault(producer_id, deque())
+            last.append(own)
+            if len(last) > _IN_FLIGHT:
+                self.settled += last.popleft()
         times = batches["max_timestamp"][(again < count) & (batches["max_timestamp"] > NO_TIMESTAMP)]
         if len(times):
             self._times = range(min(self._times.start, int(times.min())), max(self._times.stop, int(times.max())))
 
-    def counted(self, *, retried: bool) -> MissingRecords:
-        """Return the sums; `retried`: producers without a producer id would have sent again what they were waiting for."""
-        settled = self.unsequenced if retried or self.elsewhere else 0
-        span_ms = len(self._times)
-        return MissingRecords(self.records, self.below, self.elsewhere, self.unsequenced, span_ms, settled)
+    def counted(self, *, by_brokers: bool) -> MissingRecords:
+        """Return the sums; `by_brokers`: they write this topic, with acks=all, and send nothing again themselves."""
+        # where other producers sent again, these would have too
+        settled = max(self.settled, self.unsequenced if self.elsewhere else 0)
+        return MissingRecords(
+            self.records,
+            self.below,
+            self.elsewhere,
+            0 if by_brokers else self.unsequenced,
+            len(self._times),
+            not_sent_again=0 if by_brokers else settled,
+            unacknowledged=self.records - self.below if by_brokers else 0,
+        )
 
 
-class _RecordsSentAgain:
-    """Finds records without a producer id one by one in the other copy: some clients retry them in other batches (librdkafka).
+class _WrittenElsewhere:
+    """What the other copy holds that this one does not hold there: records and their producers.
 
-    Records are the same that are equal in content and in the time that their producer gave them.
+    Records without a producer id are found one by one, as some clients retry them in other batches (librdkafka). They are the same
+    that are equal in content and in the time that their producer gave them.
     """
 
     def __init__(
         self, copy: PartitionDirectory, other: PartitionDirectory | None, offset: int, open_source: OpenSource
     ) -> None:
         self._copy, self._other, self._offset, self._open = copy, other, offset, open_source
-        self.went_on = False
-        """Whether the other copy has such records of its own."""
-        self._held: Counter[tuple[int, int]] | None = None
+        self._producers: NDArray[np.int64] | None = None
+        self._held: Counter[tuple[int, int]] = Counter()
         self._left = _MOST_SEARCHED
 
-    def counts(self, segment: int, batches: Batches) -> NDArray[np.int64]:
-        """Return how many records of each of these batches of a segment are there again, shape (n,)."""
+    def of(self, segment: int, batches: Batches) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return how many records of each of these batches of a segment are there, and whose producers went on there; both (n,)."""
         found = np.zeros(len(batches), dtype=np.int64)
+        if not len(batches) or self._other is None:
+            return found, found > 0
+        if self._producers is None:
+            self._producers = self._read(self._other)
         plain = batches["producer_id"] < 0
-        if plain.any():
-            found[plain] = self._counts(segment, batches[plain])
-        return found
+        self._left -= int(batches["size"][plain].sum())
+        if self._held and self._left >= 0:
+            found[plain] = [self._taken(own) for own in _records_of(batches[plain], self._copy, segment, self._open)]
+        return found, np.isin(batches["producer_id"], self._producers)
 
-    def _counts(self, segment: int, batches: Batches) -> list[int]:
-        if self._other is None:
-            return [0] * len(batches)
-        if self._held is None:
-            self._held = Counter()
-            left, own = _MOST_SEARCHED, _held(self._copy, self._offset, self._open)
-            for number, theirs in placed_batches_from(self._other, self._open, self._offset):
-                moved = (theirs["producer_id"] < 0) & (own.at(theirs["base_offset"]) != _identities(theirs))
-                for records in _records_of(theirs[moved], self._other, number, self._open):
-                    self._held.update(records)
-                left -= int(theirs["size"].sum())
-                if left < 0:
-                    break
-            self.went_on = bool(self._held)
-        self._left -= int(batches["size"].sum())
-        if not self._held or self._left < 0:
-            return [0] * len(batches)
-        return [self._taken(own) for own in _records_of(batches, self._copy, segment, self._open)]
+    def _read(self, other: PartitionDirectory) -> NDArray[np.int64]:
+        own, left = _held(self._copy, self._offset, self._open), _MOST_SEARCHED
+        producers = [np.empty(0, dtype=np.int64)]
+        for number, theirs in placed_batches_from(other, self._open, self._offset):
+            moved = theirs[own.at(theirs["base_offset"]) != _identities(theirs)]
+            producers.append(np.unique(moved["producer_id"][producers_records(moved) > 0]))
+            plain = moved[moved["producer_id"] < 0]
+            left -= int(plain["size"].sum())
+            for records in _records_of(plain, other, number, self._open) if left >= 0 else ():
+                self._held.update(records)
+        return np.unique(np.concatenate(producers))
 
     def _taken(self, records: Iterable[tuple[int, int]]) -> int:
-        assert self._held is not None
         taken = 0
         for record in records:
             if self._held[record] > 0:

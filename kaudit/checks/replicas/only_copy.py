@@ -94,7 +94,7 @@ def _truncated(context: Context, found: ReplicaEvidence, change: CopyChange, off
     )
     acknowledged = f"; {below:,} lie below its high watermark {mark}" if below else ""
     difference = change.first_difference
-    least, most = (0, None) if missing is None else missing.lost(mark)
+    least, most = (0, None) if missing is None else missing.lost
     yield only_copy.finding(
         context.replicas[change.earlier],
         f"offsets {offsets.first}..{offsets.last} ({count}) are on {change.earlier} alone: broker {change.broker_id} "

@@ -279,15 +279,23 @@ def _lost_records(found: ReplicaEvidence, names: Iterable[str]) -> Impact:
     """
     difference = found.comparison.first_difference
     batches = difference.batches if difference is not None else {}
-    copies: defaultdict[object, list[tuple[MissingRecords, int | None]]] = defaultdict(list)
+    copies: defaultdict[object, list[tuple[int, int]]] = defaultdict(list)
     for name in names:
         missing = found.missing.get(name)
         if missing is None:
             return Impact(records_lost_at_least=0)
-        key = batches[name].identity if name in batches else None
-        copies[key].append((missing, found.high_watermarks.get(name)))
-    each = [[own.lost(mark) for own, mark in same] for same in copies.values()]
-    return Impact(
-        records_lost_at_least=sum(max(least for least, _ in same) for same in each),
-        records_lost_at_most=sum(max(most for _, most in same) for same in each),
-    )
+        copies[batches[name].identity if name in batches else None].append(missing.lost)
+    least = sum(max(lost for lost, _ in same) for same in copies.values())
+    most = sum(max(lost for _, lost in same) for same in copies.values())
+    # what a log held before it was made anew is not known
+    known = not any(_begins_anew(found.comparison, name) for name in names)
+    return Impact(records_lost_at_least=least, records_lost_at_most=most if known else None)
+
+
+def _begins_anew(comparison: PartitionComparison, name: str) -> bool:
+    """Return whether the reference's log begins with its first offset under a newer leader epoch than this replica's."""
+    assert comparison.reference is not None
+    own, reference = comparison.leader_epochs[name], comparison.leader_epochs[comparison.reference]
+    if not own or not reference or own[0].epoch >= reference[0].epoch:
+        return False
+    return not comparison.start_offsets[comparison.reference] and not own[0].start_offset
