@@ -18,6 +18,7 @@ from kaudit.scanning.options import ScanOptions
 from tests.diff.replicas import Copy, broker, history
 from tests.diff.test_relations import replicas
 from tests.diff.test_relations import run as compare
+from tests.logs import BASE_TIMESTAMP
 
 WIDE = 400
 """Times the offsets of a small history: its copies have several ranges with digests then."""
@@ -67,7 +68,8 @@ def test_a_suffix_that_the_next_leader_lacks(tmp_path, moment):
     old, new = log.copy().append(3, 0, b"acks=1").append(2, 0, b"acks=1 too"), log.copy().append(4, 1, b"later")
     paths = [broker(old.write(tmp_path / "b1"), 1), broker(new.write(tmp_path / "b2"), 2)]
     if moment == "after":
-        paths.append(broker(new.copy().append(1, 1, b"more").write(tmp_path / "again" / "b1"), 1))
+        later = new.copy().append(1, 1, b"more", timestamp=BASE_TIMESTAMP + 60_000)
+        paths.append(broker(later.write(tmp_path / "again" / "b1"), 1))
     (finding,) = found(*paths)
     assert (finding.code, finding.offset) == ("KA601" if moment == "before" else "KA603", log.end)
     assert (finding.impact.records_lost_at_least, finding.impact.records_lost_at_most) == (5, 5)

@@ -140,12 +140,15 @@ class ReplicaReader:
 
     def _read_ranges(self, ranges: Sequence[range]) -> Iterator[tuple[int, Batches]]:
         for offsets in ranges:
-            self.gaps.pass_over()
+            # the last batch of the range before may reach into this one
+            reached = self._next_offset or 0
+            if reached <= offsets.start:
+                self.gaps.pass_over()
             try:
                 for number, batches in placed_batches_from(self.directory, self._open, offsets.start):
-                    within = batches[batches["base_offset"] < offsets.stop]
-                    yield number, within
-                    if len(within) < len(batches):
+                    bases = batches["base_offset"]
+                    yield number, batches[(bases >= reached) & (bases < offsets.stop)]
+                    if bases[-1] >= offsets.stop:
                         break
             except OSError as error:
                 self._unread.add(failure(error.filename or self.directory.directory, error))
