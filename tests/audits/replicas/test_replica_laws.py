@@ -3,6 +3,7 @@
 import tempfile
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -253,7 +254,7 @@ def test_an_idempotent_producer_waits_for_five_batches_at_most(tmp_path):
 
 def test_records_that_a_client_sent_again_in_other_batches_are_there(tmp_path):
     """librdkafka makes new batches of what it retries: two batches of three records are one of six there."""
-    plain = {"producer_id": -1, "epoch": -1, "sequence": -1}
+    plain: dict[str, Any] = {"producer_id": -1, "epoch": -1, "sequence": -1}
     own = [
         sent(0, at=0, **plain),
         Batch(count=3, base_offset=3, payload=b"x", **plain),
