@@ -1,4 +1,4 @@
-"""A file or directory a broker left behind; it is not audited."""
+"""A file or directory a broker left behind; it is not checked."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -42,7 +42,7 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     "KA011",
     severity=Severity.WARNING,
     severity_note="note where nothing in it is the only copy, or the topic was deleted",
-    summary="a file or directory a broker leaves behind, not audited",
+    summary="a file or directory a broker leaves behind, not checked",
     needs=(LeftoverFile,),
     incident=none_because(
         "a leftover file is what one interrupted deletion or swap left; nothing else follows from it"
@@ -65,7 +65,7 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
         more = f" and {len(others)} more" if others else ""
         yield stray_file.finding(
             replace(context, topic=first.topic, partition=first.partition, log_dir=first.log_dir),
-            f"{first.name}{more} not audited: {_MEANING[first.kind]}{'' if log is None else _held(log)}",
+            f"{first.name}{more} not checked: {_MEANING[first.kind]}{'' if log is None else _held(log)}",
             severity=Severity.WARNING if wanted else Severity.NOTE,
             file=first.relative,
             anchor=first.name,

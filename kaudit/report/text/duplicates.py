@@ -66,7 +66,7 @@ def _summary(listing: DuplicateListing, isolation_level: str) -> Row:
 
 
 def summary_text(listing: DuplicateListing, console: Console, isolation_level: str) -> Iterator[str]:
-    """Yield the lines below the table: the effect on consumers that deduplicate."""
+    """Yield the lines above the table: the total, and the effect on consumers that deduplicate."""
     totals = listing.totals
     counts, records = _counts(totals), sum(total.records for total in totals)
     compared = "one by one" if _compares_records(totals) else "batch by batch"
