@@ -46,6 +46,20 @@ class LogCut(Struct, frozen=True):
     events: Sequence[EventEvidence]
 
 
+class SegmentDeletion(Struct, frozen=True):
+    """A broker deleted the segment that begins at `base_offset` because its newest record was older than `retention_ms`.
+
+    `newest_record_ms` is that record's timestamp, `modified_ms` when the segment's file was written last; both ms since the epoch.
+    """
+
+    broker: str
+    base_offset: int
+    modified_ms: int
+    newest_record_ms: int
+    retention_ms: int
+    event: EventEvidence
+
+
 class LeaderHistory(Struct):
     """What lines of brokers' logs say of the leaders and followers of one partition, broker by broker in the order of their lines."""
 
@@ -56,6 +70,9 @@ class LeaderHistory(Struct):
     cuts: list[LogCut]
     unclean: list[int | None]
     """The leader epochs of elections of replicas that were not in sync, None where a line does not name it."""
+    deletions: list[SegmentDeletion]
+    log_starts: list[int]
+    """Offsets that became the log start."""
 
 
 class CutRecords(Struct, frozen=True, kw_only=True):
@@ -93,3 +110,38 @@ class ReportedChange(Struct, frozen=True):
 
     leader_epoch: int
     nothing_cut: bool
+
+
+class FreshRecordsDeleted(Struct, frozen=True):
+    """Retention deleted offsets `first_offset` to `end_offset` (exclusive, None: not known) of a partition when they had just been written.
+
+    Their timestamps were older than `retention_ms` already then: the newest is `newest_record_ms`, and the last of them was
+    written at `modified_ms`. `segments` counts the segments.
+    """
+
+    topic: str
+    partition: int
+    first_offset: int
+    end_offset: int | None
+    segments: int
+    retention_ms: int
+    newest_record_ms: int
+    modified_ms: int
+    shown: ShownEvents
+
+
+class FutureRecords(Struct, frozen=True):
+    """Records of producers whose timestamps lie beyond the time at which they can have been written at the latest, `written_by_ms`.
+
+    `records` of them lie at `first_offset` to `last_offset`, in segment `segment` (an index) and others, `segments` in all; `newest_ms`
+    is the greatest timestamp, ms since the epoch. `kept_bytes` is the size of these segments.
+    """
+
+    first_offset: int
+    last_offset: int
+    records: int
+    segment: int
+    segments: int
+    kept_bytes: int
+    newest_ms: int
+    written_by_ms: int

@@ -1,9 +1,12 @@
-"""What logs of brokers say that replicas cut off, held against the partitions' own logs."""
+"""What logs of brokers say that replicas cut off, held against the partitions' own logs, and records dated ahead."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from kaudit.audits.log_events.deleted_segments import fresh_records_deleted
 from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records
-from kaudit.model.record_loss import CutRecords, LeaderHistory, ReportedChange
+from kaudit.audits.replicas.future_records import future_records
+from kaudit.model.audit_clock import AuditClock
+from kaudit.model.record_loss import CutRecords, FreshRecordsDeleted, FutureRecords, LeaderHistory, ReportedChange
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
@@ -31,14 +34,30 @@ def what_was_cut_off(
     return [[*told, *(cuts if number == newest else ())] for number in range(len(replicas))]
 
 
-def cut_off_elsewhere(
+def by_lines_alone(
     options: ScanOptions, parts: Sequence[PartitionAudit], histories: _Histories, open_source: OpenSource
-) -> Iterator[CutRecords]:
-    """Yield what was cut off in partitions whose logs are not among the inputs."""
+) -> Iterator[CutRecords | FreshRecordsDeleted]:
+    """Yield what was cut off in partitions whose logs are not among the inputs, and what retention deleted in any."""
     read = {(part.directory.topic, part.directory.partition) for part in parts}
     for key, history in sorted(histories.items()):
-        if key not in read and options.asks_for(*key):
+        if not options.asks_for(*key):
+            continue
+        if key not in read:
             yield from cut_records(history, None, open_source)
+        yield from fresh_records_deleted(history)
+
+
+def dated_ahead(part: PartitionAudit, clock: AuditClock, open_source: OpenSource) -> list[FutureRecords]:
+    """Return the records whose timestamps lie beyond all times that anything shows; none where time retention does not delete."""
+    directory = part.directory
+    if not part.counts.dated_ahead or part.compacted or directory.topic.startswith("__") or directory.is_fetched:
+        return []
+    clock_ms = clock.now_ms if clock.source.is_proof else -1
+    try:
+        found = future_records(directory, clock_ms, open_source)
+    except OSError:
+        return []  # reported when the segment was read for the audit
+    return [] if found is None else [found]
 
 
 def _reach(part: PartitionAudit) -> tuple[int, int]:

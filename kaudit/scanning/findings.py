@@ -31,7 +31,7 @@ from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scanning.cut_off import what_was_cut_off
+from kaudit.scanning.cut_off import dated_ahead, what_was_cut_off
 from kaudit.scanning.options import ScanOptions, deciding_options
 from kaudit.scanning.other_copies import other_copies
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
@@ -122,7 +122,7 @@ def partition_findings(
             asked=asked_of(part.directory, around.asked, scan.options),
         )
         shared = [replace(found, grants=other.grants.get(found.producer_id, 0)) for found in part.shared]
-        found = [*other.evidence, *shared, *own_changes, *own_cuts]
+        found = [*other.evidence, *shared, *own_changes, *own_cuts, *dated_ahead(part, around.clock, open_source)]
         findings += fold_notes(run_checks(context, partition_evidence(part, found, open_source, around.versions)))
     compacted = {(part.directory.topic, part.directory.partition) for part in replicas if part.compacted}
     held = [

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kaudit.audits.log_events.placement import by_broker
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.evidence_parts import EventEvidence
-from kaudit.model.record_loss import FollowerStart, LeaderHistory, LeaderStart, LogCut
+from kaudit.model.record_loss import FollowerStart, LeaderHistory, LeaderStart, LogCut, SegmentDeletion
 
 _Kind = LogEventKind
 _METADATA_LOG: Final = "__cluster_metadata"
@@ -50,12 +50,14 @@ class _Replica(Struct):
 
     def take(self, event: LogEvent) -> None:
         """Take the next line of the broker about the partition."""
-        offset, kind = event.offset, event.event
-        if kind is _Kind.UNCLEAN_LEADER_ELECTED:
+        if event.event is _Kind.UNCLEAN_LEADER_ELECTED:
             self.history.unclean.append(event.leader_epoch)
-        elif offset is None:
-            return
-        elif kind is _Kind.TRUNCATED:
+        elif event.offset is not None:
+            self._at_offset(event, event.offset)
+
+    def _at_offset(self, event: LogEvent, offset: int) -> None:
+        kind = event.event
+        if kind is _Kind.TRUNCATED:
             self._truncated(event, offset)
         elif kind in _STATES_END:
             # a log that is truncated gets a snapshot at its new end
@@ -63,6 +65,10 @@ class _Replica(Struct):
                 self._ends_at(max(offset, self.end or 0), event, is_exact=False)
         elif kind is _Kind.LOG_LOADED:
             self._ends_at(offset, event, is_exact=True)
+        elif kind is _Kind.LOG_START_OFFSET_MOVED:
+            self.history.log_starts.append(offset)
+        elif kind is _Kind.SEGMENT_EXPIRED:
+            self._expired(event, offset)
         elif kind is _Kind.BECAME_LEADER and event.leader_epoch is not None:
             self._ends_at(offset, event, is_exact=False)
             self.history.leaders.append(
@@ -78,6 +84,12 @@ class _Replica(Struct):
         elif kind is _Kind.BECAME_FOLLOWER and event.leader_epoch is not None:
             self._ends_at(offset, event, is_exact=True)
             self.history.followers.append(FollowerStart(self.broker, event.leader_epoch, offset))
+
+    def _expired(self, event: LogEvent, offset: int) -> None:
+        modified, newest, retention = event.modified_ms, event.newest_record_ms, event.retention_ms
+        if modified is not None and newest is not None and retention is not None:
+            shown = self.shown.evidence(event)
+            self.history.deletions.append(SegmentDeletion(self.broker, offset, modified, newest, retention, shown))
 
     def _ends_at(self, offset: int, event: LogEvent, *, is_exact: bool) -> None:
         self.end, self.is_exact, self.cut = offset, is_exact, None
@@ -128,7 +140,7 @@ def leader_histories(events: Iterable[LogEvent], shown: Shown) -> Mapping[tuple[
                 continue
             key = event.topic, event.partition
             if key not in replicas:
-                history = histories.setdefault(key, LeaderHistory(*key, [], [], [], []))
+                history = histories.setdefault(key, LeaderHistory(*key, [], [], [], [], [], []))
                 replicas[key] = _Replica(broker, history, shown)
             replicas[key].take(event)
     return histories

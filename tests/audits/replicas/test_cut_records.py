@@ -25,7 +25,7 @@ def log_cut(end=30, offset=10, mark=None, broker="broker 1", *, by_leader_epoch=
 
 
 def histories(cuts, leaders=(), unclean=()):
-    return LeaderHistory("t", 0, list(leaders), [], list(cuts), list(unclean))
+    return LeaderHistory("t", 0, list(leaders), [], list(cuts), list(unclean), [], [])
 
 
 def known(tmp_path: Path, *batches, epochs=((0, 0), (10, 1)), bumps=None, log_start=0):
