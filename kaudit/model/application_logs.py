@@ -53,6 +53,7 @@ class LogEventKind(StrEnum):
     CORRUPTION = auto()
     LOG_START_OFFSET_MOVED = auto()
     SEGMENT_EXPIRED = auto()
+    LOG_DELETED = auto()
     SNAPSHOT_WRITTEN = auto()
     SNAPSHOT_LOADED = auto()
     SNAPSHOT_DELETED = auto()

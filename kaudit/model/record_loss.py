@@ -1,8 +1,9 @@
 """Records that brokers cut off the ends of logs: what lines of their logs say, and what of it is nowhere any more."""
 
+import enum
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kaudit.model.evidence_parts import EventEvidence, ShownEvents
 
@@ -22,26 +23,47 @@ class LeaderStart(Struct, frozen=True):
 
 
 class FollowerStart(Struct, frozen=True):
-    """A broker began to follow the leader of `leader_epoch`, with its log's end at `end_offset` (exclusive)."""
+    """A broker began to follow the leader of `leader_epoch`, with its log's end at `end_offset` (exclusive); `at_ms` as a leader's."""
 
     broker: str
     leader_epoch: int
     end_offset: int
+    at_ms: int | None
+
+
+class CutBy(enum.Enum):
+    """How a log lost its end."""
+
+    LEADER_EPOCH = "its leader had no record of its last leader epoch from there on (KIP-101)"
+    FOLLOWING = "it followed a leader"
+    LOADED = "the broker found less when it started: files were lost, or put back from an older copy"
 
 
 class LogCut(Struct, frozen=True):
     """A broker cut its log off at `offset` (the first that went).
 
-    `end_offset` is the log's end before that (exclusive), as the latest line before says it, None if none does; `high_watermark`
-    what a line says it was, if it went back. `by_leader_epoch`: the leader had no record of the follower's leader epoch from
-    `offset` on (KIP-101). `events` are the lines, in order: that of its end, and those of the truncation.
+    `end_offset` is the log's end before that (exclusive), as the latest line before says it, None if none does; `at_least` an end or
+    a high watermark that it had before, if a line says one. `events` are the lines: that of its end, and those of the cut.
     """
 
     broker: str
     offset: int
     end_offset: int | None
-    high_watermark: int | None
-    by_leader_epoch: bool
+    at_least: int | None
+    by: CutBy
+    at_ms: int | None
+    events: Sequence[EventEvidence]
+
+
+class LogRemoval(Struct, frozen=True):
+    """A broker removed its whole log: its topic was deleted, or the replica moved. `end_offset` is its end before (exclusive).
+
+    `is_exact`: nothing was appended after the line that states it. None where no line does.
+    """
+
+    broker: str
+    end_offset: int | None
+    is_exact: bool
     at_ms: int | None
     events: Sequence[EventEvidence]
 
@@ -65,13 +87,14 @@ class LeaderHistory(Struct):
 
     topic: str
     partition: int
-    leaders: list[LeaderStart]
-    followers: list[FollowerStart]
-    cuts: list[LogCut]
-    unclean: list[int | None]
+    leaders: list[LeaderStart] = field(default_factory=list)
+    followers: list[FollowerStart] = field(default_factory=list)
+    cuts: list[LogCut] = field(default_factory=list)
+    unclean: list[int | None] = field(default_factory=list)
     """The leader epochs of elections of replicas that were not in sync, None where a line does not name it."""
-    deletions: list[SegmentDeletion]
-    log_starts: list[int]
+    removals: list[LogRemoval] = field(default_factory=list)
+    deletions: list[SegmentDeletion] = field(default_factory=list)
+    log_starts: list[int] = field(default_factory=list)
     """Offsets that became the log start."""
 
 
@@ -82,7 +105,8 @@ class CutRecords(Struct, frozen=True, kw_only=True):
     again: `idempotent_sent_again`, of one batch of each producer id that wrote on, and `others_sent_again`, of producers without
     id. `records_lost_at_least` and `records_lost_at_most` (None: not known) follow from that. `raised_epochs` counts the
     producers that raised their epochs there. `unknown` names the evidence that is not there. `partition_read`: the partition's
-    log is among the inputs. `began_ms` is when the leader epoch began, `cut_ms` the first time of a cut.
+    log is among the inputs. `back_with_less` are those of `brokers` that started with less than they had had.
+    `began_ms` is when the leader epoch began, `cut_ms` the first time of a cut.
     """
 
     topic: str
@@ -99,6 +123,7 @@ class CutRecords(Struct, frozen=True, kw_only=True):
     raised_epochs: int
     unclean: bool
     partition_read: bool
+    back_with_less: Sequence[str]
     began_ms: int | None
     cut_ms: int | None
     shown: ShownEvents
@@ -116,7 +141,7 @@ class FreshRecordsDeleted(Struct, frozen=True):
     """Retention deleted offsets `first_offset` to `end_offset` (exclusive, None: not known) of a partition when they had just been written.
 
     Their timestamps were older than `retention_ms` already then: the newest is `newest_record_ms`, and the last of them was
-    written at `modified_ms`. `segments` counts the segments.
+    written at `modified_ms`. `by_clock`: they were not, the broker's clock was ahead. `segments` counts the segments.
     """
 
     topic: str
@@ -127,6 +152,7 @@ class FreshRecordsDeleted(Struct, frozen=True):
     retention_ms: int
     newest_record_ms: int
     modified_ms: int
+    by_clock: bool
     shown: ShownEvents
 
 

@@ -235,7 +235,9 @@ class Audit:
         )
         if logs is not None:
             evidence.add(logs.incidents)
-            evidence.add(by_lines_alone(self.options, parts, logs.events.histories, self.reads))
+            evidence.add(
+                by_lines_alone(self.options, parts, logs.events.histories, latest_modification(self.layout), self.reads)
+            )
         findings = complete_findings(run_checks(scan_wide, evidence), context, frozenset())
         return CrossPartition(context, others, findings, groups, copies, stated, allocation.unlisted)
 

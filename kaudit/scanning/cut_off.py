@@ -35,7 +35,11 @@ def what_was_cut_off(
 
 
 def by_lines_alone(
-    options: ScanOptions, parts: Sequence[PartitionAudit], histories: _Histories, open_source: OpenSource
+    options: ScanOptions,
+    parts: Sequence[PartitionAudit],
+    histories: _Histories,
+    latest_ms: int,
+    open_source: OpenSource,
 ) -> Iterator[CutRecords | FreshRecordsDeleted]:
     """Yield what was cut off in partitions whose logs are not among the inputs, and what retention deleted in any."""
     read = {(part.directory.topic, part.directory.partition) for part in parts}
@@ -44,7 +48,7 @@ def by_lines_alone(
             continue
         if key not in read:
             yield from cut_records(history, None, open_source)
-        yield from fresh_records_deleted(history)
+        yield from fresh_records_deleted(history, latest_ms)
 
 
 def dated_ahead(part: PartitionAudit, clock: AuditClock, open_source: OpenSource) -> list[FutureRecords]:

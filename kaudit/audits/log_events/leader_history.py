@@ -9,12 +9,24 @@ from msgspec.structs import replace
 from kaudit.audits.log_events.placement import by_broker
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.evidence_parts import EventEvidence
-from kaudit.model.record_loss import FollowerStart, LeaderHistory, LeaderStart, LogCut, SegmentDeletion
+from kaudit.model.record_loss import (
+    CutBy,
+    FollowerStart,
+    LeaderHistory,
+    LeaderStart,
+    LogCut,
+    LogRemoval,
+    SegmentDeletion,
+)
 
 _Kind = LogEventKind
 _METADATA_LOG: Final = "__cluster_metadata"
 """What its replicas cut off was never committed: the quorum elects no other leaders (KIP-595)."""
-_STATES_END: Final = (_Kind.SNAPSHOT_WRITTEN, _Kind.LOG_ROLLED)
+_AT_LEAST: Final = (_Kind.SNAPSHOT_WRITTEN, _Kind.LOG_ROLLED)
+"""Events that state the log's end when they happened, while it grows."""
+_LOADED: Final = frozenset({"log-loaded", "log-load-old"})
+_SHUT_DOWN: Final = "stopped-zk"
+"""The last line of a clean shutdown, after snapshots were written at the ends of all logs."""
 _NO_EFFECT: Final = "truncated-nothing"
 _CUT_NOTHING: Final = frozenset({_NO_EFFECT, "truncated-fully", "fetch-offset-reset-start", "fetch-partition-failed"})
 """Patterns of TRUNCATED after which no offset is missing that others have: a log that begins again at its leader's start."""
@@ -52,19 +64,44 @@ class _Replica(Struct):
         """Take the next line of the broker about the partition."""
         if event.event is _Kind.UNCLEAN_LEADER_ELECTED:
             self.history.unclean.append(event.leader_epoch)
+        elif event.event is _Kind.LOG_CREATED:
+            self._shorter(event, 0)
+        elif event.event is _Kind.LOG_DELETED:
+            self._deleted(event)
         elif event.offset is not None:
             self._at_offset(event, event.offset)
+
+    def shut_down(self) -> None:
+        """Take the end of a clean shutdown: the snapshot that was written then is at the log's end."""
+        self.is_exact = self.is_exact or self.end is not None
+
+    def _shorter(self, event: LogEvent, offset: int) -> None:
+        """Take a log that a broker loads or makes anew; what it had before and lacks now is lost from this replica."""
+        end, is_exact, stated_by = self.end, self.is_exact, self.stated_by
+        self._ends_at(offset, event, is_exact=True)
+        if end is not None and end > offset and stated_by is not None:
+            lines = [stated_by, self.shown.evidence(event)]
+            exact_end = end if is_exact else None
+            self.history.cuts.append(
+                LogCut(self.broker, offset, exact_end, end, CutBy.LOADED, self.shown.time(event), lines)
+            )
+
+    def _deleted(self, event: LogEvent) -> None:
+        lines = [*([] if self.stated_by is None else [self.stated_by]), self.shown.evidence(event)]
+        end, is_exact = self.end, self.is_exact
+        self.history.removals.append(LogRemoval(self.broker, end, is_exact, self.shown.time(event), lines))
+        self.end, self.is_exact, self.stated_by, self.cut = None, False, None, None
 
     def _at_offset(self, event: LogEvent, offset: int) -> None:
         kind = event.event
         if kind is _Kind.TRUNCATED:
             self._truncated(event, offset)
-        elif kind in _STATES_END:
+        elif kind in _AT_LEAST:
             # a log that is truncated gets a snapshot at its new end
             if self.cut is None or offset > (self.end or 0):
                 self._ends_at(max(offset, self.end or 0), event, is_exact=False)
-        elif kind is _Kind.LOG_LOADED:
-            self._ends_at(offset, event, is_exact=True)
+        elif event.pattern in _LOADED:
+            self._shorter(event, offset)
         elif kind is _Kind.LOG_START_OFFSET_MOVED:
             self.history.log_starts.append(offset)
         elif kind is _Kind.SEGMENT_EXPIRED:
@@ -83,7 +120,9 @@ class _Replica(Struct):
             )
         elif kind is _Kind.BECAME_FOLLOWER and event.leader_epoch is not None:
             self._ends_at(offset, event, is_exact=True)
-            self.history.followers.append(FollowerStart(self.broker, event.leader_epoch, offset))
+            self.history.followers.append(
+                FollowerStart(self.broker, event.leader_epoch, offset, self.shown.time(event))
+            )
 
     def _expired(self, event: LogEvent, offset: int) -> None:
         modified, newest, retention = event.modified_ms, event.newest_record_ms, event.retention_ms
@@ -107,8 +146,8 @@ class _Replica(Struct):
             cut = cuts[self.cut]
             cuts[self.cut] = replace(
                 cut,
-                high_watermark=event.former_end if states_mark else cut.high_watermark,
-                by_leader_epoch=cut.by_leader_epoch or by_epoch,
+                at_least=event.former_end if states_mark else cut.at_least,
+                by=CutBy.LEADER_EPOCH if by_epoch else cut.by,
                 events=[*cut.events, self.shown.evidence(event)],
             )
             return
@@ -126,7 +165,8 @@ class _Replica(Struct):
         self.cut = len(cuts)
         mark = event.former_end if states_mark else None
         lines.append(self.shown.evidence(event))
-        cuts.append(LogCut(self.broker, offset, end, mark, by_epoch, self.shown.time(event), lines))
+        by = CutBy.LEADER_EPOCH if by_epoch else CutBy.FOLLOWING
+        cuts.append(LogCut(self.broker, offset, end, mark, by, self.shown.time(event), lines))
 
 
 def leader_histories(events: Iterable[LogEvent], shown: Shown) -> Mapping[tuple[str, int], LeaderHistory]:
@@ -136,11 +176,14 @@ def leader_histories(events: Iterable[LogEvent], shown: Shown) -> Mapping[tuple[
         broker = home if broker_id is None else f"broker {broker_id}"
         replicas: dict[tuple[str, int], _Replica] = {}
         for event in own:
+            if event.pattern == _SHUT_DOWN:
+                for replica in replicas.values():
+                    replica.shut_down()
             if event.topic is None or event.partition is None or event.topic == _METADATA_LOG:
                 continue
             key = event.topic, event.partition
             if key not in replicas:
-                history = histories.setdefault(key, LeaderHistory(*key, [], [], [], [], [], []))
+                history = histories.setdefault(key, LeaderHistory(*key))
                 replicas[key] = _Replica(broker, history, shown)
             replicas[key].take(event)
     return histories

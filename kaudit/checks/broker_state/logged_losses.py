@@ -144,6 +144,8 @@ _CUTS = {
     "fetch-partition-failed": (Severity.WARNING, "stopped replicating after an error"),
 }
 """By the id of the message: how severe it is, and how the log was cut. Others are what every follower does at a new leader."""
+_NOTHING_LOST = frozenset({"truncated-fully", "fetch-offset-reset-start", "fetch-partition-failed"})
+"""Messages of followers that need not have had anything that others lack: where the partition is read, its copies show that."""
 _DAMAGED = (Severity.WARNING, "lost what followed damaged bytes, when the broker recovered it")
 _ROUTINE = (Severity.NOTE, "cut their logs off where they differed from their leaders'")
 
@@ -159,7 +161,8 @@ def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]
     """Report replicas that lost more than uncommitted records by partition, all others of a log directory once."""
     for incident in _of(evidence, Consequence.TRUNCATED):
         severity, how = max((_cut(event) for event in incident.events), key=lambda cut: cut[0].rank)
-        if severity is Severity.NOTE and incident.partition_read:
+        whole = severity is Severity.NOTE or all(event.pattern in _NOTHING_LOST for event in incident.events)
+        if whole and incident.partition_read:
             continue
         replicas = f"a replica of{where(incident).removeprefix(' in')}" if incident.topic is not None else "replicas"
         yield logged_finding(

@@ -51,7 +51,7 @@ def cut(*texts):
     if found is None or not found.cuts:
         return None
     (only,) = found.cuts
-    return only.end_offset, only.offset, only.high_watermark, [event.line for event in only.events]
+    return only.end_offset, only.offset, only.at_least, [event.line for event in only.events]
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,32 @@ def test_what_was_cut_off(texts, found):
 def test_the_snapshot_that_a_truncation_writes_is_no_second_end():
     found = history(FOLLOWER, CUT, SNAPSHOT.replace("offset 9", "offset 6"), CUT.replace("6", "4"))
     assert [(own.offset, own.end_offset) for own in found.cuts] == [(6, 9), (4, 6)]
+
+
+CREATED = "Created log for partition t-0 in /data/t-0 with properties {}"
+SHUT_DOWN = "[BrokerServer id=1] shut down completed"
+GONE = "Log for partition t-0 is renamed to /data/t-0.16-delete and is scheduled for deletion"
+FETCHER_4 = (
+    "[ReplicaFetcherManager on broker 1] Added fetcher to broker 2 for partitions HashMap(t-0 -> InitialFetchState(Some(a),"
+    "BrokerEndPoint[id=2, host=127.0.0.1, port=9092],1,9))"
+)
+FETCHER_3 = FETCHER_4.replace("[id=2, host=127.0.0.1, port=9092]", "(id=2, host=127.0.0.1:9092)")
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        pytest.param([SNAPSHOT, SHUT_DOWN, CREATED], (9, 0, 9, [1, 3]), id="lost"),
+        pytest.param([SNAPSHOT, CREATED], (None, 0, 9, [1, 2]), id="lost-after-a-kill"),
+        pytest.param([SNAPSHOT, SHUT_DOWN, LOADED.replace("=9)", "=4)")], (9, 4, 9, [1, 3]), id="restored"),
+        pytest.param([SNAPSHOT, SHUT_DOWN, LOADED], None, id="whole"),
+        pytest.param([SNAPSHOT, GONE, CREATED], None, id="deleted"),
+        pytest.param([FETCHER_4, CUT], (9, 6, None, [1, 2]), id="fetcher-4"),
+        pytest.param([FETCHER_3, CUT], (9, 6, None, [1, 2]), id="fetcher-3"),
+    ],
+)
+def test_a_broker_that_starts_with_less_has_lost_it(texts, found):
+    assert cut(*texts) == found
 
 
 def test_leaders_and_followers_are_listed():

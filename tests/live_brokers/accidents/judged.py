@@ -13,22 +13,12 @@ from tests.live_brokers.accidents.truth import DATA, Moment, TopicTruth, truths
 
 NOT_YET: dict[str, set[str]] = {
     "acks1-failover/old-leader-down": {"payments lost"},
-    "acks1-failover/recovered": {"payments lost"},
-    "clock-ahead/ahead": {"visits lost"},
-    "clock-ahead/right-again": {"visits lost"},
-    "deleted-records/deleted": {"warnings"},
     "lagging-follower/behind": {"warnings"},
-    "lost-log-directory/emptied": {"ledger lost"},
-    "lost-log-directory/recovered": {"ledger lost"},
     "recreated-topic/replica-down": {"carts lost"},
     "recreated-topic/recovered": {"carts lost"},
-    "restored-backup/restored": {"stock lost"},
-    "restored-backup/recovered": {"stock lost"},
-    "timestamps-in-seconds/expired": {"orders lost"},
     "torn-tail/torn": {"clicks lost"},
     "torn-tail/recovered": {"clicks lost"},
     "unclean-election/old-leader-down": {"meter lost"},
-    "unclean-election/recovered": {"meter lost"},
     "upgrade-in-transaction/upgraded": {"warnings"},
 }
 """What the scan of a moment says wrongly as yet, by `ACCIDENT/MOMENT`."""

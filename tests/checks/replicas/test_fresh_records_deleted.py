@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.checks.log.record_times import fresh_records_deleted
+from kaudit.checks.replicas.record_times import fresh_records_deleted
 from kaudit.model.finding import Severity
 from tests.checks.broker_state.lines import line, reported
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from kaudit.checks.log.record_times import future_timestamps
+from kaudit.checks.replicas.record_times import future_timestamps
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Severity

@@ -18,6 +18,7 @@ from kaudit.model.record_loss import FreshRecordsDeleted, FutureRecords
 _BY_TIMESTAMPS = "time retention goes by the greatest timestamp of a segment's records, which clients set (CreateTime)"
 _REPLAYED = Explanation("events of the past were written with their own times: a replay, a backfill, a simulation")
 _NOT_SIMULATED = none_because("simulated clients have the cluster's clock, and simulated brokers delete nothing")
+_BROKERS_CLOCK = Explanation("the clock of the broker was ahead")
 _CLOCK = Explanation("a producer's clock was wrong")
 
 
@@ -59,8 +60,7 @@ def fresh_records_deleted(context: Context, evidence: Evidence) -> Iterator[Find
         )
         yield fresh_records_deleted.finding(
             own,
-            f"retention deleted {offsets} that had just been written: their timestamps, up to {rfc3339(found.newest_record_ms)}, were older "
-            f"than retention.ms = {found.retention_ms} already then",
+            f"retention deleted {offsets} that had just been written: {_why(found)}",
             offset=found.first_offset,
             last_offset=None if found.end_offset is None else found.end_offset - 1,
             anchor=str(found.first_offset),
@@ -75,8 +75,8 @@ def fresh_records_deleted(context: Context, evidence: Evidence) -> Iterator[Find
                 events=found.shown,
             ),
             impact=Impact(records_lost_at_least=count or 1, records_lost_at_most=count),
-            explanations=(_REPLAYED, _CLOCK),
-            following=(_stamped_by_brokers(own),),
+            explanations=(_BROKERS_CLOCK,) if found.by_clock else (_REPLAYED, _CLOCK),
+            following=() if found.by_clock else (_stamped_by_brokers(own),),
             absent={**NO_PRODUCER, **dict.fromkeys(("file", "segment", "position"), "the records are in no file any more")},
         )  # fmt: skip
 
@@ -119,6 +119,13 @@ def future_timestamps(context: Context, evidence: Evidence) -> Iterator[Finding]
             ),
             absent={**NO_PRODUCER, "position": "the records are in many batches"},
         )  # fmt: skip
+
+
+def _why(found: FreshRecordsDeleted) -> str:
+    newest = rfc3339(found.newest_record_ms)
+    if found.by_clock:
+        return f"the newest is of {newest}, and no file of the input was written later than retention.ms = {found.retention_ms} after that"
+    return f"their timestamps, up to {newest}, were older than retention.ms = {found.retention_ms} already then"
 
 
 def _stamped_by_brokers(context: Context) -> str:
