@@ -43,7 +43,8 @@ class LogCut(Struct, frozen=True):
     """A broker cut its log off at `offset` (the first that went).
 
     `end_offset` is the log's end before that (exclusive), as the latest line before says it, None if none does; `at_least` an end or
-    a high watermark that it had before, if a line says one. `events` are the lines: that of its end, and those of the cut.
+    a high watermark that it had before, if a line says one. `nothing_committed`: all of it lay beyond the high watermark, which the
+    broker wrote down when it was stopped. `events` are the lines: that of its end, and those of the cut.
     """
 
     broker: str
@@ -53,6 +54,7 @@ class LogCut(Struct, frozen=True):
     by: CutBy
     at_ms: int | None
     events: Sequence[EventEvidence]
+    nothing_committed: bool = False
 
 
 class LogRemoval(Struct, frozen=True):

@@ -1,5 +1,6 @@
 """Leaders, followers and ends of logs that were cut off, partition by partition, as lines of brokers' logs say."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -27,8 +28,7 @@ _AT_LEAST: Final = (_Kind.SNAPSHOT_WRITTEN, _Kind.LOG_ROLLED)
 _LOADED: Final = frozenset({"log-loaded", "log-load-old"})
 _SHUT_DOWN: Final = "stopped-zk"
 """The last line of a clean shutdown, after snapshots were written at the ends of all logs."""
-_NO_EFFECT: Final = "truncated-nothing"
-_CUT_NOTHING: Final = frozenset({_NO_EFFECT, "truncated-fully", "fetch-offset-reset-start", "fetch-partition-failed"})
+_BEGINS_ANEW: Final = frozenset({"truncated-fully", "fetch-offset-reset-start"})
 """Patterns of TRUNCATED after which no offset is missing that others have: a log that begins again at its leader's start."""
 _BY_LEADER_EPOCH: Final = "truncated-leader-epoch"
 _STATE_HIGH_WATERMARK: Final = frozenset({"high-watermark-lowered", "truncated-below-high-watermark"})
@@ -36,6 +36,18 @@ _STATES_RECOVERY: Final = frozenset({"became-leader-topic-id"})
 """Lines of releases that have KIP-704."""
 
 
+_CUTS: Final = frozenset(
+    {
+        *("truncated", "truncated-old", "truncated-leader-epoch", "truncated-high-watermark"),
+        *("truncated-to-high-watermark", "truncated-unknown-epoch", "fetch-offset-reset-end", *_STATE_HIGH_WATERMARK),
+    }
+)
+_RECOVERS: Final = "segment-recovered"
+_OPENS_WITH_MARK: Final = "initial-high-watermark"
+_BEGINS_TO_FOLLOW_MS: Final = 10_000
+"""A broker that starts follows its leaders within seconds."""
+_ASIDE: Final = re.compile(r"-(?:future|delete|stray), ")
+"""The end of a directory's name: it is not the partition's own (UnifiedLog.FutureDirSuffix and others)."""
 _PROVES_CUT: Final = "truncated"
 """The line of a log that was longer: else it says that truncating has no effect (UnifiedLog.truncateTo). A fetcher's says what it asks for."""
 
@@ -59,21 +71,31 @@ class _Replica(Struct):
     stated_by: EventEvidence | None = None
     cut: int | None = None
     """The number of its last cut, while nothing was appended since."""
+    stopped: bool = False
+    """The broker was asked to stop, and no line about its next start says that it recovered the log."""
+    mark: LogEvent | None = None
+    """The line of the high watermark with which the log was opened after a clean stop."""
 
     def take(self, event: LogEvent) -> None:
         """Take the next line of the broker about the partition."""
-        if event.event is _Kind.UNCLEAN_LEADER_ELECTED:
+        if event.pattern == _RECOVERS:
+            self.stopped = False
+        elif event.pattern == _OPENS_WITH_MARK:
+            self.stopped, self.mark = False, event if self.stopped else None
+        elif event.event is _Kind.UNCLEAN_LEADER_ELECTED:
             self.history.unclean.append(event.leader_epoch)
         elif event.event is _Kind.LOG_CREATED:
             self._shorter(event, 0)
         elif event.event is _Kind.LOG_DELETED:
             self._deleted(event)
-        elif event.offset is not None:
+        elif event.offset is not None and not _ASIDE.search(event.text):
             self._at_offset(event, event.offset)
 
-    def shut_down(self) -> None:
-        """Take the end of a clean shutdown: the snapshot that was written then is at the log's end."""
-        self.is_exact = self.is_exact or self.end is not None
+    def stops(self, event: LogEvent) -> None:
+        """Take a line of its broker's shutdown: once that is complete, the snapshot that was written then is at the log's end."""
+        self.stopped = True
+        if event.pattern == _SHUT_DOWN:
+            self.is_exact = self.is_exact or self.end is not None
 
     def _shorter(self, event: LogEvent, offset: int) -> None:
         """Take a log that a broker loads or makes anew; what it had before and lacks now is lost from this replica."""
@@ -134,10 +156,18 @@ class _Replica(Struct):
         self.end, self.is_exact, self.cut = offset, is_exact, None
         self.stated_by = self.shown.evidence(event)
 
+    def _beyond_mark(self, cut: LogEvent) -> bool:
+        """Whether all that is cut off lies beyond the high watermark that a clean stop wrote down, nothing having been appended since."""
+        mark = self.mark
+        if mark is None or mark.offset is None or cut.offset is None or None in (mark.timestamp_ms, cut.timestamp_ms):
+            return False
+        since = (cut.timestamp_ms or 0) - (mark.timestamp_ms or 0)
+        return mark.offset <= cut.offset and 0 <= since <= _BEGINS_TO_FOLLOW_MS
+
     def _truncated(self, event: LogEvent, offset: int) -> None:
-        if event.pattern in _CUT_NOTHING:
-            if event.pattern != _NO_EFFECT:
-                self._ends_at(offset, event, is_exact=True)
+        if event.pattern in _BEGINS_ANEW:
+            self._ends_at(offset, event, is_exact=True)
+        if event.pattern not in _CUTS:
             return
         cuts, states_mark = self.history.cuts, event.pattern in _STATE_HIGH_WATERMARK
         by_epoch = event.pattern == _BY_LEADER_EPOCH
@@ -166,7 +196,8 @@ class _Replica(Struct):
         mark = event.former_end if states_mark else None
         lines.append(self.shown.evidence(event))
         by = CutBy.LEADER_EPOCH if by_epoch else CutBy.FOLLOWING
-        cuts.append(LogCut(self.broker, offset, end, mark, by, self.shown.time(event), lines))
+        at = self.shown.time(event)
+        cuts.append(LogCut(self.broker, offset, end, mark, by, at, lines, nothing_committed=self._beyond_mark(event)))
 
 
 def leader_histories(events: Iterable[LogEvent], shown: Shown) -> Mapping[tuple[str, int], LeaderHistory]:
@@ -176,9 +207,9 @@ def leader_histories(events: Iterable[LogEvent], shown: Shown) -> Mapping[tuple[
         broker = home if broker_id is None else f"broker {broker_id}"
         replicas: dict[tuple[str, int], _Replica] = {}
         for event in own:
-            if event.pattern == _SHUT_DOWN:
+            if event.event is _Kind.STOPPED:
                 for replica in replicas.values():
-                    replica.shut_down()
+                    replica.stops(event)
             if event.topic is None or event.partition is None or event.topic == _METADATA_LOG:
                 continue
             key = event.topic, event.partition

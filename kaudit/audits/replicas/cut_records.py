@@ -120,10 +120,7 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
     end = None if None in ends else max(filter(None, ends))
     marks = [cut.at_least for cut in cuts if cut.at_least is not None]
     leaders = [leader for leader in history.leaders if leader.leader_epoch == epoch]
-    times = [
-        line.at_ms for line in (*leaders, *history.followers) if line.leader_epoch == epoch and line.at_ms is not None
-    ]
-    began = min(times, default=None)
+    began = _began(history, epoch)
     bumps = 0 if log is None or epoch is None else log.bumps.get(epoch, 0)
     unclean = any(own in (None, epoch) for own in history.unclean)
     shown = [*(leader.event for leader in leaders[:1]), *(event for cut in cuts for event in cut.events)]
@@ -132,8 +129,8 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
     again = _SentAgain()
     if log is not None:
         again = _sent_again(log.directory, first, known, began, open_source)
-    explained = count is not None and again.idempotent >= count
-    nothing = not bumps and not unclean and _all_sent_again(leaders, log, explained=explained)
+    unacknowledged = all(cut.nothing_committed for cut in cuts) or (count is not None and again.idempotent >= count)
+    nothing = not bumps and not unclean and _all_sent_again(leaders, log, unacknowledged=unacknowledged)
     least = max(known - again.idempotent - again.others, 0) if log is not None else 0
     return CutRecords(
         topic=history.topic,
@@ -158,14 +155,21 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
     )
 
 
-def _all_sent_again(leaders: Sequence[LeaderStart], log: KnownLog | None, *, explained: bool) -> bool:
+def _began(history: LeaderHistory, epoch: int | None) -> int | None:
+    """Return when a leader epoch had begun, by the first line that names it."""
+    leaders = [leader.at_ms for leader in history.leaders if leader.leader_epoch == epoch]
+    followers = [follower.at_ms for follower in history.followers if follower.leader_epoch == epoch]
+    return min((at for at in (*leaders, *followers) if at is not None), default=None)
+
+
+def _all_sent_again(leaders: Sequence[LeaderStart], log: KnownLog | None, *, unacknowledged: bool) -> bool:
     """Whether all that was cut off had not been acknowledged: idempotent producers wait for all replicas in sync (acks=all).
 
-    They send it again, with the same sequences. A leader that was in sync has all that was acknowledged to them. `explained`: what
-    they sent first after the change is no less than what was cut off.
+    They send it again, with the same sequences. A leader that was in sync has all that was acknowledged to them.
+    `unacknowledged`: so shows the high watermark, or what they sent first after the change is no less than what was cut off.
     """
     clean = any(leader.states_recovery for leader in leaders)
-    return log is not None and not log.others_batches and (clean or explained)
+    return log is not None and not log.others_batches and (clean or unacknowledged)
 
 
 def _unknown(log: KnownLog | None, end: int | None, leaders: Sequence[LeaderStart]) -> Iterator[str]:
