@@ -12,13 +12,11 @@ from kaudit.model.total_impact import total_impact
 from tests.live_brokers.accidents.truth import DATA, Moment, TopicTruth, truths
 
 NOT_YET: dict[str, set[str]] = {
-    "acks1-failover/old-leader-down": {"payments lost"},
     "lagging-follower/behind": {"warnings"},
     "recreated-topic/replica-down": {"carts lost"},
     "recreated-topic/recovered": {"carts lost"},
     "torn-tail/torn": {"clicks lost"},
     "torn-tail/recovered": {"clicks lost"},
-    "unclean-election/old-leader-down": {"meter lost"},
     "upgrade-in-transaction/upgraded": {"warnings"},
 }
 """What the scan of a moment says wrongly as yet, by `ACCIDENT/MOMENT`."""
