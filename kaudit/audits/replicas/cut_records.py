@@ -98,7 +98,7 @@ def _lost_from(cut: LogCut, history: LeaderHistory, log: KnownLog | None) -> tup
     """Return where, from the cut on, a newer leader began, and its epoch; None where nothing shows that one did."""
     if log is not None and log.log_start <= cut.offset:
         for offset, epoch in log.starts:
-            if offset >= cut.offset:
+            if offset >= cut.offset and epoch > 0:  # a log that begins with leader epoch 0 was there before any change
                 return offset, epoch
         return log.log_end, None
     leaders = [leader for leader in history.leaders if leader.offset >= cut.offset and leader.leader_epoch > 0]
