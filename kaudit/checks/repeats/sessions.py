@@ -75,6 +75,7 @@ def _across_sessions(context: Context, found: RepeatedSession) -> Finding:
         impact=Impact(records_duplicated=found.records),
         following=(
             context.inspect_around(found.first_offset),
+            context.count_repeats_command(),
             context.timeline_command(*sorted({found.previous_id, found.producer_id})),
         ),
     )
@@ -147,7 +148,11 @@ def _across_epochs(context: Context, found: RepeatedEpoch) -> Finding:
         ),
         explanations=explanations,
         impact=Impact(records_duplicated=found.records),
-        following=(context.inspect_around(found.first_offset), context.timeline_command(found.producer_id)),
+        following=(
+            context.inspect_around(found.first_offset),
+            context.count_repeats_command(),
+            context.timeline_command(found.producer_id),
+        ),
     )
 
 

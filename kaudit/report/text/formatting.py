@@ -257,9 +257,16 @@ def _lost(impact: Impact) -> Iterator[str]:
 
 
 def _duplicated(impact: Impact) -> Iterator[str]:
-    if impact.records_duplicated:
-        verb = "was" if impact.records_duplicated == 1 else "were"
-        yield f"{plural(impact.records_duplicated, 'record')} {verb} written twice"
+    least, most = impact.records_duplicated, impact.records_duplicated_at_most
+    if least is None or not (least or most):
+        return
+    if least == most:
+        yield f"{plural(least, 'record')} {'was' if least == 1 else 'were'} written twice"
+    elif most is None:
+        yield f"at least {plural(least, 'record')} {'was' if least == 1 else 'were'} written twice"
+    else:
+        low = f"at least {least:,}, " if least else ""
+        yield f"{low}at most {plural(most, 'record')} {'was' if most == 1 else 'were'} written twice"
 
 
 def _truncated(impact: Impact) -> Iterator[str]:
