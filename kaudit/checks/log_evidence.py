@@ -1,17 +1,20 @@
 """Chooses the events that are evidence for a finding, and the causes that they show."""
 
+import functools
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from kaudit.audits.log_events.broker_clocks import BrokerClock
-from kaudit.checks.log_causes import LogCause
+from kaudit.audits.log_events.given_up import given_up_sends
+from kaudit.checks.log_causes import FENCED, LogCause
 from kaudit.checks.registry import CHECKS
 from kaudit.model.application_logs import LogEvent
 from kaudit.model.evidence_parts import EventEvidence, ShownEvents
 from kaudit.model.finding import Explanation, Finding
 from kaudit.model.logged_incidents import LoggedIncident
+from kaudit.model.producer_patterns import GivenUpSends
 
 MAX_EVENTS = 5
 """Most events that are listed in one finding."""
@@ -23,6 +26,7 @@ class EventsOfLogs:
     """Events of logs by producer, transactional id and partition."""
 
     def __init__(self, events: Iterable[LogEvent], clocks: Iterable[BrokerClock]) -> None:
+        events = self._events = list(events)
         self._clocks = {path: clock for clock in clocks for path in clock.paths}
         self._of_producer: dict[int, list[LogEvent]] = defaultdict(list)
         self._of_transaction: dict[str, list[LogEvent]] = defaultdict(list)
@@ -37,6 +41,23 @@ class EventsOfLogs:
                 self._of_partition[event.topic, event.partition].append(event)
             elif event.producer_id is None and event.transactional_id is None:
                 self._of_nobody.append(event)
+
+    def given_up(self, topic: str, partition: int) -> Mapping[int, Sequence[GivenUpSends]]:
+        """Return the sends to a partition that clients say failed, by producer id."""
+        return self._given_up.get((topic, partition), {})
+
+    @functools.cached_property
+    def fenced(self) -> Mapping[int, Sequence[LogEvent]]:
+        """The events of instances that were fenced, by producer id."""
+        return {
+            producer_id: own
+            for producer_id, events in self._of_producer.items()
+            if (own := [event for event in events if event.event in FENCED.kinds])
+        }
+
+    @functools.cached_property
+    def _given_up(self) -> Mapping[tuple[str, int], Mapping[int, Sequence[GivenUpSends]]]:
+        return given_up_sends(self._events)
 
     def all_explained(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings in their order, each as `explained` returns it."""

@@ -1,6 +1,6 @@
 """Findings of one topic partition. All that is needed from other partitions is passed in, so any process can compute them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Protocol
 
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kaudit.audits.coordinator.transaction_state_reader import DecisionHistory
 from kaudit.audits.sequences.expired_producers import evicted_producers
+from kaudit.audits.sequences.raised_epochs import raised_epochs, repeated_starts
 from kaudit.audits.sequences.step_patterns import step_mismatches
 from kaudit.audits.sidefiles.snapshot_check import compare_snapshots
 from kaudit.audits.transactions.marker_outcomes import compare_outcomes
@@ -19,11 +20,12 @@ from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
+from kaudit.model.application_logs import LogEvent
 from kaudit.model.coordinator import CommittedBeyondLogEnd
 from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
-from kaudit.model.producer_patterns import EvictedProducer
+from kaudit.model.producer_patterns import EvictedProducer, GivenUpSends, RaisedEpochs, RepeatedStarts
 from kaudit.model.result import CoverageGap
 from kaudit.model.side_files import CheckpointBeyondLogEnd, SnapshotComparison
 from kaudit.model.transactions import IllegalTransition, MismatchedMarker
@@ -61,6 +63,13 @@ class ExplainsFindings(Protocol):
 
     def all_explained(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings with the events that speak for their causes."""
+
+    def given_up(self, topic: str, partition: int) -> Mapping[int, Sequence[GivenUpSends]]:
+        """Return the sends to a partition that clients say failed, by producer id."""
+
+    @property
+    def fenced(self) -> Mapping[int, Sequence[LogEvent]]:
+        """The events of instances that were fenced, by producer id."""
 
 
 class ScanContext(Struct, frozen=True):
@@ -114,7 +123,7 @@ def partition_findings(
             asked=asked_of(part.directory, around.asked, scan.options),
         )
         shared = [replace(found, grants=other.grants.get(found.producer_id, 0)) for found in part.shared]
-        found = [*other.evidence, *shared, *own_changes]
+        found = [*other.evidence, *shared, *own_changes, *_in_distress(part, scan.events)]
         findings += fold_notes(run_checks(context, partition_evidence(part, found, open_source, around.versions)))
     compacted = {(part.directory.topic, part.directory.partition) for part in replicas if part.compacted}
     held = [
@@ -124,6 +133,13 @@ def partition_findings(
         for held in change.held_by
     ]
     return PartitionFindings(complete_findings(findings, scan, compacted), held)
+
+
+def _in_distress(part: PartitionAudit, events: ExplainsFindings | None) -> Iterator[RaisedEpochs | RepeatedStarts]:
+    given_up = {} if events is None else events.given_up(part.directory.topic, part.directory.partition)
+    fenced = {} if events is None else events.fenced
+    yield from raised_epochs(part.observations, part.last_states, given_up, fenced)
+    yield from repeated_starts(part.repeated_sessions)
 
 
 def complete_findings(
