@@ -14,6 +14,7 @@ from kaudit.formats.log.batch_header import (
     batch_size,
     plausible_length,
 )
+from kaudit.formats.log.resync import first_sound
 from kaudit.source.archives.forms import form_of
 from kaudit.source.content import Content, Recognised
 from kaudit.source.file_kinds import describe_dump
@@ -30,6 +31,8 @@ def recognise(name: str, head: bytes) -> Recognised:
     packed = form_of(head)
     if packed is not None:
         return Recognised(Content.PACKED, f"an archive or a compressed file ({packed.value})")
+    if b"\0" in head and first_batch(head) is not None:
+        return Recognised(Content.SEGMENT, Content.SEGMENT.value)
     from kaudit.source.text_recognition import recognise_text  # noqa: PLC0415 - most inputs hold segments alone
 
     return (recognise_text(head) if head else None) or _no_evidence(name, head)
@@ -52,6 +55,18 @@ def starts_batch(head: bytes) -> bool:
     if len(head) < PREFIX_SIZE or head[0] or not any(head[:PREFIX_SIZE]) or head[MAGIC_OFFSET] > CURRENT_MAGIC:
         return False  # the top byte of a base offset below 2^56 is zero: text is not
     return plausible_length(head[MAGIC_OFFSET], batch_size(head) - LOG_OVERHEAD)
+
+
+def first_batch(head: bytes) -> int | None:
+    """Return where the first batch of a file begins, by its first bytes; None if they hold none.
+
+    If the first is damaged, that is the next one in `head` that matches its CRC. A batch that ends beyond `head` counts as sound.
+    """
+    begins = starts_batch(head)
+    if begins and batch_size(head) > len(head):
+        return 0
+    sound = first_sound(head)
+    return 0 if sound is None and begins else sound
 
 
 def _is_text(head: bytes) -> bool:

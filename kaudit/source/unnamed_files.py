@@ -14,7 +14,7 @@ from kaudit.source.file_kinds import leftover_kind
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import EXPECTED, ApplicationLog, Unreadable
 from kaudit.source.listing import failure, heads
-from kaudit.source.recognition import recognise
+from kaudit.source.recognition import first_batch, recognise
 from kaudit.source.schemes import archive_at, filesystem
 from kaudit.source.uri import Uri
 
@@ -24,7 +24,7 @@ _BESIDE = "lies beside segments and was not read; an input of its own is"
 
 
 class UnnamedFiles(Struct):
-    """What was found. `segments` have their first batch's offset; `dumps` and `other_logs` say what they are."""
+    """What was found. `segments` have the offset of their first batch that is sound; `dumps` and `other_logs` say what they are."""
 
     unreadable: list[Unreadable]
     skipped: list[Unreadable]
@@ -129,8 +129,9 @@ class UnnamedFiles(Struct):
             if what.content is Content.DUMP_TEXT:
                 self.texts.append((place, status))
             else:
+                at = first_batch(head) or 0
                 # a legacy wrapper names its last offset: the offsets before it need not be missing
-                first = max(base_offset_of(head), 0) if head[MAGIC_OFFSET] == CURRENT_MAGIC else 0
+                first = max(base_offset_of(head, at), 0) if head[at + MAGIC_OFFSET] == CURRENT_MAGIC else 0
                 self.segments.append((place, status, first))
         else:
             return False

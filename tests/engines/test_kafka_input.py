@@ -393,8 +393,7 @@ def test_what_was_read_is_named_without_segments():
         assert extent(wire_scan(broker)) == f"in 1 partition, {size(sum(map(len, broker.logs[KEY])))}"
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_spark_finds_the_same(local, spark):
     batches = log(40)
     del batches[20]

@@ -132,3 +132,36 @@ JSON_SHAPES: dict[str, Callable[[int, str], object]] = {
 def in_json(name: str) -> Form:
     """Each line inside of a JSON object."""
     return each_line(lambda number, line: json.dumps(JSON_SHAPES[name](number, line)))
+
+
+def _jackson(value: object, indent: str = "") -> str:
+    """JSON as Jackson's DefaultPrettyPrinter writes it, and Log4j2's JsonLayout with it: arrays begin in the line of their key."""
+    inner = indent + "  "
+    if isinstance(value, dict):
+        members = ",\n".join(f"{inner}{json.dumps(key)} : {_jackson(item, inner)}" for key, item in value.items())
+        return f"{{\n{members}\n{indent}}}"
+    if isinstance(value, list):
+        return f"[ {', '.join(_jackson(item, indent) for item in value)} ]"
+    return json.dumps(value)
+
+
+PRINTED: dict[str, Callable[[list[object]], str]] = {
+    "jq": lambda objects: "\n".join(json.dumps(one, indent=2) for one in objects) + "\n",
+    "array": lambda objects: json.dumps(objects, indent="\t"),
+    "aws logs": lambda objects: json.dumps({"events": objects, "searchedLogStreams": []}, indent=4) + "\n",
+    "elastic": lambda objects: json.dumps({"took": 3, "hits": {"total": {"value": 9}, "hits": objects}}, indent=2),
+    "jackson": _jackson,
+    "jackson in an object": lambda objects: _jackson({"events": objects}),
+    "log4j2": lambda objects: "[\n" + "\n, ".join(json.dumps(one, indent=2) for one in objects) + "\n]\n",
+}
+"""Objects over several lines, as programs print them."""
+
+
+def printed(printer: str, shape: str) -> Form:
+    """Each line inside of a JSON object of several lines."""
+
+    def change(text: bytes) -> bytes:
+        lines = text.decode("utf-8", "surrogateescape").splitlines()
+        return PRINTED[printer]([JSON_SHAPES[shape](number, line) for number, line in enumerate(lines, 1)]).encode()
+
+    return change

@@ -10,7 +10,7 @@ from kaudit.formats.plain_text.forms import PLAIN
 from kaudit.source import plain_text as module
 from kaudit.source.bytes import HeldBytes
 from kaudit.source.plain_text import PlainText, plain_text
-from tests.formats.text_forms import ENCODINGS, JSON_SHAPES, PREFIXES, in_json, prefixed
+from tests.formats.text_forms import ENCODINGS, JSON_SHAPES, PREFIXES, PRINTED, in_json, prefixed, printed
 
 ROWS = "".join(
     f"baseOffset: {n} lastOffset: {n} count: 1 position: {70 * n}\n| offset: {n} CreateTime: 1 payload: v{n} \u00e9\n"
@@ -46,6 +46,16 @@ def test_plain_lines_come_back_wherever_reading_begins(monkeypatch, name, block_
     for _ in range(50):
         at = draw.randrange(len(whole) + 20)
         assert read(again, at, 100) == whole[at : at + 100]
+
+
+@pytest.mark.parametrize("printer", PRINTED)
+def test_rows_in_objects_over_several_lines_come_back(monkeypatch, printer):
+    monkeypatch.setattr(module, "_BLOCK_BYTES", 2000)
+    for shape in JSON_SHAPES:
+        text, _ = plain_text(held(printed(printer, shape)(ROWS)), ROW_START)
+        whole = read(text, 0, 1 << 20)
+        assert [line for line in whole.splitlines() if ROW_START.match(line)] == ROWS.splitlines(), shape
+        assert read(text, 1000, 500) == whole[1000:1500]
 
 
 def test_a_plain_text_is_read_as_it_is():

@@ -40,10 +40,23 @@ CRUISE_CONTROL = (
 RECORDS = b'{"topic":"orders","partition":0,"offset":7,"key":null,"payload":"x"}\n'
 
 
-def batches(offset: int = 0) -> bytes:
+def batches(offset: int = 0, count: int = 1) -> bytes:
     log = Log(next_offset=offset)
-    log.append(data(7, 0, 0, 3))
+    for number in range(count):
+        log.append(data(7, 0, 3 * number, 3))
     return log.encode()
+
+
+TWO = batches(40, 2)
+DAMAGED = {
+    "magic": TWO[:16] + b"\x77" + TWO[17:],
+    "length": TWO[:8] + b"\xff\xff" + TWO[10:],
+    "zeros": bytes(61) + TWO[61:],
+    "text": b"It was a dark and stormy night.\n" + TWO[32:],
+    "value": TWO[:64] + b"\x77" + TWO[65:],
+    "beginning": TWO[30:],
+}
+"""A segment whose first batch, of offsets 40 to 42, is damaged."""
 
 
 @pytest.mark.parametrize(
@@ -69,6 +82,14 @@ def batches(offset: int = 0) -> bytes:
 def test_what_a_file_holds(head, content, detail):
     what = recognise("file", head)
     assert (what.content, what.detail) == (content, detail)
+
+
+@pytest.mark.parametrize("head", DAMAGED.values(), ids=DAMAGED)
+def test_a_segment_whose_first_batch_is_damaged(tmp_path, head):
+    assert recognise("orders-3.bak", head) == Recognised(Content.SEGMENT, "batches of a log")
+    (tmp_path / "orders-3.bak").write_bytes(head)
+    (partition,) = found(tmp_path / "orders-3.bak").partitions
+    assert [segment.base_offset for segment in partition.segments] == [43]
 
 
 @pytest.mark.parametrize("head", [RECORDS, b"[" + RECORDS, b'[\n  {"id": 1}\n]', b"PAR1\0\0\0"])

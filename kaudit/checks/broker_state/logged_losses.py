@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from kaudit.audits.log_events.rolled_back import aborted_text
 from kaudit.checks.broker_state.log_meanings import MEANINGS, rule_of
 from kaudit.checks.broker_state.logged import Account, clock_text, log_check, logged_finding, where, who
 from kaudit.checks.check import Evidence
@@ -26,7 +27,8 @@ _TIMEOUT_RULE = (
 )
 _TIMED_OUT = (
     Explanation(
-        "the application took longer than transaction.timeout.ms between begin and commit: a stall, a long poll, GC"
+        "the application took longer than transaction.timeout.ms between begin and commit: a stall, a long poll, GC; raise the timeout or "
+        "commit more often, and start the producer again: it cannot go on after a refused commit"
     ),
     Explanation("the producer died or lost its connection in the middle of the transaction"),
 )
@@ -68,11 +70,13 @@ def _rolled_back(incident: LoggedIncident, timeouts: Sequence[LogEvent], refused
     answered = f"{_asked(refused)} was refused with {_error(refused)}" if refused else ""
     if not timeouts:
         return f"a transaction of {name} ended otherwise than its producer asked: {answered}"
+    aborted = aborted_text(incident.aborted)
     many = (
         f"{len(timeouts)} transactions of {name} after their timeouts"
         if timeouts[1:]
-        else f"a transaction of {name} after its timeout"
+        else f"a transaction of {name}{f' (offsets {aborted})' if aborted else ''} after its timeout"
     )
+    many += "" if incident.timeout_ms is None else f" of {_duration(incident.timeout_ms)}"
     at = timeouts[-1].timestamp_ms
     said = f"the coordinator rolled back {many}" + (
         "" if at is None or timeouts[1:] else f" at {clock_text(at, incident)}"

@@ -8,8 +8,15 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from kaudit.formats.application_log.layouts import ENTRY_START, LineReader, begins_with_date, time_before_entry
+from kaudit.formats.application_log.layouts import (
+    ENTRY_START,
+    LineReader,
+    begins_with_date,
+    structured_entry,
+    time_before_entry,
+)
 from kaudit.formats.plain_text.forms import encoding_of
+from kaudit.formats.plain_text.json_objects import end_of_objects, joined_objects, object_indent
 from kaudit.formats.plain_text.prefixes import learn_prefix
 from kaudit.model.limits import SERVER_LOG_LINE_BYTES
 
@@ -69,28 +76,32 @@ def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[list[byt
                 continue
             data, skipping = data[end:], False
         data = rest + data
-        end = data.rfind(b"\n") + 1
-        rest = data[end:]
-        if len(rest) > MAX_LINE_BYTES:
-            rest, skipping = rest[:MAX_LINE_BYTES], True
-            counts.long_lines += 1
+        end = last = data.rfind(b"\n") + 1
         if end:
-            cleaned = _cleaned(data[: end - 1])
-            plain = plain or _Plain(cleaned)
-            yield plain.lines(cleaned)
+            plain = plain or _Plain(_cleaned(data[: end - 1]))
+            end = plain.end_of(data[:end])
+        rest = data[end:]
+        if len(data) - last > MAX_LINE_BYTES:
+            rest, skipping = rest[: last - end + MAX_LINE_BYTES], True
+            counts.long_lines += 1
+        if plain is not None and end:
+            yield plain.lines(_cleaned(data[: end - 1]))
     if rest:
-        cleaned = _cleaned(rest)
+        cleaned = _cleaned(rest.removesuffix(b"\n"))
         yield (plain or _Plain(cleaned)).lines(cleaned)
 
 
 class _Plain:
-    """Takes away what stands before each line of a log, if its lines begin entries only without that."""
+    """Takes away what stands before each line of a log, if its lines begin entries only without that; joins objects of several lines."""
 
     def __init__(self, first: bytes) -> None:
         head = first[:_HEAD_BYTES].split(b"\n")[:_HEAD_LINES]
         self._fixed_blanks = first.count(_FIXED_BLANK) > first.count(b" ")
         if self._fixed_blanks:
             head = [line.replace(_FIXED_BLANK, b" ") for line in head]
+        self._objects = object_indent(head, lambda line: structured_entry(line) is not None)
+        if self._objects is not None:
+            head = [line for line in joined_objects(head, self._objects) if line]
         self._prefixes: list[re.Pattern[bytes]] = []
         prefix = learn_prefix(head, ENTRY_START)
         if prefix is not None:
@@ -105,10 +116,16 @@ class _Plain:
         if collected is not None:
             self._prefixes.append(collected)
 
+    def end_of(self, text: bytes) -> int:
+        """Return where the last lines of a text end that can be read without those after it."""
+        return len(text) if self._objects is None else end_of_objects(text, self._objects) or len(text)
+
     def lines(self, text: bytes) -> list[bytes]:
         """Return the lines of a text."""
         if self._fixed_blanks:
             text = text.replace(_FIXED_BLANK, b" ")
+        if self._objects is not None:
+            text = b"\n".join(joined_objects(text.split(b"\n"), self._objects))
         for prefix in self._prefixes:
             text = prefix.sub(b"", text)
         return text.split(b"\n")

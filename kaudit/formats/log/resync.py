@@ -17,7 +17,7 @@ from kaudit.formats.log.batch_header import (
     batch_size,
 )
 from kaudit.formats.log.codecs import Codec
-from kaudit.formats.log.record_batch import HEADER_DTYPE, Headers, gather_headers, length_fields
+from kaudit.formats.log.record_batch import HEADER_DTYPE, Headers, batch_crc_holds, gather_headers, length_fields
 from kaudit.model.batch_fields import (
     CODEC_MASK,
     CONTROL_FLAG,
@@ -57,6 +57,13 @@ def candidates(buffer: memoryview, start: int, remaining_after: int, stop: int |
     if len(current):
         current = _plausible(buffer, current)
     return np.sort(np.concatenate((legacy, current)))
+
+
+def first_sound(buffer: bytes) -> int | None:
+    """Return where the first batch begins that lies whole in the buffer and matches its CRC; None if there is none."""
+    view = memoryview(buffer)
+    found = (at for at in candidates(view, 0, 0).tolist() if batch_crc_holds(view, at, batch_size(view, at)))
+    return next(found, None)
 
 
 def _plausible(buffer: memoryview, found: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from kaudit.formats.plain_text.json_objects import joined_objects, object_indent
 from kaudit.formats.plain_text.prefixes import learn_prefix
 
 _BYTE_ORDER_MARKS: Final[Mapping[bytes, str]] = {
@@ -26,7 +27,8 @@ class TextForm(Struct, frozen=True):
     """What a text is besides its lines. `encoding` is utf-8, utf-16-le or utf-16-be, `mark` the bytes of its byte order mark.
 
     `line_end` are the bytes at the end of each line. `prefix` is an expression of what stands before each; `member` the keys
-    to it where each line is a JSON object, "" where a string holds JSON in turn; `fixed_blanks` says whether blanks are such that
+    to it where each line is a JSON object, "" where a string holds JSON in turn; `objects` is what stands before those objects where
+    they are printed over several lines; `fixed_blanks` says whether blanks are such that
     do not break, `colours` whether it has codes of a terminal.
     """
 
@@ -35,6 +37,7 @@ class TextForm(Struct, frozen=True):
     line_end: str = "\n"
     prefix: bytes = b""
     member: tuple[str | int, ...] = ()
+    objects: bytes | None = None
     fixed_blanks: bool = False
     colours: bool = False
 
@@ -68,13 +71,16 @@ def form_of(head: bytes, start: re.Pattern[bytes]) -> TextForm:
     fixed_blanks = _FIXED_BLANK in text and not any(map(start.search, lines))
     if fixed_blanks:
         lines = [line.replace(_FIXED_BLANK, b" ") for line in lines]
+    objects = object_indent(lines, lambda line: bool(start.search(line) and _member_with(line, start)))
+    if objects is not None:
+        lines = joined_objects(lines, objects)
     members = Counter(_member_with(line, start) for line in lines if start.search(line))
     member = members.most_common(1)[0][0] if members else ()
     if member:
         lines = [_ANSI.sub(b"", _member(line, member)) for line in lines]
         colours = colours or b"\\u001b" in text
     prefix = learn_prefix(lines, start) or b""
-    return TextForm(encoding, mark, line_end, prefix, member, fixed_blanks, colours)
+    return TextForm(encoding, mark, line_end, prefix, member, objects, fixed_blanks, colours)
 
 
 def encoding_of(head: bytes) -> tuple[str, int]:
@@ -106,6 +112,8 @@ def plain_block(block: bytes, form: TextForm, *, begins_line: bool = True) -> by
     if not begins_line:
         first, feed, text = text.partition(b"\n")
         first += feed
+    if form.objects is not None:
+        text = b"\n".join(joined_objects(text.split(b"\n"), form.objects))
     if form.member:
         text = b"\n".join(_member(line, form.member) for line in text.split(b"\n"))
     text = text.replace(codecs.BOM_UTF8, b"")

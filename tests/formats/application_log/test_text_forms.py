@@ -4,18 +4,21 @@ import random
 
 import pytest
 
+from kaudit.formats.application_log import pieces
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
 from tests.formats.text_forms import (
     ENCODINGS,
     JSON_SHAPES,
     PREFIXES,
+    PRINTED,
     SURROUNDINGS,
     cut,
     each_line,
     in_json,
     mailed,
     prefixed,
+    printed,
     wrapped,
     wrapped_without_trailing_blanks,
 )
@@ -126,3 +129,24 @@ def test_lines_of_one_length_are_not_cut():
     """Lines that say the same are as long as one another, and nothing is cut off."""
     data = "".join(LINES[0].format(number) + "\n" for number in range(3, 9)).encode()
     assert read(data)[1].unknown_facts == 0
+
+
+@pytest.mark.parametrize("printer", PRINTED)
+def test_objects_over_several_lines_are_the_lines_in_them(monkeypatch, printer):
+    for shape in JSON_SHAPES:
+        text = printed(printer, shape)(LOG)
+        events, counts = read(text)
+        assert events == WHOLE, shape
+        assert (counts.lines, counts.unknown_facts) == (len(text.splitlines()), 0)
+    monkeypatch.setattr(pieces, "_PIECE_BYTES", 900)
+    assert read(printed(printer, "cloudwatch")(LOG))[0] == WHOLE
+
+
+@pytest.mark.parametrize("lines", [3, 5, 9])
+def test_an_object_that_a_paste_cuts_off(lines):
+    whole = printed("jq", "elastic")(LOG.splitlines(keepends=True)[0] + LOG)
+    text = b"\n".join(whole.split(b"\n")[:-lines])
+    events, counts = read(text)
+    assert events == WHOLE[: len(events)]
+    assert len(events) >= len(WHOLE) - 1
+    assert counts.lines == len(text.splitlines())
