@@ -1,6 +1,5 @@
 """Chooses the events that are evidence for a finding, and the causes that they show."""
 
-import functools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,7 +14,6 @@ from kaudit.model.application_logs import LogEvent
 from kaudit.model.evidence_parts import EventEvidence, ShownEvents
 from kaudit.model.finding import Explanation, Finding
 from kaudit.model.logged_incidents import LoggedIncident
-from kaudit.model.producer_patterns import GivenUpSends
 
 MAX_EVENTS = 5
 """Most events that are listed in one finding."""
@@ -30,7 +28,6 @@ class EventsOfLogs:
     """Events of logs by producer, transactional id and partition."""
 
     def __init__(self, events: Iterable[LogEvent], clocks: Iterable[BrokerClock]) -> None:
-        events = self._events = list(events)
         self._clocks = {path: clock for clock in clocks for path in clock.paths}
         self._of_producer: dict[int, list[LogEvent]] = defaultdict(list)
         self._of_transaction: dict[str, list[LogEvent]] = defaultdict(list)
@@ -39,6 +36,8 @@ class EventsOfLogs:
         events = list(events)
         self.histories = leader_histories(events, Shown(self.as_evidence, self.known_time))
         """By topic and partition, the leaders and followers that lines of brokers name, and what they cut off."""
+        self.given_up = given_up_sends(events)
+        """The sends that clients say failed, by topic and partition, and by producer id."""
         for event in events:
             if event.producer_id is not None:
                 self._of_producer[event.producer_id].append(event)
@@ -48,23 +47,12 @@ class EventsOfLogs:
                 self._of_partition[event.topic, event.partition].append(event)
             elif event.producer_id is None and event.transactional_id is None:
                 self._of_nobody.append(event)
-
-    def given_up(self, topic: str, partition: int) -> Mapping[int, Sequence[GivenUpSends]]:
-        """Return the sends to a partition that clients say failed, by producer id."""
-        return self._given_up.get((topic, partition), {})
-
-    @functools.cached_property
-    def fenced(self) -> Mapping[int, Sequence[LogEvent]]:
-        """The events of instances that were fenced, by producer id."""
-        return {
-            producer_id: own
-            for producer_id, events in self._of_producer.items()
-            if (own := [event for event in events if event.event in FENCED.kinds])
+        fenced = {
+            producer_id: [event for event in own if event.event in FENCED.kinds]
+            for producer_id, own in self._of_producer.items()
         }
-
-    @functools.cached_property
-    def _given_up(self) -> Mapping[tuple[str, int], Mapping[int, Sequence[GivenUpSends]]]:
-        return given_up_sends(self._events)
+        self.fenced: Mapping[int, Sequence[LogEvent]] = {key: own for key, own in fenced.items() if own}
+        """The events of instances that were fenced, by producer id."""
 
     def all_explained(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings in their order, each as `explained` returns it."""

@@ -70,8 +70,9 @@ class ExplainsFindings(Protocol):
     def all_explained(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings with the events that speak for their causes."""
 
-    def given_up(self, topic: str, partition: int) -> Mapping[int, Sequence[GivenUpSends]]:
-        """Return the sends to a partition that clients say failed, by producer id."""
+    @property
+    def given_up(self) -> Mapping[tuple[str, int], Mapping[int, Sequence[GivenUpSends]]]:
+        """The sends that clients say failed, by topic and partition, and by producer id."""
 
     @property
     def fenced(self) -> Mapping[int, Sequence[LogEvent]]:
@@ -144,8 +145,8 @@ def partition_findings(
 
 
 def _in_distress(part: PartitionAudit, events: ExplainsFindings | None) -> Iterator[RaisedEpochs | RepeatedStarts]:
-    given_up = {} if events is None else events.given_up(part.directory.topic, part.directory.partition)
-    fenced = {} if events is None else events.fenced
+    place = part.directory.topic, part.directory.partition
+    given_up, fenced = ({}, {}) if events is None else (events.given_up.get(place, {}), events.fenced)
     yield from raised_epochs(part.observations, part.last_states, given_up, fenced)
     yield from repeated_starts(part.repeated_sessions)
 
