@@ -21,7 +21,9 @@ from kaudit.report.html.page_model import ExplanationRow, FindingRow, Int64, Tab
 from kaudit.report.text.finding_block import evidence_table, known_bug_text, place_text
 from kaudit.report.text.formatting import impact_text, timestamp_of
 
-_SHOWN_ELSEWHERE = frozenset({"rule", "broker", "remembered", "previous", "offending", "next", "copies"})
+_SHOWN_ELSEWHERE = frozenset(
+    {"rule", "broker", "remembered", "previous", "offending", "next", "copies", "owner", "siblings", "remarks"}
+)
 Fact = tuple[str, str]
 PAGE_OMITS: Mapping[str, str] = {"anchor": "the fingerprint has it", "absent": "what is null is not shown"}
 """Fields of Finding that the page does not show, and why."""
@@ -63,6 +65,7 @@ def finding_row(
         facts=[
             *(("known bug", known_bug_text(known)) for known in finding.known_bugs),
             *_facts({name: json_value(getattr(finding, name)) for name in PAGE_FACTS}),
+            *finding.evidence.remarks.items(),
             *_facts(finding.evidence.to_dict()),
         ],
         state_before=before,
