@@ -31,7 +31,7 @@ def total_impact(findings: Iterable[Finding]) -> Impact:
         last_stable_offset=stable[0] if len(stable) == 1 else None,
         invisible_since_timestamp=_least(part.invisible_since_timestamp for part in partitions),
         bytes_truncated=_sum(part.bytes_truncated for part in partitions),
-        cautions=[caution for part in partitions for caution in part.cautions],
+        cautions=tuple(caution for part in partitions for caution in part.cautions),
     )
 
 
@@ -60,7 +60,7 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
         bytes_truncated=_sum(
             _most(finding.impact.bytes_truncated for finding in log) for log in _grouped(findings, _replica)
         ),
-        cautions=list(dict.fromkeys(caution for impact in impacts for caution in impact.cautions)),
+        cautions=tuple(dict.fromkeys(caution for impact in impacts for caution in impact.cautions)),
     )
 
 
