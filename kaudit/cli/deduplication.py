@@ -69,7 +69,9 @@ def _text(
 ) -> Iterator[str]:
     """Yield the totals, which are known when all rows have been read, then the rows: they wait in a file where they are many."""
     console = console_of(target, display.terminal)
-    with tempfile.SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", errors="surrogateescape", newline="") as held:
+    with tempfile.SpooledTemporaryFile(
+        _IN_MEMORY, "w+", encoding="utf-8", errors="surrogateescape", newline=""
+    ) as held:
         held.writelines(table(rows, console))
         any_row = held.tell() > 0
         held.seek(0)

@@ -120,7 +120,8 @@ def _doubled_text(doubled: PartitionBounds, impacts: Mapping[_Place, Impact]) ->
                 if impact.records_duplicated is not None and _doubled(impact) != (0, 0)
             ]
         )
-        yield f"{_bounds_text(doubled)} written twice{_extent_of(doubled, where)}"
+        known = f"{_bounds_text(doubled)} written twice{_extent_of(doubled, where)}"
+        yield known if doubled.at_most else f"records may be written twice{where}: how many is not known"
 
 
 def _bounds_text(bounds: PartitionBounds) -> str:
