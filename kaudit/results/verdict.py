@@ -139,7 +139,7 @@ def _extent_of(bounds: PartitionBounds, where: str) -> str:
     if not bounds.unknown_in:
         return where
     if not bounds.partitions:
-        return f"{where}; at most is not known"
+        return f"{where} (no upper bound)"
     return f" in {counted(bounds.partitions, 'partition')}, unknown in {bounds.unknown_in:,}"
 
 

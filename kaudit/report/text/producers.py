@@ -27,7 +27,7 @@ _UNASKED = 50
 """Producer ids listed unless --limit or --producer-id asks for more."""
 _DISPENSABLE = ("records", "first seen (UTC)", "pattern", "epochs", "partitions")
 """Columns that a narrow terminal leaves out, in this order."""
-_LEAST_WIDTHS = {"findings": 14, "transactional id": 20, "block": 10}
+_LEAST_WIDTHS = {"findings": 12, "transactional id": 14, "block": 10}
 """Columns that it cuts after that, in this order, and what is left of them."""
 _EXPIRED = {
     "rule": "a producer that still has the old producer id is answered INVALID_PRODUCER_ID_MAPPING "
