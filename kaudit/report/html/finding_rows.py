@@ -19,7 +19,8 @@ from kaudit.model.finding import Explanation, Finding
 from kaudit.model.json_record import json_value, rfc3339
 from kaudit.report.html.page_model import ExplanationRow, FindingRow, Int64, Table
 from kaudit.report.text.finding_block import evidence_table, known_bug_text, place_text
-from kaudit.report.text.formatting import impact_text, timestamp_of
+from kaudit.report.text.formatting import timestamp_of
+from kaudit.results.costs import impact_text
 
 _SHOWN_ELSEWHERE = frozenset(
     {"rule", "broker", "remembered", "previous", "offending", "next", "copies", "owner", "siblings", "remarks"}

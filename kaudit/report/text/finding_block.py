@@ -15,13 +15,13 @@ from kaudit.report.text.formatting import (
     SEVERITY_STYLE,
     date_and_clock,
     headline,
-    impact_text,
     partition_of,
     plural,
     producer_of,
     span,
 )
 from kaudit.report.text.log_events import event_text
+from kaudit.results.costs import impact_text
 
 
 def finding_lines(finding: Finding, console: Console, *, many_inputs: bool, replicas: Sequence[str] = ()) -> list[str]:
