@@ -246,6 +246,16 @@ class ReplicaEvidence(Struct, frozen=True):
     missing: Mapping[str, MissingRecords] = field(default_factory=dict)
 
     @property
+    def counted_from(self) -> frozenset[int]:
+        """The offsets from which a copy holds records that the newest log lacks, where they were counted."""
+        comparison, difference = self.comparison, self.comparison.first_difference
+        found = {change.truncated.first for change in comparison.copy_changes if change.truncated and change.missing}
+        if comparison.reference is not None and any(name in self.missing for name in comparison.followers):
+            end = comparison.end_offsets[comparison.reference]
+            found.add(end if difference is None else min(end, difference.offset))
+        return frozenset(found)
+
+    @property
     def high_watermark(self) -> tuple[str, int] | None:
         """The replica whose checkpoint has the highest high watermark, and that."""
         replicas = self.comparison.replica_ends

@@ -25,7 +25,7 @@ from kaudit.model.coordinator import CommittedBeyondLogEnd
 from kaudit.model.finding import Finding
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer
-from kaudit.model.record_loss import LeaderHistory
+from kaudit.model.record_loss import CutRecords, LeaderHistory
 from kaudit.model.result import CoverageGap
 from kaudit.model.side_files import CheckpointBeyondLogEnd, SnapshotComparison
 from kaudit.model.transactions import IllegalTransition, MismatchedMarker
@@ -104,6 +104,7 @@ def partition_findings(
     logged = {} if scan.events is None else scan.events.histories
     cuts = what_was_cut_off(replicas, logged, open_source)
     followers = frozenset() if compared is None else compared.comparison.followers
+    counted_from = frozenset() if compared is None else compared.counted_from
     findings: list[Finding] = []
     contexts: dict[str, Context] = {}
     for part, other, own_changes, own_cuts in zip(replicas, others, changes, cuts, strict=True):
@@ -123,7 +124,9 @@ def partition_findings(
         # whether a transaction has ended is in the leader's log, of which a follower lacks the end
         judged = replace(part, opened=()) if part.directory.replica in followers else part
         shared = [replace(found, grants=other.grants.get(found.producer_id, 0)) for found in part.shared]
-        found = [*other.evidence, *shared, *own_changes, *own_cuts]
+        # a copy that still holds what others cut off says more than lines of logs
+        left = [cut for cut in own_cuts if not (isinstance(cut, CutRecords) and cut.first_offset in counted_from)]
+        found = [*other.evidence, *shared, *own_changes, *left]
         findings += fold_notes(run_checks(context, partition_evidence(judged, found, open_source, around.versions)))
     if compared is not None and (told := without_lag(compared)) is not None:
         context = replace(next(iter(contexts.values())), replicas=contexts)

@@ -16,7 +16,6 @@ NOT_YET: dict[str, set[str]] = {
     "clock-ahead/ahead": {"visits lost"},
     "clock-ahead/right-again": {"visits lost"},
     "deleted-records/deleted": {"warnings"},
-    "lagging-follower/behind": {"warnings"},
     "lost-log-directory/emptied": {"ledger lost"},
     "lost-log-directory/recovered": {"ledger lost"},
     "recreated-topic/replica-down": {"carts lost"},
@@ -24,7 +23,6 @@ NOT_YET: dict[str, set[str]] = {
     "timestamps-in-seconds/expired": {"orders lost"},
     "torn-tail/torn": {"clicks lost"},
     "torn-tail/recovered": {"clicks lost"},
-    "upgrade-in-transaction/upgraded": {"warnings"},
 }
 """What the scan of a moment says wrongly as yet, by `ACCIDENT/MOMENT`."""
 
