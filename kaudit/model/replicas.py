@@ -246,14 +246,17 @@ class ReplicaEvidence(Struct, frozen=True):
     missing: Mapping[str, MissingRecords] = field(default_factory=dict)
 
     @property
-    def counted_from(self) -> frozenset[int]:
-        """The offsets from which a copy holds records that the newest log lacks, where they were counted."""
+    def counted(self) -> Mapping[int, int]:
+        """Where copies hold records that the newest log lacks, and these were counted: first offsets and the ends (exclusive)."""
         comparison, difference = self.comparison, self.comparison.first_difference
-        found = {change.truncated.first for change in comparison.copy_changes if change.truncated and change.missing}
-        if comparison.reference is not None and any(name in self.missing for name in comparison.followers):
+        found = {
+            cut.first: cut.last + 1 for each in comparison.copy_changes if each.missing and (cut := each.truncated)
+        }
+        ends = [comparison.end_offsets[name] for name in comparison.followers if name in self.missing]
+        if ends and comparison.reference is not None:
             end = comparison.end_offsets[comparison.reference]
-            found.add(end if difference is None else min(end, difference.offset))
-        return frozenset(found)
+            found[end if difference is None else min(end, difference.offset)] = max(ends)
+        return found
 
     @property
     def high_watermark(self) -> tuple[str, int] | None:

@@ -104,7 +104,7 @@ def partition_findings(
     logged = {} if scan.events is None else scan.events.histories
     cuts = what_was_cut_off(replicas, logged, open_source)
     followers = frozenset() if compared is None else compared.comparison.followers
-    counted_from = frozenset() if compared is None else compared.counted_from
+    counted = {} if compared is None else compared.counted
     findings: list[Finding] = []
     contexts: dict[str, Context] = {}
     for part, other, own_changes, own_cuts in zip(replicas, others, changes, cuts, strict=True):
@@ -124,8 +124,8 @@ def partition_findings(
         # whether a transaction has ended is in the leader's log, of which a follower lacks the end
         judged = replace(part, opened=()) if part.directory.replica in followers else part
         shared = [replace(found, grants=other.grants.get(found.producer_id, 0)) for found in part.shared]
-        # a copy that still holds what others cut off says more than lines of logs
-        left = [cut for cut in own_cuts if not (isinstance(cut, CutRecords) and cut.first_offset in counted_from)]
+        # a copy that still holds all that others cut off says more than lines of logs
+        left = [cut for cut in own_cuts if not (isinstance(cut, CutRecords) and _lies_in(cut, counted))]
         found = [*other.evidence, *shared, *own_changes, *left]
         findings += fold_notes(run_checks(context, partition_evidence(judged, found, open_source, around.versions)))
     if compared is not None and (told := without_lag(compared)) is not None:
@@ -133,6 +133,10 @@ def partition_findings(
         findings += run_checks(context, Evidence([told]))
     compacted = {(part.directory.topic, part.directory.partition) for part in replicas if part.compacted}
     return complete_findings(findings, scan, compacted)
+
+
+def _lies_in(cut: CutRecords, counted: Mapping[int, int]) -> bool:
+    return cut.end_offset is not None and cut.end_offset <= counted.get(cut.first_offset, -1)
 
 
 def complete_findings(
