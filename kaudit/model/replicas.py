@@ -246,19 +246,6 @@ class ReplicaEvidence(Struct, frozen=True):
     missing: Mapping[str, MissingRecords] = field(default_factory=dict)
 
     @property
-    def counted(self) -> Mapping[int, int]:
-        """Where copies hold records that the newest log lacks, and these were counted: first offsets and the ends (exclusive)."""
-        comparison, difference = self.comparison, self.comparison.first_difference
-        found = {
-            cut.first: cut.last + 1 for each in comparison.copy_changes if each.missing and (cut := each.truncated)
-        }
-        ends = [comparison.end_offsets[name] for name in comparison.followers if name in self.missing]
-        if ends and comparison.reference is not None:
-            end = comparison.end_offsets[comparison.reference]
-            found[end if difference is None else min(end, difference.offset)] = max(ends)
-        return found
-
-    @property
     def high_watermark(self) -> tuple[str, int] | None:
         """The replica whose checkpoint has the highest high watermark, and that."""
         replicas = self.comparison.replica_ends

@@ -27,14 +27,14 @@ from kaudit.model.coordinator import CommittedBeyondLogEnd
 from kaudit.model.finding import Finding
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer, GivenUpSends, RaisedEpochs, RepeatedStarts
-from kaudit.model.record_loss import CutRecords, LeaderHistory
+from kaudit.model.record_loss import LeaderHistory
 from kaudit.model.result import CoverageGap
 from kaudit.model.side_files import CheckpointBeyondLogEnd, SnapshotComparison
 from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scanning.cut_off import what_was_cut_off
+from kaudit.scanning.cut_off import bounded_by_lines, dated_ahead, what_was_cut_off
 from kaudit.scanning.options import ScanOptions, deciding_options
 from kaudit.scanning.other_copies import compared_replicas, other_copies
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
@@ -112,9 +112,8 @@ def partition_findings(
     changes = other_copies(replicas, open_source)
     compared = compared_replicas(replicas, scan.copies, open_source)
     logged = {} if scan.events is None else scan.events.histories
-    cuts = what_was_cut_off(replicas, logged, open_source)
+    cuts = what_was_cut_off(replicas, compared, logged, open_source)
     followers = frozenset() if compared is None else compared.comparison.followers
-    counted = {} if compared is None else compared.counted
     findings: list[Finding] = []
     contexts: dict[str, Context] = {}
     for part, other, own_changes, own_cuts in zip(replicas, others, changes, cuts, strict=True):
@@ -134,19 +133,17 @@ def partition_findings(
         # whether a transaction has ended is in the leader's log, of which a follower lacks the end
         judged = replace(part, opened=()) if part.directory.replica in followers else part
         shared = [replace(found, grants=other.grants.get(found.producer_id, 0)) for found in part.shared]
-        # a copy that still holds all that others cut off says more than lines of logs
-        left = [cut for cut in own_cuts if not (isinstance(cut, CutRecords) and _lies_in(cut, counted))]
-        found = [*other.evidence, *shared, *own_changes, *left, *_in_distress(part, scan.events)]
+        found = [
+            *(*other.evidence, *shared, *own_changes, *own_cuts),
+            *dated_ahead(part, around.clock, open_source),
+            *_in_distress(part, scan.events),
+        ]
         findings += fold_notes(run_checks(context, partition_evidence(judged, found, open_source, around.versions)))
     if compared is not None and (told := without_lag(compared)) is not None:
         context = replace(next(iter(contexts.values())), replicas=contexts)
         findings += run_checks(context, Evidence([told]))
     compacted = {(part.directory.topic, part.directory.partition) for part in replicas if part.compacted}
-    return complete_findings(findings, scan, compacted)
-
-
-def _lies_in(cut: CutRecords, counted: Mapping[int, int]) -> bool:
-    return cut.end_offset is not None and cut.end_offset <= counted.get(cut.first_offset, -1)
+    return complete_findings(bounded_by_lines(findings), scan, compacted)
 
 
 def _in_distress(part: PartitionAudit, events: ExplainsFindings | None) -> Iterator[RaisedEpochs | RepeatedStarts]:
