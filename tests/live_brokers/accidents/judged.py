@@ -57,8 +57,10 @@ def _figures(true: TopicTruth, cost: Impact) -> Iterator[tuple[str, int, int, in
     lost = cost.records_lost_at_least or 0
     unknown = cost.records_lost_at_most is None and cost.records_lost_at_least is not None
     yield "lost", true.lost, lost, None if unknown else cost.records_lost_at_most or 0
-    doubled = cost.records_duplicated or 0
+    doubled, hidden = cost.records_duplicated or 0, cost.offsets_invisible or 0
     yield "doubled", true.doubled, doubled, doubled
+    if true.hidden:  # what is open and not yet committed is hidden too
+        yield "hidden", true.hidden, min(hidden, true.hidden), hidden
 
 
 def main() -> None:
