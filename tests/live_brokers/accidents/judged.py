@@ -17,6 +17,7 @@ NOT_YET: dict[str, set[str]] = {
     "clock-ahead/ahead": {"visits lost"},
     "clock-ahead/right-again": {"visits lost"},
     "deleted-records/deleted": {"warnings"},
+    "distressed-producer/over": {"readings lost"},
     "lagging-follower/behind": {"warnings"},
     "lost-log-directory/emptied": {"ledger lost"},
     "lost-log-directory/recovered": {"ledger lost"},
