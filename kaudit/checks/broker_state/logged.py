@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from kaudit.audits.log_events.rolled_back import aborted_text
 from kaudit.checks.check import Check, check, none_because
-from kaudit.checks.command_line import quote, quote_text
+from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import LOGGED
+from kaudit.checks.kafka_tools import describe_transaction
 from kaudit.checks.texts import counted
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import ShownEvents
@@ -166,12 +167,9 @@ def _to_be_certain(context: Context, incident: LoggedIncident) -> tuple[str, Seq
     first = incident.events[0]
     own_logs = {event.path: event.origin for event in incident.events if event.path != _STANDARD_INPUT}
     logs = "".join(f"--{origin}-log {quote(path)} " for path, origin in own_logs.items())
-    commands = []
+    commands: list[str] = []
     if incident.transactional_id is not None:
-        commands.append(
-            f"kafka-transactions.sh {context.bootstrap_arguments} describe --transactional-id "
-            f"{quote_text(incident.transactional_id)}"
-        )
+        commands += describe_transaction(context, incident.transactional_id)
     if incident.topic is not None and incident.partition is not None:
         name = f"{incident.topic}-{incident.partition}"
         if incident.partition_read:

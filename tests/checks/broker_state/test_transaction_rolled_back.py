@@ -50,12 +50,13 @@ def test_a_commit_after_the_timeout(tmp_path):
     assert (found.producer_id, found.evidence.transactional_id) == (8, "app")
     assert [event.line for event in found.evidence.log_events] == [2, 3]
     assert found.next[0] == f"kaudit scan --server-log {tmp_path}/server.log __transaction_state-2"
-    assert "describe --transactional-id app" in found.next[1]
+    assert "describe --transactional-id app" in found.next[2]
 
 
 def test_no_partition_is_named_that_no_line_names(tmp_path):
     (found,) = reported(transaction_rolled_back, tmp_path, server=[timed_out(1), refused(2)])
     assert [command.split()[:2] for command in found.next] == [
+        ["#", "Kafka"],
         ["kafka-transactions.sh", "--bootstrap-server"],
         ["kaudit", "explain"],
     ]
