@@ -12,16 +12,9 @@ from kaudit.model.total_impact import total_impact
 from tests.live_brokers.accidents.truth import DATA, Moment, TopicTruth, truths
 
 NOT_YET: dict[str, set[str]] = {
-    "acks1-failover/recovered": {"payments lost"},
-    "clock-ahead/ahead": {"visits lost"},
-    "clock-ahead/right-again": {"visits lost"},
-    "deleted-records/deleted": {"warnings"},
     "lagging-follower/behind": {"warnings"},
-    "lost-log-directory/emptied": {"ledger lost"},
-    "lost-log-directory/recovered": {"ledger lost"},
     "recreated-topic/replica-down": {"carts lost"},
     "recreated-topic/recovered": {"carts lost"},
-    "timestamps-in-seconds/expired": {"orders lost"},
     "torn-tail/torn": {"clicks lost"},
     "torn-tail/recovered": {"clicks lost"},
     "upgrade-in-transaction/upgraded": {"warnings"},
