@@ -116,6 +116,7 @@ def partition_findings(
     compared = compared_replicas(replicas, scan.copies, open_source)
     logged = {} if scan.events is None else scan.events.histories
     cuts = what_was_cut_off(replicas, compared, logged, open_source)
+    followers = frozenset() if compared is None else compared.comparison.followers
     findings: list[Finding] = []
     contexts: dict[str, Context] = {}
     for part, other, own_changes, own_cuts in zip(replicas, others, changes, cuts, strict=True):
@@ -132,13 +133,15 @@ def partition_findings(
             asked=asked_of(part.directory, around.asked, scan.options),
         )
         contexts[part.directory.replica] = context
+        # whether a transaction has ended is in the leader's log, of which a follower lacks the end
+        judged = replace(part, opened=()) if part.directory.replica in followers else part
         shared = [replace(found, grants=other.grants.get(found.producer_id, 0)) for found in part.shared]
         found = [
             *(*other.evidence, *shared, *own_changes, *own_cuts),
             *dated_ahead(part, around.clock, open_source),
             *_in_distress(part, scan.events),
         ]
-        findings += fold_notes(run_checks(context, partition_evidence(part, found, open_source, around.versions)))
+        findings += fold_notes(run_checks(context, partition_evidence(judged, found, open_source, around.versions)))
     if compared is not None and (told := without_lag(compared)) is not None:
         context = replace(next(iter(contexts.values())), replicas=contexts)
         findings += run_checks(context, Evidence([told]))
