@@ -136,7 +136,7 @@ def test_a_list_fits_the_terminal_whatever_the_ids(width):
     long = replace(one, transactional_id="payments-" * 9 + "17", findings=["KA101", "KA104", "KA301", "KA701"])
     result = results.producers_result(producers=[long, *others])
     text = producers_text("table", result, RenderOptions(Console(width=width)))
-    (row,) = [line for line in text.splitlines() if "-17" in line]
+    row = next(line for line in text.splitlines() if "-17" in line)
     assert len(row) <= width
     assert "..." in row
     assert text.startswith("3 producer ids of 12,345")

@@ -290,7 +290,7 @@ def _lost_records(found: ReplicaEvidence, names: Sequence[str]) -> Impact:
     # what a log held before it was made anew is not known
     known = not any(_begins_anew(found.comparison, name) for name in names)
     reason = f"records that {found.comparison.reference} lacks are cut off when it follows {found.comparison.reference}"
-    cautions = [Caution(Act.RESTART, f"replica {name}", reason) for name in names if most or not known]
+    cautions = tuple(Caution(Act.RESTART, f"replica {name}", reason) for name in names if most or not known)
     return Impact(records_lost_at_least=least, records_lost_at_most=most if known else None, cautions=cautions)
 
 
