@@ -128,7 +128,9 @@ LOGGED = {
 
 @pytest.mark.parametrize(("origin", "text", "code", "says"), LOGGED.values(), ids=LOGGED)
 def test_a_log_alone_says_what_happened(tmp_path, origin, text, code, says):
-    found = [one for one in all_findings(tmp_path, **{origin: [text]}) if one.code == code]
+    given = {origin: [text]}
+    found = all_findings(tmp_path, server=given.get("server", ()), client=given.get("client", ()))
+    found = [one for one in found if one.code == code]
     assert len(found) == 1
     assert says in found[0].message
     assert found[0].explanations
