@@ -34,7 +34,7 @@ from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.scanning.clock import audit_clock
 from kaudit.scanning.consumed_offsets import consumed_beyond
-from kaudit.scanning.cut_off import cut_off_elsewhere
+from kaudit.scanning.cut_off import by_lines_alone
 from kaudit.scanning.findings import (
     CrossPartitionEvidence,
     ScanContext,
@@ -231,7 +231,9 @@ class Audit:
         )
         if logs is not None:
             evidence.add(logs.incidents)
-            evidence.add(cut_off_elsewhere(self.options, parts, logs.events.histories, self.reads))
+            evidence.add(
+                by_lines_alone(self.options, parts, logs.events.histories, latest_modification(self.layout), self.reads)
+            )
         findings = complete_findings(run_checks(scan_wide, evidence), context, frozenset())
         return CrossPartition(context, others, findings, groups, copies, stated, allocation.unlisted)
 

@@ -34,7 +34,7 @@ from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scanning.cut_off import what_was_cut_off
+from kaudit.scanning.cut_off import bounded_by_lines, dated_ahead, what_was_cut_off
 from kaudit.scanning.options import ScanOptions, deciding_options
 from kaudit.scanning.other_copies import compared_replicas, other_copies
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
@@ -112,7 +112,8 @@ def partition_findings(
     changes = other_copies(replicas, open_source)
     compared = compared_replicas(replicas, scan.copies, open_source)
     logged = {} if scan.events is None else scan.events.histories
-    cuts = what_was_cut_off(replicas, logged, open_source)
+    cuts = what_was_cut_off(replicas, compared, logged, open_source)
+    followers = frozenset() if compared is None else compared.comparison.followers
     findings: list[Finding] = []
     contexts: dict[str, Context] = {}
     for part, other, own_changes, own_cuts in zip(replicas, others, changes, cuts, strict=True):
@@ -129,14 +130,20 @@ def partition_findings(
             asked=asked_of(part.directory, around.asked, scan.options),
         )
         contexts[part.directory.replica] = context
+        # whether a transaction has ended is in the leader's log, of which a follower lacks the end
+        judged = replace(part, opened=()) if part.directory.replica in followers else part
         shared = [replace(found, grants=other.grants.get(found.producer_id, 0)) for found in part.shared]
-        found = [*other.evidence, *shared, *own_changes, *own_cuts, *_in_distress(part, scan.events)]
-        findings += fold_notes(run_checks(context, partition_evidence(part, found, open_source, around.versions)))
+        found = [
+            *(*other.evidence, *shared, *own_changes, *own_cuts),
+            *dated_ahead(part, around.clock, open_source),
+            *_in_distress(part, scan.events),
+        ]
+        findings += fold_notes(run_checks(context, partition_evidence(judged, found, open_source, around.versions)))
     if compared is not None and (told := without_lag(compared)) is not None:
         context = replace(next(iter(contexts.values())), replicas=contexts)
         findings += run_checks(context, Evidence([told]))
     compacted = {(part.directory.topic, part.directory.partition) for part in replicas if part.compacted}
-    return complete_findings(findings, scan, compacted)
+    return complete_findings(bounded_by_lines(findings), scan, compacted)
 
 
 def _in_distress(part: PartitionAudit, events: ExplainsFindings | None) -> Iterator[RaisedEpochs | RepeatedStarts]:

@@ -141,12 +141,18 @@ def _commit_of_hanging(context: Context, unfinished: Unfinished) -> Commit:
 
 def _why_unknown(context: Context, transaction: OpenTransaction) -> str:
     """Say why what was decided is not known, though __transaction_state is there."""
-    first = transaction.first_timestamp + _CLOCKS_MS
-    later = sorted(number for number, begun in context.coordinator.begun.items() if begun > first)
-    if not later or transaction.first_timestamp < 0:
+    later = states_begun_later(context, transaction)
+    if not later:
         return "no record of __transaction_state says how it ended"
     at = time_text(context.coordinator.begun[later[0]])
     return f"__transaction_state-{later[0]} has nothing from before {at}, when the transaction was open already"
+
+
+def states_begun_later(context: Context, transaction: OpenTransaction) -> list[int]:
+    """Return the partitions of __transaction_state whose logs were made anew after the transaction had begun."""
+    first = transaction.first_timestamp + _CLOCKS_MS
+    begun = context.coordinator.begun.items()
+    return [] if transaction.first_timestamp < 0 else sorted(number for number, at in begun if at > first)
 
 
 def _decision(context: Context, unfinished: Unfinished) -> CommitDecision | None:
