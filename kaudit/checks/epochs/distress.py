@@ -101,7 +101,7 @@ def _failing(context: Context, found: RaisedEpochs) -> Finding:
     else:
         message += (
             f"; as its log shows, at least {account.written:,}, at most {counted(rises.records, 'record')} are here of sends that "
-            f"failed, and at least {account.not_written:,} that it sent are not"
+            "failed" + (f", and at least {account.not_written:,} that it sent are not" if account.not_written else "")
         )
     proven = account is not None and account.not_written > 0
     return observation_finding(
