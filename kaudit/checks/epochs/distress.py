@@ -190,7 +190,7 @@ def _given_up(sends: FailedSends) -> str:
 def _failing_explanations(found: RaisedEpochs, account: _Account | None) -> Sequence[Explanation]:
     gave_up = [_given_up(sends) for sends in account.failed[:_SHOWN]] if account else []
     more = len(account.failed) - len(gave_up) if account else 0
-    resent = (*gave_up, *([f"and in {more} more epochs"] if more else []))
+    resent = (*gave_up, *([f"and in {counted(more, 'more epoch')}"] if more else []))
     moved = sum(rise.is_after_leader_change for rise in found.rises)
     changed = (f"the partition's leader had changed at {moved} of the rises",) if moved else ()
     return (
