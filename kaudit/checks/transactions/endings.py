@@ -177,7 +177,8 @@ def _checkpoint(context: Context, unfinished: Unfinished, owner: OwnerEvidence |
         why = f"{owner.role} began a later transaction at {time_text(newest)}: this one was flushed for a checkpoint, which likely holds it"
         return Checkpoint(LIKELY, why)
     which = f"producer id {entry.value.producer_id}, epoch {entry.value.producer_epoch}"
-    why = f"{owner.role} began none later: a checkpoint holds it only if it names {which}; if none does, it may be aborted"
+    newest_of = f"{owner.role} began none later: " if owner.program == FLINK else ""
+    why = f"{newest_of}a checkpoint holds it only if it names {which}; if none does, it may be aborted"
     return Checkpoint(POSSIBLE, why)
 
 
@@ -214,10 +215,11 @@ def _owner_text(ending: Ending) -> str:
 
 def _commit_from_checkpoint(checkpoint: Checkpoint, ending: Ending, unfinished: Unfinished) -> Iterator[str]:
     transaction = unfinished.transaction
+    state = "KafkaTransactionState" if ending.owner and ending.owner.program == OLD_FLINK else "KafkaCommittable"
     yield checkpoint.because + "."
     yield (
         f"To commit it: transactional id {ending.transactional_id}, producer id {transaction.producer_id}, epoch "
-        f"{transaction.producer_epoch}, as in the checkpoint's KafkaCommittable (resumeTransaction; a tool: FLINK-39218)"
+        f"{transaction.producer_epoch}, as in the checkpoint's {state} (resumeTransaction; a tool: FLINK-39218)"
     )
 
 
