@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 
-def redactor(secret: str | None, *, redact: bool = True) -> Redactor | None:
-    """Return what redacts with this secret, or with one of this run alone, and say on stderr what stays in clear.
+def redactor(secret: str | None, *, redact: bool = True, says: bool = True) -> Redactor | None:
+    """Return what redacts with this secret, or with one of this run alone; say on stderr what stays in clear unless that comes later.
 
     None where nothing is to be redacted. Raises UsageError for a secret without --redact.
     """
@@ -26,7 +26,8 @@ def redactor(secret: str | None, *, redact: bool = True) -> Redactor | None:
         if secret is not None:
             raise UsageError("--redact-secret needs --redact")
         return None
-    sys.stderr.write(f"kaudit: redacted; in clear are {IN_CLEAR}\n")
+    if says:
+        sys.stderr.write(f"kaudit: redacted; in clear are {IN_CLEAR}\n")
     return Redactor(secrets.token_bytes(32) if secret is None else secret.encode())
 
 

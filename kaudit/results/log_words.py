@@ -10,7 +10,7 @@ from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
 _CHUNK: Final = re.compile(r"[\w.$@/\\-]*[A-Za-z_][\w.$@/\\-]*|\d+\.\d+\.\d+\.\d+")
 _WORDS: Final = re.compile(r"[A-Za-z_]{2,}")
 _CLASSES: Final = ("org.apache.kafka.", "kafka.", "java.", "o.a.k.")
-_OURS: Final = re.compile(r"(?:topic|txn|client|group|host|copy|path|word)-[0-9a-f]{10}(?:-\d+)?")
+_OURS: Final = re.compile(r"(?:topic|txn|client|group|host|copy|path|word|value)-[0-9a-p]{10}(?:-\d+)*")
 _TIME: Final = re.compile(r"\d[\d-]*T\d[\d:.]*Z?|\d+(?:ms|s|GB|MB|KB|B)")
 _NAMES_OF_KAFKA: Final = frozenset(
     {"info", "warn", "error", "debug", "fatal", "trace", "__transaction_state", "__consumer_offsets"}

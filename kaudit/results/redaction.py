@@ -6,12 +6,14 @@ The result is changed before a format sees it, so every format shows the same. W
 import hmac
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
-from hashlib import sha256
+from itertools import count
 from typing import Any, Final, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.formats.internal_topics.record_schemas import REMOTE_LOG
+from kaudit.formats.internal_topics.transaction_state import DEFAULT_PARTITIONS, coordinator_partition
 from kaudit.model.coordinator import name_pattern
 from kaudit.model.finding import Finding
 from kaudit.model.known_bug import KnownBug
@@ -27,6 +29,8 @@ IN_CLEAR: Final = (
 """What a redacted result still says."""
 _DIGITS: Final = 10
 _TRANSACTIONAL: Final = "txn"
+_INTERNAL: Final = INTERNAL_TOPICS | {REMOTE_LOG}
+"""Topics whose names are Kafka's."""
 _KINDS: Final[Mapping[str, str]] = {
     "topic": "topic",
     "transactional_id": _TRANSACTIONAL,
@@ -90,6 +94,10 @@ _NAMED_BY_KAFKA: Final = frozenset({"internal_record", "metadata"})
 """Rows whose `name` is that of a type of records."""
 _LEFT: Final = frozenset({"", ".", "..", "-"})
 _WITHOUT_NAMES: Final = bytes | bytearray | memoryview | range | set | frozenset | type
+_PLACED: Final = frozenset({_TRANSACTIONAL, "group"})
+"""Kinds of names whose hash says which partition of an internal topic has them."""
+_NUMBER: Final = "#"
+_LETTERS: Final = str.maketrans("0123456789", "ghijklmnop")
 _Value = TypeVar("_Value")
 _Error = TypeVar("_Error", bound=Exception)
 
@@ -112,7 +120,10 @@ class Redactor:
     """Replaces names by hashes under a secret: the same name gives the same hash in every result that has the secret."""
 
     def __init__(self, secret: bytes) -> None:
+        self.partitions: Collection[int] = (DEFAULT_PARTITIONS,)
+        """How many partitions a coordinator's topic has: a name's hash lies in the partition that the name lies in."""
         self._secret = secret
+        self._placed: dict[tuple[str, str], str] = {}
         self._names: dict[str, str] = {}
         self._components: set[str] = set()
         self._known: re.Pattern[str] | None = None
@@ -133,9 +144,21 @@ class Redactor:
         changed: Any = self._changed(value, field)
         return changed  # type: ignore[no-any-return]
 
+    def digest(self, data: bytes) -> bytes:
+        """Return 32 bytes that stand for these, and tell nothing of them to whoever lacks the secret."""
+        return hmac.digest(self._secret, data, "sha256")
+
+    def name(self, field: str, name: str) -> str:
+        """Return what stands for a name in a field of results; of a field that holds none, for a word."""
+        return self._token(_KINDS.get(field, "value"), name)
+
+    def component(self, name: str) -> str:
+        """Return what stands for a directory or a file in a path; names that brokers give stay."""
+        return self._component(name)
+
     def topic(self, name: str) -> str:
         """Return what stands for a topic; internal ones keep their names."""
-        return name if name in INTERNAL_TOPICS else self._token("topic", name)
+        return name if name in _INTERNAL else self._token("topic", name)
 
     def path(self, path: str) -> str:
         """Return a path whose directories and files are replaced, but for names that a broker gives; it begins at a root."""
@@ -170,7 +193,7 @@ class Redactor:
             if field in _PATHS_OF_ROWS:
                 return self._relative(value)
             kind = _KINDS.get(field, "value")
-            return value if field in _WORDS_OF_ROWS or value in INTERNAL_TOPICS else self._token(kind, value)
+            return value if field in _WORDS_OF_ROWS or value in _INTERNAL else self._token(kind, value)
         if isinstance(value, Mapping):
             return {key: self._part_of_row(item, str(key)) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -181,10 +204,26 @@ class Redactor:
         return "/".join(self._component(part) if part in self._components else part for part in text.split("/"))
 
     def _token(self, kind: str, name: str) -> str:
-        return f"{kind}-{self._digest(name)[:_DIGITS]}"
+        if kind not in _PLACED:
+            return f"{kind}-{self._digest(name)[:_DIGITS]}"
+        known = self._placed.get((kind, name))
+        if known is None:
+            known = self._placed[kind, name] = next(
+                token for token in self._tokens(kind, name) if all(map(_same_partition(name, token), self.partitions))
+            )
+        return known
+
+    def _tokens(self, kind: str, name: str) -> Iterator[str]:
+        """Yield names for a name that a coordinator's partition follows from; those of one application differ in numbers alone, too."""
+        pattern = name_pattern(name)
+        numbers = pattern.count(_NUMBER)
+        for salt in count():
+            letters = self._digest(pattern if numbers else f"{name} {salt}")[:_DIGITS].translate(_LETTERS)
+            counters = (self._digest(f"{name} {salt} {number}")[:_DIGITS] for number in range(numbers))
+            yield "-".join([kind, letters, *(str(int(counter, 16)) for counter in counters)])
 
     def _digest(self, name: str) -> str:
-        return hmac.new(self._secret, name.encode(errors="surrogateescape"), sha256).hexdigest()
+        return self.digest(name.encode(errors="surrogateescape")).hex()
 
     def _component(self, name: str) -> str:
         """Return what stands for a directory or a file in a path."""
@@ -207,10 +246,10 @@ class Redactor:
 
     def _learn(self, text: str, field: str) -> None:
         kind = _KINDS.get(field)
-        if kind is not None and text and text not in INTERNAL_TOPICS:
+        if kind is not None and text and text not in _INTERNAL:
             self._names[text] = self._token(kind, text)
             if kind == _TRANSACTIONAL:
-                self._names[name_pattern(text)] = f"{self._token(kind, name_pattern(text))}-#"
+                self._names[name_pattern(text)] = name_pattern(self._token(kind, text))
         elif field in _PATHS and "/" in text:
             self._learn_path(text, relative=field in _RELATIVE)
 
@@ -269,7 +308,7 @@ class Redactor:
     def _string(self, text: str, field: str) -> str:
         kind = _KINDS.get(field)
         if kind is not None:
-            return text if not text or text in INTERNAL_TOPICS else self._token(kind, text)
+            return text if not text or text in _INTERNAL else self._token(kind, text)
         if field in _PRINTS:
             return self._names.get(text) or self._digest(text)[:_PRINT_DIGITS]
         if field in _CONSTANT:
@@ -279,6 +318,11 @@ class Redactor:
         if field in _PATHS and "/" in text and " " not in text:
             return self._relative(text) if field in _RELATIVE else self.path(text)
         return self.text(text)
+
+
+def _same_partition(name: str, token: str) -> Callable[[int], bool]:
+    """Return whether two names lie in one partition of an internal topic, by the number of its partitions."""
+    return lambda partitions: coordinator_partition(name, partitions) == coordinator_partition(token, partitions)
 
 
 def _is_list(value: Struct) -> bool:
