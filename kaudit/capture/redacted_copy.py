@@ -24,6 +24,7 @@ from kaudit.source.archives.forms import Form, form_of
 from kaudit.source.bytes import ByteSource
 from kaudit.source.content import HEAD_BYTES, Content
 from kaudit.source.file_kinds import (
+    REMOTE_INDEX_CACHE,
     PartitionName,
     copied_partition_name,
     is_broker_file,
@@ -169,6 +170,8 @@ class _Copy:
 
     def _component(self, name: str) -> str:
         """Return what stands for a file's or a directory's name; a copy of a partition stays one."""
+        if name == REMOTE_INDEX_CACHE:
+            return name
         copied = _partition_of(name)
         if copied is not None and parse_partition_name(name) is None:
             return f"{self._redactor.topic(copied.topic)}-{copied.partition}.copy"
@@ -196,7 +199,7 @@ class _Copy:
         partition = _partition_of(file.place.name)
         entries = self._entries(file.place)
         moves: dict[str, Moves] = {}
-        if partition is not None:
+        if partition is not None or file.place.name == REMOTE_INDEX_CACHE:
             self._files.make_directory(target)  # it may be empty
         # what points into a segment is written after it
         for entry in sorted(

@@ -33,6 +33,7 @@ NUMERIC: Final = frozenset({"index", "timeindex", "txnindex", "snapshot"})
 _NO_NUMBER: Final = re.compile(rb"[^\s\d+-]")
 _ROW: Final = re.compile(rb"(?P<topic>\S+)(?P<rest>[ \t]+-?\d+[ \t]+-?\d+[ \t]*)").fullmatch
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+_NODES: Final = frozenset({"broker.id", "node.id"})
 _KEPT_KEYS: Final = frozenset({"data_version", "version"})
 _PAIRS: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 
@@ -71,7 +72,10 @@ def _meta(data: bytes, redactor: Redactor) -> bytes:
         found = parse_meta_properties(data)
     except WireError:
         return _numbers(data)
-    others = tuple((key, redactor.name(key, value)) for key, value in found.others)
+    others = tuple(
+        (key, value) if key in _NODES and value.isdecimal() else (redactor.name(key, key), redactor.name(key, value))
+        for key, value in found.others
+    )
     ids = (_id(found.cluster_id, redactor), _id(found.directory_id, redactor))
     return meta_properties(MetaProperties(found.version, found.node_id, *ids, others)).encode("ascii", "replace")
 
