@@ -9,19 +9,22 @@ from msgspec.structs import replace
 
 from kaudit.audits.log_events.application_logs import GivenLogs, given_logs, log_events, log_lines
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
-from kaudit.cli.exits import ExitCode
+from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_file
+from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UsageError
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.model.application_logs import LogEvent, zone_text
 from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, kept
 from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction, chosen_replicas
 from kaudit.replay.reconstruction.reconstruct import coordinator_partitions as coordinators
+from kaudit.replay.reconstruction.stated_attempts import newest_writing, stated_refusals
 from kaudit.report.console import visible
 from kaudit.scanning.options import ScanOptions
-from kaudit.scanning.plan import find_input
-from kaudit.source.layout import INTERNAL_TOPICS
+from kaudit.scanning.plan import chosen_input
+from kaudit.source.layout import INTERNAL_TOPICS, Layout
 from kaudit.source.schemes import open_segment
 
 _MAX_EVENTS = 1_000_000
@@ -31,21 +34,11 @@ _MAX_EVENTS = 1_000_000
 def run_attempts(paths: Sequence[str], asked: ScanOptions, output: str | None) -> ExitCode:
     """Write the attempts to `output`, None for stdout; return the exit code. Raises UsageError for options that mean nothing."""
     place = output_file(output, [*paths, *asked.server_logs, *asked.client_logs])
-    layout = find_input(replace(asked, paths=paths))
-    settings = BrokerSettings()
+    options = replace(asked, paths=paths)
+    layout = chosen_input(options)
     given = given_logs(layout, asked.server_logs, asked.client_logs)
-    events = _events(given, settings)
-    release = settings.version if asked.broker_version == "auto" else asked.broker_version
-    if release is None:
-        raise UsageError("no server log names the broker's release: pass --broker-version")
-    try:
-        profile_for(release)
-    except UnknownVersionError as error:
-        raise UsageError(str(error)) from None
-    partitions = [one for one in chosen_replicas(layout.partitions) if asked.topics or one.topic not in INTERNAL_TOPICS]
-    internal = [one for one in layout.everything if one.topic in INTERNAL_TOPICS]
-    evidence = Evidence(partitions, coordinators(layout.everything), events, settings, release, internal)
-    made = Reconstruction(evidence, open_segment)
+    code = _code(options, layout, given)
+    made = Reconstruction(_evidence(asked, layout, given), open_segment)
     encode = msgspec.json.Encoder().encode
     write_pieces(place, (encode(line).decode() + "\n" for line in made.lines()))
     for log in made.logs:
@@ -54,7 +47,46 @@ def run_attempts(paths: Sequence[str], asked: ScanOptions, output: str | None) -
     _say(f"written: {written or 'no attempts'}")
     for note in made.account.notes():
         _say(note)
-    return ExitCode.UNREADABLE if any(skipped.unreadable for skipped in given.skipped) else ExitCode.OK
+    return code
+
+
+def _evidence(asked: ScanOptions, layout: Layout, given: GivenLogs) -> Evidence:
+    """Read the logs. Raises UsageError if it is not known which release's rules to ask."""
+    settings = BrokerSettings()
+    events = _events(given, settings)
+    release = settings.version if asked.broker_version == "auto" else asked.broker_version
+    if release is None and not layout.partitions:
+        release = newest_writing(events)
+        _say(f"no line names the broker's release: it is taken for {release}; --broker-version says another")
+    if release is None:
+        raise UsageError("no server log names the broker's release: pass --broker-version")
+    try:
+        profile_for(release)
+    except UnknownVersionError as error:
+        raise UsageError(str(error)) from None
+    everything = layout.everything
+    return Evidence(
+        [one for one in chosen_replicas(layout.partitions) if asked.topics or one.topic not in INTERNAL_TOPICS],
+        coordinators(everything),
+        events,
+        settings,
+        release,
+        [one for one in everything if one.topic in INTERNAL_TOPICS],
+        stated_refusals(
+            events, lambda *key: _is_wanted(asked, *key), [(one.topic, one.partition) for one in everything]
+        ),
+    )
+
+
+def _code(options: ScanOptions, layout: Layout, given: GivenLogs) -> ExitCode:
+    """Return the exit code: of logs alone that of their scan."""
+    if any(one.segments for one in layout.partitions):
+        return ExitCode.UNREADABLE if any(skipped.unreadable for skipped in given.skipped) else ExitCode.OK
+    return exit_code(local.scan(options, SilentProgress()), FailOn.ERROR, exit_zero=False)
+
+
+def _is_wanted(asked: ScanOptions, topic: str, partition: int) -> bool:
+    return asked.asks_for(topic, partition) and bool(asked.topics or topic not in INTERNAL_TOPICS)
 
 
 def _events(given: GivenLogs, settings: BrokerSettings) -> list[LogEvent]:
@@ -79,7 +111,7 @@ def _clock(log: BrokerLog) -> str:
     """How a log's clock goes, in one line."""
     home = log.home or "."
     if log.clock is None or not log.clock.offsets:
-        how = "as they are" if log.has_times else "by no clock: places follow from offsets and order alone"
+        how = "as they are" if log.has_times else "as UTC, and places follow from offsets and order alone"
         return f"{home}: no line tells of what the logs have with a broker's time; times are taken {how}"
     offset = log.clock.offsets[-1]
     zone = "" if offset.zone_minutes is None else f"local time {zone_text(offset.zone_minutes)}, "

@@ -34,7 +34,7 @@ def find_evidence(options: ScanOptions) -> tuple[ScanOptions, Layout]:
     """
     if not options.takes_logs:
         return options, find_input(options)
-    layout = _chosen(options)
+    layout = chosen_input(options)
     if layout.logs or layout.other_logs or options.server_logs or options.client_logs:
         from kaudit.audits.log_events.application_logs import (  # noqa: PLC0415 - its patterns take 30 ms
             given_logs,
@@ -57,12 +57,13 @@ def find_input(options: ScanOptions) -> Layout:
         UnreadableInputError: what was given cannot be read.
 
     """
-    layout = _chosen(options)
+    layout = chosen_input(options)
     _require_segments(options, layout)
     return _required(options, layout)
 
 
-def _chosen(options: ScanOptions) -> Layout:
+def chosen_input(options: ScanOptions) -> Layout:
+    """List the input and leave the partitions asked for; there may be no segment. Raises UsageError as `find_input`."""
     close_archives()
     try:
         pattern = LayoutPattern.parse(options.layout) if options.layout is not None else None
@@ -126,7 +127,10 @@ def _other_contents(options: ScanOptions, layout: Layout) -> Iterator[tuple[str,
     if options.logs is not None:
         yield from ((entry.path, entry.reason) for entry in options.logs.skipped)
     yield from (
-        (log.name, "a log of a broker or a client, which shows no batches: kaudit scan and timeline read it by itself")
+        (
+            log.name,
+            "a log of a broker or a client, which shows no batches: kaudit scan, timeline and attempts read it by itself",
+        )
         for log in layout.logs
     )
 

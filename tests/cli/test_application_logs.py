@@ -163,7 +163,7 @@ def test_other_commands_say_that_logs_show_no_batches(kaudit, tmp_path):
     for command in ("producers", "dedup"):
         outcome = kaudit(command, log)
         assert (outcome.code, outcome.out) == (3, "")
-        assert "which shows no batches: kaudit scan and timeline read it by itself" in outcome.err
+        assert "which shows no batches: kaudit scan, timeline and attempts read it by itself" in outcome.err
 
 
 GC = "[2023-12-05T12:06:32.654+0700][gc,heap] Heap region size: 1M\n[2023-12-05T12:06:32.660+0700][gc     ] Using G1\n"

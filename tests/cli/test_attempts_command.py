@@ -139,6 +139,61 @@ def test_logs_that_are_none_are_said_to_be(run, tmp_path):
     assert any("no line of it is understood as a server's" in line for line in said)
 
 
+@pytest.mark.parametrize("release", ["2.8.2", "4.2.2"])
+def test_logs_alone_give_every_attempt_that_was_refused_as_out_of_order(run, release):
+    with unpacked(release, "histories") as recorded:
+        code, lines, _ = run(*recorded.server_logs)
+        asked = zip(recorded.lines("attempts"), recorded.lines("answers"), strict=True)
+        refused = {batch_of(one) for one, answer in asked if answer.get("error") == OUT_OF_ORDER}
+    assert code == 1
+    assert lines[0]["broker_version"] == release
+    found = [line for line in lines if line.get("recorded") == OUT_OF_ORDER]
+    assert refused <= {batch_of(line) for line in found}
+    assert all("server.log:" in line["source"] and line["retries"] >= 0 for line in found)
+    for line, answer in replayed(lines)[1:]:
+        assert "differs" in line or line["recorded"] in (answer["outcome"], answer.get("error")), line
+
+
+OUT_OF_ORDER = "OUT_OF_ORDER_SEQUENCE_NUMBER"
+
+
+def batch_of(line):
+    return line["topic"], line["partition"], line["producer_id"], line["base_sequence"]
+
+
+HEAD = "[2024-06-24 08:11:02,411] ERROR [ReplicaManager broker=2] Error processing append operation on partition t-0 (kafka.server.ReplicaManager)"
+THROWN = "org.apache.kafka.common.errors."
+LATE = f"{HEAD}\n{THROWN}OutOfOrderSequenceException: Out of order sequence number for producer 29003 at offset 164 in partition t-0: 158 (incoming seq. number), 155 (current end sequence number)\n"
+OLD = f"{HEAD}\n{THROWN}OutOfOrderSequenceException: Out of order sequence number for producerId 29003: 158 (incoming seq. number), 155 (current end sequence number)\n"
+FENCED = f"{HEAD}\n{THROWN}InvalidProducerEpochException: Epoch of producer 7 at offset 9 in t-0 is 3, which is smaller than the last seen epoch 5\n"
+JAVA = "[2024-06-24 08:11:02,500] ERROR [Producer clientId=a] The broker returned org.apache.kafka.common.errors.OutOfOrderSequenceException: The broker received an out of order sequence number. for topic-partition t-0 with producerId 29003, epoch 0, and sequence number 158 (org.apache.kafka.clients.producer.internals.TransactionManager)\n"
+COMMIT = "[2024-06-24 08:11:02,901] INFO [TransactionCoordinator id=1] TransactionalId: app's state is COMPLETE_ABORT, but received transaction marker result to send: COMMIT (kafka.coordinator.transaction.TransactionCoordinator)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "release", "found"),
+    [
+        (LATE, "4.4.0", [{"producer_id": 29003, "base_sequence": 158, "expected_sequence": 156, "retries": 0}]),
+        (LATE * 2, "4.4.0", [{"base_sequence": 158, "retries": 0}, {"base_sequence": 158, "retries": 1}]),
+        (LATE + JAVA, "4.4.0", [{"base_sequence": 158, "place": "offset"}]),
+        (OLD, "2.1.1", [{"base_sequence": 158, "expected_sequence": 156, "place": "order"}]),
+        (FENCED, "4.1.2", [{"producer_id": 7, "producer_epoch": 3, "recorded": "INVALID_PRODUCER_EPOCH"}]),
+        (JAVA, "4.4.0", [{"producer_id": 29003, "base_sequence": 158, "differs": True, "recorded": OUT_OF_ORDER}]),
+        (COMMIT, "4.4.0", []),
+    ],
+    ids=["broker", "twice", "broker-and-client", "old-broker", "epoch", "client", "commit"],
+)
+def test_a_line_alone_gives_its_attempt(run, tmp_path, text, release, found):
+    log = tmp_path / "pasted.log"
+    log.write_text(text)
+    code, lines, said = run(log)
+    assert code == 1  # as kaudit scan
+    refused = [line for line in lines if line["op"] == "produce" and "retries" in line]
+    assert [{name: line.get(name) for name in expected} for line, expected in zip(refused, found, strict=True)] == found
+    assert (lines[0]["broker_version"], any(f"taken for {release};" in line for line in said)) == (release, True)
+    assert any("left out: 1 refusal whose lines name no partition" in line for line in said) == (not found)
+
+
 def test_the_output_is_a_file_of_its_own(run, tmp_path):
     place = tmp_path / "attempts.jsonl"
     code, lines, _ = run("--broker-version", "2.8.2", "-o", place, "samples/zombie")

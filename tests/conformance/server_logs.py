@@ -21,6 +21,7 @@ from kaudit.broker.broker import Broker
 from kaudit.broker.releases.version import Version
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.model.application_logs import LogEvent
+from kaudit.replay.reconstruction.account import LeftOut
 from kaudit.replay.reconstruction.broker_logs import BrokerSettings
 from kaudit.replay.reconstruction.reconstruct import (
     Evidence,
@@ -307,7 +308,7 @@ def figures(version: str, name: str, data: Path = DATA) -> Figures:
             len(read.lines_of_refusals),
             len(read.matched),
             remade,
-            read.reconstruction.account.lost.total(),
+            read.reconstruction.account.left_out.get(LeftOut.LOST, Counter()).total(),
             len(accepted),
             sum(
                 answer["outcome"] == "appended" and _same(line, answer["base_offset"], known)

@@ -13,6 +13,7 @@ _EXAMPLES = """\b
 Examples:
   kaudit attempts --server-log server.log --topic orders /data/kafka
   kaudit attempts --server-log server.log -o attempts.jsonl /data/kafka
+  kaudit attempts server.log
   kaudit attempts --broker-version 2.8.1 orders-3 | kaudit replay -
 """
 
@@ -33,5 +34,6 @@ def attempts(
     """Write what producers tried as attempts that kaudit replay answers.
 
     The batches of the segments are the accepted ones; server logs report refusals, restarts and elections between them.
+    Logs alone give the refusals that they state.
     """
     return on_demand("reconstruction", "run_attempts")(paths, audit, output)

@@ -7,7 +7,7 @@ in the protocol, or by Kafka's exception class.
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any, Final
 
 from kaudit.formats.application_log.entry_lines import is_cut, is_joined, rejoined, separated, width_of, wrapped_width
@@ -214,8 +214,8 @@ def _entry_of(lines: Lines, index: int) -> tuple[int, int]:
     """Return where a line's entry begins and ends; a line of an unknown layout begins one itself."""
     position = bisect_right(lines.heads, index)
     start = lines.heads[position - 1] if position else index
-    between = islice(lines.texts, start + 1, index + 1)
-    if index - start >= _MAX_ENTRY_LINES or not all(looks_like_continuation(text) for text in between if text):
+    is_near = index - start < _MAX_ENTRY_LINES
+    if not is_near or not all(looks_like_continuation(text) for text in lines.texts[start + 1 : index + 1] if text):
         start = index
     limit = lines.heads[position] if position < len(lines.heads) else len(lines.texts)
     following = range(index + 1, min(limit, start + _MAX_ENTRY_LINES))
@@ -241,17 +241,17 @@ _MAX_LINE: Final = 4096
 _FRAME: Final = re.compile(rb"\s+(?:at |\.\.\. \d)").match
 _EXCEPTION_LINE: Final = re.compile(rb"(?:[a-z][\w$]*\.){1,20}[A-Z]").match
 _CONTEXTS: Final = (
-    (re.compile(r"\b[pP]artition[= ](?:[\w-]{22}:)?([\w.-]{1,249})-(\d{1,10})(?=[\],: ])"), ("topic", "partition")),
-    (re.compile(r"[;,] topic: ([\w.-]{1,249})(?:,|$)"), ("topic",)),
-    (re.compile(r"[;,] partition: (\d{1,10})(?:,|$)"), ("partition",)),
-    (re.compile(r"(?<![\w.-])([\w.-]{1,249})\[(\d{1,10})\]@"), ("topic", "partition")),
-    (re.compile(r"\[(?:\w{1,40} (?:broker|brokerId|id|nodeId|node)=|Broker id=|KafkaApi-|Transaction State Manager |Controller id=)(\d{1,10})\b"), ("broker_id",)),
-    (re.compile(r"\|([^|#]{1,250})#(?:producer|consumer)-\d{1,10}\|"), ("client_id",)),
-    (re.compile(r"\bclientId(?:=|: )([^,\]]{1,250})[,\]]"), ("client_id",)),
-    (re.compile(r"(?:\btransactionalId=|\[TransactionalId )([^,\]'][^,\]]{0,249})[,\]]"), ("transactional_id",)),
-    (re.compile(r"\btransactionalId='([^']{1,250})'"), ("transactional_id",)),
+    ("artition", re.compile(r"\b[pP]artition[= ](?:[\w-]{22}:)?([\w.-]{1,249})-(\d{1,10})(?=[\],: ])"), ("topic", "partition")),
+    ("topic: ", re.compile(r"[;,] topic: ([\w.-]{1,249})(?:,|$)"), ("topic",)),
+    ("partition: ", re.compile(r"[;,] partition: (\d{1,10})(?:,|$)"), ("partition",)),
+    ("]@", re.compile(r"(?<![\w.-])([\w.-]{1,249})\[(\d{1,10})\]@"), ("topic", "partition")),
+    ("[", re.compile(r"\[(?:\w{1,40} (?:broker|brokerId|id|nodeId|node)=|Broker id=|KafkaApi-|Transaction State Manager |Controller id=)(\d{1,10})\b"), ("broker_id",)),
+    ("|", re.compile(r"\|([^|#]{1,250})#(?:producer|consumer)-\d{1,10}\|"), ("client_id",)),
+    ("clientId", re.compile(r"\bclientId(?:=|: )([^,\]]{1,250})[,\]]"), ("client_id",)),
+    ("ransactionalI", re.compile(r"(?:\btransactionalId=|\[TransactionalId )([^,\]'][^,\]]{0,249})[,\]]"), ("transactional_id",)),
+    ("transactionalId='", re.compile(r"\btransactionalId='([^']{1,250})'"), ("transactional_id",)),
 )  # fmt: skip
-"""Fields in the context that a logger puts before its messages: patterns match only the message."""
+"""Fields in the context that a logger puts before its messages, and words without which a line has none: patterns match only the message."""
 _NUMBERS: Final = frozenset({"partition", "broker_id"})
 
 
@@ -280,7 +280,8 @@ def match_entry(lines: Sequence[bytes], triggers: Mapping[int, Sequence[int]], p
     error = values.get("error") or (thrown if thrown is not None and is_known(thrown) else None)
     event = refusal(event, error)
     values["error"] = error or error_of(event) or thrown
-    return event, pattern, _with_context(_text(lines[index]), _with_context(_text(lines[0]), values))
+    values = _with_context(_text(lines[0]), values)
+    return event, pattern, _with_context(_text(lines[index]), values) if index else values
 
 
 def _text(line: bytes) -> str:
@@ -304,8 +305,8 @@ def _thrown(lines: Sequence[bytes]) -> str | None:
 
 def _with_context(head: str, values: dict[str, Any]) -> dict[str, Any]:
     """Add fields from the logger's context before the message."""
-    for expression, names in _CONTEXTS:
-        if all(name in values for name in names):
+    for word, expression, names in _CONTEXTS:
+        if word not in head or all(name in values for name in names):
             continue
         if found := expression.search(head):
             read = zip(names, found.groups(), strict=True)

@@ -1,7 +1,8 @@
 """Counts of what was reconstructed and what was not."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -12,8 +13,18 @@ from kaudit.audits.log_events.placement import Certainty
 from kaudit.broker.attempts import Attempt
 from kaudit.broker.broker import Broker
 from kaudit.model.application_logs import LogEvent, LogEventKind
-from kaudit.model.coordinator import TransactionRecord, TransactionStatus
+from kaudit.model.coordinator import TransactionStatus
 from kaudit.source.layout import PartitionDirectory
+
+
+class LeftOut(StrEnum):
+    """Why no attempt is made of a refusal, as the end of a sentence about several."""
+
+    NO_PRODUCER_ID = "whose lines name no producer id"
+    NO_PARTITION = "whose lines name no partition"
+    LOST = "at offsets that a later leader does not have"
+    CONTRADICTING = "without a cause in the batches that are left"
+    OF_CLIENTS = "that client logs mention: the brokers' lines and batches say more"
 
 
 class Account(Struct):
@@ -27,14 +38,10 @@ class Account(Struct):
     """Refused attempts whose line names no producer id: they are the one's that wrote last with an epoch that fits."""
     found_on_disk: int = 0
     """Batches that the broker's rules do not accept after what is left of the log."""
-    without_producer_id: Counter[LogEventKind] = field(default_factory=Counter)
-    """Refusals whose line names no producer id or no partition: no attempt can be made of them."""
-    contradicting: Counter[LogEventKind] = field(default_factory=Counter)
-    """Refusals that do not follow from the log by the broker's rules."""
-    lost: Counter[LogEventKind] = field(default_factory=Counter)
-    """Refusals among offsets that a later leader does not have."""
-    of_clients: int = 0
-    """Refusals that only clients' logs report, without a sequence."""
+    left_out: dict[LeftOut, Counter[LogEventKind]] = field(default_factory=dict)
+    """Refusals of which no attempt is made."""
+    examples: dict[LeftOut, list[str]] = field(default_factory=dict)
+    """The places of the first of them."""
     other_partitions: set[str] = field(default_factory=set)
     """Partitions that the logs speak of and that are not read: no input holds them, or they were not asked for."""
     unplaced_restarts: int = 0
@@ -49,6 +56,13 @@ class Account(Struct):
     """Batches with offsets or counts that no attempt can have."""
     control_batches: int = 0
     """Control batches whose record was cleaned away or is not a transaction marker."""
+
+    def leave_out(self, event: LogEvent, why: LeftOut) -> None:
+        """Count a refusal of which no attempt is made."""
+        self.left_out.setdefault(why, Counter())[event.event] += 1
+        places = self.examples.setdefault(why, [])
+        if len(places) < _LISTED:
+            places.append(f"{event.path}:{event.line}")
 
     def notes(self) -> Iterator[str]:
         """Yield what could not be reconstructed, and what was taken for granted, one sentence each."""
@@ -96,16 +110,11 @@ class Account(Struct):
             yield f"not read: {len(self.unreadable) - _LISTED:,} more"
 
     def _refusals(self) -> Iterator[str]:
-        for counts, why in (
-            (self.without_producer_id, "whose lines name no producer id"),
-            (self.lost, "at offsets that a later leader does not have"),
-            (self.contradicting, "without a cause in the batches that are left"),
-        ):
-            if counts:
+        for why in LeftOut:
+            if counts := self.left_out.get(why):
                 kinds = ", ".join(f"{number} {kind.value}" for kind, number in sorted(counts.items()))
-                yield f"left out: {_count(counts.total())} {why} ({kinds})"
-        if self.of_clients:
-            yield f"left out: {_count(self.of_clients)} that client logs mention: they state no sequences"
+                places = ", ".join(self.examples[why]) + (", ..." if counts.total() > _LISTED else "")
+                yield f"left out: {_count(counts.total())} {why.value} ({kinds}): {places}"
         if self.other_partitions:
             names = sorted(self.other_partitions)
             more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
@@ -119,17 +128,22 @@ def _count(number: int) -> str:
 _LISTED = 3
 
 
-class Initialisation(Struct, frozen=True):
-    """A record of __transaction_state with which a transactional id got a producer id or epoch."""
+class Initialisation(Struct, frozen=True, order=True):
+    """A transactional id got a producer id or epoch: a record of __transaction_state says it, or a coordinator's line."""
 
+    at: int
     partition: int
-    offset: int
-    path: str
-    record: TransactionRecord
+    place: int
+    """The record's offset, or the number of the line."""
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    source: str
+    timeout_ms: int | None = None
 
 
 class KnownTransactions(Struct):
-    """Transactional ids by producer id, and the records that gave them out, by transactional id."""
+    """Transactional ids by producer id, and how they were given out."""
 
     ids: dict[int, str] = field(default_factory=dict)
     initialisations: list[Initialisation] = field(default_factory=list)
@@ -138,53 +152,61 @@ class KnownTransactions(Struct):
         """Take the records of partitions of __transaction_state."""
         for directory in directories:
             for offset, _, record in reader.records(directory):
-                if record.value is None:
+                value = record.value
+                if value is None:
                     continue
-                self.ids[record.value.producer_id] = record.transactional_id
-                if record.value.status is TransactionStatus.EMPTY:
-                    found = Initialisation(directory.partition, offset, directory.directory, record)
+                self.ids[value.producer_id] = record.transactional_id
+                if value.status is TransactionStatus.EMPTY:
+                    found = Initialisation(
+                        at=value.last_update_timestamp,
+                        partition=directory.partition,
+                        place=offset,
+                        transactional_id=record.transactional_id,
+                        producer_id=value.producer_id,
+                        producer_epoch=value.producer_epoch,
+                        source=f"{directory.directory}@offset {offset}",
+                        timeout_ms=value.timeout_ms,
+                    )
                     self.initialisations.append(found)
 
-    def hear(self, events: Iterable[LogEvent]) -> None:
-        """Take the transactional ids that logs name."""
+    def hear(self, events: Iterable[LogEvent], *, coordinators_read: bool) -> None:
+        """Take the transactional ids that logs name; how they were given out, unless __transaction_state was read for that."""
         for event in events:
-            known = event.transactional_id is not None and event.producer_id is not None
-            if known and event.event is LogEventKind.PRODUCER_ID_ASSIGNED:
-                assert event.transactional_id is not None
-                assert event.producer_id is not None
-                self.ids.setdefault(event.producer_id, event.transactional_id)
-
-    @property
-    def by_transactional_id(self) -> Mapping[str, Sequence[TransactionRecord]]:
-        """The records that gave out producer ids."""
-        found: dict[str, list[TransactionRecord]] = {}
-        for one in self.initialisations:
-            found.setdefault(one.record.transactional_id, []).append(one.record)
-        return found
+            if event.event is not LogEventKind.PRODUCER_ID_ASSIGNED:
+                continue
+            name, producer_id, epoch = event.transactional_id, event.producer_id, event.producer_epoch
+            if name is None or producer_id is None:
+                continue
+            self.ids.setdefault(producer_id, name)
+            if coordinators_read or event.origin != "server" or epoch is None or event.timestamp_ms is None:
+                continue
+            found = Initialisation(
+                at=event.timestamp_ms,
+                partition=event.partition or 0,
+                place=event.line,
+                transactional_id=name,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                source=f"{event.path}:{event.line}",
+            )
+            self.initialisations.append(found)
 
     def lines(self, broker: Broker, account: Account) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield an init_producer_id line for each record that the coordinator's rules repeat, by its time."""
-        for one in sorted(self.initialisations, key=_when):
-            value = one.record.value
-            assert value is not None
+        """Yield an init_producer_id line for each initialisation that the coordinator's rules repeat, by its time."""
+        for one in sorted(self.initialisations):
             line = {
                 "op": "init_producer_id",
                 "topic": TRANSACTION_STATE,
                 "partition": one.partition,
-                "at": value.last_update_timestamp,
-                "transactional_id": one.record.transactional_id,
-                "timeout_ms": value.timeout_ms,
-                "granted_producer_id": value.producer_id,
+                "at": one.at,
+                "transactional_id": one.transactional_id,
+                "granted_producer_id": one.producer_id,
             }
+            line |= {"assumed": ["timeout_ms"]} if one.timeout_ms is None else {"timeout_ms": one.timeout_ms}
             answer = broker.answer(msgspec.convert(line, Attempt)).fields
             given = (answer.get("producer_id"), answer.get("producer_epoch"))
-            if given != (value.producer_id, value.producer_epoch):
+            if given != (one.producer_id, one.producer_epoch):
                 account.initialisations += 1
                 continue
             account.written["init_producer_id ok"] += 1
-            yield value.last_update_timestamp, line | {"recorded": "ok", "source": f"{one.path}@offset {one.offset}"}
-
-
-def _when(one: Initialisation) -> tuple[int, int, int]:
-    assert one.record.value is not None
-    return one.record.value.last_update_timestamp, one.partition, one.offset
+            yield one.at, line | {"recorded": "ok", "source": one.source}

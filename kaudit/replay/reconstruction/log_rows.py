@@ -33,8 +33,8 @@ _FIELDS = (
 class LogRow(Struct, frozen=True, gc=False):
     """One batch; `commit` is None unless it is a transaction marker. Times are ms, `modified_ms` is the segment's."""
 
-    path: str
-    position: int
+    source: str
+    """Its segment and position, or the line that it follows from."""
     base_offset: int
     last_offset: int
     leader_epoch: int
@@ -115,8 +115,7 @@ def _row(segment: SegmentFile, end: int, fields: tuple[int, ...]) -> LogRow:
         else:  # its record was cleaned away, or it is not a transaction marker
             producer_id = NO_PRODUCER_ID
     return LogRow(
-        segment.path,
-        position,
+        f"{segment.path}@{position}",
         base,
         last,
         leader_epoch,

@@ -4,7 +4,7 @@ Every line is answered by the broker's rules before it is written. An accepted b
 disk, so that the log of whoever replays the lines is the log that was read; a refusal they do not repeat is left out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -20,14 +20,15 @@ from kaudit.broker.response import TopicPartition
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.sequence import add as add_sequence
-from kaudit.replay.reconstruction.account import Account
+from kaudit.replay.reconstruction.account import Account, LeftOut
 from kaudit.replay.reconstruction.broker_logs import BrokerLog
-from kaudit.replay.reconstruction.log_rows import LogRow, LogRows
+from kaudit.replay.reconstruction.log_rows import LogRow
 from kaudit.replay.reconstruction.refusals import (
     ERRORS,
     REFUSALS,
     agrees,
     candidates,
+    expected_by,
     possible_producer,
     says_forgotten,
 )
@@ -55,12 +56,23 @@ class Around(msgspec.Struct, frozen=True):
     account: Account
 
 
-class PartitionLines:
-    """Yields the lines of a partition in its order; `broker` answers them, and has nothing else to answer."""
+def placed(key: TopicPartition, rows: Iterable[LogRow], logs: Sequence[BrokerLog]) -> Iterator[LogRow | Placement]:
+    """Yield the batches of a partition with the events of logs between them."""
+    placer = EventPlacer([log.of_partition(*key) for log in logs])
+    for row in rows:
+        yield from placer.before(row.logged)
+        yield row
+    yield from placer.rest()
 
-    def __init__(self, key: TopicPartition, rows: LogRows, broker: Broker, around: Around) -> None:
+
+class PartitionLines:
+    """Yields the lines of a partition, for what happened in it in this order; `broker` answers them, and has nothing else to answer."""
+
+    def __init__(
+        self, key: TopicPartition, happened: Iterable[LogRow | Placement], broker: Broker, around: Around
+    ) -> None:
         self._key = key
-        self._rows = rows
+        self._in_order = happened
         self._broker = broker
         self._around = around
         self._account = around.account
@@ -75,19 +87,13 @@ class PartitionLines:
 
     def __iter__(self) -> Iterator[TimedLine]:
         """Yield the lines, each with a time that is not before that of the line before."""
-        placer = EventPlacer([log.of_partition(*self._key) for log in self._logs])
-        for row in self._rows:
-            for placement in placer.before(row.logged):
-                yield from self._happened(placement)
-            yield from self._appended(row)
-        for placement in placer.rest():
-            yield from self._happened(placement)
+        for one in self._in_order:
+            yield from self._happened(one) if isinstance(one, Placement) else self._appended(one)
         self._account.transactional_ids += len(self._unnamed)
 
     # -- batches -------------------------------------------------------------------------------------------------------
     def _appended(self, row: LogRow) -> Iterator[TimedLine]:
         self._pass_time(row)
-        source = f"{row.path}@{row.position}"
         if row.producer_id == NO_PRODUCER_ID:
             if row.base_sequence != -1 and row.commit is None:
                 self._account.control_batches += 1
@@ -98,9 +104,9 @@ class PartitionLines:
             line = self._marker(row)
         recorded = line.pop("recorded", "appended")
         follows = row.producer_id == NO_PRODUCER_ID or (row.base_offset == self._end and self._accepts(row))
-        written = self._write(line, source, recorded) if follows else None
+        written = self._write(line, row.source, recorded) if follows else None
         if written is None:
-            written = self._write(_found(row), source, "ok")
+            written = self._write(_found(row), row.source, "ok")
             self._account.found_on_disk += written is not None
         if written is None:
             self._account.impossible += 1  # values that no attempt can have
@@ -204,7 +210,7 @@ class PartitionLines:
     def _refused(self, placement: Placement) -> Iterator[TimedLine]:
         event = placement.event
         if placement.lost:
-            self._account.lost[event.event] += 1
+            self._account.leave_out(event, LeftOut.LOST)
             return
         if event.level != _OF_FOLLOWERS:
             yield from self._leads(event)
@@ -212,14 +218,14 @@ class PartitionLines:
         states = self._broker.remembered(self._key)
         producer_id = possible_producer(event, states, self._around.epochs)
         if producer_id is None or event.event not in ERRORS:
-            self._account.without_producer_id[event.event] += 1
+            self._account.leave_out(event, LeftOut.NO_PRODUCER_ID)
             return
         if producer_id in states and says_forgotten(event, states[producer_id]):
             # whatever made the broker forget it
             yield from self._noted({"op": "expire_producers", "producer_ids": [producer_id]}, event)
         known = self._broker.remembered(self._key).get(producer_id, UNKNOWN)
         for sent, assumed in candidates(event, producer_id, known):
-            line = {**sent, "assumed": assumed, "place": placement.certainty.value}
+            line = {**sent, **expected_by(event), "assumed": assumed, "place": placement.certainty.value}
             result = self._result(line, known)
             if result.outcome is Outcome.REJECTED and result.error in ERRORS[event.event]:
                 if line.get("is_transactional"):
@@ -227,13 +233,19 @@ class PartitionLines:
                     line |= owner | {"assumed": [*assumed, *owner.get("assumed", ())]}
                 if not agrees(event, known, self._end):
                     line["differs"] = True
-                written = self._write(line, _place(event), result.error.name)
+                written = self._write(line, placed_at(event), result.error.name)
                 if written is not None:
                     self._account.placed[placement.certainty] += 1
                     self._account.named += event.producer_id is None
                     yield written
                     return
-        self._account.contradicting[event.event] += 1
+        sent, assumed = next(candidates(event, producer_id, known))
+        yield from self._not_repeated(placement, {**sent, **expected_by(event), "assumed": assumed})
+
+    def _not_repeated(self, placement: Placement, line: Line) -> Iterator[TimedLine]:  # noqa: ARG002 - of those that write it
+        """Leave out an attempt that the rules do not refuse after the batches before it."""
+        self._account.leave_out(placement.event, LeftOut.CONTRADICTING)
+        yield from ()
 
     def _result(self, line: Line, known: ProducerStateEntry) -> AppendResult:
         profile = self._broker.profile
@@ -284,7 +296,9 @@ class PartitionLines:
         yield from self._noted(line, event)
 
     def _leads(self, event: LogEvent) -> Iterator[TimedLine]:
-        log = self._of_path[event.path]
+        log = self._of_path.get(event.path)
+        if log is None:  # a client's
+            return
         self._elections_logged = self._elections_logged or event.event is LogEventKind.BECAME_LEADER
         before, self._leader = self._leader, log
         if before is None or before is log:
@@ -303,12 +317,15 @@ class PartitionLines:
 
     def _noted(self, line: Line, event: LogEvent) -> Iterator[TimedLine]:
         """Yield the line of an event in the partition, if the rules allow it."""
-        written = self._write(line, _place(event), "ok")
+        written = self._write(line, placed_at(event), "ok")
         if written is not None:
             yield written
 
-    def _write(self, line: Line, source: str, recorded: str) -> TimedLine | None:
-        """Answer a line; return it with the fields that the schema does not know, None if the answer is not `recorded`."""
+    def _write(self, line: Line, source: str, recorded: str, answered: str | None = None) -> TimedLine | None:
+        """Answer a line; return it with the fields that the schema does not know.
+
+        None if the rules do not answer as `answered`, by default as recorded.
+        """
         topic, partition = self._key
         at = line.pop("at", self._at)
         whole: Line = {"op": line.pop("op"), "topic": topic, "partition": partition}
@@ -319,7 +336,7 @@ class PartitionLines:
             answer = self._broker.answer(msgspec.convert(whole, Attempt)).fields
         except msgspec.ValidationError:
             return None
-        if recorded not in (answer["outcome"], answer.get("error")):
+        if (answered or recorded) not in (answer["outcome"], answer.get("error")):
             return None
         if whole["op"] == "restart":
             # when log starts were last written down depends on all partitions' times: the answer must not
@@ -329,7 +346,8 @@ class PartitionLines:
         return self._at or 0, whole | {"recorded": recorded, "source": source}
 
 
-def _place(event: LogEvent) -> str:
+def placed_at(event: LogEvent) -> str:
+    """Return where a line stands, as `source`."""
     return f"{event.path}:{event.line}"
 
 

@@ -1,14 +1,15 @@
 """An attempts file made of what a broker left: segments, __transaction_state and server logs."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
-from kaudit.audits.log_events.broker_clocks import broker_clocks, furthest_replicas
+from kaudit.audits.log_events.broker_clocks import BrokerClock, broker_clocks, furthest_replicas
+from kaudit.audits.log_events.placement import in_order
 from kaudit.broker.attempts import ConfigureTopic, StartBroker
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import profile_for
@@ -16,11 +17,12 @@ from kaudit.broker.response import TopicPartition
 from kaudit.model.application_logs import LogEvent
 from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.replay.reconstruction.account import Account, KnownTransactions
+from kaudit.replay.reconstruction.account import Account, KnownTransactions, LeftOut
 from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, broker_logs
 from kaudit.replay.reconstruction.log_rows import LogRows
-from kaudit.replay.reconstruction.partition_lines import Around, PartitionLines
+from kaudit.replay.reconstruction.partition_lines import Around, PartitionLines, placed
 from kaudit.replay.reconstruction.refusals import ERRORS, REFUSALS
+from kaudit.replay.reconstruction.stated_attempts import StatedLines, followed_from
 from kaudit.source.layout import PartitionDirectory
 
 Line = dict[str, Any]
@@ -30,7 +32,8 @@ _VERIFIES = "transaction.partition.verification.enable"
 class Evidence(Struct):
     """What attempts are made of: one replica of each partition, `coordinator` those of __transaction_state; events of logs.
 
-    `internal` are replicas of internal topics, by which the logs' clocks are compared.
+    `internal` are replicas of internal topics, by which the logs' clocks are compared; `stated` the refusals in partitions of which
+    no bytes are given.
     """
 
     partitions: Sequence[PartitionDirectory]
@@ -39,6 +42,7 @@ class Evidence(Struct):
     settings: BrokerSettings
     version: str
     internal: Sequence[PartitionDirectory] = ()
+    stated: Mapping[TopicPartition, Sequence[LogEvent]] = {}
 
 
 class Reconstruction:
@@ -50,6 +54,7 @@ class Reconstruction:
         self.account = Account()
         self.logs: list[BrokerLog] = broker_logs(event for event in evidence.events if event.origin == "server")
         self._transactions = KnownTransactions()
+        self._clocks: Mapping[str, BrokerClock] = {}
         self._epochs: dict[TopicPartition, dict[int, set[int]]] = {}
 
     def lines(self) -> Iterator[Line]:
@@ -58,7 +63,7 @@ class Reconstruction:
         reader = CoordinatorReader(self._open)
         self._transactions.read(evidence.coordinator, reader)
         account.unreadable += [*reader.unreadable, *(f"{entry.path}: {entry.reason}" for entry in reader.failed)]
-        self._transactions.hear(evidence.events)
+        self._transactions.hear(evidence.events, coordinators_read=bool(evidence.coordinator))
         self._estimate_clocks()
         self._find_epochs()
         self._count_events()
@@ -81,12 +86,19 @@ class Reconstruction:
         yield self._transactions.lines(begin(), self.account)
         for directory in self._evidence.partitions:
             yield self._partition(directory, begin())
+        around = Around(self.logs, {}, self._transactions.ids, self.account)
+        for key, events in self._evidence.stated.items():
+            yield iter(StatedLines(key, followed_from(in_order(events), self._time_of), begin(), around))
+
+    def _time_of(self, event: LogEvent) -> int | None:
+        clock = self._clocks.get(event.path)
+        return event.timestamp_ms if clock is None else clock.batch_time(event)
 
     def _partition(self, directory: PartitionDirectory, broker: Broker) -> Iterator[tuple[int, Line]]:
         rows = LogRows(directory, self._open)
         key = (directory.topic, directory.partition)
         around = Around(self.logs, self._epochs.get(key, {}), self._transactions.ids, self.account)
-        yield from PartitionLines(key, rows, broker, around)
+        yield from PartitionLines(key, placed(key, rows, self.logs), broker, around)
         self.account.damages += rows.damages
         self.account.unreadable += rows.unreadable
 
@@ -130,9 +142,9 @@ class Reconstruction:
         evidence = self._evidence
         replicas = [*evidence.partitions, *evidence.coordinator, *evidence.internal]
         clocks = broker_clocks(evidence.events, replicas, self._open)
-        of_path = {path: clock for clock in clocks for path in clock.paths}
+        self._clocks = {path: clock for clock in clocks for path in clock.paths}
         for log in self.logs:
-            log.clock = next((of_path[path] for path in log.paths if path in of_path), None)
+            log.clock = next((self._clocks[path] for path in log.paths if path in self._clocks), None)
 
     def _find_epochs(self) -> None:
         """Read the partitions that logs speak of once, for the epochs of their producers."""
@@ -152,12 +164,14 @@ class Reconstruction:
     def _count_events(self) -> None:
         there = {(directory.topic, directory.partition) for directory in self._evidence.partitions}
         for event in self._evidence.events:
-            if event.event not in REFUSALS:
+            if event.event not in REFUSALS or (event.topic, event.partition) in self._evidence.stated:
                 continue
-            if event.origin == "client":
-                self.account.of_clients += 1
-            elif event.topic is not None and (event.topic, event.partition) not in there:
+            if event.topic is None or event.partition is None:
+                self.account.leave_out(event, LeftOut.NO_PARTITION)
+            elif (event.topic, event.partition) not in there:
                 self.account.other_partitions.add(f"{event.topic}-{event.partition}")
+            elif event.origin == "client":
+                self.account.leave_out(event, LeftOut.OF_CLIENTS)
 
 
 def chosen_replicas(directories: Iterable[PartitionDirectory]) -> list[PartitionDirectory]:

@@ -138,6 +138,12 @@ def _markers(event: LogEvent, producer_id: int, state: ProducerStateEntry) -> It
     )
 
 
+def expected_by(event: LogEvent) -> Line:
+    """Return the sequence that the broker waited for, as `expected_sequence`; nothing where the line names none."""
+    expected = event.expected_sequence if event.last_sequence is None else next_sequence(event.last_sequence)
+    return {} if expected is None else {"expected_sequence": expected}
+
+
 def agrees(event: LogEvent, state: ProducerStateEntry, log_end: int) -> bool:
     """Whether what the line says of the broker's state is what the broker's rules remember then."""
     stated = (

@@ -61,7 +61,7 @@ def test_every_field_of_data_and_markers(tmp_path):
          "log_append_time": True, "leader_epoch": 4},
     ]  # fmt: skip
     assert found == [
-        LogRow(**{**DATA, "path": str(path), "position": position, "modified_ms": modified, **fields})
+        LogRow(**{**DATA, "source": f"{path}@{position}", "modified_ms": modified, **fields})
         for position, fields in zip(positions, of_each, strict=True)
     ]
     assert [row.record_count for row in found] == [3, 1, 1, 1, 2]
@@ -116,5 +116,5 @@ def test_a_segment_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path
             return open_segment(segment)
 
         rows = LogRows(partition, open_source)
-        assert [(row.path, row.base_sequence) for row in rows] == [(kept.path, 1)]
+        assert [(row.source, row.base_sequence) for row in rows] == [(f"{kept.path}@0", 1)]
         assert rows.unreadable == [f"{gone.path}: {reason}"]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kaudit.model.application_logs import LogEventKind
+from kaudit.replay.reconstruction.account import LeftOut
 from kaudit.replay.reconstruction.broker_logs import BrokerSettings
 from kaudit.replay.reconstruction.reconstruct import (
     Evidence,
@@ -30,7 +31,7 @@ def reconstruction(partitions: list[Any], **topics: dict[str, str]) -> Reconstru
 
 
 def event(kind: LogEventKind, topic: str | None, partition: int | None, origin: str = "server") -> Any:
-    return SimpleNamespace(event=kind, topic=topic, partition=partition, origin=origin)
+    return SimpleNamespace(event=kind, topic=topic, partition=partition, origin=origin, path="server.log", line=1)
 
 
 def test_refusals_about_partitions_that_are_not_there_are_named_and_those_of_clients_counted():
@@ -44,11 +45,12 @@ def test_refusals_about_partitions_that_are_not_there_are_named_and_those_of_cli
         event(OTHER, "payments", 7),
         event(REFUSED, "payments", 8, "client"),
         event(REFUSED, None, None, "client"),
+        event(REFUSED, "orders", 0, "client"),
         event(OTHER, "orders", 0, "client"),
     ]
     made._count_events()
-    assert made.account.other_partitions == {"orders-1", "payments-0"}
-    assert made.account.of_clients == 2
+    assert made.account.other_partitions == {"orders-1", "payments-0", "payments-8"}
+    assert made.account.left_out == {LeftOut.NO_PARTITION: {REFUSED: 2}, LeftOut.OF_CLIENTS: {REFUSED: 1}}
 
 
 def test_topics_that_are_there_and_configured_are_set_up_in_their_order():
