@@ -13,6 +13,8 @@ from kaudit.report.formats import FORMATS
 from kaudit.results.log_words import redacted_line
 from kaudit.results.redaction import Redactor
 from tests.logs import Log, data
+from tests.report.test_json_schemas import DOCUMENT
+from tests.source.kafka.fake_broker import FakeBroker
 
 MARK = "zq"
 SAMPLES = ("zombie", "coordinator", "duplicates", "replicas", "producer-ids", "side-files")
@@ -197,3 +199,54 @@ def test_rows_of_inspect_have_hashes_for_names_keys_and_values(kaudit, tmp_path,
     assert (outcome.code, outcome.out.count("\n")) == (plain.code, plain.out.count("\n"))
     assert MARK not in outcome.out
     assert not [name for name in names | texts if name in outcome.out]
+
+
+def test_a_redacted_capture_says_what_is_in_clear_and_what_was_left_out(kaudit, tmp_path):
+    root = marked("zombie", tmp_path)
+    done = kaudit("capture", "--redact", "-o", tmp_path / "copy", root)
+    first, clear, left = done.out.splitlines()
+    assert (done.code, done.err, MARK in done.out) == (0, "", False)
+    assert " 3 segments of 13 batches, 1.1 kB (the originals: 1.1 kB), 17 side files, 0 logs" in first
+    assert clear.startswith("in clear are offsets, sequences, producer ids")
+    assert re.fullmatch(r"not copied: (/[\w-]+)+: text", left)
+    found = json.loads(kaudit("scan", "-v", "--output-format", "json", tmp_path / "copy").out)
+    assert findings(found) == findings(json.loads(kaudit("scan", "-v", "--output-format", "json", root).out))
+    as_json = kaudit("capture", "-q", "--redact", "--output-format", "json", "-o", tmp_path / "again", root)
+    document = json.loads(as_json.out)
+    assert (document["schema"], document["counts"]["batches"], MARK in as_json.out) == (
+        "kaudit.redacted-copy/1",
+        13,
+        False,
+    )
+    DOCUMENT.validate(document)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        (["--redact-secret", "a", "PATH"], ExitCode.USAGE, "kaudit: --redact-secret needs --redact"),
+        (["--redact", "PATH/nothing"], ExitCode.USAGE, "kaudit: PATH/nothing: there is no such file or directory"),
+        (["--redact", "--follow", "kafka://h:1/t"], ExitCode.USAGE, "kaudit: --redact copies what is there: leave --follow out"),
+        (["--redact", "PATH", "kafka://h:1/t"], ExitCode.USAGE, "kaudit: topics of a cluster and directories are redacted into directories of their own"),
+        (["--redact", "gopher://h"], ExitCode.USAGE, None),
+        (["--redact", "PATH"], ExitCode.UNREADABLE, "kaudit: nothing was copied: no segment and no log was found"),
+        (["PATH"], ExitCode.USAGE, "kaudit: PATH: kaudit capture reads kafka://HOST:PORT/TOPIC[/PARTITION], with --redact log directories too"),
+    ],
+    ids=["secret", "nothing", "follow", "both", "scheme", "empty", "plain"],
+)  # fmt: skip
+def test_what_cannot_be_copied_is_one_line(kaudit, tmp_path, arguments, code, line):
+    (tmp_path / "in").mkdir()
+    given = [argument.replace("PATH", str(tmp_path / "in")) for argument in arguments]
+    done = kaudit("capture", "-q", "-o", tmp_path / "copy", *given)
+    assert (done.code, done.err.count("\n")) == (code, 1)
+    assert line is None or done.err == line.replace("PATH", str(tmp_path / "in")) + "\n"
+
+
+def test_a_topic_of_a_cluster_is_captured_and_redacted(kaudit, tmp_path):
+    log = Log()
+    log.append(data(7, 0, 0, 3))
+    with FakeBroker({("zqorders", 0): [log.encode()]}) as broker:
+        done = kaudit("capture", "--redact", "-o", tmp_path / "copy", f"kafka://{broker.address}/zqorders")
+    assert (done.code, done.err, "zq" in done.out) == (0, "", False)
+    assert json.loads((tmp_path / "copy/capture.json").read_bytes())["partitions"][0]["next_offset"] == 3
+    assert kaudit("scan", tmp_path / "copy").code == 0
