@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from kaudit.audits.log_events.broker_clocks import BrokerClock
+from kaudit.audits.log_events.leader_history import Shown, leader_histories
 from kaudit.checks.log_causes import LogCause
 from kaudit.checks.registry import CHECKS
 from kaudit.model.application_logs import LogEvent
@@ -28,6 +29,9 @@ class EventsOfLogs:
         self._of_transaction: dict[str, list[LogEvent]] = defaultdict(list)
         self._of_partition: dict[tuple[str, int], list[LogEvent]] = defaultdict(list)
         self._of_nobody: list[LogEvent] = []
+        events = list(events)
+        self.histories = leader_histories(events, Shown(self.as_evidence, self.known_time))
+        """By topic and partition, the leaders and followers that lines of brokers name, and what they cut off."""
         for event in events:
             if event.producer_id is not None:
                 self._of_producer[event.producer_id].append(event)
@@ -81,6 +85,12 @@ class EventsOfLogs:
         """Return when it happened by the clock of the batches, as far as that is known."""
         clock = self._clocks.get(event.path)
         return event.timestamp_ms if clock is None else clock.batch_time(event)
+
+    def known_time(self, event: LogEvent) -> int | None:
+        """Return when it happened by the clock of the batches, None where the log's clock is not known."""
+        clock = self._clocks.get(event.path)
+        known = event.zone_known or (clock is not None and clock.is_known)
+        return self.batch_time(event) if known else None
 
     def _same_clock(self, path: str, other: str) -> bool:
         """Whether one broker, or one client, wrote both logs."""

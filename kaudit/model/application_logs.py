@@ -111,7 +111,8 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     the batch would have been appended, or the offset the entry is about. Of a block of producer ids `producer_id` is the
     first and `last_producer_id` the last, or `next_producer_id` the first after it. `generation` is a
     group's, its epoch since KIP-848. `incarnation` is the id, in Kafka's base64,
-    under which a broker registers, and `broker_epoch` what the controller answers. `error` is the name in Kafka's `Errors`, else what the log calls it. `pattern` is
+    under which a broker registers, and `broker_epoch` what the controller answers. `former_end` is an end (exclusive), or a
+    high watermark, that the log had before it was cut off. `error` is the name in Kafka's `Errors`, else what the log calls it. `pattern` is
     the id of the message pattern, `text` the entry's first MAX_TEXT characters.
     """
 
@@ -149,6 +150,7 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     generation: int | None = None
     broker_epoch: int | None = None
     incarnation: str | None = None
+    former_end: int | None = None
 
 
 class ApplicationLogFile(JsonRecord, frozen=True):

@@ -34,6 +34,7 @@ from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.scanning.clock import audit_clock
 from kaudit.scanning.consumed_offsets import consumed_beyond
+from kaudit.scanning.cut_off import cut_off_elsewhere
 from kaudit.scanning.findings import (
     CrossPartitionEvidence,
     ScanContext,
@@ -232,7 +233,9 @@ class Audit:
             allocation.histories,
             about_copies(self.options, self.layout, self.partitions, self.reads),
         )
-        evidence.add(() if logs is None else logs.incidents)
+        if logs is not None:
+            evidence.add(logs.incidents)
+            evidence.add(cut_off_elsewhere(self.options, parts, logs.events.histories, self.reads))
         findings = complete_findings(run_checks(scan_wide, evidence), context, frozenset())
         return CrossPartition(context, others, findings, groups, copies, stated, allocation.unlisted)
 

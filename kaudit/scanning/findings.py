@@ -24,12 +24,14 @@ from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer
+from kaudit.model.record_loss import LeaderHistory
 from kaudit.model.result import CoverageGap
 from kaudit.model.side_files import CheckpointBeyondLogEnd, SnapshotComparison
 from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.scanning.cut_off import what_was_cut_off
 from kaudit.scanning.options import ScanOptions, deciding_options
 from kaudit.scanning.other_copies import other_copies
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
@@ -58,6 +60,10 @@ class CrossPartitionEvidence(Struct, frozen=True):
 
 class ExplainsFindings(Protocol):
     """Events of logs (`checks.log_evidence.EventsOfLogs`): few audits have them, and importing what holds them takes milliseconds."""
+
+    @property
+    def histories(self) -> Mapping[tuple[str, int], LeaderHistory]:
+        """What lines say of the leaders and followers of partitions, by topic and partition."""
 
     def all_explained(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings with the events that speak for their causes."""
@@ -99,8 +105,10 @@ def partition_findings(
 ) -> PartitionFindings:
     """Run the checks over all replicas of one topic partition; `others` says of each what the other partitions show."""
     changes = other_copies(replicas, open_source)
+    logged = {} if scan.events is None else scan.events.histories
+    cuts = what_was_cut_off(replicas, logged, open_source)
     findings: list[Finding] = []
-    for part, other, own_changes in zip(replicas, others, changes, strict=True):
+    for part, other, own_changes, own_cuts in zip(replicas, others, changes, cuts, strict=True):
         around = scan.contexts[other.context]
         context = partition_context(
             replace(
@@ -114,7 +122,7 @@ def partition_findings(
             asked=asked_of(part.directory, around.asked, scan.options),
         )
         shared = [replace(found, grants=other.grants.get(found.producer_id, 0)) for found in part.shared]
-        found = [*other.evidence, *shared, *own_changes]
+        found = [*other.evidence, *shared, *own_changes, *own_cuts]
         findings += fold_notes(run_checks(context, partition_evidence(part, found, open_source, around.versions)))
     compacted = {(part.directory.topic, part.directory.partition) for part in replicas if part.compacted}
     held = [

@@ -10,6 +10,7 @@ from kaudit.audits.log_events.incidents import logged_incidents
 from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.refused import refused_batches
 from kaudit.audits.log_events.timeline_entries import TimelineEvents
+from kaudit.audits.replicas.cut_records import lines_told
 from kaudit.checks.log_evidence import EventsOfLogs, as_incident
 from kaudit.model.application_logs import ApplicationLogs, LogEventSummary
 from kaudit.model.logged_incidents import LoggedIncident
@@ -63,5 +64,7 @@ def compare_logs(logs: ApplicationLogs, partitions: Sequence[PartitionAudit], op
     if logs.not_kept:
         notes.append(NotAudited("logs of brokers and clients", f"{logs.not_kept:,} more events are only counted"))
     events = EventsOfLogs(logs.kept, clocks)
-    incidents = [as_incident(incident, events) for incident in logged_incidents(logs.kept, states)]
+    told = lines_told(events.histories.values(), lambda topic, partition: (topic, partition) in states)
+    others = [event for event in logs.kept if (event.path, event.line) not in told]
+    incidents = [as_incident(incident, events) for incident in logged_incidents(others, states)]
     return ComparedLogs(logs, events, summary, notes, incidents, ProducerNames(logs.kept))

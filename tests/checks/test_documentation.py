@@ -72,6 +72,7 @@ CONTRACT = {
     "KA604": ("mixed-clusters", {"warning"}),
     "KA605": ("duplicate-log-directories", {"error"}),
     "KA606": ("several-topic-ids", {"warning"}),
+    "KA612": ("records-cut-off", {"error", "warning", "note"}),
     "KA701": ("repeated-across-sessions", {"warning"}),
     "KA702": ("retry-duplicate", {"warning", "note"}),
     "KA703": ("reordered-retry", {"warning"}),

@@ -17,6 +17,7 @@ from kaudit.model.leader_epochs import HeldRecords, LeaderChange, OtherCopies, c
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import RepeatedEpoch
+from kaudit.model.record_loss import ReportedChange
 
 
 def not_repeated(evidence: Evidence, bumps: Iterable[Observation]) -> Sequence[Observation]:
@@ -29,8 +30,14 @@ def not_repeated(evidence: Evidence, bumps: Iterable[Observation]) -> Sequence[O
 
 
 def without_finding(evidence: Evidence, bumps: Iterable[Observation]) -> Sequence[Observation]:
-    """Return the bumps that neither KA704 nor KA206 reports."""
-    reported = {(bump.producer_id, bump.offset) for change in evidence.of(LeaderChange) for bump in change.bumps}
+    """Return the bumps that neither KA704 nor KA206 or KA612 reports."""
+    nothing_cut = {change.leader_epoch for change in evidence.of(ReportedChange) if change.nothing_cut}
+    reported = {
+        (bump.producer_id, bump.offset)
+        for change in evidence.of(LeaderChange)
+        for bump in change.bumps
+        if change.leader_epoch not in nothing_cut
+    }
     return [bump for bump in not_repeated(evidence, bumps) if (bump.producer_id, bump.offset) not in reported]
 
 
@@ -51,8 +58,14 @@ _LEADER_CHANGE_RULE = (
     simulated=Simulated("unclean-election"),
 )
 def bump_at_leader_change(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report each client bump between two leader epochs, unless the client wrote the old epoch's tail again."""
+    """Report each client bump between two leader epochs, unless the client wrote the old epoch's tail again.
+
+    Where logs of brokers show what was cut off there, nothing or what KA612 reports, there is nothing to suspect.
+    """
+    told = {change.leader_epoch for change in evidence.of(ReportedChange)}
     for change in evidence.of(LeaderChange):
+        if change.leader_epoch in told:
+            continue
         bumps = not_repeated(evidence, change.bumps)
         for bump in bumps:
             yield _bump(context, evidence, change, bump, others=len(bumps) - 1)

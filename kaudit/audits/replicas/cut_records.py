@@ -1,0 +1,214 @@
+"""Which records the ends of logs held that brokers cut off, and how many of them nobody has any more."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from kaudit.audits.replicas.log_tail import batches_from, producers_records
+from kaudit.model.batch import Batches
+from kaudit.model.batch_fields import LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
+from kaudit.model.evidence_parts import ShownEvents
+from kaudit.model.record_loss import CutRecords, LeaderHistory, LeaderStart, LogCut
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.source.layout import PartitionDirectory
+
+MAX_READ: Final = 1 << 18
+"""Most batches that are searched after a cut: what is sent again comes soon after the new leader began."""
+_LINES_SHOWN: Final = 5
+_CLOCKS_DIFFER_MS: Final = 1000
+_RETRIED_FOR_MS: Final = 120_000
+"""delivery.timeout.ms: what was made before the new leader began comes until then."""
+
+
+class KnownLog(Struct, frozen=True):
+    """The partition's log, in the copy that followed the newest leader: where its leader epochs begin, and what is in it.
+
+    `starts` has (offset, leader epoch) of each change in offset order, `others_records` counts batches of producers without id,
+    `bumps` has by leader epoch how many producers raised their own epochs at its beginning.
+    """
+
+    directory: PartitionDirectory
+    log_start: int
+    log_end: int
+    starts: Sequence[tuple[int, int]]
+    others_batches: int
+    bumps: Mapping[int, int]
+
+
+class _SentAgain(Struct):
+    """How many records may have been sent again: one batch of each producer id, and those of producers without one."""
+
+    idempotent: int = 0
+    others: int = 0
+
+
+def cut_records(history: LeaderHistory, log: KnownLog | None, open_source: OpenSource) -> list[CutRecords]:
+    """Return for each leader epoch that began without records of other replicas what is lost, in offset order.
+
+    What a replica cut off and the newest leader's log holds under the older leader epoch was fetched again, and is not lost.
+
+    Raises:
+        OSError: a segment of the log cannot be read.
+
+    """
+    lost: dict[tuple[int, int | None], list[LogCut]] = {}
+    for cut in history.cuts:
+        start = _lost_from(cut, history, log)
+        if start is not None and (cut.end_offset is None or start[0] < cut.end_offset):
+            lost.setdefault(start, []).append(cut)
+    return [
+        _cut(first, epoch, cuts, history, log, open_source) for (first, epoch), cuts in sorted(lost.items(), key=_at)
+    ]
+
+
+def changes_without_loss(history: LeaderHistory) -> Iterator[int]:
+    """Yield the leader epochs at whose beginning the leader before had no more than the new one, as both say."""
+    starts = sorted(history.leaders, key=lambda leader: leader.leader_epoch)
+    for before, after in pairwise(starts):
+        ends = [
+            follower.end_offset
+            for follower in history.followers
+            if follower.broker == before.broker and follower.leader_epoch == after.leader_epoch
+        ]
+        if before.broker == after.broker or (ends and max(ends) <= after.offset):
+            yield after.leader_epoch
+
+
+def lines_told(
+    histories: Iterable[LeaderHistory], is_read: Callable[[str, int], bool]
+) -> set[tuple[str | None, int | None]]:
+    """Return the lines, by path and number, of cuts of which `cut_records` says what was lost."""
+    return {
+        (event.path, event.line)
+        for history in histories
+        for cut in history.cuts
+        if is_read(history.topic, history.partition) or _lost_from(cut, history, None) is not None
+        for event in cut.events
+    }
+
+
+def _at(entry: tuple[tuple[int, int | None], object]) -> int:
+    return entry[0][0]
+
+
+def _lost_from(cut: LogCut, history: LeaderHistory, log: KnownLog | None) -> tuple[int, int | None] | None:
+    """Return where, from the cut on, a newer leader began, and its epoch; None where nothing shows that one did."""
+    if log is not None and log.log_start <= cut.offset:
+        for offset, epoch in log.starts:
+            if offset >= cut.offset:
+                return offset, epoch
+        return log.log_end, None
+    leaders = [leader for leader in history.leaders if leader.offset >= cut.offset and leader.leader_epoch > 0]
+    if leaders:
+        first = min(leaders, key=lambda leader: (leader.offset, leader.leader_epoch))
+        return first.offset, first.leader_epoch
+    return (cut.offset, None) if cut.by_leader_epoch else None
+
+
+def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
+    first: int,
+    epoch: int | None,
+    cuts: Sequence[LogCut],
+    history: LeaderHistory,
+    log: KnownLog | None,
+    open_source: OpenSource,
+) -> CutRecords:
+    ends = [cut.end_offset for cut in cuts]
+    end = None if None in ends else max(filter(None, ends))
+    marks = [cut.high_watermark for cut in cuts if cut.high_watermark is not None]
+    leaders = [leader for leader in history.leaders if leader.leader_epoch == epoch]
+    began = min((leader.at_ms for leader in leaders if leader.at_ms is not None), default=None)
+    bumps = 0 if log is None or epoch is None else log.bumps.get(epoch, 0)
+    unclean = any(own in (None, epoch) for own in history.unclean)
+    lines = [*(leader.event for leader in leaders[:1]), *(event for cut in cuts for event in cut.events)]
+    count = None if end is None else end - first
+    known = max(count or 1, *(mark - first for mark in marks), 1)
+    again = _SentAgain()
+    if log is not None:
+        again = _sent_again(log.directory, first, known, began, open_source)
+    nothing = _all_sent_again(leaders, log, bumps=bumps, unclean=unclean)
+    least = max(known - again.idempotent - again.others, 0) if log is not None else 0
+    return CutRecords(
+        topic=history.topic,
+        partition=history.partition,
+        first_offset=first,
+        end_offset=end,
+        leader_epoch=epoch,
+        brokers=list(dict.fromkeys(cut.broker for cut in cuts)),
+        high_watermark=max(marks, default=None),
+        idempotent_sent_again=again.idempotent,
+        others_sent_again=again.others,
+        records_lost_at_least=0 if nothing else least,
+        records_lost_at_most=0 if nothing else count,
+        raised_epochs=bumps,
+        unclean=unclean,
+        partition_read=log is not None,
+        began_ms=began,
+        cut_ms=min((cut.at_ms for cut in cuts if cut.at_ms is not None), default=None),
+        shown=ShownEvents(lines[:_LINES_SHOWN], len(lines)),
+        unknown=list(_unknown(log, end, leaders)),
+    )
+
+
+def _all_sent_again(leaders: Sequence[LeaderStart], log: KnownLog | None, *, bumps: int, unclean: bool) -> bool:
+    """Whether all that was cut off had not been acknowledged: idempotent producers wait for all replicas in sync (acks=all).
+
+    They send it again, with the same sequences. A leader that was in sync has all that was acknowledged to them.
+    """
+    clean = any(leader.states_recovery for leader in leaders) and not unclean
+    return log is not None and not log.others_batches and not bumps and clean
+
+
+def _unknown(log: KnownLog | None, end: int | None, leaders: Sequence[LeaderStart]) -> Iterator[str]:
+    if log is None:
+        yield "the partition's directory of its leader: which of these records were sent again"
+    if end is None:
+        yield "the log's end before it was cut off: server.log of the truncated broker from its start on"
+    if not leaders:
+        yield "server.log of the new leader: when it began, and whether it had been in sync"
+
+
+def _sent_again(
+    directory: PartitionDirectory, first: int, most: int, began_ms: int | None, open_source: OpenSource
+) -> _SentAgain:
+    """Count the records from `first` on that may be among those cut off, up to `most`: retries keep their timestamps.
+
+    The old leader read the next request of a connection only once it had answered the one before (SocketServer mutes it), so it
+    held at most one batch of each idempotent producer that the replicas in sync did not have. Producers without id
+    may have sent all again that they made before the new leader began.
+    """
+    found = _SentAgain()
+    seen: set[int] = set()
+    read = 0
+    latest = None if began_ms is None else began_ms + _CLOCKS_DIFFER_MS
+    for batches in batches_from(directory, open_source, first):
+        counts = producers_records(batches)
+        own = batches["base_offset"] >= first
+        old = own & (counts > 0) & _made_before(batches, latest)
+        ids = batches["producer_id"]
+        found.others += int(counts[old & (ids < 0)].sum())
+        for place in np.flatnonzero(own & (counts > 0) & (ids >= 0)).tolist():
+            producer_id = int(ids[place])
+            if producer_id not in seen:
+                seen.add(producer_id)
+                found.idempotent += int(counts[place]) if old[place] else 0
+        read += len(batches)
+        if found.idempotent + found.others >= most or read > MAX_READ:
+            break
+        if latest is not None and (batches["base_timestamp"] > latest + _RETRIED_FOR_MS).all():
+            break
+    return found
+
+
+def _made_before(batches: Batches, latest: int | None) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Whether the first record of each batch may have been made by then; the broker's own timestamps do not say."""
+    if latest is None:
+        return np.ones(len(batches), dtype=bool)
+    by_broker = batches["attributes"] & LOG_APPEND_TIME_FLAG != 0
+    times = batches["base_timestamp"]
+    unknown = by_broker | (times <= NO_TIMESTAMP)
+    made: np.ndarray[tuple[int], np.dtype[np.bool_]] = unknown | (times <= latest)
+    return made

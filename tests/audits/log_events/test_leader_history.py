@@ -1,0 +1,107 @@
+"""Ends of logs that brokers cut off, by the lines of each release."""
+
+import pytest
+
+from kaudit.audits.log_events.leader_history import Shown, leader_histories
+from kaudit.formats.application_log.pieces import LogCounts
+from kaudit.formats.application_log.reader import read_events
+from kaudit.model.evidence_parts import EventEvidence
+from tests.checks.broker_state.lines import line
+
+LOG = "[UnifiedLog partition=t-0, dir=/data]"
+FETCHER = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0]"
+FOLLOWER_2_6 = "[Partition t-0 broker=1] Follower t-0 starts at leader epoch 1 from offset 9 with high watermark 5. Previous leader epoch was 0."
+FOLLOWER = (
+    "[Broker id=1] Follower t-0 starts at leader epoch 1 from offset 9 with partition epoch 3 and high watermark 5. "
+    "Current leader is 2. Previous leader Some(2) and previous leader epoch was 1."
+)
+LOADED = (
+    "Completed load of Log(dir=/data/t-0, topic=t, partition=0, highWatermark=0, lastStableOffset=0, logStartOffset=0, "
+    "logEndOffset=9) with 1 segments in 32ms (1/1 loaded in /data)"
+)
+SNAPSHOT = "[ProducerStateManager partition=t-0] Wrote producer snapshot at offset 9 with 1 producer ids in 4 ms."
+CUT = f"{LOG} Truncating to offset 6"
+BY_EPOCH = (
+    f"{FETCHER} Truncating partition t-0 with TruncationState(offset=6, completed=true) due to leader epoch and offset "
+    "EpochEndOffset(errorCode=0, partition=0, leaderEpoch=0, endOffset=6)"
+)
+BY_MARK = (
+    f"{FETCHER} Truncating partition t-0 with TruncationState(offset=6, completed=true) due to local high watermark 6"
+)
+
+
+def history(*texts):
+    """What the lines of one broker say of t-0."""
+    lines = (line(text, second, logger="kafka.Any") for second, text in enumerate(texts))
+    events = read_events(
+        ["\n".join(lines).encode() + b"\n"],
+        "server",
+        path="server.log",
+        counts=LogCounts(),
+        year_before_ms=1_800_000_000_000,
+        partitions=[b"t-0"],
+    )
+    shown = Shown(lambda event: EventEvidence(line=event.line), lambda event: event.timestamp_ms)
+    return leader_histories(events, shown).get(("t", 0))
+
+
+def cut(*texts):
+    """The end before the cut, its offset, the high watermark before, and the lines, of the only cut; None without one."""
+    found = history(*texts)
+    if found is None or not found.cuts:
+        return None
+    (only,) = found.cuts
+    return only.end_offset, only.offset, only.high_watermark, [event.line for event in only.events]
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        pytest.param([FOLLOWER, BY_EPOCH, CUT], (9, 6, None, [1, 2, 3]), id="follower"),
+        pytest.param([FOLLOWER_2_6, CUT], (9, 6, None, [1, 2]), id="follower-2.6"),
+        pytest.param([LOADED, CUT], (9, 6, None, [1, 2]), id="loaded"),
+        pytest.param([BY_EPOCH, CUT], (None, 6, None, [2]), id="no-end"),
+        pytest.param([SNAPSHOT, CUT], (None, 6, None, [2]), id="end-not-exact"),
+        pytest.param(
+            [FOLLOWER, f"{FETCHER} Truncating t-0 to offset 6 below high watermark 8", CUT],
+            (9, 6, 8, [1, 2, 3]),
+            id="below-mark",
+        ),
+        pytest.param(
+            [FOLLOWER, CUT, f"{LOG} Non-monotonic update of high watermark from (offset=8, segment=[0:665]) to (offset=6, segment=[0:582])"],
+            (9, 6, 8, [1, 2, 3]),
+            id="mark-went-back",
+        ),
+        pytest.param(
+            [f"{FETCHER} Reset fetch offset for partition t-0 from 9 to current leader's latest offset 6"],
+            (9, 6, None, [1]),
+            id="reset-to-end",
+        ),
+        pytest.param([BY_MARK, f"{LOG} Truncating to 6 has no effect as the largest offset in the log is 5"], None, id="no-effect"),
+        pytest.param([FOLLOWER, f"{LOG} Truncating to offset 9"], None, id="nothing-cut"),
+        pytest.param(
+            [f"{FETCHER} Truncate fully and reset fetch offset for partition t-0 from 7 to the current leader's start offset 90"],
+            None,
+            id="begun-anew",
+        ),
+    ],
+)  # fmt: skip
+def test_what_was_cut_off(texts, found):
+    assert cut(*texts) == found
+
+
+def test_the_snapshot_that_a_truncation_writes_is_no_second_end():
+    found = history(FOLLOWER, CUT, SNAPSHOT.replace("offset 9", "offset 6"), CUT.replace("6", "4"))
+    assert [(own.offset, own.end_offset) for own in found.cuts] == [(6, 9), (4, 6)]
+
+
+def test_leaders_and_followers_are_listed():
+    leader = (
+        "[Broker id=1] Leader t-0 with topic id Some(jlEy6dZfT9628LcQjmLQfg) starts at leader epoch 3 from offset 7 with partition "
+        "epoch 3, high watermark 7, ISR [1], adding replicas [] and removing replicas []. Previous leader epoch was 2."
+    )
+    found = history(leader, FOLLOWER)
+    assert [(own.broker, own.leader_epoch, own.offset, own.states_recovery) for own in found.leaders] == [
+        ("broker 1", 3, 7, True)
+    ]
+    assert [(own.leader_epoch, own.end_offset) for own in found.followers] == [(1, 9)]

@@ -1,0 +1,143 @@
+"""How many of the records that replicas cut off nobody has any more."""
+
+from pathlib import Path
+
+import pytest
+
+from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records
+from kaudit.model.evidence_parts import EventEvidence
+from kaudit.model.record_loss import FollowerStart, LeaderHistory, LeaderStart, LogCut
+from kaudit.source.discover import discover
+from kaudit.source.schemes import open_segment
+from tests.logs import BASE_TIMESTAMP, Log, data
+
+LINE = EventEvidence(line=1)
+BEGAN = BASE_TIMESTAMP + 60_000
+"""When the new leader began; clocks may differ by a second."""
+
+
+def leader(epoch=1, offset=10, broker="broker 2", at_ms=BEGAN):
+    return LeaderStart(broker, epoch, offset, at_ms, states_recovery=True, event=LINE)
+
+
+def log_cut(end=30, offset=10, mark=None, broker="broker 1", *, by_leader_epoch=True):
+    return LogCut(broker, offset, end, mark, by_leader_epoch, BEGAN + 5, [LINE])
+
+
+def histories(cuts, leaders=(), unclean=()):
+    return LeaderHistory("t", 0, list(leaders), [], list(cuts), list(unclean))
+
+
+def known(tmp_path: Path, *batches, epochs=((0, 0), (10, 1)), bumps=None, log_start=0):
+    """A log with ten records before the change, and these (batch, made after the new leader began) after it."""
+    log = Log()
+    log.append(data(7, 0, 0, 10, leader_epoch=0))
+    for batch, made_later in batches:
+        log.clock = BEGAN + 5000 if made_later else BASE_TIMESTAMP + 10
+        log.append(batch)
+    log.write(tmp_path / "t-0")
+    (directory,) = discover([str(tmp_path)]).partitions
+    return KnownLog(
+        directory,
+        log_start,
+        log.next_offset,
+        list(epochs)[: 1 + bool(batches)],
+        sum(batch.producer_id < 0 for batch in log.batches),
+        bumps or {},
+    )
+
+
+def bounds(history, log):
+    (found,) = cut_records(history, log, open_segment)
+    return found.records_lost_at_least, found.records_lost_at_most
+
+
+def idempotent(sequence, count, producer_id=7, epoch=0):
+    return data(producer_id, epoch, sequence, count, leader_epoch=1)
+
+
+def other(count):
+    return data(-1, -1, -1, count, leader_epoch=1)
+
+
+OLD, NEW = False, True
+
+
+@pytest.mark.parametrize(
+    ("batches", "found"),
+    [
+        pytest.param([(idempotent(10, 4), OLD), (other(50), NEW)], (16, 20), id="one-batch-again"),
+        pytest.param([(idempotent(10, 4), OLD), (idempotent(14, 4), OLD), (other(50), NEW)], (16, 20), id="one-of-each"),
+        pytest.param([(idempotent(10, 4), NEW), (other(50), NEW)], (20, 20), id="made-later"),
+        pytest.param([(other(3), OLD), (other(50), NEW)], (17, 20), id="others-again"),
+        pytest.param([(other(50), OLD)], (0, 20), id="all-again"),
+        pytest.param([], (20, 20), id="nothing-since"),
+        pytest.param([(idempotent(10, 4), OLD), (idempotent(14, 9), NEW)], (0, 0), id="idempotent-alone"),
+    ],
+)  # fmt: skip
+def test_the_bounds_follow_from_what_may_have_been_sent_again(tmp_path, batches, found):
+    log = known(tmp_path, *batches)
+    if not batches:
+        log = known(tmp_path / "other", (other(1), NEW), epochs=((0, 0), (10, 1)))
+    assert bounds(histories([log_cut()], [leader()]), log) == found
+
+
+@pytest.mark.parametrize(
+    ("leaders", "unclean", "bumps", "found"),
+    [
+        pytest.param([leader()], [1], {}, (16, 20), id="unclean"),
+        pytest.param([leader()], [], {1: 1}, (16, 20), id="epoch-raised"),
+        pytest.param([], [], {}, (16, 20), id="leader-not-known"),
+        pytest.param([leader()], [0], {}, (0, 0), id="unclean-before"),
+    ],
+)
+def test_idempotent_producers_lost_nothing_only_at_a_clean_election(tmp_path, leaders, unclean, bumps, found):
+    log = known(tmp_path, (idempotent(10, 4), OLD), bumps=bumps)
+    assert bounds(histories([log_cut()], leaders, unclean), log) == found
+
+
+@pytest.mark.parametrize(
+    ("cut", "epochs"),
+    [
+        pytest.param(log_cut(offset=4, end=10), ((0, 0), (10, 1)), id="to-the-mark"),
+        pytest.param(log_cut(offset=4, end=8), ((0, 0), (10, 1)), id="below"),
+        pytest.param(log_cut(offset=10, end=10), ((0, 0), (10, 1)), id="nothing"),
+        pytest.param(log_cut(offset=4, end=10), ((0, 0),), id="no-new-leader"),
+    ],
+)
+def test_what_the_leader_has_under_the_same_leader_epoch_was_fetched_again(tmp_path, cut, epochs):
+    log = known(tmp_path, (other(3), NEW), epochs=epochs)
+    assert cut_records(histories([cut], [leader()]), log, open_segment) == []
+
+
+def test_a_cut_below_the_new_leaders_beginning_counts_from_there(tmp_path):
+    log = known(tmp_path, (other(3), NEW))
+    (found,) = cut_records(histories([log_cut(offset=4)], [leader()]), log, open_segment)
+    assert (found.first_offset, found.end_offset, found.leader_epoch) == (10, 30, 1)
+
+
+def test_replicas_that_cut_off_the_same_are_one_loss(tmp_path):
+    log = known(tmp_path, (other(3), NEW))
+    cuts = [log_cut(end=22, broker="broker 3"), log_cut(end=30)]
+    (found,) = cut_records(histories(cuts, [leader()]), log, open_segment)
+    assert (found.brokers, found.end_offset, found.records_lost_at_most) == (["broker 3", "broker 1"], 30, 20)
+
+
+def test_an_end_that_no_line_says_has_no_upper_bound_and_is_named(tmp_path):
+    log = known(tmp_path, (other(3), NEW))
+    (found,) = cut_records(histories([log_cut(end=None, mark=15)], [leader()]), log, open_segment)
+    assert (found.records_lost_at_least, found.records_lost_at_most) == (5, None)
+    assert any("the log's end before it was cut off" in text for text in found.unknown)
+
+
+def test_lines_alone_bound_what_was_lost_from_above():
+    (found,) = cut_records(histories([log_cut()]), None, open_segment)
+    assert (found.records_lost_at_least, found.records_lost_at_most, found.partition_read) == (0, 20, False)
+    assert not cut_records(histories([log_cut(by_leader_epoch=False)]), None, open_segment)
+
+
+@pytest.mark.parametrize(("end", "epochs"), [(10, [1]), (8, [1]), (11, [])], ids=["same", "less", "more"])
+def test_a_change_without_loss_is_one_at_which_the_leader_before_had_no_more(end, epochs):
+    history = histories([], [leader(0, 0, "broker 1"), leader()])
+    history.followers.append(FollowerStart("broker 1", 1, end))
+    assert list(changes_without_loss(history)) == epochs
