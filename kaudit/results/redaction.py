@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import count
 from typing import Any, Final, TypeVar, cast
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -47,6 +48,9 @@ _PATHS: Final = frozenset(
 )
 _RELATIVE: Final = frozenset({"file", "older_snapshot"})
 """Those that are relative to an input; all others begin at a root when they are redacted, so that no format completes them."""
+_SOURCE: Final = "source"
+_PLACE: Final = re.compile(r"(?P<path>.+?)(?P<place>@(?:offset )?\d+|:\d+)").fullmatch
+"""Where an attempt was found: a position or an offset in a log, or a line."""
 _LOG_LINE: Final = "text"
 _PRINTS: Final = frozenset({"fingerprint", "incident"})
 """Fields with fingerprints of findings, by which a topic could be guessed."""
@@ -87,6 +91,9 @@ _WORDS_OF_ROWS: Final = frozenset(
         "broker",
         "type",
         "crc",
+        "relation",
+        "transaction_outcome",
+        "original_transaction_outcome",
     }
 )
 """Fields of rows whose values are words of Kafka's or of kaudit's."""
@@ -130,14 +137,30 @@ class Redactor:
 
     def learn(self, *values: object) -> None:
         """Note the names in results and paths: they are replaced wherever a text has them."""
+        known = len(self._names)
         self._walk(values, "")
-        self._known = None
+        self._known = self._known if len(self._names) == known else None
 
     def learn_paths(self, paths: Iterable[str]) -> None:
         """Note paths as they were given."""
         for path in paths:
             self._learn_path(path)
         self._known = None
+
+    def learned(self, value: _Value) -> _Value:
+        """Note the names in a value, and return it with all names replaced in it: of what is shown while it comes."""
+        self.learn(value)
+        return self.redacted(value)
+
+    def json_lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield lines of JSON with all names replaced; a line that is none stays, to be refused by its reader."""
+        for line in lines:
+            try:
+                document = msgspec.json.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                yield line
+            else:
+                yield msgspec.json.encode(self.learned(document)) + b"\n"
 
     def redacted(self, value: _Value, field: str = "") -> _Value:
         """Return the value with all names replaced in it; `field` is what holds it."""
@@ -317,7 +340,8 @@ class Redactor:
             return redacted_line(self.text(text), lambda word: self._token("word", word))
         if field in _PATHS and "/" in text and " " not in text:
             return self._relative(text) if field in _RELATIVE else self.path(text)
-        return self.text(text)
+        placed = _PLACE(text) if field == _SOURCE else None
+        return self.text(text) if placed is None else self.path(placed["path"]) + placed["place"]
 
 
 def _same_partition(name: str, token: str) -> Callable[[int], bool]:
