@@ -291,7 +291,8 @@ class _Copy:
                 self._unread(file.place, error)
 
     def _lines(self, source: ByteSource) -> Iterator[bytes]:
-        rest, decoder = "", codecs.getincrementaldecoder("utf-8")("replace")
+        rest = ""
+        decoder: codecs.IncrementalDecoder = codecs.getincrementaldecoder("utf-8")("replace")
         for number, piece in enumerate(pieces_of(source, 0, source.size())):
             if not number:
                 encoding, mark = encoding_of(piece[:HEAD_BYTES])

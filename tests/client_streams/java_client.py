@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.client_streams.scenario import Scenario, Step
 from tests.client_streams.script import REFUSED, Played, Script, play
 from tests.client_streams.scripted_broker import TOPIC, ScriptedCluster
-from tests.live_brokers.java_producer import JavaProducer, java_program
+from tests.live_brokers.java_producer import ProducerProgram, java_program
 
 QUIET_SECONDS = 1.0
 """How long nothing may come until a step is over: on a busy machine, more than any back-off of the scenarios."""
@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.02
 class JavaPlayer:
     """The producer as a process, and the nodes it talks to."""
 
-    def __init__(self, scenario: Scenario, cluster: ScriptedCluster, producer: JavaProducer) -> None:
+    def __init__(self, scenario: Scenario, cluster: ScriptedCluster, producer: ProducerProgram) -> None:
         self._scenario = scenario
         self._cluster = cluster
         self._producer = producer
@@ -92,7 +92,7 @@ class JavaClients:
         self._home = home
         self._started = 0
         self._program = contextlib.ExitStack()
-        self._producer: JavaProducer | None = None
+        self._producer: ProducerProgram | None = None
 
     def played(self, scenario: Scenario) -> Played:
         """Play a scenario with a new producer."""
@@ -121,6 +121,6 @@ class JavaClients:
             self._producer = None
         self._program.close()
 
-    def _start(self) -> JavaProducer:
+    def _start(self) -> ProducerProgram:
         self._started += 1
         return self._program.enter_context(java_program(self.version, self._home / str(self._started)))

@@ -22,8 +22,8 @@ def logging_jars() -> str:
     return f"{jars.resolve()}/*"
 
 
-class JavaProducer:
-    """A running producer."""
+class ProducerProgram:
+    """A running program that is told line by line what to send, as Produce.java is."""
 
     def __init__(self, process: "subprocess.Popen[str]", home: Path) -> None:
         self._process = process
@@ -93,7 +93,7 @@ def _value(value: object) -> str:
 
 
 @contextmanager
-def java_producer(version: str, home: Path, port: int, config: Mapping[str, object]) -> Iterator[JavaProducer]:
+def java_producer(version: str, home: Path, port: int, config: Mapping[str, object]) -> Iterator[ProducerProgram]:
     """A producer of kafka-clients `version` at a port of this machine; its log is `home/client.log`."""
     with java_program(version, home) as producer:
         producer.open(port, config)
@@ -101,7 +101,7 @@ def java_producer(version: str, home: Path, port: int, config: Mapping[str, obje
 
 
 @contextmanager
-def java_program(version: str, home: Path) -> Iterator[JavaProducer]:
+def java_program(version: str, home: Path) -> Iterator[ProducerProgram]:
     """The program with kafka-clients `version`, whose producer is still to be opened; its log is `home/client.log`."""
     jars = jars_of(version).resolve()
     logging = logging_jars()
@@ -119,7 +119,7 @@ def java_program(version: str, home: Path) -> Iterator[JavaProducer]:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True, cwd=home,
         )  # fmt: skip
     try:
-        yield JavaProducer(process, home)
+        yield ProducerProgram(process, home)
         process.communicate(timeout=30)
     finally:
         process.kill()

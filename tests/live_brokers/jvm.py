@@ -202,7 +202,10 @@ class Broker:
             tool = self._java("kafka.tools.StorageTool", *format_, *scram, *levels)
             with (self.home / "format.out").open("wb") as out:
                 subprocess.run(tool, check=True, stdout=out, stderr=out, cwd=self.home)
-        command = self._java("kafka.Kafka", str(properties))
+        return self._command()
+
+    def _command(self) -> Jvm:
+        command = self._java("kafka.Kafka", str(self.home / "server.properties"))
         if self.server_logs is not None:
             logging = logging_of(self.version, self.home, self.server_logs)
             path = command.index("-cp") + 1
@@ -259,6 +262,14 @@ class Broker:
         self._broker.stop(signal.SIGTERM if clean else signal.SIGKILL)
         if not clean and not self.kraft:
             time.sleep(SESSION_SECONDS)
+
+    def change(
+        self, version: str | None = None, jars: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Have the stopped broker start as another release or in another environment, with what it has on its disks."""
+        self.version, self.jars = version or self.version, jars or self.jars
+        self.environment = self.environment if environment is None else environment
+        self._broker = self._command()
 
     def end(self) -> None:
         """Stop everything."""

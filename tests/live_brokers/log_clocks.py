@@ -110,11 +110,12 @@ def _broker(
     zone, ahead = setting.clocks[node]
     return Broker(
         setting.version, jars, home / f"broker{node}", config, node=node, beside=beside, server_logs="stock",
-        zookeeper=setting.zookeeper, environment={"TZ": zone, **_shifted(shift + ahead)},
+        zookeeper=setting.zookeeper, environment={"TZ": zone, **shifted(shift + ahead)},
     )  # fmt: skip
 
 
-def _shifted(seconds: int) -> dict[str, str]:
+def shifted(seconds: int) -> dict[str, str]:
+    """Return the variables under which a process has a clock that is wrong by so many seconds."""
     if not seconds:
         return {}
     subprocess.run(["cc", "-shared", "-fPIC", "-o", _SHIFTED, _SOURCE.with_name("shifted_clock.c"), "-ldl"], check=True)
@@ -130,7 +131,7 @@ def _load(setting: Setting, port: int, shift: int, replicas: int) -> None:
     arguments = [port, _TOPIC, replicas, setting.rounds, setting.pause, setting.protocol, least]
     subprocess.run(
         ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", path, "ClockLoad", *map(str, arguments)],
-        check=True, timeout=600, stdout=sys.stderr, env={**os.environ, **_shifted(shift)},
+        check=True, timeout=600, stdout=sys.stderr, env={**os.environ, **shifted(shift)},
     )  # fmt: skip
 
 

@@ -80,6 +80,8 @@ def test_nothing_of_a_text_is_left_and_all_numbers_are(name):
         assert not [text for text in change.replaced if len(text) > 3 and text in (key or b"") + (value or b"")]
         if topic == TRANSACTIONS and record.value is not None:
             old, new = (parse_transaction_record(*pair).value for pair in ((record.key, record.value), (key, value)))
+            assert old is not None
+            assert new is not None
             assert (old.producer_id, old.producer_epoch, old.status_id, old.start_timestamp) == (
                 new.producer_id,
                 new.producer_epoch,

@@ -1,0 +1,95 @@
+"""Play accidents on real brokers and keep what they leave: python -m tests.live_brokers.accidents [NAME ...].
+
+Each is played on a cluster of its own: tests/data/accidents/NAME.tar.xz has the directories and server logs of its brokers at each
+moment, truth.json what the producers were told and a consumer reads. It needs Java 17, Maven, a C compiler and a minute
+for each, root for the one with a small disk, and is no part of the tests.
+"""
+
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.live_brokers.accidents import healthy, losses
+from tests.live_brokers.accidents.stage import INDEX_BYTES, Stage
+from tests.live_brokers.accidents.truth import DATA, Accident, keep
+
+OLD, NEW = "3.9.1", "4.1.1"
+_DISKS: Mapping[str, object] = {"log.dirs": "data/d1,data/d2"}
+
+
+class Play(NamedTuple):
+    """An accident, the release it is played on, how many replicas the cluster has beside its controller, and their configuration."""
+
+    act: Callable[[Stage], None]
+    version: str
+    replicas: int
+    config: Mapping[str, object] = {}
+
+
+PLAYS = {
+    "acks1-failover": Play(losses.acks1_failover, NEW, 3),
+    "clock-ahead": Play(losses.clock_ahead, OLD, 1),
+    "deleted-records": Play(healthy.deleted_records, OLD, 2),
+    "fenced-zombie": Play(healthy.fenced_zombie, OLD, 2),
+    "full-disk": Play(losses.full_disk, NEW, 1, {"log.dirs": "data/d1", "metadata.log.dir": "data/metadata"}),
+    "lagging-follower": Play(healthy.lagging_follower, NEW, 2),
+    "live-copy": Play(healthy.live_copy, OLD, 2),
+    "lost-log-directory": Play(losses.lost_log_directory, OLD, 2),
+    "moved-between-brokers": Play(healthy.moved_between_brokers, NEW, 3),
+    "moved-between-disks": Play(healthy.moved_between_disks, OLD, 2, {**_DISKS, "replica.fetch.max.bytes": 2048}),
+    "recreated-topic": Play(losses.recreated_topic, NEW, 2),
+    "restored-backup": Play(losses.restored_backup, OLD, 2),
+    "rolling-restart": Play(healthy.rolling_restart, NEW, 3),
+    "stalled-broker": Play(losses.stalled_broker, NEW, 1),
+    "timestamps-in-seconds": Play(losses.timestamps_in_seconds, OLD, 2),
+    "torn-tail": Play(losses.torn_tail, NEW, 1),
+    "unclean-election": Play(losses.unclean_election, OLD, 2),
+    "upgrade-in-transaction": Play(healthy.upgrade_in_transaction, OLD, 3),
+}
+
+
+def play(name: str, chosen: Play) -> None:
+    """Play one accident and keep what it leaves."""
+    with tempfile.TemporaryDirectory(prefix="kaudit-accident-") as folder:
+        home, kept = Path(folder) / "cluster", Path(folder) / "kept"
+        stage = Stage(chosen.version, home, kept, range(1, chosen.replicas + 1), dict(chosen.config))
+        try:
+            stage.start()
+            chosen.act(stage)
+        finally:
+            stage.end()
+        for index in (*kept.rglob("*.index"), *kept.rglob("*.timeindex")):
+            _cut(index)
+        DATA.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(DATA / f"{name}.tar.xz", "w:xz", preset=9) as archive:
+            for path in sorted(kept.rglob("*")):
+                archive.add(path, path.relative_to(kept), recursive=False, filter=_nobodys)
+        played = " ".join((chosen.act.__doc__ or "").split())
+        keep(
+            name, Accident(played=played, brokers=chosen.version, clients=sorted(stage.clients), moments=stage.moments)
+        )
+
+
+def _cut(index: Path) -> None:
+    """Cut the index of a metadata log, allocated in advance with ten megabytes, as a clean stop does."""
+    if index.stat().st_size > INDEX_BYTES:
+        row = 8 if index.suffix == ".index" else 12
+        used = len(index.read_bytes().rstrip(b"\0"))
+        with index.open("r+b") as data:
+            data.truncate(-(-used // row) * row)
+
+
+def _nobodys(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mtime = int(entry.mtime)
+    return entry
+
+
+if __name__ == "__main__":
+    for wanted in sys.argv[1:] or PLAYS:
+        play(wanted, PLAYS[wanted])
+        sys.stderr.write(f"{wanted}\n")

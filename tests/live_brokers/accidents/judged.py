@@ -1,0 +1,81 @@
+"""What a scan says of the recorded accidents, beside the truth: python -m tests.live_brokers.accidents.judged prints the table."""
+
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import kaudit
+from kaudit.model.impact import Impact
+from kaudit.model.total_impact import total_impact
+from tests.live_brokers.accidents.truth import DATA, Moment, TopicTruth, truths
+
+NOT_YET: dict[str, set[str]] = {
+    "acks1-failover/old-leader-down": {"payments lost"},
+    "acks1-failover/recovered": {"payments lost"},
+    "clock-ahead/ahead": {"visits lost"},
+    "clock-ahead/right-again": {"visits lost"},
+    "deleted-records/deleted": {"warnings"},
+    "lagging-follower/behind": {"warnings"},
+    "lost-log-directory/emptied": {"ledger lost"},
+    "lost-log-directory/recovered": {"ledger lost"},
+    "recreated-topic/replica-down": {"carts lost"},
+    "recreated-topic/recovered": {"carts lost"},
+    "restored-backup/restored": {"stock lost"},
+    "restored-backup/recovered": {"stock lost"},
+    "timestamps-in-seconds/expired": {"orders lost"},
+    "torn-tail/torn": {"clicks lost"},
+    "torn-tail/recovered": {"clicks lost"},
+    "unclean-election/old-leader-down": {"meter lost"},
+    "unclean-election/recovered": {"meter lost"},
+    "upgrade-in-transaction/upgraded": {"warnings"},
+}
+"""What the scan of a moment says wrongly as yet, by `ACCIDENT/MOMENT`."""
+
+
+def unpacked(name: str, into: Path) -> Path:
+    """Unpack an accident; below its folder lies one for each moment."""
+    with tarfile.open(DATA / f"{name}.tar.xz") as archive:
+        archive.extractall(into / name, filter="data")
+    return into / name
+
+
+def wrong(moment: Moment, result: kaudit.ScanResult) -> dict[str, str]:
+    """Return what a scan of a moment says wrongly, by what it is about: `TOPIC lost`, `TOPIC doubled`, `TOPIC hidden` or `warnings`."""
+    found: dict[str, str] = {}
+    for topic, true in moment.topics.items():
+        cost = total_impact(finding for finding in result.findings if finding.topic == topic)
+        for about, truth, least, most in _figures(true, cost):
+            if not (truth / 2 <= least <= truth and (most is not None and truth <= most <= 2 * truth)):
+                found[f"{topic} {about}"] = f"{truth}, the scan says {least} to {'unknown' if most is None else most}"
+    if moment.healthy and (
+        warned := sorted({each.code for each in result.findings if each.severity.name in ("ERROR", "WARNING")})
+    ):
+        found["warnings"] = ", ".join(warned)
+    return found
+
+
+def _figures(true: TopicTruth, cost: Impact) -> Iterator[tuple[str, int, int, int | None]]:
+    lost = cost.records_lost_at_least or 0
+    unknown = cost.records_lost_at_most is None and cost.records_lost_at_least is not None
+    yield "lost", true.lost, lost, None if unknown else cost.records_lost_at_most or 0
+    doubled = cost.records_duplicated or 0
+    yield "doubled", true.doubled, doubled, doubled
+
+
+def main() -> None:
+    """Print what is wrong."""
+    with tempfile.TemporaryDirectory(prefix="kaudit-accidents-") as folder:
+        for name, accident in truths().items():
+            place = unpacked(name, Path(folder))
+            for moment in accident.moments:
+                result = kaudit.scan(place / moment.name)
+                codes = sorted({finding.code for finding in result.findings})
+                sys.stdout.write(f"{name}/{moment.name}: {', '.join(codes) or 'no findings'}\n")
+                for about, said in wrong(moment, result).items():
+                    sys.stdout.write(f"    wrong: {about}: {said}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,318 @@
+"""A cluster on which an accident is played: its brokers, topics and writers, what a consumer reads, and copies of its directories."""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from tests.live_brokers.accidents import send
+from tests.live_brokers.accidents.truth import Moment, TopicTruth
+from tests.live_brokers.cluster import CONTROLLER, Cluster
+from tests.live_brokers.jars import CACHE, jars_of
+from tests.live_brokers.java_producer import ProducerProgram, java_program
+from tests.live_brokers.jvm import Broker
+from tests.live_brokers.protocol import Connection, Led
+
+CHANGE_SECONDS = 90
+READ_SECONDS = 20
+INDEX_BYTES = 4096
+"""Index files are allocated in advance: ten megabytes each, unless this is set."""
+SMALL: dict[str, object] = {
+    "log.index.size.max.bytes": INDEX_BYTES,
+    "replica.high.watermark.checkpoint.interval.ms": 500,  # an accident here comes sooner than the five seconds
+}
+RECORD_BYTES = 60
+CONFLUENT = "confluent-kafka==2.16.1"
+JAVA = "java"
+
+
+class Writer:
+    """A producer in a process of its own; which of its records were acknowledged, and which were not."""
+
+    def __init__(self, program: ProducerProgram, *, transactional: bool) -> None:
+        self._program = program
+        self._transactional = transactional
+        self._topics: dict[str, str] = {}
+        self._pending: list[str] = []
+        self.acknowledged: list[tuple[str, str]] = []
+        """(topic, key); of transactions when their commit was acknowledged."""
+        self.failed: list[tuple[str, str]] = []
+        self.errors: list[str] = []
+
+    def send(self, topic: str, prefix: str, numbers: Iterable[int], timestamp: int | None = None) -> None:
+        """Send records whose keys are `prefix` and a number; answers come later."""
+        dated = "" if timestamp is None else f" {timestamp}"
+        for number in numbers:
+            key = f"{prefix}{number}"
+            self._topics[key] = topic.partition(":")[0]
+            self._program.say(f"send {topic} {key} {RECORD_BYTES}{dated}")
+
+    def write(self, topic: str, prefix: str, numbers: Iterable[int], each: int = 20, pause: float = 0.02) -> None:
+        """Send records in groups of `each`, and wait after each until all are answered."""
+        numbers = list(numbers)
+        for at in range(0, len(numbers), each):
+            self.send(topic, prefix, numbers[at : at + each])
+            self.ask("flush")
+            time.sleep(pause)
+
+    def ask(self, line: str) -> str:
+        """Say a line, and note everything that is answered until its own answer comes."""
+        self._program.say(line)
+        while not (answer := self._program.answer()).startswith(f"{line}: "):
+            self._note(answer)
+        result = answer.removeprefix(f"{line}: ")
+        if result != "done":
+            self.errors.append(answer)
+        if line in ("commit", "abort"):
+            kept = self.acknowledged if line == "commit" and result == "done" else self.failed
+            kept += [(self._topics[key], key) for key in self._pending]
+            self._pending = []
+        return result
+
+    def answers(self) -> None:
+        """Note what was answered so far."""
+        for answer in self._program.answers():
+            self._note(answer)
+
+    def kill(self) -> None:
+        """End it as kill -9 does; what it had not been answered counts as failed."""
+        self.answers()
+        self._program.kill()
+        known = {key for _, key in (*self.acknowledged, *self.failed)}
+        self.failed += [(topic, key) for key, topic in self._topics.items() if key not in known]
+
+    def _note(self, answer: str) -> None:
+        match = re.match(r"send (\S+): (.*)", answer)
+        if match is None:
+            return
+        key, result = match.groups()
+        if not result.startswith("offset "):
+            self.errors.append(answer)
+            self.failed.append((self._topics[key], key))
+        elif self._transactional:
+            self._pending.append(key)
+        else:
+            self.acknowledged.append((self._topics[key], key))
+
+
+class Stage:
+    """A cluster of `version`; `home` is for the cluster, `kept` for the copies."""
+
+    def __init__(
+        self, version: str, home: Path, kept: Path, replicas: Sequence[int], config: dict[str, object]
+    ) -> None:
+        self._home, self._kept = home, kept
+        settings: dict[str, object] = {**SMALL, **config}
+        self.cluster = Cluster(
+            version,
+            jars_of(version).resolve(),
+            home / f"b{CONTROLLER}",
+            settings,
+            nodes=tuple(replicas),
+            server_logs="stock",
+        )
+        self.brokers: dict[int, Broker] = {**self.cluster.replicas, CONTROLLER: self.cluster}
+        self.writers: list[Writer] = []
+        self.clients: set[str] = set()
+        self.moments: list[Moment] = []
+        self._unread: list[Moment] = []
+        self._programs = ExitStack()
+        self._topics: list[str] = []
+        self._deleted: set[str] = set()
+
+    def start(self) -> None:
+        """Start the controller, then the others."""
+        self.cluster.start()
+        self.cluster.start_replicas()
+        self.until(lambda: self._metadata()[0], set(self.brokers).__eq__)
+
+    def end(self) -> None:
+        """End every process."""
+        for writer in self.writers:
+            writer.kill()
+        for broker in self.brokers.values():
+            broker.resume()
+            broker.kill()
+        self._programs.close()
+
+    def small_disk(self, directory: Path, size: str) -> None:
+        """Put a directory of a stopped broker, with what it has, on a file system of its own of so many bytes, e.g. `1m`."""
+        aside = directory.rename(directory.with_name("aside"))
+        directory.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", directory], check=True)
+        self._programs.callback(lambda: subprocess.run(["umount", "-l", directory], check=True))
+        shutil.copytree(aside, directory, dirs_exist_ok=True)
+        shutil.rmtree(aside)
+
+    # -- topics and clients --------------------------------------------------------------------------------------------
+    def topic(self, name: str, replicas: Sequence[int], **config: object) -> None:
+        """Create a topic of one partition with these replicas, the first of which leads; `_` in a name stands for a dot."""
+        settings = {key.replace("_", "."): str(value) for key, value in config.items()}
+        with self.connection() as connection:
+            self.until(lambda: connection.create_topic(name, 1, settings, tuple(replicas)), (0).__eq__)
+        self.led(name, lambda led: led.leader == replicas[0] and set(led.in_sync) == set(replicas))
+        if name not in self._topics:
+            self._topics.append(name)
+
+    def delete_records(self, topic: str, before: int) -> None:
+        """Have the leader, broker 1, delete the records of a topic without markers before an offset."""
+        self._deleted.update(self.read(topic, "read_uncommitted")[:before])
+        with self.connection(1) as leader:
+            assert leader.delete_records(topic, 0, before) == 0
+
+    def writer(self, client: str, name: str, **config: object) -> Writer:
+        """Start a producer; `_` in a setting's name stands for a dot."""
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        home = self._home / f"client-{name}"
+        program = java_program("3.9.2", home) if client == JAVA else _python_program(client, home)
+        running = self._programs.enter_context(program)
+        servers = ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers.values())
+        running.open(self.cluster.port, {**settings, "client.id": name, "bootstrap.servers": servers})
+        self.clients.add(client)
+        self.writers.append(Writer(running, transactional="transactional.id" in settings))
+        if "transactional.id" in settings:
+            assert self.writers[-1].ask("init") == "done", self.writers[-1].errors
+        return self.writers[-1]
+
+    @contextmanager
+    def connection(self, node: int | None = None) -> Iterator[Connection]:
+        """Connect to a broker, by default to one that runs, to the controller if it does."""
+        running = [broker for broker in self.brokers.values() if broker.running]
+        connection = Connection(running[-1].port if node is None else self.brokers[node].port)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    @contextmanager
+    def admin(self) -> Iterator[Any]:
+        """An admin client of kafka-python."""
+        admin = KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{self.cluster.port}")
+        try:
+            yield admin
+        finally:
+            admin.close()
+
+    def led(self, topic: str, settled: Callable[[Led], bool], seconds: float = CHANGE_SECONDS) -> Led:
+        """Wait until a topic's leader and in-sync replicas are as they should be."""
+        led: Led = self.until(lambda: self._metadata(topic)[1].get(0, Led(-1, [])), settled, seconds)
+        return led
+
+    def _metadata(self, topic: str | None = None) -> tuple[set[int], dict[int, Led]]:
+        with self.connection() as connection:
+            return connection.metadata(topic)
+
+    def until(self, ask: Callable[[], Any], settled: Callable[[Any], bool], seconds: float = CHANGE_SECONDS) -> Any:
+        """Ask until the answer is as it should be. Raises TimeoutError with the last answer."""
+        deadline = time.monotonic() + seconds
+        while not settled(answer := ask()):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"still {answer}")
+            time.sleep(0.2)
+        return answer
+
+    # -- what is kept --------------------------------------------------------------------------------------------------
+    def moment(self, name: str, *, healthy: bool = False, read: bool = True, nodes: Sequence[int] = ()) -> None:
+        """Copy the directories and server logs of brokers, all or `nodes`, and say what a consumer reads by then.
+
+        What nothing can read (`read` is false) has the truth of the next moment that is read.
+        """
+        for node in nodes or self.brokers:
+            _copy(self.brokers[node], node, self._kept / name)
+        self._unread.append(Moment(name, healthy))
+        self.moments.append(self._unread[-1])
+        if read:
+            topics = self.truth()
+            for moment in self._unread:
+                moment.topics = topics
+            self._unread = []
+
+    def truth(self) -> dict[str, TopicTruth]:
+        """What was acknowledged of each topic, beside what a consumer reads of it."""
+        for writer in self.writers:
+            writer.answers()
+        return {topic: self._truth(topic) for topic in self._topics}
+
+    def _truth(self, topic: str) -> TopicTruth:
+        acknowledged, failed = (
+            [key for writer in self.writers for where, key in getattr(writer, kind) if where == topic]
+            for kind in ("acknowledged", "failed")
+        )
+        committed, there = Counter(self.read(topic, "read_committed")), Counter(self.read(topic, "read_uncommitted"))
+        gone = [key for key in acknowledged if key not in there]
+        lost = [key for key in gone if key not in self._deleted]
+        return TopicTruth(
+            acknowledged=len(acknowledged),
+            failed=len(failed),
+            read=committed.total(),
+            lost=len(lost),
+            deleted=len(gone) - len(lost),
+            doubled=committed.total() - len(committed),
+            hidden=sum(key in there and key not in committed for key in acknowledged),
+            failed_but_read=sum(key in committed for key in set(failed) - set(acknowledged)),
+            lost_keys=[lost[0], lost[-1]] if lost else [],
+        )
+
+    def read(self, topic: str, isolation: str) -> list[str]:
+        """The keys of partition 0 as a consumer gets them."""
+        servers = [f"127.0.0.1:{broker.port}" for broker in self.brokers.values() if broker.running]
+        consumer = KafkaConsumer(
+            bootstrap_servers=servers, isolation_level=isolation, enable_auto_commit=False, auto_offset_reset="earliest"
+        )
+        try:
+            partition = TopicPartition(topic, 0)
+            consumer.assign([partition])
+            consumer.seek_to_beginning(partition)
+            end = consumer.end_offsets([partition])[partition]
+            keys: list[str] = []
+            deadline = time.monotonic() + READ_SECONDS
+            while consumer.position(partition) < end and time.monotonic() < deadline:
+                for records in consumer.poll(500).values():
+                    keys += [record.key.decode() for record in records]
+            return keys
+        finally:
+            consumer.close()
+
+
+@contextmanager
+def _python_program(client: str, home: Path) -> Iterator[ProducerProgram]:
+    folder = CACHE / CONFLUENT
+    if client == "confluent-kafka" and not folder.exists():
+        command = ["uv", "pip", "install", "-q", "--python", sys.executable, "--target", str(folder), CONFLUENT]
+        subprocess.run(command, check=True)
+    home.mkdir(parents=True)
+    with (home / "client.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, send.__file__, client], cwd=home, env={"PYTHONPATH": str(folder)},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+        )  # fmt: skip
+    try:
+        yield ProducerProgram(process, home)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _copy(broker: Broker, node: int, moment: Path) -> None:
+    """Copy what a broker has: `b1/` as its log directory, or the folder of several, and `server-b1.log`."""
+    shutil.copytree(
+        broker.home / "data", moment / f"b{node}", symlinks=True, ignore=shutil.ignore_patterns(".lock"), dirs_exist_ok=True,
+        copy_function=_copy_if_there,
+    )  # fmt: skip
+    logs = sorted((broker.home / "logs").glob("server.log*"), key=lambda path: (path.name == "server.log", path.name))
+    (moment / f"server-b{node}.log").write_bytes(b"".join(path.read_bytes() for path in logs))
+
+
+def _copy_if_there(source: str, target: str) -> None:
+    """A running broker deletes and renames files while they are copied."""
+    if Path(source).exists():
+        shutil.copy2(source, target)

@@ -1,0 +1,23 @@
+"""What a scan says of accidents that were played on real brokers, beside what the producers were told and a consumer reads."""
+
+import pytest
+
+import kaudit
+from tests.live_brokers.accidents.judged import NOT_YET, unpacked, wrong
+from tests.live_brokers.accidents.truth import truths
+
+TRUTHS = truths()
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_lost_and_doubled_records_are_bounded_by_half_and_twice_and_healthy_logs_have_no_warning(name, tmp_path):
+    place = unpacked(name, tmp_path)
+    found = {
+        f"{name}/{moment.name}": set(wrong(moment, kaudit.scan(place / moment.name))) for moment in TRUTHS[name].moments
+    }
+    # whoever mends one takes it out of the table: python -m tests.live_brokers.accidents.judged
+    assert found == {moment: set(NOT_YET.get(moment, ())) for moment in found}
+
+
+def test_what_is_not_yet_right_is_about_recorded_moments():
+    assert set(NOT_YET) <= {f"{name}/{moment.name}" for name, each in TRUTHS.items() for moment in each.moments}
