@@ -16,6 +16,10 @@ class UsageError(Exception):
     """An option or a path is wrong: exit code 2. The text says what is wrong and what to try."""
 
 
+class MissingExtraError(UsageError, ImportError):
+    """What is asked for needs libraries that are not installed: exit code 2. The text says what installs them."""
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean X?`, or an empty text where no known name is similar; of equally similar ones a mistyped letter counts."""
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +15,7 @@ from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.results.selection import Selection, parse_codes
 from kaudit.scanning.options import Depth, ScanOptions, scan_options_of
-from kaudit.spark.session import SparkOptions, session
+from kaudit.spark import require_pyspark
 
 __all__ = ["AnyPath", "Finding", "NothingToAuditError", "ScanResult", "Severity", "UsageError", "scan"]
 
@@ -83,10 +82,10 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
 def _audit(options: ScanOptions, engine: str, spark: Any) -> ScanResult:  # noqa: ANN401 - as above
     if engine == "local":
         return local.scan(options, SilentProgress())
-    with nullcontext(spark) if spark is not None else session(SparkOptions(), options.jobs) as started:
-        from kaudit.spark import frames  # noqa: PLC0415 - needs an extra: session() says which
+    require_pyspark('engine="spark"')
+    from kaudit.spark.frames import audit  # noqa: PLC0415 - an extra
 
-        return frames.scan(started, options)
+    return audit(spark, options)
 
 
 def _each(paths: AnyPath | Iterable[AnyPath]) -> list[AnyPath]:

@@ -108,6 +108,17 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return None
 
 
+_ELSEWHERE = ("browser", "cluster", "spark")
+"""Directories of tests, and the marks of what is in them, whose modules import what only the group `dev` installs."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave a directory out whose tests `-m` deselects: the README's command has an environment without Spark."""
+    name = collection_path.name
+    left_out = name in _ELSEWHERE and collection_path.parent == Path(__file__).parent
+    return True if left_out and f"not {name}" in config.option.markexpr else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests that share a fixture of their module on one worker: it is made once.
 
@@ -115,6 +126,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reach does not count as covered, that is for the tests of each part.
     """
     for item in items:
+        starts_jvm = item.get_closest_marker("jvm") is not None
+        if starts_jvm or item.location[0].startswith("tests/spark/"):
+            item.add_marker(pytest.mark.spark)
+        if starts_jvm:  # all of them on one worker, so that one JVM starts and not one a core
+            item.add_marker(pytest.mark.xdist_group("spark"))
         drawn = getattr(getattr(item, "function", None), "is_hypothesis_test", False)
         if drawn or item.location[0] in _WHOLE_RECORDINGS:
             item.add_marker(pytest.mark.no_cover)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import kaudit
-from kaudit import library
 from kaudit.cli.app import run
 from kaudit.engines import local
 from kaudit.model.finding import Status
@@ -115,6 +114,13 @@ def test_options_that_contradict_each_other(options, says):
     assert kaudit.scan("samples/clean", depth="headers").digests is None
 
 
+def test_an_engine_that_is_not_installed(monkeypatch):
+    monkeypatch.setattr("kaudit.spark.find_spec", lambda name: None)
+    with pytest.raises(kaudit.UsageError, match=r'^engine="spark" needs an extra: uv pip install '):
+        kaudit.scan("samples/clean", engine="spark")
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("given", [True, False])
 def test_spark_audits_on_the_session_that_is_given_or_on_one_of_its_own(monkeypatch, given):
     from contextlib import contextmanager
@@ -133,7 +139,7 @@ def test_spark_audits_on_the_session_that_is_given_or_on_one_of_its_own(monkeypa
         asked.append((spark, options))
         return results.scan_result()
 
-    monkeypatch.setattr(library, "session", session)
+    monkeypatch.setattr(frames, "session", session)
     monkeypatch.setattr(frames, "scan", scan)
     audited = kaudit.scan("a", engine="spark", jobs=3, spark="theirs" if given else None)
     options = ScanOptions(paths=["a"], jobs=3)

@@ -12,9 +12,10 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.model.coordinator import TransactionStanding, application_of
+from kaudit.model.coordinator import TransactionStanding
 from kaudit.model.evidence_parts import BatchEvidence
 from kaudit.model.finding import Finding
+from kaudit.model.transactional_ids import application_of
 
 _Subject = Hashable
 """The subject of a finding: equal where two findings are about the same thing, or a Near."""

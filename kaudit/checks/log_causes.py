@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from kaudit.model.application_logs import LogEventKind
+from kaudit.model.application_logs import LogEvent, LogEventKind
 
 _Kind = LogEventKind
 
@@ -10,12 +10,31 @@ _Kind = LogEventKind
 class LogCause(Struct, frozen=True):
     """A cause of a finding, and the classes of events that show it. `of_producer`: the events name the finding's producer id.
 
-    Otherwise they name its partition or broker.
+    Otherwise they name its partition or broker. With `errors` they have one of these, and are not later than the finding.
     """
 
     kinds: frozenset[LogEventKind]
     text: str
     of_producer: bool = True
+    errors: frozenset[str] = frozenset()
+
+    def is_shown_by(self, event: LogEvent) -> bool:
+        """Whether an event is of these classes, and has one of the errors."""
+        return event.event in self.kinds and (not self.errors or event.error in self.errors)
+
+
+NOT_LEADER = LogCause(
+    frozenset({_Kind.REQUEST_ERROR, _Kind.DELIVERY_FAILED, _Kind.RETRY}),
+    "a batch before had come to a broker that was not yet, or no longer, the leader (NOT_LEADER_OR_FOLLOWER): later batches in flight "
+    "reached the leader first, and what is tried again no longer fits (KAFKA-15591)",
+    of_producer=False,
+    errors=frozenset({"NOT_LEADER_OR_FOLLOWER"}),
+)
+
+
+def line_name(event: LogEvent) -> str:
+    """Return `server.log:12`."""
+    return f"{event.path.rpartition('/')[2]}:{event.line}"
 
 
 def _cause(text: str, *kinds: LogEventKind, of_producer: bool = True) -> LogCause:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.audits.log_events.broker_clocks import BrokerClock
 from kaudit.audits.log_events.leader_history import Shown, leader_histories
-from kaudit.checks.log_causes import LogCause
+from kaudit.checks.log_causes import LogCause, line_name
 from kaudit.checks.registry import CHECKS
 from kaudit.model.application_logs import LogEvent
 from kaudit.model.evidence_parts import EventEvidence, ShownEvents
@@ -18,6 +18,9 @@ MAX_EVENTS = 5
 """Most events that are listed in one finding."""
 _BEFORE_MS, _AFTER_MS = 600_000, 600_000
 """An election, a recovery or a timeout is evidence if it happened within this time before or after the finding's batches."""
+
+_JUST_BEFORE_MS = 120_000
+"""An error that made a batch come late is evidence this long before: a client gives a batch up after delivery.timeout.ms."""
 
 
 class EventsOfLogs:
@@ -63,7 +66,7 @@ class EventsOfLogs:
             several = (
                 f", and {len(events) - 1} more lines" if len(events) > 2 else ", and 1 more line" if events[1:] else ""
             )
-            causes.append(Explanation(cause.text, speaks_for=(f"{file_name(first.path)}:{first.line}{several}",)))
+            causes.append(Explanation(cause.text, speaks_for=(f"{line_name(first)}{several}",)))
         if not causes:
             return finding
         evidence = replace(finding.evidence, events=ShownEvents(shown, count))
@@ -100,13 +103,15 @@ class EventsOfLogs:
     def _of(self, cause: LogCause, finding: Finding) -> list[LogEvent]:
         if cause.of_producer:
             return [
-                event
-                for event in self._of_its_producer(finding)
-                if event.event in cause.kinds and _fits(event, finding)
+                event for event in self._of_its_producer(finding) if cause.is_shown_by(event) and _fits(event, finding)
             ]
         place = (finding.topic or "", -1 if finding.partition is None else finding.partition)
         near = [*self._of_partition.get(place, ()), *(self._of_nobody if finding.topic is not None else ())]
-        return [event for event in near if event.event in cause.kinds and self._at_the_time(event, finding)]
+        return [
+            event
+            for event in near
+            if cause.is_shown_by(event) and self._at_the_time(event, finding, before=bool(cause.errors))
+        ]
 
     def _of_its_producer(self, finding: Finding) -> list[LogEvent]:
         named = finding.evidence.transactional_id
@@ -116,7 +121,7 @@ class EventsOfLogs:
         known = {id(event) for event in own}
         return own + [event for event in self._of_transaction.get(named, ()) if id(event) not in known]
 
-    def _at_the_time(self, event: LogEvent, finding: Finding) -> bool:
+    def _at_the_time(self, event: LogEvent, finding: Finding, *, before: bool) -> bool:
         first, last = _times(finding)
         at = self.batch_time(event)
         if at is None or first is None or last is None:
@@ -124,7 +129,9 @@ class EventsOfLogs:
         clock = self._clocks.get(event.path)
         known = event.zone_known or (clock is not None and clock.is_known)
         known = known or any(self._same_clock(str(own.path), event.path) for own in finding.evidence.log_events)
-        return known and first - _BEFORE_MS <= at <= last + _AFTER_MS
+        return known and (
+            first - _JUST_BEFORE_MS <= at <= first if before else first - _BEFORE_MS <= at <= last + _AFTER_MS
+        )
 
 
 def as_incident(incident: LoggedIncident, events: EventsOfLogs) -> LoggedIncident:
@@ -158,8 +165,3 @@ def _times(finding: Finding) -> tuple[int | None, int | None]:
     times += [evidence.first_timestamp, evidence.last_timestamp]
     known = [time for time in times if time is not None and time >= 0]
     return (min(known), max(known)) if known else (None, None)
-
-
-def file_name(path: str) -> str:
-    """Return the last part of a path."""
-    return path.rpartition("/")[2]

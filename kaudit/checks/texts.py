@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from kaudit.model.json_record import rfc3339
+
 
 def counted(number: int, noun: str) -> str:
     """Return `1 record` or `1,234 records`."""
@@ -11,3 +13,18 @@ def counted(number: int, noun: str) -> str:
 def listed(names: Sequence[str]) -> str:
     """Return `b1`, `b1 and b2` or `b1, b2 and b3`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def duration(milliseconds: int) -> str:
+    """Name a duration in the largest unit of which there are two or more: `3 h`."""
+    seconds = milliseconds / 1000
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s"
+
+
+def time_text(timestamp_ms: int) -> str:
+    """Return `2026-11-26 18:50:48 UTC`."""
+    text = rfc3339(timestamp_ms - timestamp_ms % 1000) or f"{timestamp_ms} ms"
+    return text.replace("T", " ").removesuffix("Z").removesuffix(".000") + " UTC"

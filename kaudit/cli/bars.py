@@ -12,8 +12,8 @@ from rich.progress import BarColumn, ProgressColumn, TextColumn
 
 from kaudit.model.watch_status import WatchStatus
 from kaudit.report.console import visible
-from kaudit.report.text.formatting import size
 from kaudit.report.text.live_table import live_table
+from kaudit.results.scope import size
 
 if TYPE_CHECKING:  # the simulator comes with it
     from kaudit.simulate.search.schedule import Schedule

@@ -13,7 +13,7 @@ from kaudit.cli.progress import capture_progress, ends_on_signals
 from kaudit.cli.streams import write_stdout
 from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.report.console import visible
-from kaudit.report.text.formatting import size
+from kaudit.results.scope import size
 from kaudit.source.kafka.client import KafkaClient
 from kaudit.source.kafka.command_config import load_settings
 from kaudit.source.kafka.failures import UnknownTopicError

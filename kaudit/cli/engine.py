@@ -1,13 +1,11 @@
 """Which engine does the work; it is imported once every option is known to be right, because numpy or pyspark come with it."""
 
-from importlib.util import find_spec
-
 from kaudit.cli.loading import loaded
 from kaudit.cli.options import EngineChoice, EngineOptions
 from kaudit.engines.engine import Engine
 from kaudit.engines.local import LOCAL
 from kaudit.errors import UsageError
-from kaudit.installation import install_command
+from kaudit.spark import require_pyspark
 
 
 def choose_engine(asked: EngineOptions) -> Engine:
@@ -21,7 +19,6 @@ def choose_engine(asked: EngineOptions) -> Engine:
         if asked.master is not None or asked.spark_conf:
             raise UsageError("--master and --spark-conf need --engine spark")
         return LOCAL
-    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
-        raise UsageError(f"--engine spark needs an extra: {install_command('spark')}")
+    require_pyspark("--engine spark")
     engine: Engine = loaded("spark_engine", "spark_engine")(asked)  # pyarrow is an extra
     return engine

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kaudit.cli.loading import loaded
 from kaudit.engines.progress import Progress, SilentProgress
 from kaudit.report.console import visible
-from kaudit.report.text.formatting import size
+from kaudit.results.scope import size
 
 if TYPE_CHECKING:  # numpy comes with them
     from kaudit.capture.capture import CaptureProgress

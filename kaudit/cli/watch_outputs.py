@@ -24,7 +24,8 @@ from kaudit.report.formats import FORMATS
 from kaudit.report.machine.jsonl import watch_summary
 from kaudit.report.machine.metrics import CONTENT_TYPE
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import extent, plural
+from kaudit.report.text.formatting import plural
+from kaudit.results.scope import extent
 from kaudit.watch.memory import Memory
 
 _CLIENT_SECONDS = 5

@@ -11,8 +11,8 @@ from kaudit.audits.producer_ids.block_sources import ClusterBlocks
 from kaudit.broker.producer_ids.allocation_faults import measure_burn
 from kaudit.broker.producer_ids.block_history import MAX_PRODUCER_ID
 from kaudit.listings.partition_join import Joined
-from kaudit.model.coordinator import name_pattern
 from kaudit.model.producer_ids import EntryKind
+from kaudit.model.transactional_ids import name_pattern
 
 _SECOND_MS = 1000
 _MINUTE_MS = 60 * _SECOND_MS

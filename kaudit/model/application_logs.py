@@ -46,6 +46,7 @@ class LogEventKind(StrEnum):
     ISR_SHRUNK = auto()
     ISR_EXPANDED = auto()
     TRUNCATED = auto()
+    REPLICATION_FAILED = auto()
     BROKER_FENCED = auto()
     # logs and their side files
     LOG_LOADED = auto()

@@ -4,8 +4,7 @@ Source: Kafka's TransactionState, TransactionMetadata, TransactionLogValue.json.
 """
 
 import enum
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
 from msgspec import Struct, field
@@ -126,8 +125,48 @@ class CoordinatorAnswer(Struct, frozen=True):
     entry: CoordinatorEntry | None = None
 
 
+class CommitDecision(Struct, frozen=True):
+    """A record PrepareCommit of a producer id: its epoch, which transaction version 2 has raised already, and what it includes.
+
+    `decided_ms` is the coordinator's time, `offset` the record's in __transaction_state.
+    """
+
+    producer_epoch: int
+    partitions: tuple[TopicPartitions, ...]
+    decided_ms: int
+    offset: int
+
+    def includes(self, topic: str | None, partition: int | None) -> bool:
+        """Whether the transaction wrote to this partition."""
+        return any(known.topic == topic and partition in known.partitions for known in self.partitions)
+
+
+class MemberState(Struct, frozen=True):
+    """What the records of one member's transactional ids show: times in ms, -1 for none.
+
+    `committed_ms` and `started_ms` are of the newest commit and start. `commits` are those in the log, `highest` the greatest number
+    at the end of its ids: with more commits than ids it recycles them.
+    """
+
+    committed_ms: int = -1
+    started_ms: int = -1
+    commits: int = 0
+    highest: int = -1
+
+
+class ApplicationState(Struct):
+    """The members of an application, by the ids of each; `sends_offsets`: a transaction of one of them had committed offsets."""
+
+    members: dict[str, MemberState] = field(default_factory=dict)
+    sends_offsets: bool = False
+
+
 class CoordinatorView(Struct, frozen=True):
-    """Entries by producer id. `complete`: every partition of __transaction_state was there and readable."""
+    """Entries by producer id. `complete`: every partition of __transaction_state was there and readable.
+
+    `applications` are those of the producer ids asked for, `commits` the last few that were decided for these.
+    `begun` has the time of the first record (ms) of each partition whose log still has the first it ever held.
+    """
 
     entries: Mapping[int, CoordinatorEntry] = field(default_factory=dict)
     present: bool = False
@@ -136,11 +175,18 @@ class CoordinatorView(Struct, frozen=True):
     """Why the answer is not known where an incomplete view lacks an entry."""
     newest_ms: int = -1
     """The newest time of a record, which the coordinator wrote; -1 without one."""
+    names: Mapping[int, str] = field(default_factory=dict)
+    """The transactional ids of producer ids asked for, also of those that they have moved on from."""
+    applications: Mapping[str, ApplicationState] = field(default_factory=dict)
+    connect_groups: Sequence[str] = ()
+    """Groups of Connect whose leaders write in transactions."""
+    commits: Mapping[int, Sequence[CommitDecision]] = field(default_factory=dict)
+    begun: Mapping[int, int] = field(default_factory=dict)
 
     def transactional_id(self, producer_id: int) -> str | None:
         """The transactional id of a producer id, None if not known."""
         entry = self.entries.get(producer_id)
-        return entry.transactional_id if entry is not None else None
+        return entry.transactional_id if entry is not None else self.names.get(producer_id)
 
     def standing(self, producer_id: int, epoch: int, topic: str | None, partition: int | None) -> CoordinatorAnswer:
         """Return how the coordinator sees a transaction of this producer that is open in this partition.
@@ -169,25 +215,6 @@ class CoordinatorView(Struct, frozen=True):
         elif value.status in _PREPARED and listed and value.producer_epoch in (epoch, epoch + 1):
             standing = TransactionStanding.DECIDED
         return CoordinatorAnswer(standing, said, entry)
-
-
-_DIGITS = re.compile(r"\d+")
-_HEXADECIMAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_LEFT_OUT = "#"
-
-
-def name_pattern(transactional_id: str) -> str:
-    """Return the id with counters and random parts replaced: `payments-12-7` and `payments-3-1` are `payments-#-#`."""
-    return _DIGITS.sub(_LEFT_OUT, _HEXADECIMAL.sub(_LEFT_OUT, transactional_id))
-
-
-def application_of(transactional_id: str) -> str | None:
-    """Return the common part of the ids of an application's producers; None where the id names one producer.
-
-    Flink numbers subtasks and checkpoints (`prefix-0-17`), Kafka Streams processes and threads (`application-UUID-1`).
-    """
-    pattern = name_pattern(transactional_id)
-    return pattern if pattern not in (transactional_id, _LEFT_OUT) else None
 
 
 class Committed(Struct, frozen=True):

@@ -21,8 +21,10 @@ from kaudit.model.evidence_parts import (
     EpochEvidence,
     EventEvidence,
     FoldedNotes,
+    OwnerEvidence,
     RangeEvidence,
     ShownEvents,
+    SiblingsEvidence,
     SnapshotState,
     StateEvidence,
     StepEvidence,
@@ -57,6 +59,18 @@ class EvidenceAttributes:
     coordinator: str | None = None
     coordinator_state: str | None = None
     coordinator_says: str | None = None
+    owner: OwnerEvidence | None = None
+    """Whose the transaction is, as far as its transactional id shows it."""
+    siblings: SiblingsEvidence | None = None
+    """Members of the same application that went on without it."""
+    commit_acknowledged: str | None = None
+    """Whether its producer may have been told that it is committed: no, possible, or decided."""
+    in_checkpoint: str | None = None
+    """Whether a checkpoint of Flink may hold it: likely, or possible."""
+    aborted_at_timestamp: int | None = None
+    """When its coordinator aborts it, unless it ends before."""
+    remarks: Mapping[str, str] = {}
+    """Sentences for people, by what they are about: owner, abort, commit."""
     decided_at_offset: int | None = None
     agreeing: Sequence[str] = ()
     previous_marker_offset: int | None = None

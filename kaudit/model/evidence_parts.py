@@ -196,3 +196,28 @@ def _placeless(value: object) -> object:
     if isinstance(value, Mapping):
         return without_places(value)
     return [_placeless(own) for own in value] if isinstance(value, list | tuple) else value
+
+
+class OwnerEvidence(JsonRecord, frozen=True, kw_only=True, gc=False):
+    """The program whose form of names a transactional id has, as `source` defines it.
+
+    `application` is what its ids have in common, `role` the member of it whose id this is: `subtask 1`. `naming` is pooled where the
+    member's ids are used again and again, incrementing where each is used once, None where that is not known.
+    """
+
+    program: str | None = None
+    application: str | None = None
+    role: str | None = None
+    naming: str | None = None
+    source: str | None = None
+
+
+class SiblingsEvidence(JsonRecord, frozen=True, kw_only=True, gc=False):
+    """Other members of an application that committed after a transaction was written to for the last time.
+
+    `transactional_ids` are those of the latest few, a * in place of numbers; `committed_timestamp` is the newest commit's, ms.
+    """
+
+    transactional_ids: Sequence[str] = ()
+    count: int | None = None
+    committed_timestamp: int | None = None

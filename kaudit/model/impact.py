@@ -1,13 +1,38 @@
 """What a finding cost: records lost or duplicated, offsets that consumers cannot see, bytes a broker would cut off."""
 
+from collections.abc import Sequence
+from enum import Enum
+
 from kaudit.model.json_record import JsonRecord
+
+
+class Act(Enum):
+    """What an operator may do to a broker, a copy or a transaction that makes a finding cost more."""
+
+    RESTART = "restart"
+    ELECT = "elect"
+    DELETE = "delete"
+    ABORT = "abort"
+
+
+class Caution(JsonRecord, frozen=True):
+    """An act that makes a finding cost more, as long as nobody has saved what it destroys.
+
+    `target` is what must be left alone, as people call it: `replica b1`, a directory, `the transaction of producer 6
+    epoch 0`. `reason` continues a sentence after a colon: `it alone holds offsets 814..932`.
+    """
+
+    act: Act
+    target: str
+    reason: str
 
 
 class Impact(JsonRecord, frozen=True):
     """The cost of one finding; None where a kind of cost does not apply, 0 where it does and nothing was lost.
 
     Counts are of records, `offsets_invisible` of offsets from `last_stable_offset` to the log end that consumers with
-    `isolation.level=read_committed` do not get, since `invisible_since_timestamp` (ms since the epoch).
+    `isolation.level=read_committed` do not get, since `invisible_since_timestamp` (ms since the epoch). An upper bound
+    of None beside a lower one is not known. `cautions` are what would make it cost more.
     """
 
     records_lost_at_least: int | None = None
@@ -17,10 +42,16 @@ class Impact(JsonRecord, frozen=True):
     last_stable_offset: int | None = None
     invisible_since_timestamp: int | None = None
     bytes_truncated: int | None = None
+    cautions: Sequence[Caution] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form, without the kinds of cost that do not apply."""
-        return {name: value for name, value in super().to_dict().items() if value is not None}
+        return {name: value for name, value in super().to_dict().items() if value is not None and value != []}
+
+    @property
+    def is_lossy(self) -> bool:
+        """Whether a loss of records is bounded, from below or above; the bound may be 0."""
+        return self.records_lost_at_least is not None or self.records_lost_at_most is not None
 
 
 NO_IMPACT = Impact()

@@ -45,6 +45,15 @@ class Outcome(StrEnum):
     """The log of the partition was read, and does not hold it."""
 
 
+class AbortedRecords(Struct, frozen=True):
+    """Where the records of an aborted transaction lie in a partition: from its first one up to its marker."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+
+
 class LoggedIncident(Struct, frozen=True, kw_only=True):
     """The events that say the same of one producer, or of one replica, in the order of their times.
 
@@ -68,6 +77,10 @@ class LoggedIncident(Struct, frozen=True, kw_only=True):
     coordinator_partition: int | None = None
     """The partition of __transaction_state that lines name for the transactional id."""
     shown: Sequence[EventEvidence] = ()
+    timeout_ms: int | None = None
+    """transaction.timeout.ms of the producer, by __transaction_state."""
+    aborted: Sequence[AbortedRecords] = ()
+    """What the last timeout aborted in the partitions that were read."""
 
     @property
     def of_replica(self) -> bool:

@@ -34,7 +34,9 @@ class LogCut(Struct, frozen=True):
 
     `end_offset` is the log's end before that (exclusive), as the latest line before says it, None if none does; `high_watermark`
     what a line says it was, if it went back. `by_leader_epoch`: the leader had no record of the follower's leader epoch from
-    `offset` on (KIP-101). `events` are the lines, in order: that of its end, and those of the truncation.
+    `offset` on (KIP-101). `at_start`: the broker cut nothing off, its log was shorter when it started than it had been before.
+    `nothing_committed`: all of it lay beyond the high watermark, which the broker wrote down when it was stopped.
+    `events` are the lines, in order: that of its end, and those of the truncation.
     """
 
     broker: str
@@ -44,6 +46,8 @@ class LogCut(Struct, frozen=True):
     by_leader_epoch: bool
     at_ms: int | None
     events: Sequence[EventEvidence]
+    at_start: bool = False
+    nothing_committed: bool = False
 
 
 class LeaderHistory(Struct):
@@ -65,7 +69,7 @@ class CutRecords(Struct, frozen=True, kw_only=True):
     again: `idempotent_sent_again`, of one batch of each producer id that wrote on, and `others_sent_again`, of producers without
     id. `records_lost_at_least` and `records_lost_at_most` (None: not known) follow from that. `raised_epochs` counts the
     producers that raised their epochs there. `unknown` names the evidence that is not there. `partition_read`: the partition's
-    log is among the inputs. `began_ms` is when the leader epoch began, `cut_ms` the first time of a cut.
+    log is among the inputs. `at_start`: a broker started without them, and cut nothing off. `began_ms` is when the leader epoch began, `cut_ms` the first time of a cut.
     """
 
     topic: str
@@ -86,6 +90,7 @@ class CutRecords(Struct, frozen=True, kw_only=True):
     cut_ms: int | None
     shown: ShownEvents
     unknown: Sequence[str] = ()
+    at_start: bool = False
 
 
 class ReportedChange(Struct, frozen=True):

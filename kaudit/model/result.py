@@ -12,6 +12,7 @@ from kaudit.model.digests import Digests
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.timeline import Timeline
+from kaudit.model.verdict import Verdict
 
 
 class CoverageGap(Enum):
@@ -230,6 +231,8 @@ class ScanResult(Struct, frozen=True):
     """None where there was none."""
     left_out: int = 0
     """Findings whose code was not asked for."""
+    verdict: Verdict | None = None
+    """What was lost or written twice, what is blocked, what to do first; None before the run's decisions are applied."""
 
     def worst(self) -> Severity | None:
         """Return the highest severity among new findings, or None."""

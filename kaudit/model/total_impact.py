@@ -1,15 +1,14 @@
 """The total cost of several findings, without counting anything twice."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from kaudit.model.finding import Finding
-from kaudit.model.impact import Impact
+from kaudit.model.impact import NO_IMPACT, Impact
 
 _Place = tuple[object, ...]
 _Lost = tuple[int, int | None]
 """Records lost: at least, and at most (None: not known)."""
-_NOTHING = Impact()
 
 
 def total_impact(findings: Iterable[Finding]) -> Impact:
@@ -19,8 +18,7 @@ def total_impact(findings: Iterable[Finding]) -> Impact:
     offsets lost it once, but each broker truncates its own log. `last_stable_offset` is that of the partition, None for
     several.
     """
-    costly = [finding for finding in findings if finding.impact != _NOTHING]
-    partitions = [_of_partition(partition) for partition in _grouped(costly, _partition)]
+    partitions = list(impacts_by_partition(findings).values())
     at_most = [part.records_lost_at_most for part in partitions if part.records_lost_at_least is not None]
     stable = [part.last_stable_offset for part in partitions if part.last_stable_offset is not None]
     return Impact(
@@ -31,12 +29,19 @@ def total_impact(findings: Iterable[Finding]) -> Impact:
         last_stable_offset=stable[0] if len(stable) == 1 else None,
         invisible_since_timestamp=_least(part.invisible_since_timestamp for part in partitions),
         bytes_truncated=_sum(part.bytes_truncated for part in partitions),
+        cautions=[caution for part in partitions for caution in part.cautions],
     )
+
+
+def impacts_by_partition(findings: Iterable[Finding]) -> Mapping[tuple[str, int], Impact]:
+    """Return what findings cost in each partition, by topic and number (`""` and -1 for findings about none), in order."""
+    costly = [finding for finding in findings if finding.impact != NO_IMPACT]
+    return {_partition(group[0]): _of_partition(group) for group in _grouped(costly, _partition)}
 
 
 def _of_partition(findings: Sequence[Finding]) -> Impact:
     impacts = [finding.impact for finding in findings]
-    lossy = [finding for finding in findings if _is_lossy(finding.impact)]
+    lossy = [finding for finding in findings if finding.impact.is_lossy]
     lost = [_lost_on_replicas(cluster) for cluster in _overlapping(lossy)]
     copied = [finding for finding in findings if finding.impact.records_duplicated is not None]
     least, most = _added(lost)
@@ -51,11 +56,8 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
         bytes_truncated=_sum(
             _most(finding.impact.bytes_truncated for finding in log) for log in _grouped(findings, _replica)
         ),
+        cautions=list(dict.fromkeys(caution for impact in impacts for caution in impact.cautions)),
     )
-
-
-def _is_lossy(impact: Impact) -> bool:
-    return impact.records_lost_at_least is not None or impact.records_lost_at_most is not None
 
 
 def _copied_on_replicas(cluster: Sequence[Finding]) -> int | None:
@@ -146,7 +148,7 @@ def _grouped(findings: Iterable[Finding], place: Callable[[Finding], _Place]) ->
         yield list(group)
 
 
-def _partition(finding: Finding) -> _Place:
+def _partition(finding: Finding) -> tuple[str, int]:
     return finding.topic or "", -1 if finding.partition is None else finding.partition
 
 

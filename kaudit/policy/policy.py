@@ -12,6 +12,7 @@ from kaudit.policy.baseline import Baseline
 from kaudit.policy.comparison import Scope, compare, mark_known
 from kaudit.policy.topics import TopicRule
 from kaudit.results.selection import Selection, count, count_statuses, most_severe
+from kaudit.results.verdict import with_verdict
 
 
 class Severities(Struct, frozen=True):
@@ -49,13 +50,13 @@ class Policy(Struct, frozen=True):
     """The options among `severity`, `select` and `ignore` that a file or a variable sets."""
 
     def apply(self, result: ScanResult, scope: Scope) -> ScanResult:
-        """Return the result with severities, topics and baseline applied and the counts to match; no finding is removed."""
+        """Return the result with severities, topics and baseline applied, the counts to match, and the verdict; no finding is removed."""
         decided = replace(result, findings=self._by_rules(result.findings), unlisted=self._unlisted(result.unlisted))
         if self.known is not None:
             decided = compare(decided, self.known.baseline, self.known.file, scope, self.today)
         counted: list[Finding | UnlistedFindings] = [*decided.findings, *decided.unlisted]
         totals = replace(decided.summary, findings=count(counted), statuses=count_statuses(counted))
-        return replace(decided, summary=totals, configuration=self._applied(result))
+        return with_verdict(replace(decided, summary=totals, configuration=self._applied(result)))
 
     def _applied(self, result: ScanResult) -> AppliedConfiguration | None:
         """Return what configuration changed of a result's findings, that of a saved result where there is no other."""

@@ -19,6 +19,7 @@ from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.console import COMMAND_START
 from kaudit.report.render_options import RenderOptions
 from kaudit.results.incidents import incidents_of
+from kaudit.results.verdict import verdict_of
 
 _TIMESTAMP = re.compile(r'timestamp": (-?[0-9]+)(?=[,}])')
 """The end of a key, and its number. Text in a string cannot match: its quotation marks are escaped."""
@@ -40,6 +41,7 @@ def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str,
         "summary": result.summary.to_dict(),
         "partitions": [partition.to_dict() for partition in result.partitions],
     }
+    document["verdict"] = verdict_of(result).to_dict()
     if result.coverage:
         document["coverage"] = [account.to_dict() for account in result.coverage]
     if result.suggestions:

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from kaudit.formats.internal_topics.record_schemas import REMOTE_LOG
 from kaudit.formats.internal_topics.transaction_state import DEFAULT_PARTITIONS, coordinator_partition
-from kaudit.model.coordinator import name_pattern
 from kaudit.model.finding import Finding
 from kaudit.model.known_bug import KnownBug
 from kaudit.model.result import Expected
+from kaudit.model.transactional_ids import name_pattern
 from kaudit.results.log_words import redacted_line
 from kaudit.source.file_kinds import UNKNOWN, kind_by_name, leftover_kind, parse_partition_name
 from kaudit.source.layout import INTERNAL_TOPICS
@@ -36,6 +36,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "topic": "topic",
     "transactional_id": _TRANSACTIONAL,
     "transactional_ids": _TRANSACTIONAL,
+    "application": _TRANSACTIONAL,
     "client_id": "client",
     "group_id": "group",
     "host": "host",

@@ -82,6 +82,7 @@ def read_saved(text: str) -> Saved:
         raise SavedScanError(
             f"not a saved kaudit scan (a {SCHEMA} document); 'kaudit scan --output-format json:FILE' writes one"
         )
+    document.pop("verdict", None)  # its findings give it again
     try:
         document["clock"] = _with_milliseconds(document.get("clock"))
         for finding in document["findings"]:

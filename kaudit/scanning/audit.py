@@ -220,7 +220,7 @@ class Audit:
             for number, ended in zip(group.numbers, transactions, strict=True):
                 found = [*ended, *allocation.partitions[number], *self._beyond[number], *consumed[number]]
                 others[number] = CrossPartitionEvidence(index, found, allocation.grants[number])
-        logs = self.compared_logs()
+        logs = self._compare_logs(groups)
         context = ScanContext(
             self.options,
             scan_wide,
@@ -307,11 +307,15 @@ class Audit:
         return (note for note in notes if note.path not in named)
 
     def compared_logs(self) -> "ComparedLogs | None":
-        """Return what the logs of brokers and clients say of the partitions, None without any. Called once all are read."""
-        if self.options.logs is not None and self._logs is None:
+        """Return what the logs of brokers and clients say of the partitions, None without any. Known from `cross_partition` on."""
+        return self._logs
+
+    def _compare_logs(self, groups: Sequence[_CopyGroup]) -> "ComparedLogs | None":
+        if self.options.logs is not None:
             from kaudit.scanning.log_comparison import compare_logs  # noqa: PLC0415 - few audits have logs
 
-            self._logs = compare_logs(self.options.logs, self.partitions, self.reads)
+            entries = dict(chain.from_iterable(group.coordinator.entries.items() for group in groups))
+            self._logs = compare_logs(self.options.logs, self.partitions, self.reads, entries)
         return self._logs
 
     def transactional_ids(self, wanted: Collection[int] | None) -> Mapping[int, str]:
@@ -355,6 +359,7 @@ class Audit:
             entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE and entry.log_dir in log_dirs
         ]
         wanted = {transaction.producer_id for part in parts for transaction in part.opened}
+        wanted.update(() if self.options.logs is None else self.options.logs.producer_ids)
         if directories:
             reader, coordinator = self._read_coordinator(directories, wanted)
             self.expired.add(reader.expired)

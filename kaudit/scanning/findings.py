@@ -150,9 +150,10 @@ def _wanted(finding: Finding, options: ScanOptions) -> bool:
     chosen = options.producer_ids
     if chosen and finding.producer_id is not None and finding.producer_id not in chosen:
         return False
-    if options.since_ms is None and options.until_ms is None:
-        return True
     evidence = finding.evidence
+    if evidence.coordinator is not None:  # an open transaction lasts from its first batch to the end of the log
+        began = evidence.first_timestamp
+        return options.until_ms is None or began is None or began <= options.until_ms
     at = evidence.last_timestamp if evidence.offending is None else evidence.offending.timestamp
     if at is None:
         return True

@@ -1,6 +1,7 @@
 """The logs of brokers and clients held against audited partitions: what they say of findings, and what was refused."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,10 +10,12 @@ from kaudit.audits.log_events.broker_clocks import broker_clocks, log_clocks, un
 from kaudit.audits.log_events.incidents import logged_incidents
 from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.refused import refused_batches
+from kaudit.audits.log_events.rolled_back import with_transaction
 from kaudit.audits.log_events.timeline_entries import TimelineEvents
 from kaudit.audits.replicas.cut_records import lines_told
 from kaudit.checks.log_evidence import EventsOfLogs, as_incident
 from kaudit.model.application_logs import ApplicationLogs, LogEventSummary
+from kaudit.model.coordinator import CoordinatorEntry
 from kaudit.model.logged_incidents import LoggedIncident
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
@@ -43,8 +46,16 @@ class ComparedLogs(Struct, frozen=True):
         return TimelineEvents(self.logs.kept, topic, partition, self.events.batch_time, self.names.producer_id)
 
 
-def compare_logs(logs: ApplicationLogs, partitions: Sequence[PartitionAudit], open_source: OpenSource) -> ComparedLogs:
-    """Estimate the logs' clocks, and find out what became of what was refused."""
+def compare_logs(
+    logs: ApplicationLogs,
+    partitions: Sequence[PartitionAudit],
+    open_source: OpenSource,
+    coordinator: Mapping[int, CoordinatorEntry] = MappingProxyType({}),
+) -> ComparedLogs:
+    """Estimate the logs' clocks, and find out what became of what was refused.
+
+    `coordinator` has what __transaction_state says of producer ids that the logs name.
+    """
     clocks = broker_clocks(logs.kept, [partition.directory for partition in partitions], open_source)
     states: dict[tuple[str, int], dict[int, tuple[int, int]]] = {}
     for partition in partitions:
@@ -66,5 +77,9 @@ def compare_logs(logs: ApplicationLogs, partitions: Sequence[PartitionAudit], op
     events = EventsOfLogs(logs.kept, clocks)
     told = lines_told(events.histories.values(), lambda topic, partition: (topic, partition) in states)
     others = [event for event in logs.kept if (event.path, event.line) not in told]
-    incidents = [as_incident(incident, events) for incident in logged_incidents(others, states)]
+    markers = [partition.markers for partition in partitions if partition.markers is not None]
+    incidents = [
+        with_transaction(as_incident(incident, events), markers, coordinator)
+        for incident in logged_incidents(others, states)
+    ]
     return ComparedLogs(logs, events, summary, notes, incidents, ProducerNames(logs.kept))

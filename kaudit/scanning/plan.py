@@ -175,13 +175,13 @@ def _with_share(spec: ChunkSpec, readers: int) -> ChunkSpec:
 def audit_needs(
     options: ScanOptions, layout: Layout, histories: BlockHistories
 ) -> Callable[[PartitionDirectory], Needs]:
-    """Return what an audit needs of a partition: its ids where they are looked up, its markers where decisions are."""
+    """Return what an audit needs of a partition: its ids where they are looked up, its markers where decisions or logs are."""
     decided = any(entry.topic == TRANSACTION_STATE for entry in layout.everything)
     named = () if options.logs is None else options.logs.producer_ids
 
     def needs(directory: PartitionDirectory) -> Needs:
         looked_up = bool(options.producer_ids) or histories.of(directory.log_dir) is not None
-        return Needs(producer_ids=looked_up, markers=decided, states_of=named)
+        return Needs(producer_ids=looked_up, markers=decided or options.logs is not None, states_of=named)
 
     return needs
 

@@ -12,6 +12,7 @@ installed where the tasks run. docs/spark.md has the columns.
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from kaudit.errors import MissingExtraError
 from kaudit.installation import install_command
 
 if TYPE_CHECKING:
@@ -20,18 +21,23 @@ if TYPE_CHECKING:
 __all__ = ["batches", "findings", "producers", "records", "register", "runs", "timelines"]
 
 
+def require_pyspark(what: str) -> None:
+    """Raise MissingExtraError, where Spark or Arrow is not installed: `what` needs them."""
+    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
+        raise MissingExtraError(f"{what} needs an extra: {install_command('spark')}")
+
+
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - functions of `frames`
     """Load the functions on first use: the command line imports other modules of this package without them.
 
     Raises:
         AttributeError: there is no such function.
-        ImportError: pyarrow is not installed.
+        MissingExtraError: pyspark or pyarrow is not installed.
 
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if find_spec("pyarrow") is None:
-        raise ImportError(f"kaudit.spark needs an extra: {install_command('spark')}", name="pyarrow")
+    require_pyspark("kaudit.spark")
     from kaudit.spark import frames  # noqa: PLC0415 - as above
 
     return getattr(frames, name)

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from weakref import WeakSet
@@ -19,6 +20,7 @@ from kaudit.spark.composition import STEP_ORDER, Evidence, Histories, WithIncide
 from kaudit.spark.options import ReadOptions, Time, absolute, read_options, time_ms
 from kaudit.spark.rows import NEEDED, batches_to_runs
 from kaudit.spark.schemas import errors_of_tasks, spark_schema
+from kaudit.spark.session import SparkOptions, session
 from kaudit.spark.sources import SOURCES
 from kaudit.spark.tasks import CHUNK, CHUNK_ORDER, KEY, STEPS, replay
 
@@ -151,6 +153,18 @@ def producers(
     Raises as `findings` does.
     """
     return _histories(source, paths, options, "producers")
+
+
+def audit(spark: "SparkSession | None", options: ScanOptions) -> ScanResult:
+    """Return the result of an audit on a session, or on one of its own (the active one, or a new one that ends with the audit).
+
+    Raises:
+        UsageError: an option is wrong, a path does not exist, or there is no Java for a session.
+        NothingToAuditError: no segment was found.
+
+    """
+    with nullcontext(spark) if spark is not None else session(SparkOptions(), options.jobs) as running:
+        return scan(running, options)
 
 
 def scan(spark: "SparkSession", options: ScanOptions) -> ScanResult:

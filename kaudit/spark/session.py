@@ -8,19 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from kaudit.errors import UsageError
-from kaudit.installation import install_command
 from kaudit.source.filesystem import CONNECT_VARIABLE, connect_seconds
 from kaudit.source.uri import UrlError
 from kaudit.spark.java import java_home
-
-try:
-    from pyspark import SparkConf, SparkContext
-    from pyspark.errors import PySparkException
-    from pyspark.sql import DataFrame, SparkSession
-except ImportError as missing:
-    raise UsageError(f"--engine spark needs an extra: {install_command('spark')}") from missing
 
 SESSION_SETTINGS: Mapping[str, str] = {
     # a row is a whole range of a segment, some 100 KB: Spark's 10,000 rows a batch would not fit into memory

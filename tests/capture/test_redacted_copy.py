@@ -15,7 +15,7 @@ from kaudit.capture.redacted_files import moved_index, redacted_file
 from kaudit.capture.redacted_segments import Moves
 from kaudit.formats.internal_topics.transaction_state import coordinator_partition
 from kaudit.library import scan
-from kaudit.model.coordinator import application_of
+from kaudit.model.transactional_ids import application_of
 from kaudit.results.redaction import Redactor
 from tests.formats.encoders import COMPRESS, batch, message, record
 

@@ -94,3 +94,8 @@ def seen(kind: ObservationKind, at: BoundaryBatch | None = None, **fields: Any) 
 def versions(least: str, most: str, **fields: Any) -> Context:
     """The context where the broker's version is one of these."""
     return replace(CONTEXT, versions=VersionRange(Version.parse(least), Version.parse(most)), **fields)
+
+
+def commands_of(found: Finding) -> list[str]:
+    """The commands to run next, without the comments above them."""
+    return [command for command in found.next if not command.startswith("# ")]

@@ -31,7 +31,7 @@ def test_green_on_known_red_on_new(engine, kaudit, known):
     scan = kaudit("scan", "--baseline", known, "/data")
     assert scan.code == 0
     assert "no new findings" not in scan.out  # the note is new, and healthy
-    assert "3 findings hidden: in the baseline" in scan.out
+    assert "; 3 findings in the baseline" in scan.out
     assert "(1 new, 3 in the baseline)" in scan.err
     engine.scan_result = results.scan_result(*results.many().findings, results.old_duplicate(offset=700))
     scan = kaudit("scan", "--baseline", known, "/data")

@@ -112,7 +112,7 @@ def test_times_are_utc_unless_they_say_otherwise(engine, kaudit, text):
 
 def test_stdout_is_the_report_and_stderr_the_closing_line(engine, kaudit):
     outcome = kaudit("scan", "/data", "--reproducible")
-    assert outcome.out.startswith("2 errors, 1 warning in 1 partition: ")
+    assert outcome.out.startswith("at most 5 records lost in orders-3; ")
     assert outcome.err == "2 errors, 1 warning, 1 note (hidden; -v shows) in 2 segments, 1 partition, 1.2 MB\n"
     assert kaudit("scan", "/data", "-q").err == ""
     assert kaudit("scan", "/data").err.rstrip().endswith(" s")
@@ -172,7 +172,7 @@ def test_output_replaces_a_file_as_a_whole_and_keeps_its_mode(engine, kaudit, tm
     report.write_text("old")
     report.chmod(0o640)
     assert kaudit("scan", "/data", "-o", report).out == ""
-    assert report.read_text().startswith("2 errors, 1 warning in 1 partition: ")
+    assert report.read_text().startswith("at most 5 records lost in orders-3; ")
     assert stat.S_IMODE(report.stat().st_mode) == 0o640
 
 
@@ -194,11 +194,11 @@ def test_a_link_stays_a_link(engine, kaudit, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     kaudit("scan", "/data", "-o", tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_text().startswith("2 errors, 1 warning in 1 partition: ")
+    assert (tmp_path / "real").read_text().startswith("at most 5 records lost in orders-3; ")
 
 
 def test_dash_is_stdout(engine, kaudit):
-    assert kaudit("scan", "/data", "-o", "-").out.startswith("2 errors, 1 warning in 1 partition: ")
+    assert kaudit("scan", "/data", "-o", "-").out.startswith("at most 5 records lost in orders-3; ")
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_columns_wrap_the_report(engine, kaudit, monkeypatch):
 def test_incomplete_is_said_everywhere(engine, kaudit):
     engine.scan_result = results.incomplete(results.old_duplicate())
     table, concise = kaudit("scan", "/data"), kaudit("scan", "/data", "--output-format", "concise")
-    assert "This audit is incomplete" in table.out
+    assert "incomplete: the absence of findings proves nothing" in table.out
     assert table.err.rstrip().endswith("incomplete")
     assert "orders-4/00000000000000000000.log:-: unreadable: Permission denied" in concise.out
     assert json.loads(kaudit("scan", "/data", "--output-format", "json").out)["incomplete"] is True

@@ -15,7 +15,7 @@ from benchmarks.generate import Shape, generate
 from kaudit.spark_submit import __file__ as entry
 from tests.cluster.conftest import SPARK_HOME, kaudit, plain_environment
 from tests.engines.faulty_logs import FAULTS
-from tests.engines.test_executor_tables import rows
+from tests.spark.test_executor_tables import rows
 
 pytestmark = pytest.mark.cluster
 REPORT = ("--output-format", "json", "--reproducible", "-q")

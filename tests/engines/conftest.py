@@ -6,7 +6,6 @@ from types import ModuleType
 
 import pytest
 from msgspec import Struct
-from pyspark.sql import SparkSession
 
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query
@@ -14,10 +13,6 @@ from kaudit.model.evidence import FindingEvidence
 from kaudit.report.json_documents import producers_document, scan_document, timeline_document
 from kaudit.report.render_options import RenderOptions
 from kaudit.scanning.options import ScanOptions
-from tests.engines.arrow_session import ArrowSession
-
-# one group: xdist gives all of its tests to one worker, so that one JVM starts and not one a core
-ON_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
 def as_reported(value):
@@ -74,11 +69,15 @@ def spark(spark_session):
 @pytest.fixture
 def arrow_session(monkeypatch):
     """A session that runs already, as in a notebook, and has no JVM."""
+    from pyspark.sql import SparkSession
+
+    from tests.spark.arrow_session import ArrowSession
+
     running = ArrowSession()
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: running)
     return running
 
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=ON_SPARK)])
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.jvm)])
 def engine(request):
     return request.getfixturevalue(request.param)

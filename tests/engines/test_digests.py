@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from kaudit.diff.fingerprint.reading import FingerprintTask, Rows, read_fingerprint
 from kaudit.engines import local as local_engine
@@ -18,24 +17,25 @@ from kaudit.model.replicas import Replica
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
-from kaudit.spark import engine as spark_engine
-from tests.engines.arrow_session import ArrowSession
-from tests.engines.conftest import ON_SPARK, Engine
-from tests.engines.test_recorded_logs import CAPTURES, ORACLES, SAMPLES
+from tests.engines.conftest import Engine
+from tests.engines.recorded import CAPTURES, ORACLES, SAMPLES
 from tests.logs import Batch, Log
 from tests.partition.test_digests import Held, expected
 
 ROOT = Path(__file__).parents[2]
 
 
+ON_ARROW = pytest.param("arrow", marks=pytest.mark.spark)
+
+
 @pytest.fixture
-def arrow(monkeypatch):
-    running = ArrowSession()
-    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: running)
+def arrow(arrow_session):
+    from kaudit.spark import engine as spark_engine
+
     return Engine(spark_engine)
 
 
-@pytest.fixture(params=["local", "arrow", pytest.param("spark", marks=ON_SPARK)])
+@pytest.fixture(params=["local", ON_ARROW, pytest.param("spark", marks=pytest.mark.jvm)])
 def each_engine(request):
     return request.getfixturevalue(request.param)
 
@@ -63,7 +63,7 @@ def named(result):
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.parametrize("engine_name", ["local", "arrow"])
+@pytest.mark.parametrize("engine_name", ["local", ON_ARROW])
 def test_samples(request, engine_name, name):
     path = ROOT / "samples" / name
     if not list(path.glob("**/*.log")):
@@ -118,6 +118,7 @@ BATCHES = st.lists(
 )
 
 
+@pytest.mark.spark
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(BATCHES, st.integers(0, 5000), st.integers(150, 9000), st.sets(st.integers(0, 49)))
 def test_a_log_cut_anywhere(arrow, counts, first, chunk_bytes, rolls):
@@ -156,7 +157,7 @@ def test_batches_below_the_log_start_offset_were_not_judged(local, tmp_path):
     assert found.digest == (expected(judged, 0, LEAF_OFFSETS) or b"").hex()
 
 
-@pytest.mark.parametrize("engine_name", ["local", "arrow"])
+@pytest.mark.parametrize("engine_name", ["local", ON_ARROW])
 def test_what_could_not_be_read_has_no_digest(request, engine_name, tmp_path, monkeypatch):
     log_of([(10, 0)] * 9, 0).write(tmp_path / "orders-0", segment_starts=(40,))
     log_of([(10, 0)] * 2, 0).write(tmp_path / "orders-1")

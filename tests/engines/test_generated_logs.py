@@ -4,10 +4,7 @@ import random
 
 import pytest
 
-from kaudit.scanning.options import ScanOptions
-from kaudit.scanning.plan import all_needs, find_input, plan_jobs
-from kaudit.spark.plan import share
-from tests.engines.faulty_logs import FAULTS, healthy
+from tests.engines.faulty_logs import FAULTS
 from tests.logs import WRAP
 from tests.properties.histories import PRODUCERS, STEPS, build
 
@@ -32,8 +29,7 @@ def test_cuts_change_nothing(local, tmp_path):
         assert documents == whole
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_engines_agree_on_faults(local, spark, tmp_path):
     # at each cut, so what cuts do not change here they do not change there
     for number, make in enumerate(FAULTS):
@@ -42,8 +38,7 @@ def test_engines_agree_on_faults(local, spark, tmp_path):
         assert spark.documents(tmp_path, chunk_bytes=size) == local.documents(tmp_path, chunk_bytes=size)
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_engines_agree_on_random_histories(local, spark, tmp_path):
     # gaps, re-sends, fencing, wraps, transactions, losses, silences: forty partitions in one job
     rng = random.Random(20261121)
@@ -58,25 +53,3 @@ def test_engines_agree_on_random_histories(local, spark, tmp_path):
     documents = local.documents(tmp_path, chunk_bytes=500)
     assert len({finding["code"] for finding in documents[0]["findings"]}) > 8
     assert spark.documents(tmp_path, chunk_bytes=500) == documents
-
-
-def test_thousands_of_small_partitions_share_tasks(tmp_path):
-    for number in range(300):
-        healthy(tmp_path / f"orders-{number}", producers=1, batches=3)
-    options = ScanOptions([str(tmp_path)])
-    plan = share(plan_jobs(options, find_input(options), all_needs), cores=2)
-    assert len(plan.works) == 1
-    assert plan.shuffle_partitions == 8
-    assert len(plan.works[0].headers) == 300
-
-
-@pytest.mark.parametrize(("cores", "tasks"), [(1, 24), (2, 24), (8, 32), (1000, 96)])
-def test_few_cores_at_the_start_make_no_large_tasks(tmp_path, cores, tasks):
-    # under dynamic allocation cores come when tasks wait
-    (tmp_path / "orders-0").mkdir()
-    with (tmp_path / "orders-0" / f"{0:020d}.log").open("wb") as segment:
-        segment.truncate(3 << 30)  # a hole: nothing is read
-    options = ScanOptions([str(tmp_path)])
-    plan = share(plan_jobs(options, find_input(options), all_needs), cores)
-    assert len(plan.works) == tasks
-    assert sum(task.spec.stop - task.spec.start for work in plan.works for task in work.byte_ranges) == 3 << 30

@@ -387,14 +387,13 @@ def test_a_replica_on_disk_and_the_leader(tmp_path):
 
 
 def test_what_was_read_is_named_without_segments():
-    from kaudit.report.text.formatting import extent, size
+    from kaudit.results.scope import extent, size
 
     with FakeBroker({KEY: log(20)}) as broker:
         assert extent(wire_scan(broker)) == f"in 1 partition, {size(sum(map(len, broker.logs[KEY])))}"
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_spark_finds_the_same(local, spark):
     batches = log(40)
     del batches[20]

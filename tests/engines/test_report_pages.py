@@ -9,7 +9,6 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.report.html.report_page import render_scan
 from kaudit.report.render_options import RenderOptions
 from kaudit.scanning.options import ScanOptions
-from tests.engines.conftest import ON_SPARK
 from tests.engines.faulty_logs import FAULTS
 from tests.html.page_reader import Page
 
@@ -127,6 +126,6 @@ def test_where_chunks_are_cut_changes_nothing(logs, local):
     assert page_of(local, logs, chunk_bytes=500) == page_of(local, logs)
 
 
-@pytest.mark.parametrize("engine", [pytest.param("spark", marks=ON_SPARK)], indirect=True)
+@pytest.mark.parametrize("engine", [pytest.param("spark", marks=pytest.mark.jvm)], indirect=True)
 def test_both_engines_make_the_same_page(logs, local, engine):
     assert page_of(engine, logs) == page_of(local, logs)

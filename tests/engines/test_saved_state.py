@@ -3,16 +3,11 @@
 import shutil
 
 import pytest
-from msgspec.structs import replace
 
-from kaudit.model.result import StateUse
-from kaudit.reading.saved_partition import SavedPartition, SavedPiece, SavedRows, Settings
 from kaudit.report.json_documents import scan_document
 from kaudit.report.render_options import RenderOptions
-from kaudit.spark.plan import share
 from tests.engines.faulty_logs import FAULTS
 from tests.properties.histories import build
-from tests.spark.test_plan import MIB, pieces, plan, sized
 from tests.watch.growing import GrowingLog
 
 ACTIONS = [
@@ -67,8 +62,7 @@ def test_an_audit_with_a_state_is_a_full_one(engine, local, logs, changing, tmp_
     assert min(unchanged) > len(FAULTS) // 2
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_engines_go_on_from_one_another(local, spark, logs, changing, tmp_path):
     state = str(tmp_path / "state")
     for number, _ in enumerate(changes(*changing)):
@@ -81,8 +75,7 @@ def test_engines_go_on_from_one_another(local, spark, logs, changing, tmp_path):
         assert other.documents(logs, state=state)[0] == expected
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_a_damaged_state_costs_reading(local, spark, logs, tmp_path):
     state = tmp_path / "state"
     spark.scan(logs, state=str(state))
@@ -101,8 +94,7 @@ def test_a_damaged_state_costs_reading(local, spark, logs, tmp_path):
     assert result.state.unchanged == 0
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_spark_goes_on_from_a_checkpoint(local, spark, logs, tmp_path, monkeypatch):
     state = tmp_path / "state"
     monkeypatch.setattr("kaudit.partition.range_saver.is_less_to_load", lambda checkpoint, rows: True)
@@ -114,22 +106,3 @@ def test_spark_goes_on_from_a_checkpoint(local, spark, logs, tmp_path, monkeypat
     result = spark.scan(logs, state=str(state))
     assert result.state.damaged == 1  # so it was looked for
     assert scan_document(result, RenderOptions(show_notes=True)) == local.documents(logs)[0]
-
-
-def test_a_saved_piece_that_is_put_together_again_counts_as_eight_mib(tmp_path):
-    """200 MiB to read and 19 pieces of 8 MiB are four tasks of 88 MiB for one core; seven more pieces are resumed.
-
-    Without pieces a task would have 50 MiB, with all of them 102; a range has 32.
-    """
-    sized(tmp_path / "orders-0", 192)
-    sized(tmp_path / "orders-1", *[8] * 27)
-    jobs, _ = plan(tmp_path)
-    held = [SavedPiece(number, 0, 8 * MIB, number * 1000, (number + 1) * 1000) for number in range(26)]
-    rows, settings = SavedRows("state", "digest"), Settings("headers")
-    jobs[1] = replace(jobs[1], saved=SavedPartition("state", settings, [], StateUse(), rows, held, resumed=7))
-    planned = share(jobs, 1)
-    assert planned.bytes == 200 * MIB
-    assert pieces(planned)[:1] == [[(0, 0, 0, 0, 96)]]
-    assert [each[:3] for work in pieces(planned) for each in work if each[0] == 1] == [
-        (1, number, number + 7) for number in range(20)
-    ]

@@ -39,8 +39,7 @@ def test_a_state_in_s3_is_of_use_as_one_on_disk_is(local, s3_server, logs, tmp_p
         assert document(in_s3) == document(again) == document(local.scan(logs))
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_engines_go_on_from_one_another_in_s3(local, spark, spark_session, s3_server, logs, monkeypatch):
     for name, value in s3_server.variables.items():  # of tasks
         monkeypatch.setitem(spark_session.sparkContext.environment, name, value)

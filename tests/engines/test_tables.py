@@ -13,14 +13,12 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.model.table_columns import SCAN_TABLES
 from kaudit.report.machine import parquet
 from kaudit.scanning.options import ScanOptions
-from kaudit.spark import engine as spark
-from kaudit.spark.jobs import SparkFailedError
 from tests.engines.faulty_logs import FAULTS, duplicates, gap
 from tests.logs import Log, data, marker
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "tables.md").read_text()
 QUESTIONS = re.findall(r"\*\*(.+?)\*\*\n\n```sql\n(.+?)```", DOCUMENT, re.DOTALL)
-ENGINES = ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")])]
+ENGINES = ["local", pytest.param("spark", marks=pytest.mark.jvm)]
 
 
 def fetch_all(query: str) -> list[tuple[object, ...]]:
@@ -89,8 +87,7 @@ def test_tables_and_their_manifest(logs, tmp_path, engine_name, local, command):
     )
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 @pytest.mark.parametrize("command", ["scan", "timeline", "producers"])
 def test_engines_write_the_same_files(spark_session, logs, tmp_path, command):
     more = ["--batches"] if command == "scan" else []
@@ -164,9 +161,11 @@ def fails(history, findings, newest):
     raise ValueError("a task's own trouble")
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_a_job_that_fails_is_reported_in_one_line(spark_session, tmp_path):
+    from kaudit.spark import engine as spark
+    from kaudit.spark.jobs import SparkFailedError
+
     options = ScanOptions([str(gap(tmp_path / "orders-0"))])
     with (
         spark.record(options, SilentProgress()) as recording,
@@ -192,8 +191,7 @@ def test_questions_in_duckdb(result, query):
     assert fetch_all(query)
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_questions_in_spark_sql_have_the_same_answers(spark_session, result):
     assert len(QUESTIONS) == 5
     for _, query in QUESTIONS:

@@ -7,7 +7,6 @@ import pytest
 
 from kaudit.cli.exits import FailOn, exit_code
 from kaudit.errors import UnreadableInputError
-from kaudit.spark import jobs as spark_jobs
 from tests.logs import Log, data
 
 STARTS = (0, 10, 20)
@@ -125,8 +124,7 @@ def test_a_link_that_leads_nowhere_leaves_the_audit_incomplete(local, tmp_path, 
     assert unread(result) == [(link.name, "No such file or directory")]
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_tasks_read_a_relative_path_from_the_drivers_directory(spark, local, tmp_path, monkeypatch):
     write(tmp_path / "a-0")
     os.truncate(segment(tmp_path / "a-0", 1), 1000)
@@ -135,11 +133,11 @@ def test_tasks_read_a_relative_path_from_the_drivers_directory(spark, local, tmp
     assert spark.scan("a-0").summary.batches > 20
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_what_only_the_driver_can_read_stops_the_audit_before_it_begins(spark, tmp_path, monkeypatch):
-    write(tmp_path / "a-0")
+    from kaudit.spark import jobs as spark_jobs
 
+    write(tmp_path / "a-0")
     opens_here = vars(spark_jobs)["open_segment"]
 
     def on_a_worker(file, working_directory=None):

@@ -128,8 +128,7 @@ def page(
         cell = HeatCell(row.partition, row.replica, own[0].severity if own else None, len(own), index)
         heat.setdefault(row.topic, []).append(cell)
     overview = Overview(
-        verdict=f"{len(found):,} findings in {partitions} partitions: at most {len(found):,} records lost",
-        cost=f"at most {len(found):,} records lost",
+        verdict=[f"at most {len(found):,} records lost in {partitions} partitions"],
         severity="error" if found else None,
         facts=[("read", f"{runs:,} runs"), ("brokers", "2.8.0 to 3.9.0")],
         incidents=[

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from kaudit.model.batch import BATCH, first_timestamps
-from kaudit.spark.options import ReadOptions
-from kaudit.spark.sources import _wanted
 
 BASE, MAX = 1000, 5000
 FLAGS = [(0x00, BASE), (0x08, MAX), (0x40, MAX), (0x10, BASE)]
@@ -22,7 +20,11 @@ def test_the_first_timestamp(attributes, first):
     assert first_timestamps(batches(attributes)).tolist() == [first]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("attributes", "first"), FLAGS)
 def test_dataframes_leave_out_what_begins_later(attributes, first):
+    from kaudit.spark.options import ReadOptions
+    from kaudit.spark.sources import _wanted
+
     options = ReadOptions(paths=("/logs",), until=BASE)
     assert len(_wanted(batches(attributes), options)) == (first == BASE)

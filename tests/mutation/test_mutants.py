@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from coverage.numbits import nums_to_numbits
-from pyspark import cloudpickle
 
 from tests.mutation import reach
 from tests.mutation.__main__ import affordable, equivalent_mutants
@@ -167,8 +166,11 @@ def test_cases_of_near_tests_are_not_given_up_for_far_ones():
     assert affordable(tests, 0.5) == tests[:1]
 
 
+@pytest.mark.spark
 def test_a_function_that_was_pickled_with_its_code_notes_its_lines_too(monkeypatch):
     """As Spark pickles the functions of tasks: with what they refer to."""
+    from pyspark import cloudpickle
+
     module = ModuleType("kaudit.pickled")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     lines = NotedLines(2)

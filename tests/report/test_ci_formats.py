@@ -265,7 +265,7 @@ def test_incomplete_is_said_in_every_format():
     assert read_junit(result).errors == 2
     assert "::warning title=kaudit%3A incomplete audit::" in scan_text("github", result, RenderOptions())
     assert json.loads(scan_text("gitlab", result, RenderOptions()))[0]["check_name"] == "kaudit-incomplete"
-    assert "This audit is incomplete" in scan_text("markdown", result, RenderOptions())
+    assert "incomplete: the absence of findings proves nothing" in scan_text("markdown", result, RenderOptions())
 
 
 def test_junit_has_a_case_per_partition_even_when_all_is_well():
@@ -320,7 +320,7 @@ def test_github_escapes_as_documented():
 def test_no_line_of_a_hostile_log_is_a_workflow_command():
     finding = results.old_duplicate(topic="t\n::stop-commands::x", message="m\r\n::error::x\n##[error]x")
     lines = scan_text("github", results.scan_result(finding), RenderOptions()).splitlines()
-    assert [line.split(" ", 1)[0] for line in lines] == ["::error", "kaudit:"]
+    assert [line.split(" ", 1)[0] for line in lines] == ["::error", "kaudit:", "kaudit:"]
 
 
 def test_github_annotates_ten_a_level_and_says_how_many_more():
@@ -357,7 +357,7 @@ def test_gitlab_has_what_it_needs_and_no_fingerprint_twice():
 
 def test_markdown_is_a_table_whatever_the_topic_is_called():
     finding = results.old_duplicate(topic="a|b`c``d", message="<b>|x|</b> @you [l](http://e)")
-    row = scan_text("markdown", results.scan_result(finding), RenderOptions()).splitlines()[6]
+    row = scan_text("markdown", results.scan_result(finding), RenderOptions()).splitlines()[7]
     assert len(re.findall(r"(?<!\\)\|", row)) == 6
     assert "``` a\\|b`c``d-3@512..516 ```" in row
     assert "&lt;b&gt;\\|x\\|&lt;/b&gt; &#64;you \\[l\\](http://e)" in row
@@ -372,7 +372,7 @@ def test_people_are_shown_only_the_number_of_accepted_findings():
         text = scan_text(name, accepted(), RenderOptions())
         assert "0123456789abcdef" in text
         assert "out of scope" in text
-    assert "1 new, 1 in the baseline, 1 suppressed" in scan_text("github", accepted(), RenderOptions())
+        assert "(1 warning); 1 finding in the baseline; 1 finding suppressed by the configuration" in text
 
 
 LIMITS = [

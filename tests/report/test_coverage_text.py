@@ -5,7 +5,8 @@ from msgspec.structs import replace
 
 from kaudit.model.coverage import Coverage, EndWitness, OffsetClass, OffsetRange
 from kaudit.report.console import Console
-from kaudit.report.text.coverage import coverage_section, coverage_sentence
+from kaudit.report.text.coverage import coverage_section
+from kaudit.results.scope import coverage_sentence
 
 WHOLE = Coverage(
     "orders",

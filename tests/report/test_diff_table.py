@@ -63,14 +63,16 @@ def test_rows_of_what_differs():
         ),
         RenderOptions(),
     )
-    assert shown.splitlines()[:5] == [
+    assert shown.splitlines()[:7] == [
+        "no findings in 2 segments, 1 partition, 1.2 MB; not checked: orders-3",
+        "",
         "b1 = /data/b1",
         "",
         "partition  relation  identical up to  b1 ends  /data/b2 ends  broker would truncate",
         "orders-1   behind    100              120      100            -",
         "orders-2   diverged  -                120      100            /data/b2 to 99",
     ]
-    assert shown.splitlines()[5] == "orders-4   diverged  100              120      -              -"
+    assert shown.splitlines()[7] == "orders-4   diverged  100              120      -              -"
     assert (
         "\n1 partition identical, 1 partition behind, 2 partitions diverged, 1 partition on one replica only "
         "in 2 segments of 2 replicas, 1.2 MB\n"
@@ -86,15 +88,15 @@ def test_copies_of_one_broker_at_different_times():
         broker_copies=[BrokerReplicas(7, None, None, ["a", "b1", "/data/b2"])],
     )
     shown = render_diff(found, RenderOptions()).split("\n\n")
-    assert shown[0].splitlines()[1] == (
+    assert shown[1].splitlines()[1] == (
         "a, b1 and /data/b2 are broker 7 at different times (oldest first), not replicas of one another"
     )
     # an earlier copy has no column
-    assert shown[1].splitlines() == [
+    assert shown[2].splitlines() == [
         "partition  relation  identical up to  /data/b2 ends  broker would truncate",
         "orders-1   behind    100              100            -",
     ]
-    assert shown[2].splitlines() == [
+    assert shown[3].splitlines() == [
         "partition  change     identical up to  offsets   between         missing records",
         "orders-0   truncated  100              100..119  b1 -> /data/b2  1,234",
         "orders-1   truncated  100              100       b1 -> /data/b2  unknown",

@@ -26,7 +26,7 @@ def test_every_field_of_the_contract_is_there():
     scan = document(results.many(), RUN)
     assert set(scan) == {
         "schema", "tool", "broker_version", "inputs", "incomplete", "not_audited", "summary", "partitions", "findings",
-        "incidents", "run",
+        "incidents", "run", "verdict",
     }  # fmt: skip
     assert set(scan["summary"]) >= {
         "partitions", "segments", "bytes", "batches", "records", "producers", "runs", "findings"

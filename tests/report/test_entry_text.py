@@ -16,7 +16,7 @@ from kaudit.model.timeline import EntryTransaction, EventEntry, MissingEntry
 from kaudit.report.console import Console
 from kaudit.report.text.finding_block import bugs_of, known_bug_text, with_known_bugs
 from kaudit.report.text.formatting import blocks_of, expired_text, partition_text
-from kaudit.report.text.incident_block import extent_text, verdict_text
+from kaudit.report.text.incident_block import extent_text
 from kaudit.report.text.log_events import event_text, log_section, refused_text, shortened
 from kaudit.report.text.markdown import code, prose
 from kaudit.report.text.timeline import describe, detail, event, offsets, sequences
@@ -263,13 +263,3 @@ DAY = 86_400_000
 ])  # fmt: skip
 def test_where_an_incident_is(more, text):
     assert extent_text(incident(**more)) == text
-
-
-def test_a_verdict_over_findings():
-    one, other = old_duplicate(), old_duplicate(partition=4)
-    assert verdict_text([one], 1, "") == "1 error in 1 partition"
-    assert verdict_text([one, other], 2, "much") == "2 errors in 2 partitions: much"
-    assert verdict_text([one, other], 1, "") == "2 errors (1 incident) in 2 partitions"
-    copies = [one, replace(one, replica="2"), other]
-    assert verdict_text(copies, 2, "") == "3 errors (2 incidents; 1 on further replicas) in 2 partitions"
-    assert verdict_text([replace(one, topic=None, partition=None)], 1, "") == "1 error"

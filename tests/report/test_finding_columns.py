@@ -11,7 +11,6 @@ from kaudit.report.html.finding_rows import PAGE_FACTS, PAGE_OMITS, PAGE_PLACES
 from kaudit.report.html.page_model import FindingRow
 from kaudit.report.machine.sarif import PROPERTIES, SARIF_OMITS
 from kaudit.report.machine.tables import finding_row
-from kaudit.spark.schemas import arrow_schema
 from tests import scan_results as results
 
 FIELDS = frozenset(Finding.__struct_fields__)
@@ -25,11 +24,10 @@ FINDING = results.old_duplicate()
         (set(finding_row(FINDING)), JSON_OMITS),
         (set(SCAN_TABLES["findings"]), JSON_OMITS),
         (set(DATAFRAME_TABLES["findings"]), JSON_OMITS),
-        (set(arrow_schema("findings").names), JSON_OMITS),
         (set(PROPERTIES), SARIF_OMITS),
         ({*PAGE_PLACES, *PAGE_FACTS}, PAGE_OMITS),
     ],
-    ids=["json", "row", "parquet", "dataframe", "arrow", "sarif", "page"],
+    ids=["json", "row", "parquet", "dataframe", "sarif", "page"],
 )
 def test_columns_and_omissions_are_the_fields_of_a_finding(columns, omitted):
     assert not columns & set(omitted)

@@ -16,19 +16,18 @@ from kaudit.report.json_documents import pretty
 from kaudit.report.machine.locations import base_directory, in_repository, path_of, uri_of
 from kaudit.report.text.formatting import (
     clock_time,
+    counts_text,
     date_and_clock,
     duration,
-    extent,
     plural,
-    size,
     span,
     timestamp_of,
     timestamp_text,
-    verdict,
 )
 from kaudit.report.text.log_events import clock_text, unaligned_text
 from kaudit.report.text.not_checked import closing_line
 from kaudit.report.text.producers import histogram_lines
+from kaudit.results.scope import extent, size
 from tests.scan_results import scan_result
 
 
@@ -252,8 +251,8 @@ def test_only_whole_numbers_under_keys_of_timestamps_are_times():
 def test_verdicts(counts, shown, hidden):
     result = scan_result()
     result = replace(result, summary=replace(result.summary, findings=counts, statuses={}))
-    assert verdict(result, notes_hidden=False) == shown
-    assert verdict(result, notes_hidden=True) == hidden
+    assert counts_text(result, notes_hidden=False) == shown
+    assert counts_text(result, notes_hidden=True) == hidden
 
 
 @pytest.mark.parametrize(("statuses", "text"), [
@@ -263,7 +262,7 @@ def test_verdicts(counts, shown, hidden):
 def test_what_is_accepted_is_counted(statuses, text):
     result = scan_result()
     result = replace(result, summary=replace(result.summary, statuses=statuses))
-    assert verdict(result, notes_hidden=False) == "no findings" + text
+    assert counts_text(result, notes_hidden=False) == "no findings" + text
 
 
 @pytest.mark.parametrize(("segments", "partitions", "text"), [

@@ -6,7 +6,7 @@ import pytest
 
 from kaudit.model.impact import Impact
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import impact_text
+from kaudit.results.costs import impact_text
 from tests import scan_results as results
 from tests.rendered import scan_text
 

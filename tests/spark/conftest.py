@@ -2,7 +2,9 @@
 
 import pytest
 
-ON_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+from tests.engines.conftest import Engine, arrow_session, local
+
+__all__ = ["arrow_session", "local"]
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +16,11 @@ def spark(spark_session):
     session.conf.set("spark.sql.shuffle.partitions", "2")
     session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     return session
+
+
+@pytest.fixture
+def on_spark(spark_session):
+    """The Spark engine, as the command runs it."""
+    from kaudit.spark import engine
+
+    return Engine(engine)

@@ -15,10 +15,9 @@ from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.options import ScanOptions
 from tests.engines.conftest import as_reported
 from tests.engines.faulty_logs import FAULTS
-from tests.spark.conftest import ON_SPARK
 from tests.spark.in_process import histories, load
 
-pytestmark = ON_SPARK
+pytestmark = pytest.mark.jvm
 RETRIES = str(Path("samples/retries").absolute())
 
 

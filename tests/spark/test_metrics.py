@@ -10,8 +10,8 @@ from kaudit.engines.ranges import read_most
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.spark.jobs import ReadMetrics, logged_job
-from tests.engines.arrow_session import ArrowSession
 from tests.logs import Log, data
+from tests.spark.arrow_session import ArrowSession
 
 
 def lines(caplog):

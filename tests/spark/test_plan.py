@@ -1,7 +1,10 @@
 """How an audit's ranges and partitions are shared among Spark's tasks: whole plans, derived by hand."""
 
 import pytest
+from msgspec.structs import replace
 
+from kaudit.model.result import StateUse
+from kaudit.reading.saved_partition import SavedPartition, SavedPiece, SavedRows, Settings
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.spark import plan as spark_plan
@@ -142,4 +145,45 @@ def test_a_range_knows_the_producer_snapshots_within_its_segment(tmp_path):
         (1, (bases[1] + 1,)),
         (2, ()),
         (3, (bases[3] + 5, bases[3] + 1000)),
+    ]
+
+
+def test_thousands_of_small_partitions_share_tasks(tmp_path):
+    for number in range(300):
+        healthy(tmp_path / f"orders-{number}", producers=1, batches=3)
+    options = ScanOptions([str(tmp_path)])
+    plan = share(plan_jobs(options, find_input(options), all_needs), cores=2)
+    assert len(plan.works) == 1
+    assert plan.shuffle_partitions == 8
+    assert len(plan.works[0].headers) == 300
+
+
+@pytest.mark.parametrize(("cores", "tasks"), [(1, 24), (2, 24), (8, 32), (1000, 96)])
+def test_few_cores_at_the_start_make_no_large_tasks(tmp_path, cores, tasks):
+    # under dynamic allocation cores come when tasks wait
+    (tmp_path / "orders-0").mkdir()
+    with (tmp_path / "orders-0" / f"{0:020d}.log").open("wb") as segment:
+        segment.truncate(3 << 30)  # a hole: nothing is read
+    options = ScanOptions([str(tmp_path)])
+    plan = share(plan_jobs(options, find_input(options), all_needs), cores)
+    assert len(plan.works) == tasks
+    assert sum(task.spec.stop - task.spec.start for work in plan.works for task in work.byte_ranges) == 3 << 30
+
+
+def test_a_saved_piece_that_is_put_together_again_counts_as_eight_mib(tmp_path):
+    """200 MiB to read and 19 pieces of 8 MiB are four tasks of 88 MiB for one core; seven more pieces are resumed.
+
+    Without pieces a task would have 50 MiB, with all of them 102; a range has 32.
+    """
+    sized(tmp_path / "orders-0", 192)
+    sized(tmp_path / "orders-1", *[8] * 27)
+    jobs, _ = plan(tmp_path)
+    held = [SavedPiece(number, 0, 8 * MIB, number * 1000, (number + 1) * 1000) for number in range(26)]
+    rows, settings = SavedRows("state", "digest"), Settings("headers")
+    jobs[1] = replace(jobs[1], saved=SavedPartition("state", settings, [], StateUse(), rows, held, resumed=7))
+    planned = share(jobs, 1)
+    assert planned.bytes == 200 * MIB
+    assert pieces(planned)[:1] == [[(0, 0, 0, 0, 96)]]
+    assert [each[:3] for work in pieces(planned) for each in work if each[0] == 1] == [
+        (1, number, number + 7) for number in range(20)
     ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engines.test_recorded_logs import CAPTURES, ORACLES
+from tests.engines.recorded import CAPTURES, ORACLES
 from tests.spark.in_process import findings, load, runs_of, scanned
 
 SMALL = {"txn-mix-2.8.2", "unknown-pid-2.0.1", "zk-pid-blocks"}

@@ -5,14 +5,14 @@ from pyspark.errors import PySparkException
 
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES, NEVER_NULL
-from kaudit.spark.schemas import errors_of_tasks, spark_schema
+from kaudit.spark.schemas import arrow_schema, errors_of_tasks, spark_schema
 
 
 @pytest.mark.parametrize("table", DATAFRAME_TABLES)
 def test_each_column_has_its_meaning_and_the_first_one_what_was_read(table):
     metadata = {"paths": '["/logs"]'}
     schema = spark_schema(table, metadata)
-    assert schema.names == list(DATAFRAME_TABLES[table])
+    assert schema.names == arrow_schema(table).names == list(DATAFRAME_TABLES[table])
     assert [field.metadata["comment"] for field in schema] == [DATAFRAME_COLUMNS[name].meaning for name in schema.names]
     assert [field.metadata.get("kaudit") for field in schema] == [metadata, *[None] * (len(schema) - 1)]
     assert {field.name for field in schema if not field.nullable} == set(NEVER_NULL[table])

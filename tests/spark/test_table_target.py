@@ -11,8 +11,8 @@ from kaudit.spark import table_target as spark_tables
 from kaudit.spark.jobs import SparkFailedError
 from kaudit.spark.table_target import TableTarget, _HadoopFiles, _in_files
 from kaudit.spark.tables import _pieces_frame
-from tests.engines.arrow_session import ArrowSession
 from tests.recorded_calls import RecordedCalls
+from tests.spark.arrow_session import ArrowSession
 
 
 def session(*, s3: str | None = None) -> Any:

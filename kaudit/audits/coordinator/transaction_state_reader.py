@@ -7,6 +7,7 @@ from heapq import nsmallest
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.audits.coordinator.applications import Applications, AskedProducers
 from kaudit.broker.coordinator.transaction_metadata import why_illegal
 from kaudit.formats.errors import MissingContentError, WireError
 from kaudit.formats.internal_topics.transaction_state import coordinator_partition, parse_transaction_record
@@ -54,12 +55,17 @@ class CoordinatorReader:
         complete = bool(partitions) and partitions == set(range(count))
         entries: dict[int, CoordinatorEntry] = {}
         current: dict[str, CoordinatorEntry | None] = {}
+        asked = AskedProducers(wanted)
+        applications = Applications()
         newest = -1
         for directory in directories:
             self.history.enter(directory)
             self.expired.enter(directory.partition)
+            applications.enter(directory.partition)
             for offset, timestamp, record in self.records(directory):
                 newest = max(newest, timestamp)
+                asked.take(directory.partition, offset, timestamp, record)
+                applications.take(record)
                 self.history.take(offset, record)
                 self.expired.take(offset, timestamp, record)
                 if record.value is not None and record.value.version > 0:
@@ -75,7 +81,17 @@ class CoordinatorReader:
                 if known is None or entry.value.last_update_timestamp >= known.value.last_update_timestamp:
                     entries[entry.value.producer_id] = entry
         complete = complete and not (self.unreadable or self.failed)
-        return CoordinatorView(entries, present=bool(directories), complete=complete, newest_ms=newest)
+        return CoordinatorView(
+            entries,
+            present=bool(directories),
+            complete=complete,
+            newest_ms=newest,
+            names=asked.names,
+            applications=applications.of(asked.names.values()),
+            connect_groups=applications.connect_groups,
+            commits=asked.commits,
+            begun=asked.begun,
+        )
 
     def names(self, directories: Sequence[PartitionDirectory], wanted: Callable[[int], bool]) -> dict[int, str]:
         """Return the transactional id of each wanted producer id, also of those it has moved on from."""

@@ -52,6 +52,7 @@ _BY_KIND: Mapping[LogEventKind, Consequence] = {
     _Kind.DELIVERY_FAILED: Consequence.UNDELIVERED,
     _Kind.FATAL_ERROR: Consequence.UNDELIVERED,
     _Kind.TRUNCATED: Consequence.TRUNCATED,
+    _Kind.REPLICATION_FAILED: Consequence.TRUNCATED,
     _Kind.CORRUPTION: Consequence.TRUNCATED,
     _Kind.UNCLEAN_LEADER_ELECTED: Consequence.UNCLEAN,
 }
@@ -61,7 +62,8 @@ _NO_TRUNCATION = "truncated-nothing"
 _ROUTINE = frozenset(
     {
         *("truncated", "truncated-old", "truncated-leader-epoch", "truncated-high-watermark"),
-        *("truncated-to-high-watermark", "truncated-unknown-epoch"),
+        *("truncated-to-high-watermark", "truncated-unknown-epoch", "truncated-leader-older", "quorum-truncated"),
+        *("truncated-epoch-not-known", "truncated-epoch-below-all", "fetch-offset-out-of-range"),
     }
 )
 """Patterns of what a follower does at every new leader: one incident for all partitions of a broker."""

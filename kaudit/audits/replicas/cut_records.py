@@ -129,7 +129,8 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
     again = _SentAgain()
     if log is not None:
         again = _sent_again(log.directory, first, known, began, open_source)
-    nothing = _all_sent_again(leaders, log, bumps=bumps, unclean=unclean)
+    uncommitted = all(cut.nothing_committed for cut in cuts)
+    nothing = _all_sent_again(leaders, log, bumps=bumps, unclean=unclean, uncommitted=uncommitted)
     least = max(known - again.idempotent - again.others, 0) if log is not None else 0
     return CutRecords(
         topic=history.topic,
@@ -150,15 +151,19 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
         cut_ms=min((cut.at_ms for cut in cuts if cut.at_ms is not None), default=None),
         shown=ShownEvents(lines[:_LINES_SHOWN], len(lines)),
         unknown=list(_unknown(log, end, leaders)),
+        at_start=any(cut.at_start for cut in cuts),
     )
 
 
-def _all_sent_again(leaders: Sequence[LeaderStart], log: KnownLog | None, *, bumps: int, unclean: bool) -> bool:
+def _all_sent_again(
+    leaders: Sequence[LeaderStart], log: KnownLog | None, *, bumps: int, unclean: bool, uncommitted: bool
+) -> bool:
     """Whether all that was cut off had not been acknowledged: idempotent producers wait for all replicas in sync (acks=all).
 
-    They send it again, with the same sequences. A leader that was in sync has all that was acknowledged to them.
+    They send it again, with the same sequences. A leader that was in sync has all that was acknowledged to them, and what was
+    acknowledged lies below the high watermark.
     """
-    clean = any(leader.states_recovery for leader in leaders) and not unclean
+    clean = uncommitted or (any(leader.states_recovery for leader in leaders) and not unclean)
     return log is not None and not log.others_batches and not bumps and clean
 
 

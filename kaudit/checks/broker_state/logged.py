@@ -6,10 +6,12 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.audits.log_events.rolled_back import aborted_text
 from kaudit.checks.check import Check, check, none_because
-from kaudit.checks.command_line import quote, quote_text
+from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import LOGGED
+from kaudit.checks.kafka_tools import describe_transaction
 from kaudit.checks.texts import counted
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import ShownEvents
@@ -55,6 +57,8 @@ class LoggedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     first_missing_sequence: int | None = None
     last_missing_sequence: int | None = None
     to_be_certain: str | None = None
+    transaction_timeout_ms: int | None = None
+    aborted_offsets: str | None = None
 
 
 class SequencesEvidence(Struct, frozen=True):
@@ -101,6 +105,8 @@ def logged_finding(reported: Check, context: Context, incident: LoggedIncident, 
             transactional_id=incident.transactional_id,
             client_id=incident.client_id,
             to_be_certain=certain,
+            transaction_timeout_ms=incident.timeout_ms,
+            aborted_offsets=aborted_text(incident.aborted) or None,
             events=ShownEvents(incident.shown, len(incident.events)),
             expected_sequence=account.sequences.expected,
             refused_sequence=account.sequences.refused,
@@ -161,12 +167,9 @@ def _to_be_certain(context: Context, incident: LoggedIncident) -> tuple[str, Seq
     first = incident.events[0]
     own_logs = {event.path: event.origin for event in incident.events if event.path != _STANDARD_INPUT}
     logs = "".join(f"--{origin}-log {quote(path)} " for path, origin in own_logs.items())
-    commands = []
+    commands: list[str] = []
     if incident.transactional_id is not None:
-        commands.append(
-            f"kafka-transactions.sh {context.bootstrap_arguments} describe --transactional-id "
-            f"{quote_text(incident.transactional_id)}"
-        )
+        commands += describe_transaction(context, incident.transactional_id)
     if incident.topic is not None and incident.partition is not None:
         name = f"{incident.topic}-{incident.partition}"
         if incident.partition_read:
@@ -180,17 +183,23 @@ def _to_be_certain(context: Context, incident: LoggedIncident) -> tuple[str, Seq
         what = f"copy the directory {name} of {whose}: it shows what became of these records"
         return what, [f"kaudit scan {logs}{quote(name)}", *commands]
     if incident.transactional_id is not None:
-        decided = "what the coordinator decided, and which partitions to copy"
-        if incident.coordinator_partition is None:
-            return (
-                f"copy the directories of {_TRANSACTION_STATE}: the one with this transactional id shows {decided}",
-                commands,
-            )
-        name = f"{_TRANSACTION_STATE}-{incident.coordinator_partition}"
-        return f"copy the directory {name} of its leader: it shows {decided}", [f"kaudit scan {logs}{name}", *commands]
+        return _about_transaction(incident, logs, commands)
     if first.origin == "client":
         return "get the brokers' server.log of that time: its lines name producer and partition", commands
     return "get the other brokers' server.log of that time, and the client's log", commands
+
+
+def _about_transaction(incident: LoggedIncident, logs: str, commands: Sequence[str]) -> tuple[str, Sequence[str]]:
+    decided = "what the coordinator decided, and which partitions to copy"
+    if incident.aborted:
+        return "its records are among the inputs: kaudit timeline shows them", commands
+    if incident.coordinator_partition is None:
+        return (
+            f"copy the directories of {_TRANSACTION_STATE}: the one with this transactional id shows {decided}",
+            commands,
+        )
+    name = f"{_TRANSACTION_STATE}-{incident.coordinator_partition}"
+    return f"copy the directory {name} of its leader: it shows {decided}", [f"kaudit scan {logs}{name}", *commands]
 
 
 def _broker(incident: LoggedIncident) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from kaudit.audits.log_events.rolled_back import aborted_text
 from kaudit.checks.broker_state.log_meanings import MEANINGS, rule_of
 from kaudit.checks.broker_state.logged import Account, clock_text, log_check, logged_finding, where, who
 from kaudit.checks.check import Evidence
@@ -26,7 +27,8 @@ _TIMEOUT_RULE = (
 )
 _TIMED_OUT = (
     Explanation(
-        "the application took longer than transaction.timeout.ms between begin and commit: a stall, a long poll, GC"
+        "the application took longer than transaction.timeout.ms between begin and commit: a stall, a long poll, GC; raise the timeout or "
+        "commit more often, and start the producer again: it cannot go on after a refused commit"
     ),
     Explanation("the producer died or lost its connection in the middle of the transaction"),
 )
@@ -68,11 +70,13 @@ def _rolled_back(incident: LoggedIncident, timeouts: Sequence[LogEvent], refused
     answered = f"{_asked(refused)} was refused with {_error(refused)}" if refused else ""
     if not timeouts:
         return f"a transaction of {name} ended otherwise than its producer asked: {answered}"
+    aborted = aborted_text(incident.aborted)
     many = (
         f"{len(timeouts)} transactions of {name} after their timeouts"
         if timeouts[1:]
-        else f"a transaction of {name} after its timeout"
+        else f"a transaction of {name}{f' (offsets {aborted})' if aborted else ''} after its timeout"
     )
+    many += "" if incident.timeout_ms is None else f" of {_duration(incident.timeout_ms)}"
     at = timeouts[-1].timestamp_ms
     said = f"the coordinator rolled back {many}" + (
         "" if at is None or timeouts[1:] else f" at {clock_text(at, incident)}"
@@ -132,6 +136,7 @@ def records_given_up(context: Context, evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+_NOT_LOADED = ("logs-not-loaded", "duplicate-log-directories")
 _CUTS = {
     "truncated-below-high-watermark": (
         Severity.ERROR,
@@ -142,8 +147,60 @@ _CUTS = {
     "fetch-offset-reset-start": (Severity.WARNING, "gave up its log, and begins again at its leader's log start"),
     "fetch-offset-reset-end": (Severity.WARNING, "cut its log off at its leader's end, which lay before its own"),
     "fetch-partition-failed": (Severity.WARNING, "stopped replicating after an error"),
+    "truncation-not-allowed": (
+        Severity.ERROR,
+        "has records that its leader does not have, and its broker stopped rather than cut them off: the topic allows no unclean election",
+    ),
+    "fetched-damaged-records": (Severity.ERROR, "gets damaged records from its leader, and does not get further"),
+    **dict.fromkeys(
+        ("fetched-not-appended", "fetched-not-appended-storage", "fetched-not-appended-old", "fetch-offset-mismatch"),
+        (Severity.WARNING, "follows its leader no more: what it fetched cannot be appended to its log"),
+    ),
+    **dict.fromkeys(
+        ("truncation-failed", "truncation-failed-unexpectedly"),
+        (
+            Severity.WARNING,
+            "follows its leader no more: its log could not be truncated as the leader's begins to differ",
+        ),
+    ),
+    "segments-deleted-below-start": (
+        Severity.ERROR,
+        "lost all its segments: its log ended before its log start offset",
+    ),
+    "segments-deleted-in-recovery": (Severity.WARNING, "lost whole segments when the broker recovered it"),
+    **dict.fromkeys(
+        _NOT_LOADED, (Severity.ERROR, "could not be loaded, and its broker does not start: the line says why")
+    ),
+    "log-marked-stray": (
+        Severity.WARNING,
+        "was set aside as stray: its records lie in the directory whose name ends in -stray until it is deleted",
+    ),
+    **dict.fromkeys(
+        ("quorum-truncated-committed", "metadata-truncated-committed"),
+        (Severity.ERROR, "was to cut off committed records of the metadata, as its leader lacks them, and failed"),
+    ),
+    **dict.fromkeys(
+        ("consumer-truncation", "consumer-truncation-diverged"),
+        (Severity.ERROR, "was cut off below what a consumer had read: records that had been committed are gone"),
+    ),
 }
 """By the id of the message: how severe it is, and how the log was cut. Others are what every follower does at a new leader."""
+_FOLLOWING = (
+    "a follower cuts its log off where it differs from its leader's (KIP-101, KIP-279): records that were never committed, unless the "
+    "leader itself had lost some"
+)
+_LOADING = "a broker loads all logs before it starts, and stops if one of them cannot be loaded (LogManager.loadLogs)"
+_CUT_BECAUSE = (
+    Explanation("a leader was elected that lacked records: an unclean election, or a disk that lost some"),
+    Explanation("the broker had not been shut down cleanly, and its disk lacks what was not flushed"),
+)
+_CUT_RIGHTLY = (Explanation("only records that were never committed were cut off", innocent=True),)
+_NOT_LOADED_BECAUSE = (
+    Explanation("one partition has two directories: a log directory failed while a replica was moved to it"),
+    Explanation(
+        "the log holds what this release refuses to load, or is damaged: kaudit scan of its directory shows where"
+    ),
+)
 _DAMAGED = (Severity.WARNING, "lost what followed damaged bytes, when the broker recovered it")
 _ROUTINE = (Severity.NOTE, "cut their logs off where they differed from their leaders'")
 
@@ -152,7 +209,7 @@ _ROUTINE = (Severity.NOTE, "cut their logs off where they differed from their le
     "KA815",
     severity=Severity.ERROR,
     severity_note="warning when no committed record need be lost, note for followers that only fall in with a new leader",
-    summary="a replica cut the end of its log off",
+    summary="a replica cut the end of its log off, or cannot follow its leader",
     caused_by=(UNCLEAN_STOP, MOVED, OUT_OF_SYNC),
 )
 def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]:
@@ -161,7 +218,9 @@ def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]
         severity, how = max((_cut(event) for event in incident.events), key=lambda cut: cut[0].rank)
         if severity is Severity.NOTE and incident.partition_read:
             continue
-        replicas = f"a replica of{where(incident).removeprefix(' in')}" if incident.topic is not None else "replicas"
+        is_unloaded = any(event.pattern in _NOT_LOADED for event in incident.events)
+        replicas = "replicas" if severity is Severity.NOTE else "a replica"
+        replicas += f" of{where(incident).removeprefix(' in')}" if incident.topic is not None else ""
         yield logged_finding(
             replica_truncated,
             context,
@@ -169,16 +228,12 @@ def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]
             Account(
                 message=f"{replicas} {how}",
                 severity=severity,
-                rule="a follower cuts its log off where it differs from its leader's (KIP-101, KIP-279): records that were never "
-                "committed, unless the leader itself had lost some",
-                explanations=[
-                    Explanation(
-                        "a leader was elected that lacked records: an unclean election, or a disk that lost some"
-                    ),
-                    Explanation("the broker had not been shut down cleanly, and its disk lacks what was not flushed"),
-                ]
+                rule=_LOADING if is_unloaded else _FOLLOWING,
+                explanations=_NOT_LOADED_BECAUSE
+                if is_unloaded
+                else _CUT_BECAUSE
                 if severity is not Severity.NOTE
-                else [Explanation("only records that were never committed were cut off", innocent=True)],
+                else _CUT_RIGHTLY,
             ),
         )
 

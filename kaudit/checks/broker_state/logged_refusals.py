@@ -20,11 +20,13 @@ from kaudit.checks.log_causes import (
     ELECTED,
     HEAD_REMOVED,
     MOVED,
+    NOT_LEADER,
     OUT_OF_SYNC,
     RETRIED,
     SUCCEEDED,
     TIMED_OUT,
     UNCLEAN_STOP,
+    line_name,
 )
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.logged_incidents import Consequence, LoggedIncident, Outcome
@@ -38,7 +40,7 @@ _NOTE = "note where the logs show that it was mended, or right"
     severity=Severity.ERROR,
     severity_note=f"{_NOTE}; warning where a producer was refused under one epoch after another",
     summary="a broker refused batches, and no log shows that they were written later",
-    caused_by=(ELECTED, RETRIED, UNCLEAN_STOP, MOVED, OUT_OF_SYNC),
+    caused_by=(NOT_LEADER, ELECTED, RETRIED, UNCLEAN_STOP, MOVED, OUT_OF_SYNC),
 )
 def batches_refused(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report what was refused for its sequences or its content, once for each producer, partition and error."""
@@ -106,9 +108,20 @@ def _refused(incident: LoggedIncident, meaning: Meaning) -> Account:
         f"{_LATER.get(incident.outcome, '')}",
         severity=_severity(incident, mended=bool(mended)),
         rule=rule_of(incident.error),
-        explanations=mended or ([Explanation(cause) for cause in causes] if causes else meaning.explanations),
+        explanations=mended
+        or [*_not_leader(incident), *(map(Explanation, causes) if causes else meaning.explanations)],
         sequences=sequences,
     )
+
+
+_LAST_ERROR = "last partition error NOT_LEADER_"
+"""librdkafka's fatal error names what the partition was answered with before."""
+
+
+def _not_leader(incident: LoggedIncident) -> Sequence[Explanation]:
+    """Return the cause that the refusal's own line names."""
+    said = next((event for event in incident.events if _LAST_ERROR in event.text), None)
+    return [] if said is None else [Explanation(NOT_LEADER.text, speaks_for=(line_name(said),))]
 
 
 _MANY_EPOCHS = 3

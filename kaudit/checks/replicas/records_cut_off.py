@@ -18,6 +18,10 @@ _RULE = (
     "a follower cuts off what its leader does not have (KIP-101): records that only the leader before had, which acknowledged "
     "them alone (acks=0 or 1, or the last replica in sync), are gone"
 )
+_RULE_AT_START = (
+    "a broker serves what its disk has when it starts, and a leader's followers cut off the rest (KIP-101): after an older copy of a "
+    "directory was put back, or a host stopped before its page cache was written, acknowledged records are gone"
+)
 _ABSENT = {
     **dict.fromkeys(("file", "segment", "position"), "the records are in no file any more"),
     **dict.fromkeys(("producer_id", "producer_epoch"), "the records may be any producer's"),
@@ -64,14 +68,14 @@ def _cut(context: Context, found: CutRecords) -> Finding:
     times = [at for at in (found.began_ms, found.cut_ms) if at is not None]
     return records_cut_off.finding(
         context,
-        f"{listed(found.brokers)} cut off {_offsets(found)}, which the leader{_of_epoch(found)} began without: {_lost(found)}",
+        f"{listed(found.brokers)} {'started without' if found.at_start else 'cut off'} {_offsets(found)}, which the leader{_of_epoch(found)} began without: {_lost(found)}",
         severity=severity,
         confidence=Confidence.CERTAIN if least == most else Confidence.LIKELY,
         offset=found.first_offset,
         last_offset=last,
         anchor=f"{found.first_offset} {found.leader_epoch}",
         evidence=_Evidence(
-            rule=_RULE,
+            rule=_RULE_AT_START if found.at_start else _RULE,
             broker="has them no more: only a copy of the directory that was made before, and the producers, can bring them back",
             subject=context.name,
             cut_off_by=list(found.brokers),
@@ -140,6 +144,11 @@ def _causes(found: CutRecords) -> list[Explanation]:
         if found.raised_epochs
         else []
     )
+    older = Explanation(
+        "the log was shorter when its broker started than it had been: its directory was put back to an older state, or its disk "
+        "lacks what had not been flushed",
+        speaks_for=below,
+    )
     unclean = Explanation(
         "an unclean election: the new leader had not been in sync, and lacked records that were acknowledged to all producers",
         speaks_for=(*(["a line says so"] if found.unclean else []), *below, *raised),
@@ -148,7 +157,7 @@ def _causes(found: CutRecords) -> list[Explanation]:
         "producers with acks=1 or acks=0: the old leader acknowledged records that no follower had fetched",
         speaks_against=below,
     )
-    causes = [unclean, alone] if found.unclean or below or raised else [alone]
+    causes = [older] if found.at_start else [unclean, alone] if found.unclean or below or raised else [alone]
     if again and not found.records_lost_at_least:
         text = f"producers sent them again: {counted(again, 'record')} after the change may be the same ones"
         causes.append(Explanation(text, innocent=True))

@@ -7,7 +7,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import PRODUCER_STATE, TRANSACTION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
 from kaudit.checks.observations import ObservationEvidence, observation_finding
-from kaudit.checks.transactions.open_transactions import held_back_from, oldest_transaction
+from kaudit.checks.transactions.unfinished import held_back_from, oldest_transaction
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.observation import ObservationKind
 

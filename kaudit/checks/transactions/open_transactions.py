@@ -1,88 +1,28 @@
 """Transactions without an end marker: which of them hang, and findings about each."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Unpack
 
-from msgspec import Struct
-
-from kaudit.broker.releases.version import Version
 from kaudit.checks.check import Check, Evidence, FindingFields, Simulated, Withdrawal, check
-from kaudit.checks.command_line import quote_text
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import TRANSACTION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT, VERIFIED
-from kaudit.checks.texts import counted
-from kaudit.model.audit_clock import ClockSource, Idleness
-from kaudit.model.coordinator import CoordinatorAnswer, TransactionStanding
+from kaudit.checks.texts import counted, duration
+from kaudit.checks.transactions.endings import Ending, commands, ending_of, remarks
+from kaudit.checks.transactions.unfinished import (
+    Unfinished,
+    held_back_from,
+    is_overdue,
+    transaction_text,
+    unfinished_transactions,
+)
+from kaudit.model.audit_clock import ClockSource
+from kaudit.model.coordinator import TransactionStanding
 from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence_parts import OwnerEvidence, SiblingsEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.transactions import OpenTransaction
-
-_DESCRIBE_PRODUCERS = Version.parse("3.0.0")
-
-
-class Unfinished(Struct, frozen=True):
-    """An open transaction, what its coordinator says about it, and how sure it is that it hangs: None if it does not.
-
-    `oldest` is the partition's oldest open transaction: the last stable offset is its first.
-    """
-
-    transaction: OpenTransaction
-    oldest: OpenTransaction
-    verdict: CoordinatorAnswer
-    hangs: Confidence | None
-    idle: Idleness
-
-
-def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Unfinished]:
-    """Yield the transactions that are open at the end of the log.
-
-    One hangs for certain where the coordinator will not end it, and is likely to where nobody knows its coordinator and
-    it is idle for longer than any transaction may take, by times that brokers wrote.
-    """
-    oldest = oldest_transaction(evidence)
-    for transaction in evidence.of(OpenTransaction):
-        assert oldest is not None
-        verdict = context.coordinator.standing(
-            transaction.producer_id, transaction.producer_epoch, context.topic, context.partition
-        )
-        is_decided = verdict.entry is not None and verdict.standing is TransactionStanding.DECIDED
-        decided_ms = verdict.entry.value.last_update_timestamp if verdict.entry is not None and is_decided else -1
-        idle = context.clock.idleness(transaction, decided_ms)
-        hangs = None
-        if verdict.standing is TransactionStanding.NOT_ONGOING:
-            hangs = Confidence.CERTAIN
-        elif verdict.standing is TransactionStanding.UNKNOWN and idle.is_too_long:
-            hangs = Confidence.LIKELY
-        yield Unfinished(transaction, oldest, verdict, hangs, idle)
-
-
-def transaction_text(transaction: OpenTransaction) -> str:
-    """Name a transaction by its producer and its beginning."""
-    deleted = ", in records that are deleted," if transaction.snapshot else ""
-    return f"the transaction of producer {transaction.producer_id} that starts at offset {transaction.first_offset}{deleted}"
-
-
-def oldest_transaction(evidence: Evidence) -> OpenTransaction | None:
-    """Return the open transaction that holds the last stable offset, None if none is open."""
-    return min(evidence.of(OpenTransaction), key=lambda each: (each.stable_offset, each.first_offset), default=None)
-
-
-def held_back_from(context: Context, first_offset: int, oldest: OpenTransaction | None) -> Impact:
-    """Return what read_committed consumers do not get because of the open transaction that begins at an offset.
-
-    The oldest open transaction holds back everything after its first offset; a later one holds back nothing more.
-    """
-    if oldest is None or oldest.first_offset != first_offset:
-        return NO_IMPACT
-    end = context.log_end_offset
-    return Impact(
-        last_stable_offset=oldest.stable_offset,
-        offsets_invisible=None if end is None else end - oldest.stable_offset,
-        invisible_since_timestamp=oldest.first_timestamp if oldest.first_timestamp >= 0 else None,
-    )
 
 
 class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
@@ -104,6 +44,12 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     idle_ms: int
     clock: ClockSource | None = None
     appended_by_timestamp: int | None = None
+    owner: OwnerEvidence | None = None
+    siblings: SiblingsEvidence | None = None
+    commit_acknowledged: str
+    in_checkpoint: str | None = None
+    aborted_at_timestamp: int | None = None
+    remarks: Mapping[str, str]
 
 
 def _transaction_finding(
@@ -115,12 +61,13 @@ def _transaction_finding(
     """
     transaction = unfinished.transaction
     segment: int | None = transaction.segment
+    ending = ending_of(context, unfinished)
     placed: FindingFields = {
         "position": transaction.position,
         "offset": transaction.first_offset,
         "producer_id": transaction.producer_id,
         "producer_epoch": transaction.producer_epoch,
-        "evidence": _evidence(context, unfinished, rule),
+        "evidence": _evidence(context, unfinished, ending, rule),
         "impact": held_back_from(context, transaction.first_offset, unfinished.oldest),
         "absent": {"last_offset": "the transaction has no end"},
         **fields,
@@ -128,11 +75,11 @@ def _transaction_finding(
     if not transaction.in_log:
         placed["file"] = context.side_file(transaction.snapshot)
         segment = context.segment_before(transaction.snapshot_offset)
-    following = (*_coordinator_commands(context, unfinished), _history_command(context, unfinished))
+    following = (*commands(context, unfinished, ending), _history_command(context, unfinished))
     return check.finding(context, message, segment=segment, following=following, **placed)
 
 
-def _evidence(context: Context, unfinished: Unfinished, rule: str) -> _Evidence:
+def _evidence(context: Context, unfinished: Unfinished, ending: Ending, rule: str) -> _Evidence:
     transaction, verdict = unfinished.transaction, unfinished.verdict
     broker, entry, end = _broker(unfinished), verdict.entry, context.log_end_offset
     return _Evidence(
@@ -146,7 +93,7 @@ def _evidence(context: Context, unfinished: Unfinished, rule: str) -> _Evidence:
         coordinator=verdict.standing.value,
         coordinator_says=verdict.reason,
         coordinator_state=None if entry is None else entry.value.status.label,
-        transactional_id=context.coordinator.transactional_id(transaction.producer_id),
+        transactional_id=ending.transactional_id,
         coordinator_epoch=_known(transaction.coordinator_epoch),
         previous_marker_offset=_known(transaction.marker_offset),
         previous_marker_timestamp=transaction.marker_timestamp,
@@ -157,6 +104,12 @@ def _evidence(context: Context, unfinished: Unfinished, rule: str) -> _Evidence:
         appended_by_timestamp=_known(transaction.appended_by)
         if transaction.appended_by <= context.clock.now_ms
         else None,
+        owner=ending.owner,
+        siblings=ending.siblings,
+        commit_acknowledged=ending.commit.acknowledged,
+        in_checkpoint=None if ending.checkpoint is None else ending.checkpoint.holds,
+        aborted_at_timestamp=ending.aborted_at,
+        remarks=remarks(context, ending, unfinished),
     )
 
 
@@ -178,31 +131,6 @@ def _known(number: int) -> int | None:
     return number if number >= 0 else None
 
 
-def _coordinator_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:
-    """Return the commands that ask the coordinator about a transaction that may still end, or abort one that hangs."""
-    return (
-        _at_the_coordinator(context, unfinished) if unfinished.hangs is None else _abort_commands(context, unfinished)
-    )
-
-
-def _abort_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:
-    """Return the command that aborts the transaction, in each form a broker may need.
-
-    From 3.0 on a broker describes its producers (KIP-664), so that the first offset is enough.
-    """
-    transaction = unfinished.transaction
-    abort = f"kafka-transactions.sh {context.bootstrap_arguments} abort --topic {context.topic} --partition {context.partition}"
-    by_producer = (
-        f"{abort} --producer-id {transaction.producer_id} --producer-epoch {transaction.producer_epoch} "
-        f"--coordinator-epoch {max(transaction.coordinator_epoch, 0)}"
-    )
-    by_offset = f"{abort} --start-offset {transaction.first_offset}"
-    return (
-        *((by_offset,) if context.versions.at_most >= _DESCRIBE_PRODUCERS else ()),
-        *((by_producer,) if context.versions.at_least < _DESCRIBE_PRODUCERS else ()),
-    )
-
-
 def _history_command(context: Context, unfinished: Unfinished) -> str:
     """Return the command that shows the transaction's producer, or the snapshot where the log has no batch of it.
 
@@ -214,15 +142,6 @@ def _history_command(context: Context, unfinished: Unfinished) -> str:
     by_coordinator = unfinished.verdict.standing is TransactionStanding.NOT_ONGOING
     by_clock = context.clock.source.is_proof and not by_coordinator and not unfinished.idle.seems_too_long
     return context.timeline_command(unfinished.transaction.producer_id, by_clock=by_clock)
-
-
-def duration(milliseconds: int) -> str:
-    """Name a duration in the largest unit of which there are two or more: `3 h`."""
-    seconds = milliseconds / 1000
-    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.1f} s"
 
 
 _HANGING_RULE = (
@@ -330,32 +249,9 @@ def _state(context: Context, unfinished: Unfinished) -> tuple[Severity, str]:
     if verdict.standing is TransactionStanding.DECIDED:
         return Severity.WARNING, "decided by its coordinator, but its marker is not in this log yet"
     timeout = duration(verdict.entry.value.timeout_ms)
-    if _is_overdue(context, unfinished):
+    if is_overdue(context, unfinished):
         return Severity.WARNING, f"ongoing beyond its timeout of {timeout}"
     return Severity.NOTE, "ongoing within its timeout"
-
-
-def _is_overdue(context: Context, unfinished: Unfinished) -> bool:
-    """Return whether the coordinator should have aborted what it says is ongoing."""
-    verdict = unfinished.verdict
-    if verdict.entry is None or verdict.standing is TransactionStanding.DECIDED:
-        return False
-    value = verdict.entry.value
-    # a text of kafka-dump-log may not show when it began: no later than its last change
-    begun = value.start_timestamp if value.start_timestamp >= 0 else value.last_update_timestamp
-    return context.clock.has_passed(value.timeout_ms + 1, begun)
-
-
-def _at_the_coordinator(context: Context, unfinished: Unfinished) -> Sequence[str]:
-    """Return commands that ask the coordinator, and one that makes it abort an overdue transaction (KAFKA-19003)."""
-    transactions, entry = f"kafka-transactions.sh {context.bootstrap_arguments}", unfinished.verdict.entry
-    if entry is None:
-        return (f"{transactions} find-hanging --topic {context.topic} --partition {context.partition}",)
-    transactional_id = quote_text(entry.transactional_id)
-    describe = f"{transactions} describe --transactional-id {transactional_id}"
-    if not _is_overdue(context, unfinished):
-        return (describe,)
-    return describe, f"{transactions} forceTerminateTransaction --transactionalId {transactional_id}"
 
 
 _LATE_RULE = (

@@ -19,9 +19,12 @@ from kaudit.model.finding import Explanation, Finding
 from kaudit.model.json_record import json_value, rfc3339
 from kaudit.report.html.page_model import ExplanationRow, FindingRow, Int64, Table
 from kaudit.report.text.finding_block import evidence_table, known_bug_text, place_text
-from kaudit.report.text.formatting import impact_text, timestamp_of
+from kaudit.report.text.formatting import timestamp_of
+from kaudit.results.costs import impact_text
 
-_SHOWN_ELSEWHERE = frozenset({"rule", "broker", "remembered", "previous", "offending", "next", "copies"})
+_SHOWN_ELSEWHERE = frozenset(
+    {"rule", "broker", "remembered", "previous", "offending", "next", "copies", "owner", "siblings", "remarks"}
+)
 Fact = tuple[str, str]
 PAGE_OMITS: Mapping[str, str] = {"anchor": "the fingerprint has it", "absent": "what is null is not shown"}
 """Fields of Finding that the page does not show, and why."""
@@ -63,6 +66,7 @@ def finding_row(
         facts=[
             *(("known bug", known_bug_text(known)) for known in finding.known_bugs),
             *_facts({name: json_value(getattr(finding, name)) for name in PAGE_FACTS}),
+            *finding.evidence.remarks.items(),
             *_facts(finding.evidence.to_dict()),
         ],
         state_before=before,

@@ -24,9 +24,8 @@ from kaudit.report.html.page_model import (
     within,
 )
 from kaudit.report.html.partition_columns import Key
-from kaudit.report.text.coverage import coverage_sentence
-from kaudit.report.text.formatting import extent, headline, impact_text
-from kaudit.report.text.incident_block import extent_text, verdict_text
+from kaudit.report.text.formatting import headline
+from kaudit.report.text.incident_block import extent_text
 from kaudit.report.text.not_checked import (
     clock_text,
     configuration_lines,
@@ -34,8 +33,11 @@ from kaudit.report.text.not_checked import (
     named_digests,
     rules_text,
 )
-from kaudit.report.text.table import hidden_lines, nothing_text
+from kaudit.report.text.table import hidden_lines
+from kaudit.results.costs import impact_text
 from kaudit.results.incidents import describe, distinct
+from kaudit.results.scope import coverage_sentence, extent
+from kaudit.results.verdict import verdict_of
 
 MOST_INCIDENTS = 200
 _MOST_OF_INCIDENT = 100
@@ -60,10 +62,7 @@ def overview(
     result: ScanResult, shown: Sequence[Finding], groups: Sequence[Sequence[Finding]], page: PagePlaces
 ) -> Overview:
     """Return the overview without the activity over time; `groups` are the `members` of `shown`, the findings for people."""
-    cost = impact_text(total_impact(shown))
-    verdict = verdict_text(shown, len(groups), cost) if shown else f"{nothing_text(result)} {extent(result)}"
-    if result.incomplete:
-        verdict += "; incomplete: the absence of findings proves nothing"
+    verdict = verdict_of(result)
     heat, more_cells = _heat(result, page.partitions)
     by_identity = {id(finding): place for place, finding in enumerate(result.findings)}
     incidents = within(
@@ -74,9 +73,8 @@ def overview(
         _FOR_NOT_AUDITED,
     )
     return Overview(
-        verdict=verdict,
-        cost=cost,
-        severity=max(finding.severity for finding in shown).value if shown else None,
+        verdict=list(verdict.lines),
+        severity=None if verdict.severity is None else verdict.severity.value,
         facts=[*page.facts, *_facts(result, shown)],
         incidents=incidents,
         counts=_counts(result),

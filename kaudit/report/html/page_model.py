@@ -119,13 +119,12 @@ class NotAuditedRow(Struct, frozen=True):
 
 
 class Overview(Struct, frozen=True):
-    """The first part of the page. `verdict` is one sentence that includes the loss; `cost` is the loss alone, or empty.
+    """The first part of the page. `verdict` has one to three lines.
 
     `severity` is the worst of the new findings; the costliest `incidents` come first.
     """
 
-    verdict: str
-    cost: str
+    verdict: Sequence[str]
     severity: SeverityName | None
     facts: Sequence[tuple[str, str]]
     incidents: Sequence[IncidentRow]

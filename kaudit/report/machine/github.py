@@ -7,8 +7,10 @@ from kaudit.model.result import ScanResult
 from kaudit.report.console import visible
 from kaudit.report.machine.locations import location_text, shown_path
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import extent, omitted_text, plural, verdict, with_impact
+from kaudit.report.text.formatting import omitted_text, plural
+from kaudit.results.costs import with_impact
 from kaudit.results.incidents import distinct, fingerprints, impact_of, members
+from kaudit.results.verdict import verdict_of
 
 ANNOTATIONS_PER_LEVEL = 10
 """GitHub shows no more annotations of one level per step, and does not say that it left some out."""
@@ -30,7 +32,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
         lines.append(_command("warning", {"title": "kaudit: incomplete audit"}, _incomplete(result)))
     if left_out:
         lines.append(f"kaudit: {omitted_text(left_out)}; see the step summary or --output-format json")
-    lines.append(f"kaudit: {verdict(result, notes_hidden=not options.show_notes)} {extent(result)}")
+    lines += [f"kaudit: {visible(line)}" for line in verdict_of(result).lines]
     return "".join(f"{line}\n" for line in lines)
 
 

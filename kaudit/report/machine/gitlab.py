@@ -10,7 +10,8 @@ from kaudit.report.console import visible
 from kaudit.report.json_documents import no_commands
 from kaudit.report.machine.locations import location_text, shown_path
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import omitted_text, plural, with_impact
+from kaudit.report.text.formatting import omitted_text, plural
+from kaudit.results.costs import with_impact
 from kaudit.results.selection import most_severe
 
 ISSUES_SHOWN = 10_000

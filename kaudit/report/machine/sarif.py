@@ -19,8 +19,10 @@ from kaudit.report.json_documents import pretty_pieces
 from kaudit.report.machine.locations import base_directory, in_repository, location_text, path_of, uri_of
 from kaudit.report.render_options import Output, RenderOptions
 from kaudit.report.text.finding_block import evidence_batches, with_known_bugs
-from kaudit.report.text.formatting import omitted_text, plural, producer_of, span, with_impact
+from kaudit.report.text.formatting import omitted_text, plural, producer_of, span
+from kaudit.results.costs import with_impact
 from kaudit.results.selection import first_of_checks, most_severe
+from kaudit.results.verdict import verdict_of
 from kaudit.source.file_kinds import segment_base_offset
 
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -71,7 +73,11 @@ def _log(result: ScanResult, options: RenderOptions, region: Mapping[str, object
         },
         "invocations": [_invocation(result, options, left_out)],
         "results": [],
-        "properties": {"incomplete": result.incomplete, "summary": result.summary.to_dict()},
+        "properties": {
+            "incomplete": result.incomplete,
+            "summary": result.summary.to_dict(),
+            "verdict": verdict_of(result).to_dict(),
+        },
     }
     bases: _Object = {_ROOT: {"description": {"text": "The root of the repository, else the working directory."}}}
     run["originalUriBaseIds"] = bases | {name: {"uri": _quoted_directory(base)} for base, name in frame.bases.items()}
@@ -260,8 +266,10 @@ def _invocation(result: ScanResult, options: RenderOptions, left_out: int) -> _O
 
 
 def _notifications(result: ScanResult, left_out: int) -> list[_Object]:
-    """Return a notice for each thing that the results leave out: unread files, unchecked aspects, findings above the limit."""
-    notices = [_notice(Severity.WARNING, omitted_text(left_out))] if left_out else []
+    """Return the verdict, and a notice for each thing the results leave out: unread files, unchecked aspects, findings above the limit."""
+    verdict = verdict_of(result)
+    notices = [_notice(verdict.severity or Severity.NOTE, line) for line in verdict.lines]
+    notices += [_notice(Severity.WARNING, omitted_text(left_out))] if left_out else []
     if result.incomplete:
         notices.append(_notice(Severity.ERROR, "The audit is incomplete: the absence of findings proves nothing."))
     listed = sorted(result.not_audited, key=lambda item: not item.unreadable)

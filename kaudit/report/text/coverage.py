@@ -2,38 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.model.coverage import NOT_ACCOUNTED, Coverage, OffsetClass, OffsetRange
+from kaudit.model.coverage import Coverage, OffsetClass, OffsetRange
 from kaudit.model.text_lines import TextLines
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.formatting import plural
+from kaudit.results.scope import coverage_sentence
 
 _RANGES_SHOWN = 5
-_NOT_IN_THE_LOG = (OffsetClass.COMPACTED, OffsetClass.REMOTE)
 _WORDS = {
     OffsetClass.MARKER: "in markers",
     OffsetClass.DATA: "in records",
     OffsetClass.RETENTION: "removed by retention",
 }
-
-
-def coverage_sentence(accounts: Sequence[Coverage]) -> str:
-    """Return `every offset accounted for` with how many of them were compacted or are remote, or how many are not accounted for.
-
-    Nothing where no partition was audited.
-    """
-    if not accounts:
-        return ""
-    left = [account for account in accounts if not account.all_accounted]
-    if not left:
-        absent = _numbers(accounts, _NOT_IN_THE_LOG)
-        return "every offset accounted for" + (f" ({absent})" if absent else "")
-    places = f" in {plural(len(left), 'partition')}" if len(accounts) > 1 else ""
-    return f"offsets not accounted for: {_numbers(left, NOT_ACCOUNTED) or 'their number is not known'}{places}"
-
-
-def _numbers(accounts: Sequence[Coverage], kinds: Sequence[OffsetClass]) -> str:
-    counted = {kind.value: sum(account.offsets.get(kind.value, 0) for account in accounts) for kind in kinds}
-    return ", ".join(f"{number:,} {kind}" for kind, number in counted.items() if number)
 
 
 def coverage_line(accounts: Sequence[Coverage], end: str = ".") -> str:

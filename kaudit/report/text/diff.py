@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from kaudit.model.replicas import DiffResult, PartitionComparison, Relation
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import plural, size, span
+from kaudit.report.text.formatting import plural, span
 from kaudit.report.text.not_checked import text_of, unchecked_sections
 from kaudit.report.text.table import explain_lines, finding_sections, hidden_lines
+from kaudit.report.text.verdict import verdict_section
+from kaudit.results.scope import size
 
 _GAP = "  "
 _STYLES = {
@@ -27,6 +29,7 @@ def render_diff(result: DiffResult, options: RenderOptions) -> str:
     console = options.console
     shown = options.for_people(result.scan.findings)
     sections = [
+        verdict_section(result.scan, console),
         _replicas(result, console),
         relation_table(*difference_rows(result), console),
         _truncated(result, console),

@@ -15,13 +15,13 @@ from kaudit.report.text.formatting import (
     SEVERITY_STYLE,
     date_and_clock,
     headline,
-    impact_text,
     partition_of,
     plural,
     producer_of,
     span,
 )
 from kaudit.report.text.log_events import event_text
+from kaudit.results.costs import impact_text
 
 
 def finding_lines(finding: Finding, console: Console, *, many_inputs: bool, replicas: Sequence[str] = ()) -> list[str]:
@@ -55,6 +55,8 @@ def rule_lines(finding: Finding, console: Console) -> list[str]:
         lines += remark_lines("rule", visible(rule), console)
     if broker is not None:
         lines += remark_lines("broker", visible(broker), console)
+    for name, text in finding.evidence.remarks.items():
+        lines += remark_lines(visible(name), visible(text), console)
     return lines
 
 
@@ -99,7 +101,13 @@ def cause_lines(finding: Finding, console: Console) -> list[str]:
 def command_lines(finding: Finding, console: Console) -> list[str]:
     """Return the commands to run next, never wrapped, so that they can be copied."""
     help_ = console.paint("= help:", Style.STRONG)
-    return [f"  {help_} {console.paint(visible(command), Style.COMMAND)}" for command in finding.next]
+    lines: list[str] = []
+    for command in map(visible, finding.next):
+        if command.startswith("# "):
+            lines += console.wrap(command, lead="  = help: ", indent="          # ", style=Style.STRONG)
+        else:
+            lines.append(f"  {help_} {console.paint(command, Style.COMMAND)}")
+    return lines
 
 
 def place_text(finding: Finding, *, many_inputs: bool, replicas: Sequence[str]) -> str:

@@ -1,12 +1,11 @@
-"""Small pieces of text that several human formats share: counts, sizes, spans, places, the impact of findings."""
+"""Small pieces of text that several human formats share: counts, spans, places, times."""
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.finding import Finding, Severity, Status
-from kaudit.model.impact import Impact
 from kaudit.model.json_record import rfc3339
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition
 from kaudit.model.result import ScanResult, StateUse
@@ -23,18 +22,6 @@ def plural(number: int, noun: str, several: str | None = None) -> str:
 def omitted_text(number: int) -> str:
     """Return `3 more findings, not listed here`, or nothing where nothing is left out."""
     return f"{plural(number, 'more finding', 'more findings')}, not listed here" if number else ""
-
-
-def size(number: int) -> str:
-    """Return a size in decimal units, as `df -H` does."""
-    if number < 1000:
-        return f"{number} B"
-    scaled = float(number)
-    for unit in ("kB", "MB", "GB", "TB"):
-        scaled /= 1000
-        if scaled < 999.95:  # a larger value would round to 1000.0
-            return f"{scaled:.1f} {unit}"
-    return f"{scaled / 1000:.1f} PB"
 
 
 def duration(seconds: float) -> str:
@@ -89,7 +76,7 @@ def headline(finding: Finding) -> tuple[str, str]:
     return f"{finding.severity.value}[{finding.code}]", f" {finding.name}: {visible(finding.message)}"
 
 
-def verdict(result: ScanResult, *, notes_hidden: bool) -> str:
+def counts_text(result: ScanResult, *, notes_hidden: bool) -> str:
     """Return `3 errors, 1 warning, 2 notes (hidden)`, or `no findings`."""
     counts = result.summary.findings
     parts = [plural(counts[severity], severity) for severity in ("error", "warning", "note") if counts.get(severity)]
@@ -105,15 +92,6 @@ def _statuses(counts: Mapping[str, int]) -> str:
     if not accepted:
         return ""
     return f" ({', '.join([f'{counts.get(Status.NEW.value, 0):,} new', *accepted])})"
-
-
-def extent(result: ScanResult) -> str:
-    """Return how much was read: `in 3 segments, 2 partitions, 1.2 GB`; without segments for live brokers, `in 2 logs` without both."""
-    summary = result.summary
-    if result.log_events is not None and not summary.partitions:
-        return f"in {plural(len(result.log_events.files), 'log')} of brokers and clients"
-    segments = f"{plural(summary.segments, 'segment')}, " if summary.segments or not summary.partitions else ""
-    return f"in {segments}{plural(summary.partitions, 'partition')}, {size(summary.bytes)}"
 
 
 def state_lines(use: StateUse, *, quiet: bool) -> list[str]:
@@ -219,49 +197,3 @@ def fold(line: str, width: int | None, hanging: int) -> str:
     return "\n".join(
         textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     )
-
-
-def impact_text(impact: Impact) -> str:
-    """Return the cost in one line, e.g. `5 records lost; 2 records were written twice`; empty where there is none."""
-    return "; ".join([*_invisible(impact), *_lost(impact), *_duplicated(impact), *_truncated(impact)])
-
-
-def with_impact(text: str, impact: Impact) -> str:
-    """Return the text, and the impact where there is one."""
-    cost = impact_text(impact)
-    return f"{text}. Impact: {cost}" if cost else text
-
-
-def _invisible(impact: Impact) -> Iterator[str]:
-    if not impact.offsets_invisible:
-        return
-    text = f"read_committed consumers cannot see {plural(impact.offsets_invisible, 'offset')}"
-    date, clock = date_and_clock(impact.invisible_since_timestamp)
-    if date:
-        text += f" since {date} {clock.partition('.')[0]} UTC"
-    if impact.last_stable_offset is not None:
-        text += f": the last stable offset stays at {impact.last_stable_offset}"
-    yield text
-
-
-def _lost(impact: Impact) -> Iterator[str]:
-    least, most = impact.records_lost_at_least or 0, impact.records_lost_at_most
-    if least and least == most:
-        yield f"{plural(least, 'record')} lost"
-    elif least:
-        yield f"at least {least:,}" + (" records lost" if most is None else f", at most {plural(most, 'record')} lost")
-    elif most:
-        yield f"at most {plural(most, 'record')} lost"
-    elif most is None and impact.records_lost_at_least is not None:
-        yield "records may be lost: how many is not known"
-
-
-def _duplicated(impact: Impact) -> Iterator[str]:
-    if impact.records_duplicated:
-        verb = "was" if impact.records_duplicated == 1 else "were"
-        yield f"{plural(impact.records_duplicated, 'record')} {verb} written twice"
-
-
-def _truncated(impact: Impact) -> Iterator[str]:
-    if impact.bytes_truncated:
-        yield f"a broker that recovers this log cuts off {plural(impact.bytes_truncated, 'byte')}"

@@ -20,15 +20,8 @@ from kaudit.report.text.finding_block import (
     remark_lines,
     rule_lines,
 )
-from kaudit.report.text.formatting import (
-    SEVERITY_STYLE,
-    date_and_clock,
-    headline,
-    impact_text,
-    partition_of,
-    plural,
-    span,
-)
+from kaudit.report.text.formatting import SEVERITY_STYLE, date_and_clock, headline, partition_of, plural, span
+from kaudit.results.costs import impact_text
 from kaudit.results.incidents import describe, distinct, members
 
 _BLOCKS = 10
@@ -39,12 +32,12 @@ _FEW = 3
 
 
 def incident_sections(findings: Sequence[Finding], options: RenderOptions, *, many_inputs: bool) -> list[list[str]]:
-    """Return a verdict over all findings, a block for each incident, and how many are left out; nothing without findings."""
+    """Return a block for each incident, and how many are left out; nothing without findings."""
     if not findings:
         return []
     console, groups = options.console, members(findings)
     shown = groups if options.verbose else groups[:_BLOCKS]
-    sections = [console.wrap(verdict_text(findings, len(groups), impact_text(total_impact(findings))), indent="  ")]
+    sections: list[list[str]] = []
     explained: set[object] = set()
     for group in shown:
         once = distinct(group)
@@ -62,24 +55,6 @@ def incident_sections(findings: Sequence[Finding], options: RenderOptions, *, ma
         text = f"{plural(len(groups) - len(shown), 'more incident')} with {plural(number, 'finding')} (-v shows all)"
         sections.append([console.paint(text, Style.STRONG)])
     return sections
-
-
-def verdict_text(findings: Sequence[Finding], incidents: int, cost: str) -> str:
-    """Return how many findings there are, in how many partitions, and their cost together; empty without findings."""
-    partitions = len({(finding.topic, finding.partition) for finding in findings if finding.topic is not None})
-    counts = [
-        plural(number, severity.value)
-        for severity in SEVERITY_STYLE
-        if (number := sum(finding.severity is severity for finding in findings))
-    ]
-    text = ", ".join(counts)
-    if incidents < len(findings):
-        copies = len(findings) - len(distinct(findings))
-        again = f"; {copies:,} on further replicas" if copies else ""
-        text += f" ({plural(incidents, 'incident')}{again})"
-    if partitions:
-        text += f" in {plural(partitions, 'partition')}"
-    return f"{text}: {cost}" if cost else text
 
 
 def _single(finding: Finding, group: Sequence[Finding], console: Console, *, many_inputs: bool) -> list[str]:

@@ -10,7 +10,8 @@ from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Severity
 from kaudit.model.watch_status import ReportedAt, WatchedPartition, WatchStatus
 from kaudit.report.console import visible
-from kaudit.report.text.formatting import clock_time, duration, partition_of, plural, size
+from kaudit.report.text.formatting import clock_time, duration, partition_of, plural
+from kaudit.results.scope import size
 
 _STYLE = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 _SEVERITIES = tuple(severity.value for severity in sorted(Severity, reverse=True))

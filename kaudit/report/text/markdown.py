@@ -9,18 +9,11 @@ from kaudit.report.console import visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.coverage import coverage_line
 from kaudit.report.text.finding_block import bugs_of, with_known_bugs
-from kaudit.report.text.formatting import (
-    extent,
-    omitted_text,
-    partition_of,
-    plural,
-    short_producer_of,
-    span,
-    verdict,
-    with_impact,
-)
+from kaudit.report.text.formatting import omitted_text, partition_of, plural, short_producer_of, span
 from kaudit.report.text.not_checked import more_digests, named_digests
+from kaudit.results.costs import with_impact
 from kaudit.results.incidents import describe, distinct, fingerprints, impact_of, members
+from kaudit.results.verdict import verdict_of
 
 INCIDENTS_SHOWN = 100
 _LINES_SHOWN = 20
@@ -30,15 +23,14 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
 
 
 def render_scan(result: ScanResult, options: RenderOptions) -> str:
-    """Return the report: counts, a table of incidents, the baseline's state, what was not audited."""
+    """Return the report: verdict, a table of incidents, the baseline's state, what was not checked."""
     shown = options.for_people(result.findings)
     groups = members(shown)
     listed = groups[:INCIDENTS_SHOWN]
     left_out = result.summary.omitted + sum(map(len, groups[INCIDENTS_SHOWN:]))
     paragraphs = [
         "## kaudit",
-        f"**{verdict(result, notes_hidden=not options.show_notes)}** {extent(result)}",
-        "> **This audit is incomplete**: the absence of findings proves nothing." if result.incomplete else "",
+        _verdict(result),
         _table(listed),
         f"… and {omitted_text(left_out)}." if left_out else "",
         _baseline(result),
@@ -48,6 +40,11 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
         _unread(result, unreadable=False),
     ]
     return "\n\n".join(filter(None, paragraphs)) + "\n"
+
+
+def _verdict(result: ScanResult) -> str:
+    first, *others = map(prose, verdict_of(result).lines)
+    return "\n".join(["- " + line for line in (f"**{first}**", *others)]) if others else f"**{first}**"
 
 
 def _table(groups: Sequence[Sequence[Finding]]) -> str:

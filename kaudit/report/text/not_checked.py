@@ -8,9 +8,11 @@ from kaudit.model.digests import Digests, PartitionDigest
 from kaudit.model.result import AppliedConfiguration, BaselineComparison, BrokerVersions, NotAudited, ScanResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.coverage import coverage_section, coverage_sentence
-from kaudit.report.text.formatting import duration, extent, plural, span, timestamp_text, verdict
+from kaudit.report.text.coverage import coverage_section
+from kaudit.report.text.formatting import counts_text, duration, plural, span, timestamp_text
 from kaudit.report.text.log_events import log_section
+from kaudit.results.scope import coverage_sentence, extent
+from kaudit.results.verdict import verdict_of
 
 _PATHS_SHOWN = 3
 
@@ -25,14 +27,19 @@ def closing_sections(result: ScanResult, options: RenderOptions) -> list[list[st
         log_section(result.log_events, console, each=options.verbose),
         *unchecked_sections(result, console),
         _configuration(result.configuration, console, all_of_it=options.verbose),
-        coverage_section(result.coverage, console, each=options.verbose),
+        _coverage(result, console, each=options.verbose),
         rules,
     ]
 
 
+def _coverage(result: ScanResult, console: Console, *, each: bool) -> list[str]:
+    """Return what became of the offsets; where nothing is wrong the verdict says it."""
+    return coverage_section(result.coverage, console, each=each) if each or verdict_of(result).severity else []
+
+
 def closing_line(result: ScanResult, *, notes_hidden: bool, seconds: float | None) -> str:
     """Return the line that ends a run on stderr."""
-    parts = [verdict(result, notes_hidden=notes_hidden), extent(result)]
+    parts = [counts_text(result, notes_hidden=notes_hidden), extent(result)]
     text = " ".join(parts) + (f", {duration(seconds)}" if seconds is not None else "")
     ends = [coverage_sentence(result.coverage), "incomplete" if result.incomplete else ""]
     return "; ".join([text, *filter(None, ends)])
@@ -73,13 +80,11 @@ def unchecked_sections(result: ScanResult, console: Console) -> list[list[str]]:
     """Return the sections about what was not checked."""
     unreadable = [item for item in result.not_audited if item.unreadable]
     unchecked = [item for item in result.not_audited if not item.unreadable]
-    sections = [
+    return [
         _section("Could not be read:", unreadable, console, Style.ERROR),
         _section("Not checked:", unchecked, console, Style.STRONG),
+        _baseline(result.baseline, console),
     ]
-    if result.incomplete:
-        sections.append(console.wrap("This audit is incomplete: the absence of findings proves nothing."))
-    return [*sections, _baseline(result.baseline, console)]
 
 
 def text_of(sections: Iterable[Sequence[str]]) -> str:

@@ -14,7 +14,8 @@ from kaudit.report.console import Console, Style, visible
 from kaudit.report.json_documents import pretty
 from kaudit.report.text.explain_pages import entry_lines, entry_reference, readable, section_lines
 from kaudit.report.text.finding_block import finding_lines
-from kaudit.report.text.formatting import date_and_clock, plural, size
+from kaudit.report.text.formatting import date_and_clock, plural
+from kaudit.results.scope import size
 
 _SHOWN = 20
 _FACTS = {

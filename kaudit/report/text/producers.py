@@ -11,7 +11,6 @@ from kaudit.report.text.fitting import GAP, fit, notice
 from kaudit.report.text.formatting import (
     duration,
     expired_text,
-    extent,
     headline_lines,
     partition_of,
     partition_text,
@@ -19,6 +18,7 @@ from kaudit.report.text.formatting import (
     timestamp_text,
 )
 from kaudit.report.text.not_checked import closing_sections, text_of
+from kaudit.results.scope import extent
 
 _PAGE = 1000
 """Rows whose widths are computed together: a million rows do not fit into memory as text."""

@@ -9,9 +9,11 @@ from kaudit.model.total_impact import total_impact
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.finding_block import finding_lines
-from kaudit.report.text.formatting import SEVERITY_STYLE, extent, impact_text, omitted_text, plural
+from kaudit.report.text.formatting import SEVERITY_STYLE, omitted_text, plural
 from kaudit.report.text.incident_block import incident_sections
 from kaudit.report.text.not_checked import closing_sections, digest_section, text_of
+from kaudit.report.text.verdict import verdict_section
+from kaudit.results.costs import impact_text
 
 _FEW = 8
 """Above this number, a table counts the findings too."""
@@ -20,7 +22,8 @@ _FEW = 8
 def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return the report as text."""
     shown = options.for_people(result.findings)
-    sections = finding_sections(shown, options, many_inputs=len(result.inputs) > 1)
+    sections = [verdict_section(result, options.console)]
+    sections += finding_sections(shown, options, many_inputs=len(result.inputs) > 1)
     sections += [_overview(result, shown, options), digest_section(result.digests, options.console)]
     sections += closing_sections(result, options)
     return text_of([*sections, *(_suggestion(suggestion, options.console) for suggestion in result.suggestions)])
@@ -52,17 +55,8 @@ def finding_sections(shown: Sequence[Finding], options: RenderOptions, *, many_i
 
 
 def _overview(result: ScanResult, shown: Sequence[Finding], options: RenderOptions) -> list[str]:
-    """Return the commands that explain the codes, what is hidden, or that there is nothing to report."""
-    lines = [] if options.statistics else explain_lines(shown, options.console)
-    if not shown:
-        lines.append(f"{options.console.paint(nothing_text(result), Style.GOOD)} {extent(result)}")
-    return lines + hidden_lines(result, shown)
-
-
-def nothing_text(result: ScanResult) -> str:
-    """Return what to say where no finding is shown."""
-    new = any(finding.status is Status.NEW for finding in result.findings)
-    return "no findings" if not result.findings else "no errors, no warnings" if new else "no new findings"
+    """Return the commands that explain the codes, and what is hidden."""
+    return ([] if options.statistics else explain_lines(shown, options.console)) + hidden_lines(result, shown)
 
 
 def explain_lines(shown: Sequence[Finding], console: Console) -> list[str]:
@@ -86,17 +80,9 @@ def hidden_lines(result: ScanResult, shown: Sequence[Finding]) -> list[str]:
     notes -= sum(finding.severity is Severity.NOTE for finding in shown)
     if notes:
         lines.append(f"{plural(notes, 'informational note')} hidden (-v shows {'it' if notes == 1 else 'them'})")
-    lines += [f"{plural(number, 'finding')} hidden: {why}" for number, why in _accepted(result)]
     if result.summary.omitted:
         lines.append(f"{omitted_text(result.summary.omitted)} (--max-findings)")
     return lines
-
-
-def _accepted(result: ScanResult) -> list[tuple[int, str]]:
-    """Return how many findings were accepted, and where."""
-    reasons = {Status.KNOWN: "in the baseline", Status.SUPPRESSED: "suppressed by the configuration"}
-    counted = [(sum(finding.status is status for finding in result.findings), why) for status, why in reasons.items()]
-    return [(number, why) for number, why in counted if number]
 
 
 def _aligned(rows: Iterable[tuple[str, str]]) -> list[str]:

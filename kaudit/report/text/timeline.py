@@ -23,7 +23,6 @@ from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import (
     date_and_clock,
     duration,
-    extent,
     headline_lines,
     partition_of,
     plural,
@@ -32,6 +31,8 @@ from kaudit.report.text.formatting import (
 )
 from kaudit.report.text.not_checked import closing_sections, text_of
 from kaudit.report.text.timeline_lanes import lane_lines
+from kaudit.report.text.verdict import verdict_section
+from kaudit.results.scope import extent
 
 _HEADINGS = ("offset", "event", "epoch", "sequence", "time (UTC)")
 _STYLES = {
@@ -51,7 +52,7 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
     console = options.console
     shown = options.for_people(result.scan.findings)
     by_fingerprint = {finding.fingerprint: finding for finding in shown}
-    sections: list[list[str]] = []
+    sections = [verdict_section(result.scan, console)]
     timelines = list(result.timelines)  # each is made when asked for; they are used twice
     for _, of_partition in groupby(timelines, key=lambda one: (one.topic, one.partition, one.replica)):
         own = list(of_partition)

@@ -7,7 +7,7 @@ import pytest
 
 from kaudit.audits.coordinator import transaction_state_reader
 from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
-from kaudit.model.coordinator import ExpiredTransactionalId, TransactionStatus
+from kaudit.model.coordinator import ExpiredTransactionalId, MemberState, TransactionStatus
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
 from tests.checks.transactions.coordinator_log import COMPLETE_COMMIT, EMPTY, ONGOING, PREPARE_COMMIT, state, tombstone
@@ -331,3 +331,42 @@ class TestExpiredIds:
         assert self.found(tmp_path / "dump.txt").newest() == [
             ExpiredTransactionalId("a", 7, 3, 1795241986489, 1795846790000, 0, 1, next_producer_id=8)
         ]
+
+
+def test_the_applications_and_commits_of_the_producers_asked_for(tmp_path):
+    """Ids are pooled: two of one subtask commit three times; another application and its members are not kept."""
+    of = [("x", 0), ("__consumer_offsets", 4)]
+    states = [
+        *(state(f"sink-0-{number}", PREPARE_COMMIT, [("x", 0)], producer_id=9) for number in (0, 1, 0)),
+        later(state("sink-1-0", ONGOING, [("x", 0)]), 5),
+        state("other-0-0", PREPARE_COMMIT, of, producer_id=10),
+        state("connect-cluster-prod", EMPTY, producer_id=11),
+        state("moved", ONGOING, [("x", 0)], producer_id=8),
+        state("moved", EMPTY, producer_id=12),
+        state("sink-1-0", PREPARE_COMMIT, of, epoch=1),
+        state("sink-1-0", COMPLETE_COMMIT, epoch=1),
+    ]
+    _, found = view(tmp_path, (0, states))
+    (application,) = found.applications.values()
+    assert list(found.applications) == ["sink"]
+    assert application.sends_offsets
+    assert application.members["sink-0-*"] == MemberState(BASE_TIMESTAMP, BASE_TIMESTAMP, commits=3, highest=1)
+    assert application.members["sink-1-*"].commits == 1
+    assert found.connect_groups == ["prod"]
+    assert found.names == {7: "sink-1-0", 8: "moved"}
+    (commit,) = found.commits[7]
+    assert (commit.producer_epoch, commit.decided_ms, commit.offset) == (1, BASE_TIMESTAMP, 8)
+    assert commit.includes("x", 0)
+    assert not commit.includes("x", 1)
+    assert list(found.begun) == [0]
+
+
+def test_replicas_and_many_commits_count_once_and_up_to_a_bound(tmp_path):
+    states = [state("sink-0-0", PREPARE_COMMIT, [("x", 0)], epoch=number) for number in range(12)]
+    directories = []
+    for replica in ("b1", "b2"):
+        (tmp_path / replica).mkdir()
+        directories += write(tmp_path / replica, (0, states))
+    found = CoordinatorReader(open_segment).view(directories, [7])
+    assert found.applications["sink"].members["sink-0-*"].commits == 12
+    assert [commit.producer_epoch for commit in found.commits[7]] == list(range(4, 12))

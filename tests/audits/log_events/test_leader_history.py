@@ -95,6 +95,47 @@ def test_the_snapshot_that_a_truncation_writes_is_no_second_end():
     assert [(own.offset, own.end_offset) for own in found.cuts] == [(6, 9), (4, 6)]
 
 
+MARK = "[Partition t-0 broker=1] Log loaded for partition t-0 with initial high watermark 6"
+STOPPED = "[BrokerLifecycleManager id=1] Beginning controlled shutdown."
+RECOVERED = "[LogLoader partition=t-0, dir=/data] Recovering unflushed segment 0. 0 recovered for t-0."
+
+
+def test_the_high_watermark_a_log_is_opened_with_is_not_its_end():
+    assert cut(LOADED, MARK, BY_EPOCH, CUT) == (9, 6, None, [1, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("end", "found"),
+    [("logEndOffset=5", (9, 5, True)), ("logEndOffset=9", None), ("logEndOffset=12", None)],
+    ids=["shorter", "same", "longer"],
+)
+def test_a_log_that_is_shorter_when_its_broker_starts_lost_its_end(end, found):
+    (*cuts,) = history(SNAPSHOT, LOADED.replace("logEndOffset=9", end)).cuts
+    assert [(each.end_offset, each.offset, each.at_start) for each in cuts] == ([] if found is None else [found])
+
+
+@pytest.mark.parametrize("suffix", ["future", "delete", "stray"])
+def test_directories_beside_the_partitions_own_say_nothing_of_its_end(suffix):
+    aside = LOADED.replace("/data/t-0,", f"/data/t-0.5f2b8f5f9c5d4a4f9f2c3a1d7e6b5c4d-{suffix},")
+    assert history(SNAPSHOT, aside.replace("logEndOffset=9", "logEndOffset=1")).cuts == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        ([SNAPSHOT, STOPPED, LOADED, MARK, CUT], True),
+        ([SNAPSHOT, STOPPED, LOADED, MARK.replace("mark 6", "mark 7"), CUT], False),
+        ([SNAPSHOT, LOADED, MARK, CUT], False),
+        ([SNAPSHOT, STOPPED, RECOVERED, LOADED, MARK, CUT], False),
+        ([SNAPSHOT, STOPPED, LOADED, MARK, *["another line"] * 11, CUT], False),
+    ],
+    ids=["beyond", "below", "killed", "stop-cut-short", "later"],
+)
+def test_what_lies_beyond_the_high_watermark_of_a_clean_stop_was_not_committed(texts, found):
+    (only,) = history(*texts).cuts
+    assert only.nothing_committed is found
+
+
 def test_leaders_and_followers_are_listed():
     leader = (
         "[Broker id=1] Leader t-0 with topic id Some(jlEy6dZfT9628LcQjmLQfg) starts at leader epoch 3 from offset 7 with partition "

@@ -10,7 +10,6 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query
 from kaudit.model.finding import Severity
 from kaudit.scanning.options import ScanOptions
-from kaudit.spark import engine as spark
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, record, sealed_records
 
 PRODUCER_IDS, FEATURE_LEVEL = b"\x01\x0f\x00", b"\x01\x0c\x00"
@@ -113,9 +112,10 @@ def test_damaged_places_of_a_metadata_log_are_reported_up_to_a_number(cluster, m
     assert [note.reason for note in notes[1:]] == ["producer id blocks: 1 more damaged places"]
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_spark_reads_metadata_logs_in_tasks(spark_session, cluster, monkeypatch):
+    from kaudit.spark import engine as spark
+
     options = ScanOptions([str(cluster)])
     ours = local.producers(options, SilentProgress(), Query())
 

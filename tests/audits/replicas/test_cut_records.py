@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records
 from kaudit.model.evidence_parts import EventEvidence
@@ -108,6 +109,13 @@ def test_idempotent_producers_lost_nothing_only_at_a_clean_election(tmp_path, le
 def test_what_the_leader_has_under_the_same_leader_epoch_was_fetched_again(tmp_path, cut, epochs):
     log = known(tmp_path, (other(3), NEW), epochs=epochs)
     assert cut_records(histories([cut], [leader()]), log, open_segment) == []
+
+
+def test_idempotent_producers_lost_nothing_that_was_not_committed(tmp_path):
+    log = known(tmp_path, (idempotent(10, 4), OLD))
+    uncommitted = replace(log_cut(), nothing_committed=True)
+    assert bounds(histories([uncommitted]), log) == (0, 0)
+    assert bounds(histories([uncommitted, log_cut(broker="broker 3")]), log) == (16, 20)
 
 
 def test_a_cut_below_the_new_leaders_beginning_counts_from_there(tmp_path):

@@ -205,3 +205,36 @@ def test_a_producer_that_raises_its_epoch_again_and_again_does_not_recover(tmp_p
     (found,) = reported(batches_refused, tmp_path, server=server, client=client)
     assert found.severity is severity
     assert "; it went on under a new epoch or id; " in found.message
+
+
+def answered(error: str, second: float, partition: str = "t-0") -> str:
+    return sender(
+        f"Got error produce response with correlation id 4 on topic-partition {partition}, retrying (9 attempts left). Error: {error}",
+        second,
+    )
+
+
+NOT_LEADER = "NOT_LEADER_OR_FOLLOWER"
+FATAL = (
+    "%0|1659595801.132|FATAL|rdkafka#producer-1| [thrd:b:9092/bootst]: Fatal error: Broker: Broker received an out of order sequence "
+    "number: ProduceRequest for t [0] with 9 message(s) failed due to sequence desynchronization with broker 2 (PID{Id:155002,Epoch:0}, "
+    "base seq 110234700, idemp state change 52807639ms ago, last partition error NOT_LEADER_FOR_PARTITION (actions Refresh)"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "refused", "line"),
+    [
+        ([answered(NOT_LEADER, 0)], answered("OUT_OF_ORDER_SEQUENCE_NUMBER", 0.13), 1),  # AutoMQ/automq#584
+        ([answered(NOT_LEADER, 0, "t-1")], answered("OUT_OF_ORDER_SEQUENCE_NUMBER", 0.13), None),
+        ([answered(NOT_LEADER, 0)], answered("OUT_OF_ORDER_SEQUENCE_NUMBER", 121), None),
+        ([answered("REQUEST_TIMED_OUT", 0)], answered("OUT_OF_ORDER_SEQUENCE_NUMBER", 0.13), None),
+        ([], FATAL, 1),  # confluentinc/confluent-kafka-go#830
+    ],
+    ids=["before", "elsewhere", "long-before", "other-error", "librdkafka"],
+)
+def test_a_broker_that_was_not_the_leader_just_before_is_the_likeliest_cause(tmp_path, before, refused, line):
+    (found,) = reported(batches_refused, tmp_path, client=[*before, refused])
+    first = found.explanations[0]
+    assert (first.cause.startswith("a batch before had come to a broker that was not yet")) == (line is not None)
+    assert list(first.speaks_for) == ([] if line is None else [f"client.log:{line}"])

@@ -3,6 +3,7 @@
 import pytest
 
 from kaudit.checks.broker_state.logged_losses import replica_truncated
+from kaudit.formats.application_log.patterns import read_pattern_file
 from kaudit.model.finding import Severity
 from tests.checks.broker_state.lines import line, reported
 
@@ -34,6 +35,47 @@ def test_what_is_cut_off(tmp_path, text, severity, says):
     assert (found.severity, found.topic, found.partition) == (severity, "t", 0)
     assert found.message.startswith(says)
     assert "every replica" in (found.evidence.to_be_certain or "")
+
+
+E, W, N = Severity.ERROR, Severity.WARNING, Severity.NOTE
+EXAMPLES = {
+    pattern.id: (origin, pattern.example)
+    for program, origin in (("server", "server"), ("java", "client"))
+    for pattern in read_pattern_file(program).patterns
+}
+
+
+LOSSES = [
+    ("truncation-not-allowed", E, "orders-0 has records that its leader does not have, and its broker stopped"),
+    ("fetched-damaged-records", E, "orders-0 gets damaged records from its leader"),
+    ("fetched-not-appended", W, "orders-0 follows its leader no more"),
+    ("fetched-not-appended-storage", W, "orders-0 follows its leader no more"),
+    ("fetched-not-appended-old", W, "orders-0 follows its leader no more"),
+    ("fetch-offset-mismatch", W, "orders-0 follows its leader no more"),
+    ("truncation-failed", W, "orders-0 follows its leader no more"),
+    ("truncation-failed-unexpectedly", W, "orders-0 follows its leader no more"),
+    ("segments-deleted-below-start", E, "orders-0 lost all its segments"),
+    ("segments-deleted-in-recovery", W, "orders-0 lost whole segments"),
+    ("logs-not-loaded", E, " could not be loaded, and its broker does not start"),
+    ("duplicate-log-directories", E, "orders-3 could not be loaded, and its broker does not start"),
+    ("log-marked-stray", W, "orders-1 was set aside as stray"),
+    ("quorum-truncated-committed", E, " was to cut off committed records of the metadata"),
+    ("metadata-truncated-committed", E, " was to cut off committed records of the metadata"),
+    ("consumer-truncation", E, "orders-0 was cut off below what a consumer had read"),
+    ("consumer-truncation-diverged", E, "orders-0 was cut off below what a consumer had read"),
+    ("quorum-truncated", N, "replicas cut their logs off"),
+    ("fetch-offset-out-of-range", N, "replicas of orders-0 cut their logs off"),
+    ("truncated-epoch-below-all", N, "replicas of orders-0 cut their logs off"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "severity", "says"), LOSSES, ids=[one[0] for one in LOSSES])
+def test_lines_that_tell_of_a_loss(tmp_path, pattern, severity, says):
+    origin, example = EXAMPLES[pattern]
+    head = [] if example.startswith("[") else [fetcher("Error", level="ERROR")]
+    (found,) = reported(replica_truncated, tmp_path, **{origin: [*head, example]})
+    assert found.severity is severity
+    assert says in found.message
 
 
 def test_what_every_follower_does_is_one_note_for_a_broker(tmp_path):

@@ -1,8 +1,20 @@
 """Transactions that a coordinator rolled back after their timeout, or refused to end, by lines of logs."""
 
+import numpy as np
+import pytest
+
+from kaudit.audits.log_events.rolled_back import with_transaction
+from kaudit.audits.transactions.marker_outcomes import Markers
+from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION
 from kaudit.checks.broker_state.logged_losses import transaction_rolled_back
+from kaudit.model.application_logs import LogEventKind
+from kaudit.model.coordinator import CoordinatorEntry, TransactionStatus, TransactionValue
 from kaudit.model.finding import Severity
+from kaudit.model.logged_incidents import AbortedRecords, Consequence, LoggedIncident, Outcome
+from kaudit.source.layout import PartitionDirectory
+from tests.audits.log_events.made import event
 from tests.checks.broker_state.lines import initialized, line, reported
+from tests.logs import Log, data, marker
 
 COORDINATOR = "kafka.coordinator.transaction.TransactionCoordinator"
 
@@ -38,12 +50,13 @@ def test_a_commit_after_the_timeout(tmp_path):
     assert (found.producer_id, found.evidence.transactional_id) == (8, "app")
     assert [event.line for event in found.evidence.log_events] == [2, 3]
     assert found.next[0] == f"kaudit scan --server-log {tmp_path}/server.log __transaction_state-2"
-    assert "describe --transactional-id app" in found.next[1]
+    assert "describe --transactional-id app" in found.next[2]
 
 
 def test_no_partition_is_named_that_no_line_names(tmp_path):
     (found,) = reported(transaction_rolled_back, tmp_path, server=[timed_out(1), refused(2)])
     assert [command.split()[:2] for command in found.next] == [
+        ["#", "Kafka"],
         ["kafka-transactions.sh", "--bootstrap-server"],
         ["kaudit", "explain"],
     ]
@@ -81,3 +94,46 @@ def test_each_transactional_id_has_its_own(tmp_path):
         (Severity.WARNING, "a"),
         (Severity.ERROR, "b"),
     ]
+
+
+def test_its_offsets_are_named_where_the_partition_was_read(tmp_path):
+    log = Log()
+    for one in (data(8, 0, 0, 5, transactional=True), marker(8, 1, commit=False), data(8, 1, 0, 3, transactional=True)):
+        log.append(one)
+    lines = [initialized("app", 8, 0), timed_out(2.772), refused(7.996)]
+    (found,) = reported(transaction_rolled_back, tmp_path, server=lines, log=log)
+    assert found.message.startswith(
+        "the coordinator rolled back a transaction of transactional id app (offsets 0..4 of orders-0) after its timeout at "
+    )
+    assert found.evidence.to_dict()["aborted_offsets"] == "0..4 of orders-0"
+
+
+AT = 1_000_000
+ENDED = [(7, 0, 3, AT - 20), (8, 4, 5, AT - 90_000), (8, 6, 11, AT + 113), (8, 20, 21, AT + 61_000), (8, -1, 22, AT)]
+"""Abort markers: producer id, first offset, offset and time."""
+
+
+@pytest.mark.parametrize(
+    ("zone_known", "at", "found"),
+    [(True, AT, [(6, 10)]), (True, AT + 400_000, []), (False, AT, [])],
+    ids=["nearest", "none-near", "no-clock"],
+)
+def test_of_several_aborts_the_nearest_to_the_line_is_meant(zone_known, at, found):
+    rows = np.zeros(len(ENDED), dtype=ENDED_TRANSACTION)
+    for number, (producer_id, first, offset, time) in enumerate(ENDED):
+        rows[number]["producer_id"], rows[number]["first_offset"] = producer_id, first
+        rows[number]["marker_offset"], rows[number]["timestamp"] = offset, time
+    ended = event(LogEventKind.TRANSACTION_TIMEOUT, timestamp_ms=at, zone_known=zone_known)
+    incident = LoggedIncident(
+        consequence=Consequence.ROLLED_BACK,
+        subject="8",
+        events=[ended],
+        error="",
+        outcome=Outcome.UNKNOWN,
+        producer_id=8,
+    )
+    value = TransactionValue(1, 8, 3, 3000, TransactionStatus.EMPTY, 0, None, AT, -1)
+    markers = Markers(PartitionDirectory("tv2", 0, "d", "d", "d/tv2-0", "tv2-0", ()), rows)
+    told = with_transaction(incident, [markers], {8: CoordinatorEntry("app", value, 5)})
+    assert told.timeout_ms == 3000
+    assert list(told.aborted) == [AbortedRecords("tv2", 0, *offsets) for offsets in found]

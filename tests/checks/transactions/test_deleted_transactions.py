@@ -54,7 +54,7 @@ def test_one_without_a_batch_in_the_log_keeps_the_last_stable_offset_at_the_log_
     assert found.position == HEADER.size + ENTRY.size, "the second entry's byte"
     assert "kaudit inspect" in found.next[-1]
     assert found.next[-1].endswith("00000000000000000110.snapshot")
-    assert "--start-offset 57" in found.next[0]
+    assert "--start-offset 57" in found.next[1]
 
 
 def test_one_that_its_coordinator_is_at_is_open(tmp_path):

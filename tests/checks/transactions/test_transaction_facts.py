@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.broker.releases.version import Version
+from kaudit.checks.texts import duration
 from kaudit.checks.transactions.illegal_state_transition import illegal_state_transition
 from kaudit.checks.transactions.marker_outcomes import coordinator_disagrees, torn_transaction
 from kaudit.checks.transactions.open_transactions import (
-    duration,
     hanging_transaction,
     late_transactional_write,
     open_transaction,
@@ -27,7 +27,7 @@ from kaudit.model.coordinator import (
 from kaudit.model.impact import Impact
 from kaudit.model.side_files import MissingAbortedTxn, TransactionIndexMismatch, WrongAbortedTxn
 from kaudit.model.transactions import IllegalTransition, MismatchedMarker, OpenTransaction
-from tests.checks.facts import CONTEXT, reported, summary
+from tests.checks.facts import CONTEXT, commands_of, reported, summary
 
 MINUTE = 60_000
 AT = 1_700_000_000_000
@@ -96,9 +96,15 @@ def test_all_that_is_known_of_an_open_transaction():
         "previous_marker_timestamp": AT - 1,
         "clock": "given",
         "idle_ms": MINUTE - 10,
+        "commit_acknowledged": "no",
+        "aborted_at_timestamp": AT + MINUTE,
+        "remarks": {
+            "abort": "its coordinator does it at 2023-11-14 22:14:20 UTC; it destroys 3 records from offset 40 on",
+        },
     }
     assert [each.innocent for each in found.explanations] == [True, False]
     assert list(found.next) == [
+        "# Kafka 3.0 or later",
         "kafka-transactions.sh --bootstrap-server HOST:9092 describe --transactional-id t",
         f"{TIMELINE} --now 2023-11-14T22:14:20.000Z",
     ]
@@ -107,7 +113,7 @@ def test_all_that_is_known_of_an_open_transaction():
 def test_what_is_not_known_of_it():
     first = opened(coordinator_epoch=-1, marker_offset=-1, first_timestamp=-1)
     (found,) = reported(open_transaction, first, context=replace(context(), log_end_offset=None))
-    assert found.next[0] == f"kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging {HERE}"
+    assert commands_of(found)[0] == f"kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging {HERE}"
     assert found.impact == Impact(last_stable_offset=40)
     assert (found.severity.value, found.evidence["coordinator"]) == ("warning", "unknown")
     unknown = (
@@ -171,7 +177,7 @@ def test_only_what_is_overdue_is_to_be_terminated():
     ):
         at_a_time = replace(CONTEXT, coordinator=view, clock=given_clock(now), log_end_offset=100)
         (found,) = reported(open_transaction, opened(last_timestamp=AT), context=at_a_time)
-        assert list(found.next[:-1]) == commands
+        assert commands_of(found)[:-1] == commands
 
 
 def test_a_batch_from_the_future_is_not_idle():
@@ -269,7 +275,7 @@ def test_how_a_broker_aborts_it(least, most, offset, producer, epoch, given):
     (found,) = reported(hanging_transaction, opened(coordinator_epoch=epoch), context=here)
     abort = f"kafka-transactions.sh --bootstrap-server HOST:9092 abort {HERE}"
     by_producer = f"{abort} --producer-id 7 --producer-epoch 4 --coordinator-epoch {given}"
-    assert list(found.next) == [
+    assert commands_of(found) == [
         *([f"{abort} --start-offset 40"] if offset else []),
         *([by_producer] if producer else []),
         TIMELINE,

@@ -22,13 +22,10 @@ NOT_YET: dict[str, set[str]] = {
     "lost-log-directory/recovered": {"ledger lost"},
     "recreated-topic/replica-down": {"carts lost"},
     "recreated-topic/recovered": {"carts lost"},
-    "restored-backup/restored": {"stock lost"},
-    "restored-backup/recovered": {"stock lost"},
     "timestamps-in-seconds/expired": {"orders lost"},
     "torn-tail/torn": {"clicks lost"},
     "torn-tail/recovered": {"clicks lost"},
     "unclean-election/old-leader-down": {"meter lost"},
-    "unclean-election/recovered": {"meter lost"},
     "upgrade-in-transaction/upgraded": {"warnings"},
 }
 """What the scan of a moment says wrongly as yet, by `ACCIDENT/MOMENT`."""

@@ -29,7 +29,7 @@ def _page(text=""):
         styles=REPORT_STYLES,
         scripts=REPORT_SCRIPTS,
         data={"page": {"name": text, text: 1}},
-        context={"verdict": text, "tables": [{"caption": text, "headings": [text], "rows": [[text]], "more": text}]},
+        context={"verdict": [text], "tables": [{"caption": text, "headings": [text], "rows": [[text]], "more": text}]},
     )
 
 

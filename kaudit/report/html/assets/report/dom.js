@@ -59,6 +59,7 @@ export function choice(label, value, options, change) {
 
 /** A command with a button that copies it. @param {string} command */
 export function commandLine(command) {
+  if (command.startsWith("# ")) return h("p", {}, command.slice(2));
   return h("div", { class: "command" }, h("code", {}, command), copyButton(() => command));
 }
 

@@ -142,8 +142,7 @@ def files_of(directory):
     return {path.relative_to(directory): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 @pytest.mark.parametrize("options", [BLOCKS, ("--sort", "records", "--limit", "4")])
 def test_tables_have_every_id_in_order(spark_session, small_shares, logs, tmp_path, monkeypatch, options):
     monkeypatch.setattr(spark_listing, "PRODUCERS", 2)
@@ -171,8 +170,7 @@ def test_tables_have_every_id_in_order(spark_session, small_shares, logs, tmp_pa
     assert manifests[0]["rows"]["producers"] >= 4
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_timelines_of_all_ids_have_their_transactional_ids(spark_session, logs, tmp_path, monkeypatch):
     """The names of all ids are put into the rows in tasks: the driver is never asked for them."""
     arguments = ("--output-format", "parquet", "--reproducible", "--exit-zero", "-q")

@@ -12,7 +12,6 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 
 from kaudit import spark_submit
-from kaudit.cli import engine as engines
 from kaudit.cli.app import run
 from kaudit.errors import UsageError
 from kaudit.installation import install_command
@@ -23,8 +22,7 @@ from kaudit.spark_submit import on_spark
 from tests.engines.faulty_logs import gap
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 @pytest.mark.parametrize("command", ["scan", "timeline"])
 def test_the_command_prints_the_same(spark_session, tmp_path, capsys, command):
     gap(tmp_path / "orders-0")
@@ -39,7 +37,7 @@ def test_the_command_prints_the_same(spark_session, tmp_path, capsys, command):
 
 
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    monkeypatch.setattr("kaudit.spark.find_spec", lambda name: None)
     assert run(["scan", str(gap(tmp_path / "orders-0")), "--engine", "spark"]) == 2
     assert capsys.readouterr().err == f"kaudit: --engine spark needs an extra: {install_command('spark')}\n"
 
@@ -70,8 +68,7 @@ def test_a_setting_is_refused_before_java_starts():
         pass
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_workers_leave_what_they_imported_out_of_garbage_collections(spark_session):
     (frozen,) = ask_tasks(spark_session, "count what is not collected", [()], _frozen, (tuple, int))
     assert frozen > 10_000

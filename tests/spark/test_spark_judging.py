@@ -31,8 +31,6 @@ from tests.engines.faulty_logs import FAULTS, gap, zombie
 from tests.logs import Log, data
 from tests.report.test_json_schemas import DOCUMENT, validator
 
-ON_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
 
 def gaps(directory, number, producer_id=100):
     """A producer that skips a sequence so often: a KA104 each."""
@@ -148,8 +146,7 @@ def test_replicas_of_a_partition_are_replayed_in_one_task(tmp_path):
     assert len(set.union(*tasks.values())) == plan.shuffle_partitions == 4
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_the_driver_opens_no_segment(spark_session, tmp_path, monkeypatch):
     for number, make in enumerate(FAULTS):
         make(tmp_path / f"orders-{number}")
@@ -164,8 +161,7 @@ def test_the_driver_opens_no_segment(spark_session, tmp_path, monkeypatch):
     assert as_reported(spark_engine.scan(options, SilentProgress())) == as_reported(expected)
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 def test_findings_beyond_the_limit_are_counted_on_spark(spark_session, tmp_path, monkeypatch):
     gaps(tmp_path / "orders-0", 8)
     gaps(tmp_path / "orders-1", 8)
@@ -180,25 +176,24 @@ def test_findings_beyond_the_limit_are_counted_on_spark(spark_session, tmp_path,
     ]
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
-def test_the_first_timelines_are_listed_and_the_rest_counted(spark, local, tmp_path, monkeypatch):
+@pytest.mark.jvm
+def test_the_first_timelines_are_listed_and_the_rest_counted(on_spark, local, tmp_path, monkeypatch):
     for number, make in enumerate(FAULTS):
         make(tmp_path / f"orders-{number}")
     whole = local.timeline(tmp_path)
     monkeypatch.setattr(spark_engine, "TIMELINES", 5)
-    found = spark.timeline(tmp_path)
+    found = on_spark.timeline(tmp_path)
     assert found.timelines == whole.timelines[:5]
     assert found.omitted == len(whole.timelines) - 5 > 0
     document = timeline_document(found, RenderOptions())
     assert document["timelines_omitted"] == found.omitted
     validator(DOCUMENT).validate(document)
-    chosen = spark.timeline(tmp_path, producer_ids=[100])
+    chosen = on_spark.timeline(tmp_path, producer_ids=[100])
     assert chosen.timelines == local.timeline(tmp_path, producer_ids=[100]).timelines
     assert (len(chosen.timelines) > 5, chosen.omitted) == (True, 0)
 
 
-def test_names_of_transactions_are_read_in_tasks(spark_session, local, spark, evidence, monkeypatch):
+def test_names_of_transactions_are_read_in_tasks(spark_session, local, on_spark, evidence, monkeypatch):
     logs = evidence.oracle("2.0.1", "logdir") / "main"
     expected = local.timeline(logs).timelines
     assert any(timeline.transactional_id for timeline in expected)
@@ -207,4 +202,4 @@ def test_names_of_transactions_are_read_in_tasks(spark_session, local, spark, ev
         raise AssertionError("__transaction_state was read in the driver's process")
 
     monkeypatch.setattr(CoordinatorReader, "names", not_on_the_driver)
-    assert spark.timeline(logs).timelines == expected
+    assert on_spark.timeline(logs).timelines == expected

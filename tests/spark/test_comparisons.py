@@ -5,7 +5,7 @@ import pytest
 from kaudit.cli.app import run
 from tests.diff.replicas import history
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.jvm
 
 
 def on_both(capsys, *arguments):

@@ -10,7 +10,7 @@ from kaudit.cli.app import run
 from kaudit.spark import task_findings as spark_judging
 from tests.engines.faulty_logs import FAULTS, gap
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.jvm
 TABLES = ("findings", "partitions", "segments", "timelines", "producers", "digests", "batches")
 
 

@@ -10,14 +10,9 @@ from kaudit.report.json_documents import pretty
 from kaudit.scanning.options import Depth
 from tests.conformance.server_logs import unpacked
 from tests.engines.conftest import as_reported
+from tests.engines.recorded import CAPTURES, ORACLES, SAMPLES
 
 ROOT = Path(__file__).parents[2]
-CAPTURES = (
-    "clients-mix", "cross-session", "failover-acks1", "legacy-formats", "retention-compaction-2.8.2", "retry-dup",
-    "torn-writes", "txn-mix-2.8.2", "unknown-pid-2.0.1", "zk-pid-blocks",
-)  # fmt: skip
-ORACLES = ("1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0")
-SAMPLES = sorted(path.name for path in (ROOT / "samples").iterdir() if path.is_dir())
 
 
 def test_no_capture_is_left_out():
@@ -32,40 +27,36 @@ def as_listed(document):
     return {**document, "timelines": timelines[:TIMELINES], "timelines_omitted": len(timelines) - TIMELINES}
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 @pytest.mark.parametrize("name", CAPTURES)
-def test_captures(local, spark, evidence, name):
+def test_captures(local, on_spark, evidence, name):
     path = evidence.capture(name)
-    for theirs, ours in zip(spark.documents(path), map(as_listed, local.documents(path)), strict=True):
+    for theirs, ours in zip(on_spark.documents(path), map(as_listed, local.documents(path)), strict=True):
         assert theirs == ours or pretty(theirs) == pretty(ours)
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.jvm
 @pytest.mark.parametrize("version", ORACLES)
-def test_oracles_cut_into_small_ranges(local, spark, evidence, version):
+def test_oracles_cut_into_small_ranges(local, on_spark, evidence, version):
     path = evidence.oracle(version, "logdir")
     whole = local.scan(path)
     assert whole.findings
-    assert as_reported(spark.scan(path, chunk_bytes=2000)) == as_reported(whole)
+    assert as_reported(on_spark.scan(path, chunk_bytes=2000)) == as_reported(whole)
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
-def test_a_directory_with_its_brokers_logs(local, spark):
+@pytest.mark.jvm
+def test_a_directory_with_its_brokers_logs(local, on_spark):
     with unpacked("2.4.1", "histories") as recorded:
         ours, timeline, _ = local.documents(*recorded.log_directories, server_logs=recorded.server_logs)
         assert ours["log_events"]["refused"]
         assert "event" in {entry["kind"] for one in timeline["timelines"] for entry in one["entries"]}
-        theirs, their_timeline, _ = spark.documents(*recorded.log_directories, server_logs=recorded.server_logs)
+        theirs, their_timeline, _ = on_spark.documents(*recorded.log_directories, server_logs=recorded.server_logs)
         assert pretty(theirs) == pretty(ours)
         assert pretty(their_timeline) == pretty(timeline)
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
-def test_samples_with_every_kind_of_finding(local, spark):
+@pytest.mark.jvm
+def test_samples_with_every_kind_of_finding(local, on_spark):
     # side files, snapshots, the coordinator's log, blocks of producer ids, malformed records: each check's own state
     reported = set()
     for name in SAMPLES:
@@ -73,7 +64,7 @@ def test_samples_with_every_kind_of_finding(local, spark):
         if name == "producer-ids":
             options["blocks"] = str(ROOT / "samples/producer-ids/blocks.jsonl")
         ours = local.scan(ROOT / "samples" / name, **options)
-        assert as_reported(spark.scan(ROOT / "samples" / name, **options)) == as_reported(ours)
+        assert as_reported(on_spark.scan(ROOT / "samples" / name, **options)) == as_reported(ours)
         reported |= {finding.code for finding in ours.findings}
     families = {code[:3] for code in CHECKS}
     # replicas are held against each other by kaudit diff

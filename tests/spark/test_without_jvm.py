@@ -46,12 +46,12 @@ from kaudit.spark.table_target import TableTarget
 from kaudit.spark.task_findings import first_timelines
 from kaudit.spark.tasks import CHUNK, HEADER, PartitionHeader, replay
 from tests.diff.replicas import history
-from tests.engines.arrow_session import ArrowSession
 from tests.engines.conftest import Engine, as_reported
 from tests.engines.faulty_logs import FAULTS, gap, healthy, zombie
-from tests.engines.test_spark_judging import gaps
 from tests.engines.test_tables import fails
 from tests.logs import Log, data
+from tests.spark.arrow_session import ArrowSession
+from tests.spark.test_spark_judging import gaps
 
 ROOT = Path(__file__).parents[2]
 IDS = ROOT / "samples" / "producer-ids"

@@ -1,0 +1,239 @@
+"""How an open transaction may end: who was told of its commit, whether a checkpoint holds it, what aborting it costs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from kaudit.checks.context import Context
+from kaudit.checks.kafka_tools import abort_transaction, describe_transaction, find_hanging, terminate_transaction
+from kaudit.checks.texts import counted, listed, time_text
+from kaudit.checks.transactions.owners import member_state, owner_of, siblings_of
+from kaudit.checks.transactions.unfinished import Unfinished, is_overdue
+from kaudit.model.coordinator import CommitDecision, TransactionStanding, TransactionStatus
+from kaudit.model.evidence_parts import OwnerEvidence, SiblingsEvidence
+from kaudit.model.transactional_ids import FLINK, OLD_FLINK, parse_name
+from kaudit.model.transactions import OpenTransaction
+
+_PARTITIONS_NAMED = 3
+_CLOCKS_MS = 1000
+"""What clocks of two brokers may differ by."""
+NOT_ACKNOWLEDGED, MAY_BE, DECIDED = "no", "possible", "decided"
+LIKELY, POSSIBLE = "likely", "possible"
+
+
+class Commit(Struct, frozen=True):
+    """Whether a transaction's producer may have been told that it is committed, and why."""
+
+    acknowledged: str
+    because: str
+
+
+class Checkpoint(Struct, frozen=True):
+    """Whether a checkpoint of Flink may hold a transaction, and why."""
+
+    holds: str
+    because: str
+
+
+class Ending(Struct, frozen=True):
+    """What is known of an open transaction beyond its partition. `cost` says what is lost if it is aborted."""
+
+    transactional_id: str | None
+    owner: OwnerEvidence | None
+    siblings: SiblingsEvidence | None
+    commit: Commit
+    checkpoint: Checkpoint | None
+    aborted_at: int | None
+    cost: str
+
+    @property
+    def warning(self) -> str:
+        """What to know before the transaction is aborted."""
+        if self.commit.acknowledged == MAY_BE:
+            reason = ", whose commit may have been acknowledged: copy them first"
+        elif self.commit.acknowledged == DECIDED:
+            reason = ", whose commit was decided: copy them first"
+        elif self.checkpoint is not None:
+            reason = ": they are lost for good if a checkpoint of Flink holds them"
+        else:
+            reason = ""
+        return f"destroys {self.cost}{reason}"
+
+
+def ending_of(context: Context, unfinished: Unfinished) -> Ending:
+    """Return what is known of how an open transaction may end."""
+    transaction, entry = unfinished.transaction, unfinished.verdict.entry
+    name = context.coordinator.transactional_id(transaction.producer_id)
+    owner = None if name is None else owner_of(context.coordinator, name)
+    updated = transaction.last_timestamp if entry is None else entry.value.last_update_timestamp
+    siblings = None if name is None else siblings_of(context.coordinator, name, updated)
+    commit = _commit(context, unfinished)
+    ongoing = entry is not None and unfinished.verdict.standing is TransactionStanding.ONGOING
+    times_out = None
+    if entry is not None and ongoing and entry.value.start_timestamp >= 0:
+        times_out = entry.value.start_timestamp + entry.value.timeout_ms
+    return Ending(
+        name,
+        owner,
+        siblings,
+        commit,
+        _checkpoint(context, unfinished, owner) if ongoing else None,
+        times_out,
+        _cost(context, unfinished),
+    )
+
+
+def _cost(context: Context, unfinished: Unfinished) -> str:
+    """Return what an abort destroys: by its coordinator in all partitions, by a marker of its own in this one."""
+    transaction, entry = unfinished.transaction, unfinished.verdict.entry
+    records = counted(transaction.records, "record") if transaction.in_log else "its records"
+    here = f"{records} from offset {transaction.first_offset} on"
+    if entry is None or unfinished.hangs is not None:
+        return here
+    written = [(part.topic, number) for part in entry.value.partitions or () for number in part.partitions]
+    others = len([place for place in written if place != (context.topic, context.partition)])
+    return f"{here}, and what it has in {counted(others, 'other partition')}" if others else here
+
+
+def _commit(context: Context, unfinished: Unfinished) -> Commit:
+    """Return who may have been told of a commit: a coordinator answers as soon as PrepareCommit is written (KIP-98)."""
+    standing, entry = unfinished.verdict.standing, unfinished.verdict.entry
+    if standing is TransactionStanding.ONGOING:
+        return Commit(NOT_ACKNOWLEDGED, "its coordinator has decided nothing: nobody was told that it is committed")
+    if entry is not None and standing is TransactionStanding.DECIDED:
+        at = time_text(entry.value.last_update_timestamp)
+        if entry.value.status is TransactionStatus.PREPARE_ABORT:
+            return Commit(NOT_ACKNOWLEDGED, f"its coordinator decided ABORT at {at}")
+        return Commit(DECIDED, f"its coordinator decided COMMIT at {at}, and its producer may have been told so")
+    decision = _decision(context, unfinished)
+    return _commit_of_hanging(context, unfinished) if decision is None else _decided(unfinished.transaction, decision)
+
+
+def _decided(transaction: OpenTransaction, decision: CommitDecision) -> Commit:
+    """Return what a decision says of a transaction that no coordinator ends any more; one just before may be the marker's."""
+    at = time_text(decision.decided_ms)
+    said = f"__transaction_state has PrepareCommit of this producer id at {at}, offset {decision.offset}"
+    latest = max(transaction.marker_timestamp, transaction.last_timestamp) + _CLOCKS_MS
+    if not transaction.began_after_marker or decision.decided_ms > latest:
+        return Commit(
+            DECIDED, f"{said}: its producer was told that it is committed, and only the marker is missing here"
+        )
+    return Commit(MAY_BE, f"{said}, about when the marker at offset {transaction.marker_offset} was written")
+
+
+def _commit_of_hanging(context: Context, unfinished: Unfinished) -> Commit:
+    """Return who may have been told of the commit of a transaction of which no decision is known."""
+    told = "its producer may have been told of a commit"
+    if unfinished.verdict.standing is TransactionStanding.UNKNOWN:
+        return Commit(MAY_BE, f"what its coordinator decided is not among the inputs: {told}")
+    entry = unfinished.verdict.entry
+    if entry is None:
+        return Commit(MAY_BE, f"{_why_unknown(context, unfinished.transaction)}: {told}")
+    updated = entry.value.last_update_timestamp
+    if updated <= unfinished.transaction.first_timestamp:
+        return Commit(
+            NOT_ACKNOWLEDGED, "its coordinator has decided nothing since: nobody was told that it is committed"
+        )
+    if entry.value.status is TransactionStatus.COMPLETE_ABORT:
+        return Commit(NOT_ACKNOWLEDGED, f"its coordinator finished an abort at {time_text(updated)}")
+    return Commit(MAY_BE, f"no record of __transaction_state says how it ended: {told}")
+
+
+def _why_unknown(context: Context, transaction: OpenTransaction) -> str:
+    """Say why what was decided is not known, though __transaction_state is there."""
+    first = transaction.first_timestamp + _CLOCKS_MS
+    later = sorted(number for number, begun in context.coordinator.begun.items() if begun > first)
+    if not later or transaction.first_timestamp < 0:
+        return "no record of __transaction_state says how it ended"
+    at = time_text(context.coordinator.begun[later[0]])
+    return f"__transaction_state-{later[0]} has nothing from before {at}, when the transaction was open already"
+
+
+def _decision(context: Context, unfinished: Unfinished) -> CommitDecision | None:
+    """Return the last decision to commit that may be this transaction's: of its epoch or, with version 2, the next."""
+    transaction = unfinished.transaction
+    epochs = transaction.producer_epoch, transaction.producer_epoch + 1
+    for decision in reversed(context.coordinator.commits.get(transaction.producer_id, ())):
+        is_later = decision.decided_ms >= max(transaction.first_timestamp, transaction.marker_timestamp)
+        if decision.producer_epoch in epochs and is_later and decision.includes(context.topic, context.partition):
+            return decision
+    return None
+
+
+def _checkpoint(context: Context, unfinished: Unfinished, owner: OwnerEvidence | None) -> Checkpoint | None:
+    """Return whether Flink may have flushed it for a checkpoint: then its subtask begins the next one (ExactlyOnceKafkaWriter)."""
+    entry = unfinished.verdict.entry
+    if owner is None or entry is None or owner.program not in (FLINK, OLD_FLINK):
+        return None
+    name = parse_name(entry.transactional_id)
+    newest = -1 if name is None else member_state(context.coordinator, name).started_ms
+    if owner.program == FLINK and newest > entry.value.start_timestamp >= 0:
+        why = f"{owner.role} began a later transaction at {time_text(newest)}: this one was flushed for a checkpoint, which likely holds it"
+        return Checkpoint(LIKELY, why)
+    which = f"producer id {entry.value.producer_id}, epoch {entry.value.producer_epoch}"
+    why = f"{owner.role} began none later: a checkpoint holds it only if it names {which}; if none does, it may be aborted"
+    return Checkpoint(POSSIBLE, why)
+
+
+def remarks(context: Context, ending: Ending, unfinished: Unfinished) -> Mapping[str, str]:
+    """Return what to tell people of a transaction's owner, its commit and its abort, beyond what commands warn of."""
+    found: dict[str, str] = {}
+    if ending.owner is not None:
+        found["owner"] = _owner_text(ending)
+    if ending.checkpoint is not None:
+        found["commit"] = " ".join(_commit_from_checkpoint(ending.checkpoint, ending, unfinished))
+    elif unfinished.hangs is not None or unfinished.verdict.standing is TransactionStanding.DECIDED:
+        by_hand = unfinished.hangs is not None and ending.commit.acknowledged != NOT_ACKNOWLEDGED
+        found["commit"] = ending.commit.because + (_BY_HAND if by_hand else "")
+    if ending.aborted_at is not None and not is_overdue(context, unfinished):
+        found["abort"] = f"its coordinator does it at {time_text(ending.aborted_at)}; it {ending.warning}"
+    return found
+
+
+_BY_HAND = " (no tool of Kafka's writes the missing COMMIT: copy the records, and write them again)"
+
+
+def _owner_text(ending: Ending) -> str:
+    owner = ending.owner
+    assert owner is not None
+    naming = f", {owner.naming} ids" if owner.naming else ""
+    text = f"{owner.program}, application {owner.application}, {owner.role}{naming} (by the form of the id: {owner.source})"
+    siblings = ending.siblings
+    if siblings is None or siblings.committed_timestamp is None:
+        return text
+    others = (siblings.count or 0) - len(siblings.transactional_ids)
+    names = listed([*siblings.transactional_ids, *([f"{others} more"] if others else [])])
+    return f"{text}; {names} went on, the last commit at {time_text(siblings.committed_timestamp)}"
+
+
+def _commit_from_checkpoint(checkpoint: Checkpoint, ending: Ending, unfinished: Unfinished) -> Iterator[str]:
+    transaction = unfinished.transaction
+    yield checkpoint.because + "."
+    yield (
+        f"To commit it: transactional id {ending.transactional_id}, producer id {transaction.producer_id}, epoch "
+        f"{transaction.producer_epoch}, as in the checkpoint's KafkaCommittable (resumeTransaction; a tool: FLINK-39218)"
+    )
+
+
+def commands(context: Context, unfinished: Unfinished, ending: Ending) -> Sequence[str]:
+    """Return the commands that ask the coordinator about a transaction that may still end, or abort one that will not."""
+    transaction, entry = unfinished.transaction, unfinished.verdict.entry
+    if unfinished.hangs is None:
+        if entry is None:
+            return find_hanging(context)
+        describe = describe_transaction(context, entry.transactional_id)
+        if not is_overdue(context, unfinished):
+            return describe
+        return (*describe, *terminate_transaction(context, entry.transactional_id, ending.warning))
+    abort = abort_transaction(
+        context,
+        (transaction.producer_id, transaction.producer_epoch),
+        transaction.coordinator_epoch,
+        transaction.first_offset,
+        ending.warning,
+    )
+    if ending.commit.acknowledged == NOT_ACKNOWLEDGED or not transaction.in_log:
+        return abort
+    last = "" if context.log_end_offset is None else str(context.log_end_offset - 1)
+    own = ("--producer-id", str(transaction.producer_id), "--offset", f"{transaction.first_offset}..{last}")
+    return (context.inspect_command("--records", *own), *abort)

@@ -1,0 +1,58 @@
+"""What findings cost, in words."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.texts import counted
+from kaudit.model.batch_fields import NO_TIMESTAMP
+from kaudit.model.impact import Impact
+from kaudit.model.json_record import rfc3339
+
+
+def impact_text(impact: Impact) -> str:
+    """Return the cost in one line, e.g. `5 records lost; 2 records were written twice`; empty where there is none."""
+    return "; ".join([*_invisible(impact), *_lost(impact), *_duplicated(impact), *_truncated(impact)])
+
+
+def with_impact(text: str, impact: Impact) -> str:
+    """Return the text, and the impact where there is one."""
+    cost = impact_text(impact)
+    return f"{text}. Impact: {cost}" if cost else text
+
+
+def _invisible(impact: Impact) -> Iterator[str]:
+    if not impact.offsets_invisible:
+        return
+    text = f"read_committed consumers cannot see {counted(impact.offsets_invisible, 'offset')}"
+    text += since_text(impact.invisible_since_timestamp)
+    if impact.last_stable_offset is not None:
+        text += f": the last stable offset stays at {impact.last_stable_offset}"
+    yield text
+
+
+def since_text(milliseconds: int | None) -> str:
+    """Return ` since 2026-11-21 06:02:49 UTC`, or nothing where the time is not known (None, Kafka's -1)."""
+    text = None if milliseconds is None or milliseconds == NO_TIMESTAMP else rfc3339(milliseconds)
+    return "" if text is None else f" since {text[:10]} {text[11:19]} UTC"
+
+
+def _lost(impact: Impact) -> Iterator[str]:
+    least, most = impact.records_lost_at_least or 0, impact.records_lost_at_most
+    if least and least == most:
+        yield f"{counted(least, 'record')} lost"
+    elif least:
+        yield f"at least {least:,}" + (" records lost" if most is None else f", at most {counted(most, 'record')} lost")
+    elif most:
+        yield f"at most {counted(most, 'record')} lost"
+    elif most is None and impact.records_lost_at_least is not None:
+        yield "records may be lost: how many is not known"
+
+
+def _duplicated(impact: Impact) -> Iterator[str]:
+    if impact.records_duplicated:
+        verb = "was" if impact.records_duplicated == 1 else "were"
+        yield f"{counted(impact.records_duplicated, 'record')} {verb} written twice"
+
+
+def _truncated(impact: Impact) -> Iterator[str]:
+    if impact.bytes_truncated:
+        yield f"a broker that recovers this log cuts off {counted(impact.bytes_truncated, 'byte')}"

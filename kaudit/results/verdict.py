@@ -1,0 +1,280 @@
+"""The verdict over a result: three lines and their numbers, from what findings cost, whatever checks they are of."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from kaudit.checks.texts import counted, listed
+from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.impact import Act, Caution, Impact
+from kaudit.model.result import ScanResult, UnlistedFindings
+from kaudit.model.total_impact import impacts_by_partition
+from kaudit.model.verdict import BlockedPartition, PartitionBounds, Verdict
+from kaudit.results.costs import since_text
+from kaudit.results.incidents import members
+from kaudit.results.scope import coverage_sentence, extent
+from kaudit.results.selection import count
+
+_NAMED = 2
+"""Partitions and ids that a line names; of more it says how many."""
+_BLOCKED_LISTED = 100
+_Place = tuple[str, int]
+_ACTS = {
+    Act.RESTART: "restart the broker of {}",
+    Act.ELECT: "let {} become leader",
+    Act.DELETE: "delete {}",
+    Act.ABORT: "abort {}",
+}
+COMMAND = "first: "
+"""What the last line begins with where the rest of it is a command."""
+_SAVED_FIRST = (Act.RESTART, Act.DELETE)
+"""Acts that destroy what their target holds: a copy of it makes them harmless."""
+
+
+def verdict_of(result: ScanResult) -> Verdict:
+    """Return the verdict that a result has, or that its findings give."""
+    return result.verdict or made_verdict(result)
+
+
+def with_verdict(result: ScanResult) -> ScanResult:
+    """Return the result with the verdict that its findings give now."""
+    return replace(result, verdict=made_verdict(result))
+
+
+def made_verdict(result: ScanResult) -> Verdict:
+    """Return the verdict that the new findings give.
+
+    Errors and warnings say what was lost or written twice; what is blocked counts whatever its severity.
+    """
+    new = [finding for finding in result.findings if finding.status is Status.NEW]
+    serious = [finding for finding in new if finding.severity is not Severity.NOTE]
+    counted_only = [each for each in result.unlisted if each.status is Status.NEW]
+    all_serious: list[Finding | UnlistedFindings] = [*serious]
+    all_serious += [each for each in counted_only if each.severity is not Severity.NOTE]
+    impacts = impacts_by_partition(serious)
+    lost = _bounds({place: _lost(impact) for place, impact in impacts.items() if impact.is_lossy})
+    doubled = _bounds({place: _doubled(impact) for place, impact in impacts.items() if impact.records_duplicated})
+    blocked = sorted(_blocked(new), key=lambda each: -(each.offsets_invisible or 0))
+    cautions = list(dict.fromkeys([*_given(serious), *_recoveries(serious)]))
+    groups = members(serious)
+    first = _first(groups, cautions)
+    costs = [*_lost_text(lost, impacts), *_doubled_text(doubled, impacts)]
+    lines = [
+        _cost_line(result, costs, all_serious, len(groups) if len(groups) < len(serious) else 0),
+        *_blocked_line(blocked),
+        *_advice_line(first, cautions),
+    ]
+    return Verdict(
+        lines=lines,
+        severity=max((each.severity for each in all_serious), default=None),
+        records_lost=lost,
+        records_duplicated=doubled,
+        blocked=blocked[:_BLOCKED_LISTED],
+        blocked_partitions=len(blocked),
+        first=first,
+        cautions=cautions,
+    )
+
+
+_Bounds = tuple[int, int | None]
+"""At least, and at most (None: not known)."""
+
+
+def _lost(impact: Impact) -> _Bounds:
+    return impact.records_lost_at_least or 0, impact.records_lost_at_most
+
+
+def _doubled(impact: Impact) -> _Bounds:
+    return impact.records_duplicated or 0, impact.records_duplicated
+
+
+def _bounds(partitions: Mapping[_Place, _Bounds]) -> PartitionBounds:
+    """Add up the bounds of partitions. What is at least lost where no upper bound is known counts in both."""
+    costly = [bounds for bounds in partitions.values() if bounds != (0, 0)]
+    unknown = sum(most is None for _, most in costly)
+    return PartitionBounds(
+        at_least=sum(least for least, _ in costly),
+        at_most=sum(least if most is None else most for least, most in costly),
+        partitions=len(costly) - unknown,
+        unknown_in=unknown,
+    )
+
+
+def _lost_text(lost: PartitionBounds, impacts: Mapping[_Place, Impact]) -> Iterator[str]:
+    where = _where([place for place, impact in impacts.items() if impact.is_lossy and _lost(impact) != (0, 0)])
+    if not lost.nothing and not lost.at_most:
+        yield f"records may be lost{where}: how many is not known"
+    elif not lost.nothing:
+        yield f"{_bounds_text(lost)} lost{_extent_of(lost, where)}"
+
+
+def _doubled_text(doubled: PartitionBounds, impacts: Mapping[_Place, Impact]) -> Iterator[str]:
+    if not doubled.nothing:
+        where = _where([place for place, impact in impacts.items() if impact.records_duplicated])
+        yield f"{_bounds_text(doubled)} written twice{_extent_of(doubled, where)}"
+
+
+def _bounds_text(bounds: PartitionBounds) -> str:
+    """Return `5 records`, `at least 3, at most 660 records`, `at most 660 records`, `at least 3 records`."""
+    if not bounds.partitions or (bounds.unknown_in and bounds.at_least == bounds.at_most):
+        return f"at least {counted(bounds.at_least, 'record')}"
+    if bounds.at_least == bounds.at_most:
+        return counted(bounds.at_least, "record")
+    least = f"at least {bounds.at_least:,}, " if bounds.at_least else ""
+    return f"{least}at most {counted(bounds.at_most, 'record')}"
+
+
+def _extent_of(bounds: PartitionBounds, where: str) -> str:
+    """Return in which partitions, and in how many of them no upper bound is known."""
+    if not bounds.unknown_in:
+        return where
+    if not bounds.partitions:
+        return f"{where}; at most is not known"
+    return f" in {counted(bounds.partitions, 'partition')}, unknown in {bounds.unknown_in:,}"
+
+
+def _where(places: Sequence[_Place]) -> str:
+    """Return ` in orders-0`, ` in 4 partitions`, or nothing for what is in no partition."""
+    named = [f"{topic}-{partition}" if partition >= 0 else topic for topic, partition in places if topic]
+    if not named:
+        return ""
+    return f" in {listed(named)}" if len(named) <= _NAMED else f" in {counted(len(named), 'partition')}"
+
+
+def _cost_line(
+    result: ScanResult, costs: Sequence[str], serious: Sequence[Finding | UnlistedFindings], incidents: int
+) -> str:
+    counts = count(serious)
+    numbers = [(counts["error"], "error"), (counts["warning"], "warning"), (incidents, "incident")]
+    found = ", ".join(counted(number, name) for number, name in numbers if number)
+    if costs:
+        text = f"{'; '.join(costs)} ({found})"
+    elif found:
+        text = f"no record is known to be lost or written twice ({found})"
+    else:
+        text = "; ".join(filter(None, [f"{_nothing(result)} {extent(result)}", coverage_sentence(result.coverage)]))
+    return "; ".join([text, *_not_known(result, healthy=not costs and not found)])
+
+
+def _nothing(result: ScanResult) -> str:
+    """Return what to say where there is no new error and no new warning."""
+    if not result.findings and not result.unlisted:
+        return "no findings"
+    new = any(Status.NEW in {each.status for each in found} for found in (result.findings, result.unlisted))
+    return "no errors, no warnings" if new else "no new findings"
+
+
+def _not_known(result: ScanResult, *, healthy: bool) -> Iterator[str]:
+    """Yield what is not in it: findings that are only counted, not asked for or accepted, what could not be read or checked."""
+    omitted, left_out = result.summary.omitted, result.left_out
+    if omitted and not healthy:
+        yield f"without {counted(omitted, 'finding')} that {'is' if omitted == 1 else 'are'} not listed"
+    numbers = {
+        "left out by --select and --ignore": left_out,
+        "in the baseline": _having(result, Status.KNOWN),
+        "suppressed by the configuration": _having(result, Status.SUPPRESSED),
+    }
+    yield from (f"{counted(number, 'finding')} {why}" for why, number in numbers.items() if number)
+    unreadable = list(dict.fromkeys(item.path for item in result.not_audited if item.unreadable))
+    unchecked = list(dict.fromkeys(item.path for item in result.not_audited if not item.unreadable))
+    if unreadable:
+        yield f"could not be read: {_only(unreadable, 'path')}"
+    if unchecked and healthy:
+        yield f"not checked: {_only(unchecked, 'item')}"
+    if result.incomplete:
+        yield "incomplete: the absence of findings proves nothing"
+
+
+def _having(result: ScanResult, status: Status) -> int:
+    return sum(finding.status is status for finding in result.findings) + sum(
+        more.count for more in result.unlisted if more.status is status
+    )
+
+
+def _blocked(findings: Iterable[Finding]) -> Iterator[BlockedPartition]:
+    """Yield the partitions whose last stable offset an open transaction holds back."""
+    holding: dict[_Place, list[Finding]] = {}
+    for finding in findings:
+        stable, hidden = finding.impact.last_stable_offset, finding.impact.offsets_invisible
+        holds = (hidden is None and stable is not None) or hidden
+        if holds and finding.topic is not None and finding.partition is not None:
+            holding.setdefault((finding.topic, finding.partition), []).append(finding)
+    for place, total in impacts_by_partition(each for group in holding.values() for each in group).items():
+        group = holding[place]
+        yield BlockedPartition(
+            topic=place[0],
+            partition=place[1],
+            last_stable_offset=total.last_stable_offset,
+            offsets_invisible=total.offsets_invisible,
+            since_timestamp=total.invisible_since_timestamp,
+            severity=max(finding.severity for finding in group),
+            transactional_ids=sorted({name for each in group if (name := each.evidence.transactional_id)}),
+        )
+
+
+def _blocked_line(blocked: Sequence[BlockedPartition]) -> Iterator[str]:
+    if not blocked:
+        return
+    known = [each.offsets_invisible for each in blocked if each.offsets_invisible is not None]
+    what = counted(sum(known), "offset") if known else "what follows"
+    where = _where([(each.topic, each.partition) for each in blocked])
+    since = [each.since_timestamp for each in blocked if each.since_timestamp is not None and each.since_timestamp >= 0]
+    text = f"read_committed consumers cannot see {what}{where}{since_text(min(since, default=None))}"
+    details = []
+    if len(blocked) == 1 and blocked[0].last_stable_offset is not None:
+        details.append(f"the last stable offset stays at {blocked[0].last_stable_offset}")
+    names = sorted({name for each in blocked for name in each.transactional_ids})
+    if names:
+        details.append(f"transactional {'id' if len(names) == 1 else 'ids'} {_some(names)}")
+    if all(each.severity is Severity.NOTE for each in blocked):
+        details.append("within the transaction's timeout")
+    yield f"{text}: {', '.join(details)}" if details else text
+
+
+def _given(findings: Iterable[Finding]) -> Iterator[Caution]:
+    return (caution for finding in findings for caution in finding.impact.cautions)
+
+
+def _recoveries(findings: Iterable[Finding]) -> Iterator[Caution]:
+    """Yield a caution for each log of which a broker that recovers it cuts off the end."""
+    for finding in findings:
+        if finding.impact.bytes_truncated and finding.replica is not None:
+            lost = counted(finding.impact.bytes_truncated, "byte")
+            yield Caution(Act.RESTART, f"replica {finding.replica}", f"recovery cuts off {lost} of {finding.place}")
+
+
+def _first(incidents: Iterable[Sequence[Finding]], cautions: Sequence[Caution]) -> str | None:
+    """Return what to do first: save what an act would destroy, otherwise the first command of the costliest incident."""
+    targets = list(dict.fromkeys(each.target for each in cautions if each.act in _SAVED_FIRST))
+    if targets:
+        return f"copy {_some(targets)} to another place"
+    aborting = any(each.act is Act.ABORT for each in cautions)
+    commands = (command for group in incidents for command in group[0].next if not command.startswith("#"))
+    return next((command for command in commands if not (aborting and " abort " in command)), None)
+
+
+def _advice_line(first: str | None, cautions: Sequence[Caution]) -> Iterator[str]:
+    if first is None and not cautions:
+        return
+    if not cautions:
+        yield f"{COMMAND}{first}"
+        return
+    acts: dict[str, None] = {}
+    named = ""
+    for each in sorted(cautions, key=lambda each: each.target):
+        acts[_ACTS[each.act].format("it" if each.target == named else each.target)] = None
+        named = each.target
+    forbidden = f"do not {_some(list(acts), 'or')}{'' if first is None else ' before'}: {cautions[0].reason}"
+    yield forbidden if first is None else f"first {first}; {forbidden}"
+
+
+def _only(paths: Sequence[str], noun: str) -> str:
+    """Return the one path there is, or how many there are: they may be named together already."""
+    return paths[0] if len(paths) == 1 else counted(len(paths), noun)
+
+
+def _some(names: Sequence[str], word: str = "and") -> str:
+    """Return `b1`, `b1 and b2`, `b1, b2 and 3 more`."""
+    if len(names) > _NAMED:
+        return f"{', '.join(names[:_NAMED])} {word} {len(names) - _NAMED:,} more"
+    return f" {word} ".join(names)

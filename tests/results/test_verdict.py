@@ -1,0 +1,153 @@
+"""The verdict's three lines: what was lost or written twice, what is blocked, what to do first and what not to do before."""
+
+import pytest
+from msgspec.structs import replace
+
+from kaudit.model.finding import Severity, Status
+from kaudit.model.impact import Act, Caution, Impact
+from kaudit.model.result import NotAudited, UnlistedFindings
+from kaudit.model.verdict import PartitionBounds
+from kaudit.policy.comparison import Scope
+from kaudit.policy.policy import Policy
+from kaudit.results.selection import Selection
+from kaudit.results.verdict import made_verdict, verdict_of
+from tests.scan_results import MORNING, incomplete, old_duplicate, scan_result
+
+
+def found(*impacts, **changes):
+    """Findings that cost this, each in a partition of its own."""
+    return [
+        old_duplicate(**{"partition": number, "impact": impact, "next": (), **changes})
+        for number, impact in enumerate(impacts)
+    ]
+
+
+def lost(least, most):
+    return Impact(records_lost_at_least=least, records_lost_at_most=most)
+
+
+def lines(*findings, **changes):
+    return list(made_verdict(scan_result(*findings, **changes)).lines)
+
+
+COSTS = {
+    "exact": ([lost(5, 5)], "5 records lost in orders-0 (1 error)"),
+    "bounds": ([lost(3, 9), lost(0, 1)], "at least 3, at most 10 records lost in orders-0 and orders-1 (2 errors)"),
+    "most": ([lost(None, 7)], "at most 7 records lost in orders-0 (1 error)"),
+    "many": ([lost(1, 1)] * 4, "4 records lost in 4 partitions (4 errors)"),
+    # an upper bound is not dropped because another partition has none
+    "one-unknown": (
+        [lost(1, 200), lost(1, 200), lost(1, 160), lost(0, 100), lost(0, None)],
+        "at least 3, at most 660 records lost in 4 partitions, unknown in 1 (5 errors)",
+    ),
+    "least-above-most": ([lost(0, 2), lost(5, None)], "at least 5, at most 7 records lost in 1 partition, unknown in 1 (2 errors)"),
+    "exact-and-unknown": ([lost(2, 2), lost(0, None)], "at least 2 records lost in 1 partition, unknown in 1 (2 errors)"),
+    "no-upper": ([lost(4, None)], "at least 4 records lost in orders-0; at most is not known (1 error)"),
+    "unknown": ([lost(0, None)], "records may be lost in orders-0: how many is not known (1 error)"),
+    "twice": ([Impact(records_duplicated=30)], "30 records written twice in orders-0 (1 error)"),
+    "both": ([lost(1, 1), Impact(records_duplicated=1)], "1 record lost in orders-0; 1 record written twice in orders-1 (2 errors)"),
+    "nothing": ([lost(0, 0), Impact()], "no record is known to be lost or written twice (2 errors)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("impacts", "text"), COSTS.values(), ids=COSTS)
+def test_what_was_lost_or_written_twice(impacts, text):
+    assert lines(*found(*impacts)) == [text]
+
+
+def test_replicas_of_a_partition_lost_it_once():
+    one = old_duplicate(impact=lost(3, 5), next=())
+    assert made_verdict(scan_result(one, replace(one, replica="2"))).records_lost == PartitionBounds(3, 5, 1)
+
+
+def test_notes_and_accepted_findings_cost_nothing():
+    note, known = found(lost(5, 5), lost(6, 6))
+    known = replace(known, status=Status.KNOWN)
+    result = scan_result(replace(note, severity=Severity.NOTE), known)
+    assert lines(*result.findings)[0].startswith("no errors, no warnings in ")
+    assert made_verdict(result).severity is None
+    assert lines(known)[0].startswith("no new findings in ")
+
+
+HELD = Impact(offsets_invisible=29, last_stable_offset=17, invisible_since_timestamp=MORNING)
+
+
+def test_a_pinned_last_stable_offset_is_told_at_any_severity():
+    (finding,) = found(HELD)
+    text = "read_committed consumers cannot see 29 offsets in orders-0 since 2023-11-14 22:13:20 UTC: the last stable offset stays at 17"
+    assert lines(finding)[1:] == [text]
+    (note,) = found(HELD, severity=Severity.NOTE)
+    assert lines(note)[1:] == [f"{text}, within the transaction's timeout"]
+    verdict = made_verdict(scan_result(note))
+    assert [(each.topic, each.partition, each.offsets_invisible) for each in verdict.blocked] == [("orders", 0, 29)]
+
+
+def test_blocked_partitions_together_since_the_first():
+    later = replace(HELD, offsets_invisible=1, invisible_since_timestamp=MORNING + 1000)
+    both = found(HELD, later, evidence={"transactional_id": "bill-1"})
+    text = "read_committed consumers cannot see 30 offsets in orders-0 and orders-1 since 2023-11-14 22:13:20 UTC"
+    assert lines(*both)[1] == f"{text}: transactional id bill-1"
+    unknown = replace(HELD, offsets_invisible=None, invisible_since_timestamp=-1)
+    assert lines(*found(unknown))[1] == (
+        "read_committed consumers cannot see what follows in orders-0: the last stable offset stays at 17"
+    )
+
+
+def caution(act, target="b1"):
+    return Caution(act, target, "it alone holds offsets 814..932")
+
+
+ADVICE = {
+    "command": (Impact(), {"next": ("kaudit explain KA102",)}, ["first: kaudit explain KA102"]),
+    "save": (
+        Impact(cautions=(caution(Act.RESTART), caution(Act.DELETE), caution(Act.ELECT, "b2"))),
+        {},
+        ["first copy b1 to another place; do not restart the broker of b1, delete it or 1 more before: it alone holds offsets 814..932"],
+    ),
+    "recovery": (
+        Impact(bytes_truncated=512),
+        {"replica": "b1"},
+        ["first copy replica b1 to another place; do not restart the broker of replica b1 before: recovery cuts off 512 bytes of orders-0"],
+    ),
+    "abort": (
+        Impact(cautions=(caution(Act.ABORT, "the transaction of producer 6 epoch 0"),)),
+        {"next": ("# from 3.0 on:", "kafka-transactions.sh abort --topic orders", "kaudit timeline x")},
+        ["first kaudit timeline x; do not abort the transaction of producer 6 epoch 0 before: it alone holds offsets 814..932"],
+    ),
+    "forbidden-alone": (
+        Impact(cautions=(caution(Act.ELECT, "b2"),)),
+        {},
+        ["do not let b2 become leader: it alone holds offsets 814..932"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("impact", "changes", "text"), ADVICE.values(), ids=ADVICE)
+def test_what_to_do_first_and_what_not_before(impact, changes, text):
+    assert lines(*found(impact, **changes))[1:] == text
+
+
+def test_a_healthy_log_in_one_line():
+    assert lines() == ["no findings in 2 segments, 1 partition, 1.2 MB; not checked: orders-3"]
+
+
+def test_it_says_what_it_leaves_out():
+    assert lines(not_audited=[NotAudited("a", "why"), NotAudited("b", "denied", unreadable=True)]) == [
+        "no findings in 2 segments, 1 partition, 1.2 MB; could not be read: b; not checked: a"
+    ]
+    (line,) = made_verdict(incomplete()).lines
+    assert line.endswith("incomplete: the absence of findings proves nothing")
+    assert lines(left_out=2)[0].split("; ")[1] == "2 findings left out by --select and --ignore"
+    one = old_duplicate(next=(), impact=lost(1, 1))
+    unlisted = UnlistedFindings("KA102", Severity.WARNING, "orders", {1, 2})
+    counted = scan_result(one, unlisted=[unlisted])
+    counted = replace(counted, summary=replace(counted.summary, omitted=2))
+    assert made_verdict(counted).lines == [
+        "1 record lost in orders-3 (1 error, 2 warnings); without 2 findings that are not listed"
+    ]
+
+
+def test_decisions_are_made_before_it():
+    result = Policy().apply(scan_result(*found(lost(5, 5))), Scope(Selection().includes))
+    assert result.verdict is not None
+    assert verdict_of(replace(result, findings=())) is result.verdict
