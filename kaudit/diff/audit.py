@@ -6,8 +6,10 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.audits.replicas.broker_copies import broker_copies
+from kaudit.audits.replicas.broker_copies import broker_copies, of_brokers
+from kaudit.audits.replicas.comparison import compare_copies
 from kaudit.audits.replicas.copy_identities import contradictions, log_copy
+from kaudit.audits.replicas.replica_reader import ReplicaReader
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.bugs.matching import with_known_bugs
@@ -15,19 +17,11 @@ from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
-from kaudit.diff.missing_records import MissingCounts, with_records
-from kaudit.diff.replica_reader import ReplicaReader
-from kaudit.diff.replica_set import compare_partition
-from kaudit.formats.sidefiles.checkpoints import (
-    LeaderEpochCheckpoint,
-    parse_leader_epoch_checkpoint,
-    parse_offset_checkpoint,
-)
 from kaudit.model.audit_clock import given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.copy_identities import LogCopy
 from kaudit.model.finding import Finding
-from kaudit.model.replicas import BrokerReplicas, DiffResult, PartitionComparison, Relation, Replica, ReplicaEvidence
+from kaudit.model.replicas import BrokerReplicas, DiffResult, PartitionComparison, Relation, Replica, ReplicaLag
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary
 from kaudit.partition.continuity import Continuity
 from kaudit.reading.chunk_plan import OpenSource, whole_segments
@@ -36,7 +30,6 @@ from kaudit.reading.failed_reads import FailedReads
 from kaudit.scanning.findings import partition_context
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.scanning.summaries import segment_rows, total
-from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 
@@ -74,15 +67,7 @@ def replicas_of_brokers(layouts: Mapping[str, Layout], open_source: OpenSource) 
     """Return which of the replicas (by name) are copies of one broker's log directory at different times."""
     names = {entry.log_dir: name for name, layout in layouts.items() for entry in layout.partitions}
     directories = [entry for layout in layouts.values() for entry in layout.partitions]
-    found = [
-        BrokerReplicas(
-            entry.identity.broker_id,
-            entry.identity.directory_id,
-            entry.identity.cluster_id,
-            tuple(dict.fromkeys(names[log_dir] for log_dir in entry.log_dirs)),
-        )
-        for entry in broker_copies(directories, open_source)
-    ]
+    found = [of_brokers(entry, names) for entry in broker_copies(directories, open_source)]
     return [entry for entry in found if len(entry.replicas) > 1]
 
 
@@ -117,11 +102,9 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         )
         for name, directory in task.holders.items()
     }
-    files = SideFileReader(open_source)
+    files = SideFileReader(reads)
     says_compacted = options.says_compacted(next(iter(task.holders.values())).topic)
-    comparison, last = compare_partition(
-        readers, _leader_epochs(task, files), task.missing_on, task.copies, says_compacted=says_compacted
-    )
+    evidence = compare_copies(readers, task.copies, task.missing_on, files, says_compacted=says_compacted)
     contexts = {name: _context(directory, readers[name]) for name, directory in task.holders.items()}
     findings = [
         finding
@@ -129,28 +112,13 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         if reader.damaged
         for finding in _damage(contexts[name], reader.directory, reads, verify=verify)
     ]
-    whole = not any(reader.unreadable for reader in readers.values())
-    if whole:
-        marks = _high_watermarks(task, files)
-        counted = MissingCounts(task.holders, marks, reads)
-        comparison = replace(
-            comparison,
-            copy_changes=[counted.of_copy(change) for change in comparison.copy_changes],
-            gaps=[with_records(gap, task.holders, reads) for gap in comparison.gaps],
-        )
-        evidence = ReplicaEvidence(
-            comparison,
-            marks,
-            last,
-            [name for name, reader in readers.items() if reader.ends_damaged],
-            {name: entry.topic_id for name, entry in task.holders.items() if entry.topic_id is not None},
-            counted.of_replicas(comparison),
-        )
-        findings += run_checks(replace(next(iter(contexts.values())), replicas=contexts), Evidence([evidence]))
+    if evidence is not None:
+        lag = [ReplicaLag(evidence)]
+        findings += run_checks(replace(next(iter(contexts.values())), replicas=contexts), Evidence([evidence], lag))
     unreadable = _each_path(files.unreadable, *(reader.unreadable for reader in readers.values()), reads.unreadable)
     removed = [entry for reader in readers.values() for entry in reader.removed]
     return ComparedPartition(
-        comparison if whole else None,
+        None if evidence is None else evidence.comparison,
         findings,
         [_summary(name, reader) for name, reader in readers.items()],
         tuple(unreadable),
@@ -204,29 +172,6 @@ def diff_result(
         segments=[row for one in compared for row in one.segments],
     )
     return DiffResult(scan, replicas, comparisons, copies)
-
-
-def _leader_epochs(task: Task, files: SideFileReader) -> dict[str, LeaderEpochCheckpoint]:
-    found = {}
-    for name, directory in task.holders.items():
-        for file in directory.side_files:
-            if file.name == LEADER_EPOCH_CHECKPOINT:
-                data = files.read(file)
-                if data is not None:
-                    found[name] = parse_leader_epoch_checkpoint(data)
-    return found
-
-
-def _high_watermarks(task: Task, files: SideFileReader) -> dict[str, int]:
-    """Return the partition's high watermark as each replica's broker last saved it; the real one may be higher."""
-    found: dict[str, int] = {}
-    for name, directory in task.holders.items():
-        for file in directory.checkpoints:
-            data = files.read(file) if file.name == HIGH_WATERMARK_CHECKPOINT else None
-            for row in parse_offset_checkpoint(data).rows if data is not None else ():
-                if (row.topic, row.partition) == (directory.topic, directory.partition):
-                    found[name] = row.offset
-    return found
 
 
 def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSource, *, verify: bool) -> list[Finding]:

@@ -104,7 +104,9 @@ class MissingRecords(JsonRecord, frozen=True):
 
     `records` are in no batch of the other copy from that offset on; `below_high_watermark` of them lie below the high
     watermark that the copy's own broker wrote down, `without_producer_id` are no idempotent producer's and lie above it.
-    `elsewhere` are there at other offsets: batches sent again. `span_ms` lies between the first and the last timestamp.
+    `elsewhere` are there at other offsets: sent again. `span_ms` lies between the first and the last timestamp. `not_sent_again`
+    lie above the high watermark, and their producers no longer waited for an acknowledgement: they went on with the other copy
+    without sending them again, or wrote five batches more (idempotent ones). `unacknowledged` lie above it in a topic that brokers write, with acks=all.
     """
 
     records: int
@@ -112,6 +114,14 @@ class MissingRecords(JsonRecord, frozen=True):
     elsewhere: int
     without_producer_id: int = 0
     span_ms: int = 0
+    not_sent_again: int = 0
+    unacknowledged: int = 0
+
+    @property
+    def lost(self) -> tuple[int, int]:
+        """How many were lost that had been acknowledged, at least and at most."""
+        least = self.below_high_watermark + self.not_sent_again
+        return least, self.records if self.below_high_watermark else self.records - self.unacknowledged
 
     @property
     def nothing(self) -> bool:
@@ -231,6 +241,12 @@ class ReplicaEvidence(Struct, frozen=True):
         replicas = self.comparison.replica_ends
         known = [(offset, name) for name, offset in self.high_watermarks.items() if name in replicas]
         return (max(known)[1], max(known)[0]) if known else None
+
+
+class ReplicaLag(Struct, frozen=True):
+    """A comparison whose replicas may end before others: what followers have not fetched yet."""
+
+    found: ReplicaEvidence
 
 
 class DiffResult(Struct, frozen=True):

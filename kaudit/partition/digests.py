@@ -4,6 +4,7 @@ import copy
 
 from msgspec import Struct, field
 
+from kaudit.audits.replicas.log_tail import log_end
 from kaudit.model.digests import PartitionDigest
 from kaudit.reading.digest_leaves import Leaves, RangeLeaves
 from kaudit.reading.digest_tree import WholeLog, hexadecimal
@@ -43,15 +44,6 @@ class AuditedLog(Struct, frozen=True):
     begins_at: int | None
     compacted: bool
     damaged: bool
-
-
-def log_end(directory: PartitionDirectory, next_offset: int | None, log_start: int) -> int:
-    """Return the offset after the last valid batch; for a log without one, or whose last segment is empty, where it begins."""
-    segments = directory.segments
-    empty = segments[-1].base_offset if segments and not segments[-1].size else 0
-    if next_offset is not None:
-        return max(next_offset, empty)
-    return max(empty, log_start, segments[0].base_offset if segments else 0)
 
 
 def partition_digest(log: AuditedLog, audited: AuditedBatches | None, most_ranges: int) -> PartitionDigest:

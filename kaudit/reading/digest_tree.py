@@ -140,10 +140,13 @@ class WholeLog(Struct):
 
 
 def widened(ranges: RangeDigests, first_offset: int, width: int) -> str | None:
-    """Return the digest of the `width` offsets from `first_offset`, which these ranges cover."""
-    at = (first_offset - ranges.first_offset) // ranges.width
-    count = width // ranges.width
-    held = zip(range(at, at + count), ranges.digests[at : at + count], strict=True)
+    """Return the digest of the `width` offsets from `first_offset`, as far as these ranges cover them.
+
+    `width` is a power of two and at least theirs, and `first_offset` a multiple of it.
+    """
+    begin = ranges.first_offset // ranges.width
+    numbers = range(first_offset // ranges.width, (first_offset + width) // ranges.width)
+    held = [(number, ranges.digests[number - begin]) for number in numbers if 0 <= number - begin < len(ranges.digests)]
     return hexadecimal(tree_digest((number, bytes.fromhex(digest)) for number, digest in held if digest is not None))
 
 

@@ -181,21 +181,16 @@ class Audit:
     def result(self) -> ScanResult:
         """Run the checks over everything that was read."""
         cross = self.cross_partition()
-        partitions = [
-            partition_findings(
-                [self.partitions[number] for number in replicas],
-                [cross.others[number] for number in replicas],
-                cross.context,
-                self.reads,
+        findings = list(cross.findings)
+        for replicas in replicas_of([part.directory for part in self.partitions]):
+            own = [self.partitions[number] for number in replicas]
+            findings += partition_findings(
+                own, [cross.others[number] for number in replicas], cross.context, self.reads
             )
-            for replicas in replicas_of([part.directory for part in self.partitions])
-        ]
-        findings = [*cross.findings, *(finding for partition in partitions for finding in partition.findings)]
         return self.result_of(
             cross,
             ScanFindings(
                 with_incidents(findings),
-                [held for partition in partitions for held in partition.held],
                 {finding.producer_id for finding in findings if finding.producer_id is not None},
             ),
         )
@@ -225,6 +220,7 @@ class Audit:
             self.options,
             scan_wide,
             [replace(scan_wide, coordinator=group.coordinator, clock=group.clock) for group in groups],
+            copies,
             None if logs is None else logs.events,
         )
         evidence = Evidence(

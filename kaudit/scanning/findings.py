@@ -8,6 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.audits.coordinator.transaction_state_reader import DecisionHistory
+from kaudit.audits.replicas.broker_copies import BrokerCopies
+from kaudit.audits.replicas.comparison import without_lag
 from kaudit.audits.sequences.expired_producers import evicted_producers
 from kaudit.audits.sequences.step_patterns import step_mismatches
 from kaudit.audits.sidefiles.snapshot_check import compare_snapshots
@@ -21,7 +23,6 @@ from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.coordinator import CommittedBeyondLogEnd
 from kaudit.model.finding import Finding
-from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer
 from kaudit.model.record_loss import LeaderHistory
@@ -33,7 +34,7 @@ from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.cut_off import what_was_cut_off
 from kaudit.scanning.options import ScanOptions, deciding_options
-from kaudit.scanning.other_copies import other_copies
+from kaudit.scanning.other_copies import compared_replicas, other_copies
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.uri import Uri
 
@@ -72,20 +73,14 @@ class ExplainsFindings(Protocol):
 class ScanContext(Struct, frozen=True):
     """What is the same for every partition: options, the context of the whole scan, one context per group of copies, log events.
 
-    Partitions that were copied at the same time share a context: coordinator and clock differ from group to group.
+    `copies` are those of one broker's log directory at different times. Partitions that were copied at the same time share a context: coordinator and clock differ from group to group.
     """
 
     options: ScanOptions
     scan_wide: Context
     contexts: Sequence[Context]
+    copies: Sequence[BrokerCopies] = ()
     events: ExplainsFindings | None = None
-
-
-class PartitionFindings(Struct, frozen=True):
-    """A topic partition's findings, in their order and without incidents, and the records that only other copies hold."""
-
-    findings: Sequence[Finding]
-    held: Sequence[tuple[str, HeldRecords]] = ()
 
 
 def replicas_of(directories: Sequence[PartitionDirectory]) -> list[list[int]]:
@@ -102,12 +97,14 @@ def partition_findings(
     others: Sequence[CrossPartitionEvidence],
     scan: ScanContext,
     open_source: OpenSource,
-) -> PartitionFindings:
+) -> list[Finding]:
     """Run the checks over all replicas of one topic partition; `others` says of each what the other partitions show."""
     changes = other_copies(replicas, open_source)
+    compared = compared_replicas(replicas, scan.copies, open_source)
     logged = {} if scan.events is None else scan.events.histories
     cuts = what_was_cut_off(replicas, logged, open_source)
     findings: list[Finding] = []
+    contexts: dict[str, Context] = {}
     for part, other, own_changes, own_cuts in zip(replicas, others, changes, cuts, strict=True):
         around = scan.contexts[other.context]
         context = partition_context(
@@ -121,17 +118,15 @@ def partition_findings(
             log_end_offset=part.log_end_offset,
             asked=asked_of(part.directory, around.asked, scan.options),
         )
+        contexts[part.directory.replica] = context
         shared = [replace(found, grants=other.grants.get(found.producer_id, 0)) for found in part.shared]
         found = [*other.evidence, *shared, *own_changes, *own_cuts]
         findings += fold_notes(run_checks(context, partition_evidence(part, found, open_source, around.versions)))
+    if compared is not None and (told := without_lag(compared)) is not None:
+        context = replace(next(iter(contexts.values())), replicas=contexts)
+        findings += run_checks(context, Evidence([told]))
     compacted = {(part.directory.topic, part.directory.partition) for part in replicas if part.compacted}
-    held = [
-        (part.directory.name, held)
-        for part, own in zip(replicas, changes, strict=True)
-        for change in own
-        for held in change.held_by
-    ]
-    return PartitionFindings(complete_findings(findings, scan, compacted), held)
+    return complete_findings(findings, scan, compacted)
 
 
 def complete_findings(

@@ -16,6 +16,7 @@ from kaudit.reading.saved_partition import DamagedStateError, Settings
 from kaudit.reading.state_files import PARTITIONS, directory_of, read_index
 from kaudit.reading.struct_codec import FORMAT
 from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import held_several_times
 from kaudit.scanning.state_matching import match_partition
 from kaudit.source.filesystem import WritableFileSystem
 from kaudit.source.layout import Layout
@@ -105,7 +106,7 @@ def open_state(state: str, options: ScanOptions, layout: Layout) -> OpenedState:
     except UrlError as error:
         raise UsageError(f"--state {error}") from error
     _refuse_inputs(state, uri, options, layout)
-    settings = Settings(options.depth.value, options.digests)
+    settings = Settings(options.depth.value, options.digests or bool(held_several_times(layout)))
     try:
         settings, notice = _settled(store, uri, settings)
     except OSError as error:
@@ -181,4 +182,4 @@ def _difference(found: bytes, settings: Settings) -> str:
         return f"its format is {schema}, this kaudit reads {_SCHEMA}"
     if depth != settings.depth:
         return f"it is of --depth {depth}, this is --depth {settings.depth}"
-    return "it is without --digests"
+    return "it is without digests of the batches, which several copies of a partition are compared by"

@@ -4,11 +4,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from kaudit.audits.replicas.broker_copies import BrokerCopies, of_brokers
+from kaudit.audits.replicas.comparison import compare_copies, ranges_to_read
 from kaudit.audits.replicas.copy_identities import contradictions, log_copy
 from kaudit.audits.replicas.log_tail import batches_from, producers_records
+from kaudit.audits.replicas.replica_reader import AuditedReplica, ReplicaReader
 from kaudit.audits.replicas.set_aside import set_aside_logs
+from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.model.batch import last_offsets
-from kaudit.model.leader_epochs import HeldRecords, OtherCopies
+from kaudit.model.digests import PartitionDigest
+from kaudit.model.leader_epochs import EpochEntry, HeldRecords, OtherCopies
+from kaudit.model.replicas import ReplicaEvidence
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
@@ -53,6 +59,47 @@ def other_copies(parts: Sequence[PartitionAudit], open_source: OpenSource) -> li
         others = [other for other in same if other is not part and _one_topic(part, other)]
         found.append(_changes(part, others, open_source) if _comparable(part) else [])
     return found
+
+
+def compared_replicas(
+    parts: Sequence[PartitionAudit], copies: Sequence[BrokerCopies], open_source: OpenSource
+) -> ReplicaEvidence | None:
+    """Compare the copies of one partition, those that can be compared; None where there are no two of them.
+
+    What the digests of the audits show to be the same is not read again.
+    """
+    same = [part for part in parts if _comparable(part) and _one_topic(part, parts[0])]
+    if len(same) < 2:
+        return None
+    digests = [part.digest for part in same if part.digest is not None and not part.damages]
+    ranges = ranges_to_read(digests) if len(digests) == len(same) else None
+    readers = {
+        part.directory.replica: ReplicaReader(
+            part.directory,
+            open_source,
+            verify=True,
+            log_start_offset=part.directory.log_start_offset,
+            audited=None if ranges is None or part.digest is None else _audited(part, part.digest, ranges),
+        )
+        for part in same
+    }
+    names = {part.directory.log_dir: part.directory.replica for part in same}
+    return compare_copies(
+        readers,
+        [of_brokers(entry, names) for entry in copies],
+        [],
+        SideFileReader(open_source),
+        says_compacted=any(part.compacted for part in same),
+    )
+
+
+def _audited(part: PartitionAudit, digest: PartitionDigest, ranges: Sequence[range]) -> AuditedReplica:
+    epochs: list[EpochEntry] = []
+    for step in part.leader_epochs:
+        entry = EpochEntry(int(step["leader_epoch"]), int(step["base_offset"]))
+        if entry.epoch > (epochs[-1].epoch if epochs else -1):
+            epochs.append(entry)
+    return AuditedReplica(digest.start_offset, digest.end_offset, epochs, ranges)
 
 
 def _comparable(part: PartitionAudit) -> bool:

@@ -1,5 +1,6 @@
 """What every engine does alike: choose and plan the input, read a range, and put a partition together again."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
@@ -139,6 +140,7 @@ def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDi
     """Plan the reading of every partition of `layout`, in its order."""
     latest = latest_modification(layout) + _DAY_MS
     decode = options.depth is Depth.RECORDS
+    several = held_several_times(layout)
     jobs: list[Job] = []
     for directory in layout.partitions:
         plan = whole_segments(
@@ -151,12 +153,18 @@ def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDi
         if decode or contents:
             plan = [replace(spec, decode=decode, contents=contents and spec.file.text is None) for spec in plan]
         needed = needs(directory)
-        if options.digests:
+        if options.digests or (directory.topic, directory.partition) in several:
             plan = [replace(spec, digests=spec.file.text is None) for spec in plan]
             needed = replace(needed, digest_ranges=ranges_each(len(layout.partitions)))
         compacted = options.says_compacted(directory.topic)
         jobs.append(Job(directory, plan, options.chunk_bytes or CHUNK_BYTES, compacted, needed))
     return jobs
+
+
+def held_several_times(layout: Layout) -> set[tuple[str, int]]:
+    """Return the partitions of which there are several copies: the digests of their batches show which of these differ."""
+    counted = Counter((entry.topic, entry.partition) for entry in layout.partitions if not entry.is_fetched)
+    return {partition for partition, count in counted.items() if count > 1}
 
 
 def share_rate(jobs: Sequence[Job], readers: int) -> list[Job]:

@@ -9,7 +9,6 @@ from kaudit.audits.replicas.broker_copies import BrokerCopies
 from kaudit.checks.doubled import without_doubled
 from kaudit.errors import NothingToAuditError
 from kaudit.model.finding import Finding
-from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.result import NotAudited, ScanResult, UnlistedFindings
 from kaudit.scanning.not_covered import missing_producer
 from kaudit.scanning.options import ScanOptions
@@ -20,12 +19,11 @@ from kaudit.source.layout import PartitionDirectory, Unreadable
 class ScanFindings(Struct, frozen=True):
     """The findings of a scan with their incidents, and the producer ids they are about.
 
-    `held` are records that only other copies of a partition hold; `unlisted` findings are counted only; `failed` are the files that
+    `unlisted` findings are counted only; `failed` are the files that
     could not be read for them, in tasks elsewhere.
     """
 
     findings: Sequence[Finding]
-    held: Sequence[tuple[str, HeldRecords]] = ()
     producer_ids: Collection[int] = ()
     unlisted: Sequence[UnlistedFindings] = ()
     failed: Sequence[Unreadable] = ()
@@ -66,6 +64,6 @@ class ResultWithoutFindings(Struct, frozen=True):
             not_audited=not_audited,
             summary=total(self.result.partitions, findings, found.unlisted),
             incomplete=any(note.unreadable for note in not_audited),
-            suggestions=list(suggestions(self.options, self.directories, self.copies, found.held)),
+            suggestions=list(suggestions(self.options, self.directories, self.copies)),
             unlisted=found.unlisted,
         )

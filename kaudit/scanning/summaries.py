@@ -11,7 +11,6 @@ from kaudit.checks.command_line import quote
 from kaudit.model.coverage import Coverage
 from kaudit.model.digests import ALGORITHM, Digests
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.result import PartitionSummary, SegmentSummary, Suggestion, Summary, UnlistedFindings
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import last_stable_offset, remembered
@@ -105,17 +104,12 @@ def suggestions(
     options: ScanOptions,
     directories: Sequence[PartitionDirectory],
     copies: Sequence[BrokerCopies],
-    held: Iterable[tuple[str, HeldRecords]],
 ) -> Iterator[Suggestion]:
-    """Suggest to compare the copies of partitions that a scan audits each by itself, cluster by cluster.
-
-    `held` are records of partitions (by name) on one copy that another's newer leader began without.
-    """
-    known = list(held)
+    """Suggest the command that shows the copies of partitions side by side, cluster by cluster."""
     for whole in _by_cluster(entry for entry in directories if entry.whole_directory and entry.segments):
-        log_dirs, paths = {entry.log_dir for entry in whole}, {entry.directory for entry in whole}
+        log_dirs = {entry.log_dir for entry in whole}
         own = [entry for entry in copies if log_dirs.issuperset(entry.log_dirs)]
-        yield from _suggestion(options, whole, own, [entry for entry in known if entry[1].directory in paths])
+        yield from _suggestion(options, whole, own)
 
 
 def _by_cluster(directories: Iterable[PartitionDirectory]) -> list[list[PartitionDirectory]]:
@@ -132,7 +126,6 @@ def _suggestion(
     options: ScanOptions,
     whole: Sequence[PartitionDirectory],
     copies: Sequence[BrokerCopies],
-    held: Iterable[tuple[str, HeldRecords]],
 ) -> Iterator[Suggestion]:
     counts = Counter((entry.topic, entry.partition) for entry in whole)
     several = [entry for entry in whole if counts[entry.topic, entry.partition] > 1]
@@ -149,17 +142,6 @@ def _suggestion(
     chosen = [f"--topic {quote(topic)}" for topic in options.topics]
     chosen += [f"--partition {partition}" for partition in options.partitions]
     yield Suggestion(
-        "; ".join([what, *_held(held), "a scan audits each copy by itself, kaudit diff compares them"]),
+        f"{what}; kaudit diff shows them side by side",
         " ".join(["kaudit diff", *chosen, *map(quote, paths)]),
     )
-
-
-def _held(held: Iterable[tuple[str, HeldRecords]]) -> Iterator[str]:
-    """Return a text for the place with the most records that only one copy holds; several copies may show the same place."""
-    found = sorted(set(held), key=lambda entry: (-entry[1].records, entry[0], entry[1].copy))
-    for partition, records in found[:1]:
-        more = f" (the most of {len(found)} such places)" if len(found) > 1 else ""
-        yield (
-            f"{records.copy} holds {records.records:,} record{'' if records.records == 1 else 's'} of {partition} at offsets "
-            f"{records.first_offset}..{records.last_offset} that a newer leader began without{more}"
-        )

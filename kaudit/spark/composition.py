@@ -19,7 +19,6 @@ from kaudit.errors import UnreadableInputError
 from kaudit.listings.producer_histories import PartitionHistory
 from kaudit.listings.timeline import by_replica
 from kaudit.model.finding import Finding
-from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.shuffle_codec import unpack
@@ -60,7 +59,6 @@ class Found(Struct, frozen=True):
 
     findings: Sequence[SentFinding]
     left_out: frozenset[int] = frozenset()
-    held: Sequence[tuple[str, HeldRecords]] = ()
     failed: Sequence[Unreadable] = ()
 
     @property
@@ -130,7 +128,7 @@ def _topic_partitions(shard: Iterator[pa.RecordBatch], kept: Any) -> Iterator[tu
     evidence = unpack(first.column("data")[0].as_py(), ShardEvidence)
     in_tasks = FindingsInTasks(evidence.context, evidence.others, open_segment, kept)
     for made in in_tasks.topic_partitions(chain([first.slice(1)], shard)):
-        yield made, Found(sent(made.found.findings), made.left_out(), made.found.held, made.failed), evidence.newest
+        yield made, Found(sent(made.found), made.left_out(), made.failed), evidence.newest
 
 
 def _by_shard(rows: Batches) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
@@ -215,7 +213,7 @@ def scan_result(rows: Iterable[pa.RecordBatch]) -> ScanResult:
     ]
     ids = {finding.producer_id for own in found for finding in own.findings if finding.producer_id is not None}
     failed = [entry for own in found for entry in own.failed]
-    return result.with_findings(ScanFindings(given, [held for own in found for held in own.held], ids, (), failed))
+    return result.with_findings(ScanFindings(given, ids, (), failed))
 
 
 class WithIncidents(Struct, frozen=True):

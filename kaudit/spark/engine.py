@@ -37,7 +37,6 @@ from kaudit.reading.saved_partition import SavedPartition
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.audit import Audit, CrossPartition
 from kaudit.scanning.block_histories import BlockHistories, read_blocks
-from kaudit.scanning.findings import PartitionFindings
 from kaudit.scanning.opened_state import OpenedState, open_state
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import audit_needs, find_evidence, plan_jobs, share_rate
@@ -239,7 +238,6 @@ def _audited_scan(run: _Run, replayed: "DataFrame", progress: Progress) -> _Audi
     partitions = counts.partitions.values()
     found = ScanFindings(
         [*first_of_each(scan_wide, to_list.get(_SCAN_WIDE, {})), *listed],
-        [held for own in partitions for held in own.held],
         {producer_id for own in partitions for producer_id in own.producer_ids},
         tuple(counts.unlisted(to_list)),
         [entry for own in partitions for entry in own.failed],
@@ -257,8 +255,7 @@ def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, in_tasks: F
     with errors_in_one_line(), named_job(run.session, "kaudit: make the findings"):
         table = audits_of(replayed).mapInArrow(partial(count_findings, in_tasks=in_tasks), FOUND).toArrow()
     found = sorted(zip(table["job_index"].to_pylist(), table["found"], strict=True), key=lambda row: row[0])
-    wide = PartitionFindings(cross.findings)
-    of_scan = FindingCounts.of("", wide, partition_incidents(cross.findings), run.options.producer_ids)
+    of_scan = FindingCounts.of("", cross.findings, partition_incidents(cross.findings), run.options.producer_ids)
     return AllCounts(
         {_SCAN_WIDE: of_scan, **{job_index: unpack(data.as_py(), FindingCounts) for job_index, data in found}}
     )

@@ -59,7 +59,7 @@ def sharing(in_tasks: FindingsInTasks, query: Query, shares: int) -> ArrowMap:
                     return ReplicaRows(number, ids[places], own[places])
 
                 yield from _shared(shares, _ROWS, number, ids, some)
-            yield from sharing_findings(partition.found.findings, query, shares, partition.job_index)
+            yield from sharing_findings(partition.found, query, shares, partition.job_index)
 
     return share_rows
 

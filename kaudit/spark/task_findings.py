@@ -21,7 +21,6 @@ from kaudit.checks.incident_groups import (
 from kaudit.listings.timeline import by_replica, partition_timelines, producer_ids_of
 from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.leader_epochs import HeldRecords
 from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.result import UnlistedFindings
 from kaudit.partition.audit import PartitionAudit
@@ -29,7 +28,7 @@ from kaudit.partition.replay import KeptRows
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.scanning.findings import CrossPartitionEvidence, PartitionFindings, ScanContext, partition_findings
+from kaudit.scanning.findings import CrossPartitionEvidence, ScanContext, partition_findings
 from kaudit.source.layout import Unreadable
 from kaudit.spark.tasks import AUDIT, Batches, Given, Replayed, row
 
@@ -68,7 +67,6 @@ class FindingCounts(Struct, frozen=True):
     fingerprints: Mapping[Counted, NDArray[np.uint64]]
     groups: Mapping[int, Group]
     reaches: NDArray[np.int64]
-    held: Sequence[tuple[str, HeldRecords]]
     producer_ids: frozenset[int]
     failed: Sequence[Unreadable] = ()
     """Files that could not be read for them."""
@@ -77,22 +75,21 @@ class FindingCounts(Struct, frozen=True):
     def of(
         cls,
         topic: str,
-        own: PartitionFindings,
+        own: Sequence[Finding],
         incidents: PartitionIncidents,
         asked: Sequence[int],
         failed: Sequence[Unreadable] = (),
     ) -> "FindingCounts":
         """Count what was found in a topic partition; of the producer ids those `asked` for are kept."""
         prints: dict[Counted, list[int]] = {}
-        for finding in own.findings:
+        for finding in own:
             prints.setdefault((finding.code, finding.severity), []).append(int(finding.fingerprint, 16))
-        found = {finding.producer_id for finding in own.findings} if asked else set()
+        found = {finding.producer_id for finding in own} if asked else set()
         return cls(
             topic,
             {counted: np.array(own, dtype=np.uint64) for counted, own in prints.items()},
             {reach.group: incidents.groups[reach.group] for reach in incidents.reaches},
             np.array(incidents.reaches, dtype=np.int64).reshape(-1, len(Reach._fields)),
-            own.held,
             frozenset(found & set(asked)),  # type: ignore[arg-type]  # None is not among those asked for
             failed,
         )
@@ -144,7 +141,7 @@ class TopicPartition(Struct, frozen=True):
     job_index: int
     replayed: Sequence[Replayed]
     kept: Sequence[Any]
-    found: PartitionFindings
+    found: Sequence[Finding]
     incidents: PartitionIncidents
     failed: Sequence[Unreadable]
     """Files that could not be read for the findings."""
@@ -160,11 +157,11 @@ class TopicPartition(Struct, frozen=True):
         for part, given in ((each.partition, each.given) for each in self.replayed):
             if given is not None:
                 filtered[part.directory.topic, part.directory.partition, part.directory.replica] = part, given
-        return frozenset(place for place, finding in enumerate(self.found.findings) if not _is_given(finding, filtered))
+        return frozenset(place for place, finding in enumerate(self.found) if not _is_given(finding, filtered))
 
     def findings(self, across: Mapping[int, Mapping[int, str]]) -> list[Finding]:
         """Return the findings with their incidents; `across`: those that take other partitions too."""
-        return marked_with(self.found.findings, self.incidents, across.get(self.job_index, {}))
+        return marked_with(self.found, self.incidents, across.get(self.job_index, {}))
 
 
 def _is_given(finding: Finding, filtered: Mapping[tuple[object, ...], tuple[PartitionAudit, Given]]) -> bool:
@@ -208,7 +205,7 @@ class FindingsInTasks(Struct, frozen=True):
             others = [self.others[number] for number in numbers]
             reads = FailedReads(self.open_source)
             found = partition_findings(parts, others, self.context, reads)
-            incidents = partition_incidents(found.findings)
+            incidents = partition_incidents(found)
             yield TopicPartition(numbers[0], replayed, kept, found, incidents, reads.unreadable)
 
 

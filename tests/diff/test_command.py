@@ -88,13 +88,13 @@ def test_other_records_behind_the_same_ones_under_another_leader_epoch_are_an_er
     code, report = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
     (finding,) = report["findings"]
     assert (code, finding["severity"], finding["offset"]) == (1, "error", 4)
-    assert finding["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": 3}
+    assert finding["impact"] == {"records_lost_at_least": 3, "records_lost_at_most": 3}
 
 
 def test_what_a_divergence_costs_is_counted_on_the_copy_that_goes(tmp_path, capsys):
     log = history((0, 3))
     old, new = log.copy(), log.copy().append(1, 1, b"new")
-    old.append(4, 0, b"acknowledged").append(2, 0, b"not yet acknowledged")
+    old.append(4, 0, b"acknowledged").append(2, 0, b"acknowledged by the leader alone")
     # a retry that the new leader took, at another offset
     again = Batch(count=3, base_offset=old.end, producer_id=7, epoch=0, sequence=0, payload=b"sent again")
     old.batches.append(again)
@@ -104,8 +104,9 @@ def test_what_a_divergence_costs_is_counted_on_the_copy_that_goes(tmp_path, caps
     paths = [log.write(tmp_path / name) for name, log in (("b1", old), ("b2", new), ("b3", third))]
     _, report = document(capsys, *paths)
     (finding,) = report["findings"]
-    assert finding["impact"] == {"records_lost_at_least": 3, "records_lost_at_most": 6}
-    assert finding["evidence"]["missing_on_reference"]["b1"]["elsewhere"] == 3
+    assert finding["impact"] == {"records_lost_at_least": 6, "records_lost_at_most": 6}
+    missing = finding["evidence"]["missing_on_reference"]["b1"]
+    assert (missing["below_high_watermark"], missing["without_producer_id"], missing["elsewhere"]) == (3, 3, 3)
 
 
 @pytest.mark.parametrize("mark", [None, 4, 5, 8])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kaudit.audits.replicas import missing_records
 from kaudit.cli.app import run
-from kaudit.diff import missing_records
 from tests.diff.replicas import TOPIC, Copy, broker, history
 from tests.diff.test_broker_copies import after
 from tests.diff.test_command import validate

@@ -2,7 +2,7 @@
 
     python -m tests.mutation                                   a sample of every room
     python -m tests.mutation sequences checks --sample 200     more of two rooms
-    python -m tests.mutation kaudit/diff/gaps.py --all         every mutant of a file
+    python -m tests.mutation kaudit/audits/replicas/gaps.py --all         every mutant of a file
     python -m tests.mutation --again                           again what was not killed before
 
 A mutant is kaudit with one place of its source changed. It is killed when a test fails, or needs ten times its CPU time.

@@ -138,7 +138,7 @@ def test_what_runs_at_import_is_tried_by_the_tests_that_use_it():
     """
     constants = enumerate((ROOT / CONSTANTS).read_text().splitlines(), 1)
     (defined,) = (number for number, line in constants if line.startswith("DELETE_HORIZON_FLAG ="))
-    columns = "kaudit/diff/compare.py"
+    columns = "kaudit/audits/replicas/compare.py"
     (using,) = (
         number
         for number, line in enumerate((ROOT / columns).read_text().splitlines(), 1)

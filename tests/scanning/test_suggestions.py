@@ -1,15 +1,12 @@
 """When a scan says that kaudit diff shows more."""
 
-import pytest
-
 from kaudit.audits.replicas.broker_copies import BrokerCopies
-from kaudit.model.leader_epochs import HeldRecords
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.summaries import suggestions
 from kaudit.source.layout import LogDirectoryIdentity, PartitionDirectory, SegmentFile
 
 SEGMENT = SegmentFile("/0.log", "0.log", 0, 10, 0)
-EACH = "a scan audits each copy by itself, kaudit diff compares them"
+EACH = "kaudit diff shows them side by side"
 
 
 def directory(log_dir, topic="orders", partition=0, cluster=None, broker=1, **more):
@@ -18,8 +15,8 @@ def directory(log_dir, topic="orders", partition=0, cluster=None, broker=1, **mo
     return PartitionDirectory(topic, partition, "", log_dir, f"{log_dir}/{topic}-{partition}", "", **fields)
 
 
-def suggested(directories, copies=(), held=(), **options):
-    found = suggestions(ScanOptions(options.pop("paths", ["/"]), **options), directories, copies, iter(held))
+def suggested(directories, copies=(), **options):
+    found = suggestions(ScanOptions(options.pop("paths", ["/"]), **options), directories, copies)
     return [(each.reason, each.command) for each in found]
 
 
@@ -69,20 +66,3 @@ def test_copies_of_one_broker():
     assert reason == f"2 replicas of 1 partition were given; {EACH}"
     ((reason, _),) = suggested([*two, directory("/c", cluster="x")], [first, second])
     assert reason == f"the inputs are copies made at different times: 2 of broker 1, 3 of broker 7; {EACH}"
-
-
-@pytest.mark.parametrize("records", [1, 2000])
-def test_records_that_a_newer_leader_began_without(records):
-    two = [directory("/a"), directory("/b")]
-    most = HeldRecords("b1", "/b/orders-0", 7, 9, records, 3, 0)
-    said = f"b1 holds {records:,} record{'s' if records > 1 else ''} of orders-0 at offsets 7..9 that a newer leader began without"
-    for held in ([("orders-0", most)], [("orders-0", most)] * 2):
-        assert suggested(two, held=held)[0][0] == f"2 replicas of 1 partition were given; {said}; {EACH}"
-    others = [
-        HeldRecords("b0", "/a/orders-0", 7, 9, records - 1, 3, 0),
-        HeldRecords("b2", "/a/orders-0", 7, 9, records, 3, 0),
-    ]
-    several = [("orders-0", each) for each in (*others, most)]
-    elsewhere = ("orders-0", HeldRecords("b9", "/elsewhere/orders-0", 7, 9, 9999, 3, 0))
-    ((reason, _),) = suggested(two, held=[*several, elsewhere])
-    assert f"{said} (the most of 3 such places); " in reason

@@ -10,7 +10,6 @@ from msgspec import Struct
 from kaudit.checks.incident_groups import partition_incidents
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.reading.shuffle_codec import pack
-from kaudit.scanning.findings import PartitionFindings
 from kaudit.spark import task_findings as spark_judging
 from kaudit.spark.task_findings import AllCounts, FindingCounts, first_of_each, replicas
 
@@ -29,13 +28,12 @@ def counts(topic, **prints):
     """Counts of a partition: so many fingerprints, from a number on, of each kind."""
     kinds = {"gap": GAP, "old": OLD, "bump": BUMP}
     found = {kinds[name]: np.arange(first, first + count, dtype=np.uint64) for name, (first, count) in prints.items()}
-    return FindingCounts(topic, found, {}, np.zeros((0, 4), dtype=np.int64), [], frozenset())
+    return FindingCounts(topic, found, {}, np.zeros((0, 4), dtype=np.int64), frozenset())
 
 
 def test_findings_are_counted_by_check_and_severity_in_their_order():
     found = [finding(GAP, 1, 7), finding(OLD, 2, 8), finding(GAP, 3, 9), finding(BUMP, 4)]
-    judged = PartitionFindings(found)
-    made = FindingCounts.of("orders", judged, partition_incidents(found), [9, 7, 10])
+    made = FindingCounts.of("orders", found, partition_incidents(found), [9, 7, 10])
     prints = [int(each.fingerprint, 16) for each in found]
     assert {counted: own.tolist() for counted, own in made.fingerprints.items()} == {
         GAP: [prints[0], prints[2]],
@@ -44,9 +42,8 @@ def test_findings_are_counted_by_check_and_severity_in_their_order():
     }
     assert (made.topic, made.producer_ids) == ("orders", frozenset({7, 9}))
     assert not made.groups
-    assert not made.held
     assert made.reaches.shape[0] == 0
-    assert FindingCounts.of("orders", judged, partition_incidents(found), []).producer_ids == frozenset()
+    assert FindingCounts.of("orders", found, partition_incidents(found), []).producer_ids == frozenset()
 
 
 PARTITIONS = {

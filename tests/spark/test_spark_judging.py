@@ -19,7 +19,6 @@ from kaudit.report.json_documents import timeline_document
 from kaudit.report.render_options import RenderOptions
 from kaudit.results.selection import Selection, count
 from kaudit.scanning.audit import Audit
-from kaudit.scanning.findings import PartitionFindings
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.spark import engine as spark_engine
@@ -55,7 +54,7 @@ def counted(findings):
         by_partition.setdefault((finding.topic or "", finding.partition), []).append(finding)
     return AllCounts(
         {
-            number: FindingCounts.of(topic, PartitionFindings(own), partition_incidents(own), ())
+            number: FindingCounts.of(topic, own, partition_incidents(own), ())
             for number, ((topic, _), own) in enumerate(by_partition.items())
         }
     )

@@ -10,6 +10,7 @@ from itertools import takewhile
 from msgspec import Struct
 
 from kaudit.audits.replicas.log_tail import last_batches
+from kaudit.model.replicas import BrokerReplicas
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.source.layout import LogDirectoryIdentity, PartitionDirectory, SegmentFile
 
@@ -29,6 +30,13 @@ class BrokerCopies(Struct, frozen=True):
     def log_dirs(self) -> list[str]:
         """The copies' paths, the oldest first."""
         return list(self.clocks)
+
+
+def of_brokers(entry: BrokerCopies, names: Mapping[str, str]) -> BrokerReplicas:
+    """Return the copies by the names of their log directories, without those that have none."""
+    known = dict.fromkeys(names[log_dir] for log_dir in entry.log_dirs if log_dir in names)
+    identity = entry.identity
+    return BrokerReplicas(identity.broker_id, identity.directory_id, identity.cluster_id, tuple(known))
 
 
 def broker_copies(directories: Iterable[PartitionDirectory], open_source: OpenSource) -> list[BrokerCopies]:

@@ -26,16 +26,23 @@ def batches_from(directory: PartitionDirectory, open_source: OpenSource, first: 
         OSError: a segment cannot be read.
 
     """
+    return (batches for _, batches in placed_batches_from(directory, open_source, first))
+
+
+def placed_batches_from(
+    directory: PartitionDirectory, open_source: OpenSource, first: int
+) -> Iterator[tuple[int, Batches]]:
+    """Yield the same with the number of the segment that holds them."""
     segments = directory.segments
     begin = max((index for index, segment in enumerate(segments) if segment.base_offset <= first), default=0)
-    for number, segment in enumerate(segments[begin:]):
+    for number, segment in enumerate(segments[begin:], begin):
         with closing(open_source(segment)) as source:
-            start = 0 if number else _before(first, source, segment.size)
+            start = _before(first, source, segment.size) if number == begin else 0
             tail = ByteRange(start, segment.size, segment.size)
             for piece in stream_batches(source, tail, expected_offset=segment.base_offset):
                 found = piece.batches[last_offsets(piece.batches) >= first]
                 if len(found):
-                    yield found
+                    yield number, found
 
 
 def last_batches(segment: SegmentFile, open_source: OpenSource) -> Iterator[Batches]:
@@ -83,3 +90,12 @@ def producers_records(batches: Batches) -> NDArray[np.int64]:
         lasts = last_offsets(batches)
         counts[unknown] = np.diff(lasts, prepend=lasts[:1] - 1)[unknown]
     return counts
+
+
+def log_end(directory: PartitionDirectory, next_offset: int | None, log_start: int) -> int:
+    """Return the offset after the last valid batch; for a log without one, or whose last segment is empty, where it begins."""
+    segments = directory.segments
+    empty = segments[-1].base_offset if segments and not segments[-1].size else 0
+    if next_offset is not None:
+        return max(next_offset, empty)
+    return max(empty, log_start, segments[0].base_offset if segments else 0)

@@ -94,12 +94,17 @@ def _truncated(context: Context, found: ReplicaEvidence, change: CopyChange, off
     )
     acknowledged = f"; {below:,} lie below its high watermark {mark}" if below else ""
     difference = change.first_difference
+    least, most = (0, None) if missing is None else missing.lost
     yield only_copy.finding(
         context.replicas[change.earlier],
         f"offsets {offsets.first}..{offsets.last} ({count}) are on {change.earlier} alone: broker {change.broker_id} "
         f"truncated them before {change.later} was copied{acknowledged}",
-        severity=Severity.ERROR if below else Severity.WARNING,
-        confidence=Confidence.CERTAIN if below else Confidence.POSSIBLE,
+        severity=Severity.ERROR if least and not recreated else Severity.WARNING,
+        confidence=Confidence.CERTAIN
+        if below
+        else Confidence.LIKELY
+        if least and not recreated
+        else Confidence.POSSIBLE,
         offset=offsets.first,
         last_offset=offsets.last,
         evidence=_TruncatedEvidence(
@@ -120,16 +125,16 @@ def _truncated(context: Context, found: ReplicaEvidence, change: CopyChange, off
             high_watermark_of=None if mark is None else change.earlier,
             missing_on_later_copy=missing,
         ),
-        explanations=[*recreated, *_causes_of_truncation(change, missing)],
-        impact=Impact(records_lost_at_least=0)
-        if missing is None
-        else Impact(records_lost_at_least=missing.below_high_watermark, records_lost_at_most=missing.records),
+        explanations=[*recreated, *_causes_of_truncation(change, missing, acknowledged=bool(least))],
+        impact=Impact(records_lost_at_least=least, records_lost_at_most=most),
         following=(inspect_replica(context, change.earlier, offsets.first),),
         absent=ABSENT,
     )
 
 
-def _causes_of_truncation(change: CopyChange, missing: MissingRecords | None) -> Iterator[Explanation]:
+def _causes_of_truncation(
+    change: CopyChange, missing: MissingRecords | None, *, acknowledged: bool
+) -> Iterator[Explanation]:
     difference = change.first_difference
     if difference is None:
         yield Explanation(
@@ -143,7 +148,7 @@ def _causes_of_truncation(change: CopyChange, missing: MissingRecords | None) ->
             "next one (acks=0 or 1, or an unclean election)",
             speaks_for=(f"leader epochs {' and '.join(epochs)} there",) if len(set(epochs)) > 1 else (),
         )
-    if missing is not None and missing.below_high_watermark:
+    if acknowledged:
         return
     again = missing.elsewhere if missing is not None else 0
     yield Explanation(

@@ -11,7 +11,7 @@ from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
-from kaudit.model.replicas import Relation, ReplicaEvidence
+from kaudit.model.replicas import Relation, ReplicaLag
 
 _CAUSES = (
     Explanation("the replica's broker was stopped, slow, or starting when it was copied", innocent=True),
@@ -31,7 +31,7 @@ class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     "KA602",
     severity=Severity.NOTE,
     summary="a replica ends before the others",
-    needs=(ReplicaEvidence,),
+    needs=(ReplicaLag,),
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(COPY_OF_DAMAGE, DIVERGENCE),
     caused_by=(ELECTED, UNCLEAN_STOP),
@@ -40,8 +40,8 @@ class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
 )
 def replica_behind(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report all replicas of a partition that lag in one finding, without those whose logs end in damage."""
-    for found in evidence.of(ReplicaEvidence):
-        comparison = found.comparison
+    for each in evidence.of(ReplicaLag):
+        found, comparison = each.found, each.found.comparison
         lagging = [
             name
             for name, relation in comparison.relations.items()

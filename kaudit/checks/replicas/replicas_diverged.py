@@ -31,6 +31,7 @@ _RULE = (
 )
 _ANY_PRODUCER = "the replicas may hold different producers' batches here"
 _LEADER_EPOCHS_LISTED = 5
+_NOTHING_LOST = ": no record is lost that was acknowledged"
 _COMPACTED = Explanation(
     "the topic is compacted, and neither a checkpoint nor a thinned-out batch shows it (then pass --compacted)",
     innocent=True,
@@ -79,7 +80,7 @@ class _LackingEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
 @check(
     "KA601",
     severity=Severity.ERROR,
-    severity_note="note where only the leader epochs differ and nothing is lost; warning where compaction may explain it",
+    severity_note="note where nothing is lost that was acknowledged; warning where compaction may explain it",
     summary="replicas hold different records at one offset",
     needs=(ReplicaEvidence,),
     withdrawn_by=Withdrawal.NEXT_READING,
@@ -110,17 +111,18 @@ def _different(context: Context, found: ReplicaEvidence, difference: Difference)
     cut = comparison.truncation_offsets.get(name)
     like = difference.same_as(name)
     others = [other for other in difference.batches if other not in like]
-    beyond = comparison.beyond_reference
-    parted = [other for other in diverged if other not in beyond]
+    parted = [other for other in diverged if other not in comparison.beyond_reference]
     alike = difference.in_epoch_alone and all(
         missing is not None and missing.nothing for missing in map(found.missing.get, parted)
     )
     what = "the same records under another leader epoch than" if difference.in_epoch_alone else "other records than"
     message = f"{hold(like)} {what} {listed(others or [reference])} from offset {difference.offset} on"
+    impact = _lost_records(found, parted)
+    outcome = _NOTHING_LOST if _is_cut_off(comparison, parted, difference) and _is_harmless(impact) else ""
     return replicas_diverged.finding(
         context.replicas[name],
-        f"{message}: nothing is lost" if alike else message,
-        severity=Severity.NOTE if alike else Severity.ERROR,
+        f"{message}: nothing is lost" if alike else message + outcome,
+        severity=Severity.NOTE if alike or outcome else Severity.ERROR,
         segment=batch.segment,
         position=batch.position,
         offset=difference.offset,
@@ -137,7 +139,7 @@ def _different(context: Context, found: ReplicaEvidence, difference: Difference)
             **_histories(found),
         ),
         explanations=_causes(found, difference, noticed=cut is not None and cut <= difference.offset),
-        impact=_lost_records(found, parted),
+        impact=impact,
         following=[inspect_replica(context, key, difference.offset) for key in dict.fromkeys([name, *others[:1]])],
         absent={"producer_id": _ANY_PRODUCER, "producer_epoch": _ANY_PRODUCER},
     )
@@ -150,10 +152,12 @@ def _passed_over(context: Context, found: ReplicaEvidence) -> Finding:
     name = max(names, key=lambda key: comparison.end_offsets[key])
     first, end = comparison.end_offsets[reference], comparison.end_offsets[name]
     newest = comparison.leader_epochs[reference][-1]
+    impact = _lost_records(found, names)
     begins = f"leader epoch {newest.epoch} of {reference} begins at offset {newest.start_offset}"
     return replicas_diverged.finding(
         context.replicas[name],
-        f"{hold(names)} {offsets_text(first, end - 1)}, which {reference} began leader epoch {newest.epoch} without",
+        f"{hold(names)} {offsets_text(first, end - 1)}, which {reference} began leader epoch {newest.epoch} without{_NOTHING_LOST if _is_harmless(impact) else ''}",
+        severity=Severity.NOTE if _is_harmless(impact) else Severity.ERROR,
         offset=first,
         last_offset=end - 1,
         anchor=str(first),
@@ -161,7 +165,7 @@ def _passed_over(context: Context, found: ReplicaEvidence) -> Finding:
             rule=_RULE, broker=_what_follows(comparison, name, first), previous=None, copies=None, **_histories(found)
         ),
         explanations=[*recreated_topic(found.topic_ids), _failed_leader(begins)],
-        impact=_lost_records(found, names),
+        impact=impact,
         following=(inspect_replica(context, name, first),),
         absent=ABSENT,
     )
@@ -198,6 +202,16 @@ def _lacking(context: Context, found: ReplicaEvidence, gap: ReplicaGap) -> Findi
         following=[inspect_replica(context, key, gap.first_offset) for key in (name, gap.held_by[0])],
         absent={"producer_id": _ANY_PRODUCER, "producer_epoch": _ANY_PRODUCER},
     )
+
+
+def _is_cut_off(comparison: PartitionComparison, parted: Sequence[str], difference: Difference) -> bool:
+    """Return whether the brokers of all these replicas notice that they differ, and truncate their logs."""
+    cuts = [comparison.truncation_offsets.get(name) for name in parted]
+    return bool(cuts) and all(cut is not None and cut <= difference.offset for cut in cuts)
+
+
+def _is_harmless(impact: Impact) -> bool:
+    return impact.records_lost_at_most == 0
 
 
 def _histories(found: ReplicaEvidence) -> _Histories:
@@ -261,19 +275,27 @@ def _failed_leader(shown_by: str | None) -> Explanation:
 def _lost_records(found: ReplicaEvidence, names: Iterable[str]) -> Impact:
     """Count the records of these replicas that the reference lacks: they are lost when they follow its log.
 
-    At least those below the high watermark of their own broker were acknowledged to producers with acks=all and could
-    be read. Replicas that hold the same where they leave the reference count once: with the largest number of records
-    one of them holds, and with the highest of their high watermarks.
+    Replicas that hold the same where they leave the reference count once: as the one that may have lost the most.
     """
     difference = found.comparison.first_difference
     batches = difference.batches if difference is not None else {}
-    copies: defaultdict[object, list[MissingRecords]] = defaultdict(list)
+    copies: defaultdict[object, list[tuple[int, int]]] = defaultdict(list)
     for name in names:
         missing = found.missing.get(name)
         if missing is None:
             return Impact(records_lost_at_least=0)
-        copies[batches[name].identity if name in batches else None].append(missing)
-    return Impact(
-        records_lost_at_least=sum(max(missing.below_high_watermark for missing in same) for same in copies.values()),
-        records_lost_at_most=sum(max(missing.records for missing in same) for same in copies.values()),
-    )
+        copies[batches[name].identity if name in batches else None].append(missing.lost)
+    least = sum(max(lost for lost, _ in same) for same in copies.values())
+    most = sum(max(lost for _, lost in same) for same in copies.values())
+    # what a log held before it was made anew is not known
+    known = not any(_begins_anew(found.comparison, name) for name in names)
+    return Impact(records_lost_at_least=least, records_lost_at_most=most if known else None)
+
+
+def _begins_anew(comparison: PartitionComparison, name: str) -> bool:
+    """Return whether the reference's log begins with its first offset under a newer leader epoch than this replica's."""
+    assert comparison.reference is not None
+    own, reference = comparison.leader_epochs[name], comparison.leader_epochs[comparison.reference]
+    if not own or not reference or own[0].epoch >= reference[0].epoch:
+        return False
+    return not comparison.start_offsets[comparison.reference] and not own[0].start_offset

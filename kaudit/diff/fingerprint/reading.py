@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from msgspec import Struct
 
-from kaudit.diff.compare import Columns
-from kaudit.diff.replica_reader import ReplicaReader
+from kaudit.audits.replicas.compare import Columns
+from kaudit.audits.replicas.replica_reader import ReplicaReader
 from kaudit.model.digests import LEAF_OFFSETS, MOST_RANGES, RangeDigests
 from kaudit.model.fingerprint import HeldBatch, ListedBatches, PartitionFingerprint
 from kaudit.reading.chunk_plan import OpenSource

@@ -154,12 +154,13 @@ def test_copies_that_a_scan_audits_each_by_itself_are_for_diff(tmp_path):
     assert audit(first).suggestions == []
 
 
-def test_what_a_new_leader_began_without_is_named_beside_the_command(evidence):
+def test_what_a_new_leader_began_without_is_a_finding_of_the_scan(evidence):
     # truth.json: the lost records of acks1-unclean, whose producers raised no epoch
     capture = evidence.capture("failover-acks1")
     copies = [capture / moment / "b1" for moment in ("B2-unclean-leader-old-one-down", "B3-recovered")]
-    (suggestion,) = audit(*copies, topics=("acks1-unclean",)).suggestions
-    assert "b1 holds 1,170 records of acks1-unclean-0 at offsets 5713..6882 that a newer leader" in suggestion.reason
+    (found,) = [each for each in audit(*copies, topics=("acks1-unclean",)).findings if each.code == "KA603"]
+    assert (found.offset, found.last_offset) == (5713, 6882)
+    assert found.impact.records_lost_at_most == 1170
 
 
 def test_the_suggested_command_stands_whole_in_the_table(tmp_path):

@@ -20,6 +20,7 @@ from kaudit.model.replicas import (
     Relation,
     ReplicaBatch,
     ReplicaEvidence,
+    ReplicaLag,
 )
 
 _COMMON = Context(
@@ -100,7 +101,8 @@ def lacking(records: int, below: int = 0, elsewhere: int = 0, **more: int) -> Mi
 def reported(check: Check, comparison: PartitionComparison, **around: Any) -> list[Finding]:
     """What a check reports of a comparison; `around` are the other fields of ReplicaEvidence."""
     fields: dict[str, Any] = {"high_watermarks": {}, "last_common": {}} | around
-    evidence = Evidence([ReplicaEvidence(comparison, **fields)])
+    found = ReplicaEvidence(comparison, **fields)
+    evidence = Evidence([found, ReplicaLag(found)])
     return list(check.run(context(*comparison.end_offsets), evidence))
 
 

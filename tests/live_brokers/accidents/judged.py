@@ -12,7 +12,6 @@ from kaudit.model.total_impact import total_impact
 from tests.live_brokers.accidents.truth import DATA, Moment, TopicTruth, truths
 
 NOT_YET: dict[str, set[str]] = {
-    "acks1-failover/old-leader-down": {"payments lost"},
     "acks1-failover/recovered": {"payments lost"},
     "clock-ahead/ahead": {"visits lost"},
     "clock-ahead/right-again": {"visits lost"},
@@ -25,7 +24,6 @@ NOT_YET: dict[str, set[str]] = {
     "timestamps-in-seconds/expired": {"orders lost"},
     "torn-tail/torn": {"clicks lost"},
     "torn-tail/recovered": {"clicks lost"},
-    "unclean-election/old-leader-down": {"meter lost"},
     "upgrade-in-transaction/upgraded": {"warnings"},
 }
 """What the scan of a moment says wrongly as yet, by `ACCIDENT/MOMENT`."""

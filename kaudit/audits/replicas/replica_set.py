@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from kaudit.audits.replicas.compare import Columns, PairCompare, batch_at
+from kaudit.audits.replicas.gaps import Held, replica_gaps
+from kaudit.audits.replicas.replica_reader import ReplicaReader
 from kaudit.broker.partition.truncation import truncation_offset
-from kaudit.diff.compare import Columns, PairCompare, batch_at
-from kaudit.diff.gaps import Held, replica_gaps
-from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.replicas import (

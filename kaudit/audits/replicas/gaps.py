@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kaudit.diff.compare import Columns, cleaned
+from kaudit.audits.replicas.compare import Columns, cleaned
 from kaudit.model.replicas import OffsetRange, ReplicaGap
 from kaudit.source.layout import SegmentFile
 
@@ -63,6 +63,10 @@ class ReplicaGaps:
             cut = int(ends[index - 1]) == position if index else self._joins(before, segment, position)
             self.gaps.append(Gap(int(expected[index]), int(bases[index]) - 1, cut, segment, position))
         self._reached = _Reached(segment, int(ends[-1]), int(lasts[-1]) + 1)
+
+    def pass_over(self) -> None:
+        """Say that batches are left out before the next ones: what lies between them is no gap."""
+        self._reached = None
 
     def _joins(self, before: _Reached, segment: int, position: int) -> bool:
         """Return whether no bytes lie between the batches so far and byte `position` of a segment."""

@@ -1,15 +1,16 @@
 """One replica of a partition as columns of its valid batches, in offset order, a window at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from msgspec import Struct
 
-from kaudit.diff.compare import COLUMNS, Columns, no_rows
-from kaudit.diff.gaps import ReplicaGaps
+from kaudit.audits.replicas.compare import COLUMNS, Columns, no_rows
+from kaudit.audits.replicas.gaps import ReplicaGaps
+from kaudit.audits.replicas.log_tail import log_end, placed_batches_from
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind
 from kaudit.model.leader_epochs import EpochEntry
-from kaudit.partition.digests import log_end
 from kaudit.reading.batch_order import OrderFilter
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
@@ -22,8 +23,20 @@ MAX_EPOCHS = 10_000
 _NO_BOUND = 2**63 - 1
 
 
+class AuditedReplica(Struct, frozen=True):
+    """What an audit found of a log without damage: its offsets `start_offset` to `end_offset` (exclusive), its leader epochs.
+
+    `ranges` of offsets are all that may differ from the other copies, ascending and apart; the rest need not be read again.
+    """
+
+    start_offset: int
+    end_offset: int
+    leader_epochs: Sequence[EpochEntry]
+    ranges: Sequence[range]
+
+
 class ReplicaReader:
-    """Reads a replica from front to back.
+    """Reads a replica from front to back, of one that was audited the ranges that may differ.
 
     `pending` are the rows that were read and not yet taken. Batches wholly below the log start offset are left out. Valid
     after the end: `end_offset`, `leader_epochs`, `gaps`, `damaged` (some bytes are not a valid batch), `ends_damaged`, `unreadable`.
@@ -36,6 +49,7 @@ class ReplicaReader:
         *,
         verify: bool,
         log_start_offset: int | None,
+        audited: AuditedReplica | None = None,
     ) -> None:
         self.directory = directory
         self.pending: Columns = no_rows()
@@ -43,7 +57,9 @@ class ReplicaReader:
         self.batches = 0
         self.records = 0
         self.bytes_read = 0
-        self.first_offset: int | None = None
+        self.first_offset: int | None = (
+            None if audited is None or audited.start_offset == audited.end_offset else audited.start_offset
+        )
         self.damaged = False
         self.ends_damaged = False
         self.gaps = ReplicaGaps(directory.segments)
@@ -53,7 +69,8 @@ class ReplicaReader:
         self._start = log_start_offset or 0
         self._epochs: list[EpochEntry] = []
         self._next_offset: int | None = None
-        self._pieces = self._read()
+        self._audited = audited
+        self._pieces = self._read() if audited is None else self._read_ranges(audited.ranges)
 
     def fill(self) -> None:
         """Read until there are pending rows, or the log ends."""
@@ -83,12 +100,14 @@ class ReplicaReader:
     @property
     def end_offset(self) -> int:
         """Offset after the last valid batch; without one, or with an empty last segment, where that log or segment begins."""
+        if self._audited is not None:
+            return self._audited.end_offset
         return log_end(self.directory, self._next_offset, self._start)
 
     @property
-    def leader_epochs(self) -> list[EpochEntry]:
+    def leader_epochs(self) -> Sequence[EpochEntry]:
         """The leader epochs of the batches (>= 0), ascending: a lower one after a higher is damage, not an epoch."""
-        return self._epochs
+        return self._epochs if self._audited is None else self._audited.leader_epochs
 
     def _take(self, segment: int, batches: Batches) -> None:
         lasts = last_offsets(batches)
@@ -118,6 +137,21 @@ class ReplicaReader:
         before = np.concatenate(([reached], highest[:-1]))
         for index in np.flatnonzero(highest > before)[: MAX_EPOCHS - len(self._epochs)].tolist():
             self._epochs.append(EpochEntry(int(epochs[index]), int(batches["base_offset"][index])))
+
+    def _read_ranges(self, ranges: Sequence[range]) -> Iterator[tuple[int, Batches]]:
+        for offsets in ranges:
+            # the last batch of the range before may reach into this one
+            reached = self._next_offset or 0
+            if reached <= offsets.start:
+                self.gaps.pass_over()
+            try:
+                for number, batches in placed_batches_from(self.directory, self._open, offsets.start):
+                    bases = batches["base_offset"]
+                    yield number, batches[(bases >= reached) & (bases < offsets.stop)]
+                    if bases[-1] >= offsets.stop:
+                        break
+            except OSError as error:
+                self._unread.add(failure(error.filename or self.directory.directory, error))
 
     def _read(self) -> Iterator[tuple[int, Batches]]:
         segments = self.directory.segments

@@ -3,19 +3,20 @@
 import tempfile
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.diff import gaps, replica_reader
-from kaudit.diff import missing_records as counting
-from kaudit.diff.compare import COLUMNS, Columns, Conflict, PairCompare, batch_at
-from kaudit.diff.gaps import Gap, Held, replica_gaps
-from kaudit.diff.missing_records import missing_records
-from kaudit.diff.replica_reader import ReplicaReader
-from kaudit.diff.replica_set import merged_epochs, read_side_by_side
+from kaudit.audits.replicas import gaps, replica_reader
+from kaudit.audits.replicas import missing_records as counting
+from kaudit.audits.replicas.compare import COLUMNS, Columns, Conflict, PairCompare, batch_at
+from kaudit.audits.replicas.gaps import Gap, Held, replica_gaps
+from kaudit.audits.replicas.missing_records import missing_records
+from kaudit.audits.replicas.replica_reader import ReplicaReader
+from kaudit.audits.replicas.replica_set import merged_epochs, read_side_by_side
 from kaudit.formats.sidefiles.checkpoints import parse_leader_epoch_checkpoint
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.replicas import MissingRecords, OffsetRange
@@ -227,13 +228,40 @@ OWN = [sent(number, at=3 * number, leader_epoch=1) for number in range(6)]
     # a new producer id: no re-send that can be recognised
     ([*OWN[:3], sent(4, at=9, producer_id=8)], 9, None, MissingRecords(9, 0, 0, 0, 2000)),
     # stamped anew: neither
-    ([*OWN[:3], sent(4, at=9, timestamp=BASE_TIMESTAMP)], 9, None, MissingRecords(9, 0, 0, 0, 2000)),
+    ([*OWN[:3], sent(4, at=9, timestamp=BASE_TIMESTAMP)], 9, None, MissingRecords(9, 0, 0, 0, 2000, 9)),
     # a later epoch of the same producer is the same records
-    ([*OWN[:3], sent(4, at=9, epoch=1, sequence=0)], 9, None, MissingRecords(6, 0, 3, 0, 2000)),
+    ([*OWN[:3], sent(4, at=9, epoch=1, sequence=0)], 9, None, MissingRecords(6, 0, 3, 0, 2000, 6)),
 ])  # fmt: skip
 def test_records_that_one_copy_alone_holds(tmp_path, theirs, offset, high_watermark, expected):
     other = None if theirs is None else Copy(theirs)
     assert missing(tmp_path, Copy(OWN), other, offset, high_watermark) == expected
+
+
+def test_an_idempotent_producer_waits_for_five_batches_at_most(tmp_path):
+    """Of eight batches that nobody sent again the first three had been acknowledged; others' retries say so of all plain ones."""
+    own = [sent(number, at=3 * number) for number in range(8)]
+    assert missing(tmp_path / "idempotent", Copy(own), Copy(own[:1]), 3, None).not_sent_again == 6
+    plain = [sent(number, at=3 * number, producer_id=-1, epoch=-1, sequence=-1) for number in range(3)]
+    retried = sent(3, at=9)
+    for others, expected in (
+        ([], 0),
+        ([retried.at(3)], 6),
+        ([sent(9, at=3, producer_id=-1, epoch=-1, sequence=-1)], 6),
+    ):
+        path = tmp_path / f"{len(others)}-{expected}-{others[0].producer_id if others else 0}"
+        assert missing(path, Copy([*plain, retried]), Copy([plain[0], *others]), 3, None).not_sent_again == expected
+
+
+def test_records_that_a_client_sent_again_in_other_batches_are_there(tmp_path):
+    """librdkafka makes new batches of what it retries: two batches of three records are one of six there."""
+    plain: dict[str, Any] = {"producer_id": -1, "epoch": -1, "sequence": -1}
+    own = [
+        sent(0, at=0, **plain),
+        Batch(count=3, base_offset=3, payload=b"x", **plain),
+        Batch(count=3, base_offset=6, payload=b"x", **plain),
+    ]
+    other = [own[0], Batch(count=6, base_offset=3, payload=b"x", leader_epoch=1, **plain)]
+    assert missing(tmp_path, Copy(own), Copy(other), 3, None) == MissingRecords(0, 0, 6, 0, 0)
 
 
 def test_so_many_batches_of_the_other_copy_are_looked_through(tmp_path, monkeypatch):

@@ -1,29 +1,35 @@
 """Counts records that one copy holds and another does not, by reading the copies' ends again."""
 
 from bisect import bisect_right
-from collections.abc import Mapping
-from contextlib import closing
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.audits.replicas.log_tail import batches_from, producers_records
+from kaudit.audits.replicas.log_tail import batches_from, placed_batches_from, producers_records
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.crc_algebra import records_crcs
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch import Batches
-from kaudit.model.batch_fields import CONTROL_FLAG, NO_TIMESTAMP
+from kaudit.model.batch_fields import CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
 from kaudit.model.replicas import CopyChange, MissingRecords, PartitionComparison, Relation, ReplicaGap
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.record_content import content_of
 from kaudit.source.file_kinds import CLEANER_CHECKPOINT
-from kaudit.source.layout import PartitionDirectory
+from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
 
 _MOST_UNPACKED = 100
 """Batches of a gap whose records are unpacked to look for one without a key."""
 _LARGEST_UNPACKED = 16 << 20
+_IN_FLIGHT = 5
+"""Most batches of a partition for whose acknowledgement an idempotent producer waits (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
+_MOST_SEARCHED = 64 << 20
+"""Bytes of batches on either side whose records are compared one by one."""
 
 
 def with_records(gap: ReplicaGap, copies: Mapping[str, PartitionDirectory], open_source: OpenSource) -> ReplicaGap:
@@ -89,8 +95,8 @@ def missing_records(
     """Count the records of `copy` from `offset` on that `other` does not hold; all of them without another copy.
 
     A batch is there again if its records are, with their base timestamp and producer id: a retry that the new leader took,
-    at another offset, under another leader epoch and perhaps producer epoch. Clients that stamp records anew at each retry
-    (kafkajs) or take a new producer id are not recognised, and their retries count as missing.
+    at another offset, under another leader epoch and perhaps producer epoch; records without a producer id may be there in other
+    batches. Clients that stamp records anew at each retry (kafkajs) or take a new producer id are not recognised, and their retries count as missing.
 
     Raises:
         OSError: a segment cannot be read.
@@ -98,25 +104,132 @@ def missing_records(
     """
     theirs = _held(other, offset, open_source)
     known = np.unique(theirs.identities)
-    records = below = elsewhere = unsequenced = 0
-    first, last = _NEVER, -1
-    for batches in batches_from(copy, open_source, offset):
-        count = producers_records(batches)
+    there = _WrittenElsewhere(copy, other, offset, open_source)
+    missing = _Missing(high_watermark)
+    for segment, batches in placed_batches_from(copy, open_source, offset):
         identities = _identities(batches)
-        in_place = theirs.at(batches["base_offset"]) == identities
-        again = ~in_place & np.isin(identities, known)
-        lost = ~in_place & ~again
-        records += int(count[lost].sum())
-        elsewhere += int(count[again].sum())
+        left = theirs.at(batches["base_offset"]) != identities
+        again = left & np.isin(identities, known)
+        missing.elsewhere += int(producers_records(batches[again]).sum())
+        lost = batches[left & ~again]
+        missing.add(lost, *there.of(segment, lost))
+    return missing.counted(by_brokers=copy.topic in INTERNAL_TOPICS)
+
+
+class _Missing:
+    """Adds up what is missing."""
+
+    def __init__(self, high_watermark: int | None) -> None:
+        self._mark = high_watermark
+        self.records = self.below = self.elsewhere = self.unsequenced = self.settled = 0
+        self._times = range(_NEVER, -1)
+        self._in_flight: dict[int, deque[int]] = {}
+
+    def add(self, batches: Batches, again: NDArray[np.int64], went_on: NDArray[np.bool_]) -> None:
+        """Take batches that the other copy lacks, how many records of each it has in other batches, and whose producers went on."""
+        count = producers_records(batches)
         acknowledged = np.zeros_like(count)
-        if high_watermark is not None:
-            acknowledged = np.clip(high_watermark - batches["base_offset"], 0, count)
-        below += int(acknowledged[lost].sum())
-        unsequenced += int((count - acknowledged)[lost & (batches["producer_id"] < 0)].sum())
-        times = batches["max_timestamp"][lost & (batches["max_timestamp"] > NO_TIMESTAMP)]
+        if self._mark is not None:
+            acknowledged = np.clip(self._mark - batches["base_offset"], 0, count)
+        self.records += int((count - again).sum())
+        self.elsewhere += int(again.sum())
+        self.below += int(np.maximum(acknowledged - again, 0).sum())
+        others = np.maximum(count - np.maximum(acknowledged, again), 0)
+        self.unsequenced += int(others[batches["producer_id"] < 0].sum())
+        self.settled += int(others[went_on].sum())
+        waiting = (batches["producer_id"] >= 0) & ~went_on
+        for producer_id, own in zip(batches["producer_id"][waiting].tolist(), others[waiting].tolist(), strict=True):
+            last = self._in_flight.setdefault(producer_id, deque())
+            last.append(own)
+            if len(last) > _IN_FLIGHT:
+                self.settled += last.popleft()
+        times = batches["max_timestamp"][(again < count) & (batches["max_timestamp"] > NO_TIMESTAMP)]
         if len(times):
-            first, last = min(first, int(times.min())), max(last, int(times.max()))
-    return MissingRecords(records, below, elsewhere, unsequenced, max(last - first, 0))
+            self._times = range(min(self._times.start, int(times.min())), max(self._times.stop, int(times.max())))
+
+    def counted(self, *, by_brokers: bool) -> MissingRecords:
+        """Return the sums; `by_brokers`: they write this topic, with acks=all, and send nothing again themselves."""
+        # where other producers sent again, these would have too
+        settled = max(self.settled, self.unsequenced if self.elsewhere else 0)
+        return MissingRecords(
+            self.records,
+            self.below,
+            self.elsewhere,
+            0 if by_brokers else self.unsequenced,
+            len(self._times),
+            not_sent_again=0 if by_brokers else settled,
+            unacknowledged=self.records - self.below if by_brokers else 0,
+        )
+
+
+class _WrittenElsewhere:
+    """What the other copy holds that this one does not hold there: records and their producers.
+
+    Records without a producer id are found one by one, as some clients retry them in other batches (librdkafka). They are the same
+    that are equal in content and in the time that their producer gave them.
+    """
+
+    def __init__(
+        self, copy: PartitionDirectory, other: PartitionDirectory | None, offset: int, open_source: OpenSource
+    ) -> None:
+        self._copy, self._other, self._offset, self._open = copy, other, offset, open_source
+        self._producers: NDArray[np.int64] | None = None
+        self._held: Counter[tuple[int, int]] = Counter()
+        self._left = _MOST_SEARCHED
+
+    def of(self, segment: int, batches: Batches) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return how many records of each of these batches of a segment are there, and whose producers went on there; both (n,)."""
+        found = np.zeros(len(batches), dtype=np.int64)
+        if not len(batches) or self._other is None:
+            return found, found > 0
+        if self._producers is None:
+            self._producers = self._read(self._other)
+        plain = batches["producer_id"] < 0
+        self._left -= int(batches["size"][plain].sum())
+        if self._held and self._left >= 0:
+            found[plain] = [self._taken(own) for own in _records_of(batches[plain], self._copy, segment, self._open)]
+        return found, np.isin(batches["producer_id"], self._producers)
+
+    def _read(self, other: PartitionDirectory) -> NDArray[np.int64]:
+        own, left = _held(self._copy, self._offset, self._open), _MOST_SEARCHED
+        producers = [np.empty(0, dtype=np.int64)]
+        for number, theirs in placed_batches_from(other, self._open, self._offset):
+            moved = theirs[own.at(theirs["base_offset"]) != _identities(theirs)]
+            producers.append(np.unique(moved["producer_id"][producers_records(moved) > 0]))
+            plain = moved[moved["producer_id"] < 0]
+            left -= int(plain["size"].sum())
+            for records in _records_of(plain, other, number, self._open) if left >= 0 else ():
+                self._held.update(records)
+        return np.unique(np.concatenate(producers))
+
+    def _taken(self, records: Iterable[tuple[int, int]]) -> int:
+        taken = 0
+        for record in records:
+            if self._held[record] > 0:
+                self._held[record] -= 1
+                taken += 1
+        return taken
+
+
+def _records_of(
+    batches: Batches, copy: PartitionDirectory, segment: int, open_source: OpenSource
+) -> Iterator[list[tuple[int, int]]]:
+    """Yield content and time of the records of each of these batches; none of one that cannot be unpacked."""
+    if not len(batches):
+        return
+    with closing(open_source(copy.segments[segment])) as source:
+        for batch in batches:
+            content = bytearray(int(batch["size"]))
+            stamped = int(batch["attributes"]) & LOG_APPEND_TIME_FLAG
+            own: list[tuple[int, int]] = []
+            if batch["magic"] == CURRENT_MAGIC and len(content) <= _LARGEST_UNPACKED:
+                source.read_into(int(batch["position"]), memoryview(content))
+                with suppress(WireError):
+                    own = [
+                        (content_of(record), 0 if stamped else record.timestamp)
+                        for record in read_records(content, _LARGEST_UNPACKED)
+                    ]
+            yield own
 
 
 class MissingCounts:
