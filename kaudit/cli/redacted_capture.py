@@ -15,8 +15,9 @@ from kaudit.cli.redacting import redactor
 from kaudit.cli.streams import write_stdout
 from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.report.console import visible
-from kaudit.report.text.formatting import plural, size
+from kaudit.report.text.formatting import plural
 from kaudit.results.redaction import IN_CLEAR, Redactor
+from kaudit.results.scope import size
 from kaudit.source.layout import Unreadable
 from kaudit.source.uri import KAFKA, Uri, UrlError
 
