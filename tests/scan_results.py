@@ -87,7 +87,7 @@ def old_duplicate(**changes):
             Explanation("someone copied segments into the directory"),
             Explanation("the application meant to send it twice", (), ("sequences repeat too",), innocent=True),
         ),
-        impact=Impact(records_duplicated=5),
+        impact=Impact(records_duplicated=5, records_duplicated_at_most=5),
         next=("kaudit timeline --producer-id 1000 --topic orders --partition 3 /data",),
         absent={"suppression": "not suppressed"},
     )
@@ -215,7 +215,7 @@ def retry(topic, offset, code="KA702", **changes):
             }
         ),
         explanations=(Explanation("the answer to the first request was lost"),),
-        impact=Impact(records_duplicated=4) if repeated else Impact(),
+        impact=Impact(records_duplicated=4, records_duplicated_at_most=4) if repeated else Impact(),
         next=(f"kaudit inspect {topic}-0 --records --around {offset}",),
     )
     return replace(finding, **changes)

@@ -33,6 +33,9 @@ _LESSONS = {
     "And look why the follower lagged.",
     "delivery-timeout-bump": "The log has the new epoch (KA203), and not whether the given up batches were sent again by the "
     "application. Records reported as failed may be in the log: an application that sends them again by itself writes them twice.",
+    "deliveries-time-out": "KA207 counts such rises of an epoch. Before the application sends again what it was told had failed, compare it with "
+    "the log: 30 of these records are there.",
+    "restart-loop": "KA208 reports instances that cut one another's transactions short. Nothing can be committed before the application stays up.",
     "delivery-timeout-reset": "Upgrade the client: from 2.5 on it keeps its producer id and raises the epoch, which the log shows.",
     "delivery-timeout-reuse": "Upgrade the client: since 2.5 it raises its epoch instead, and since 3.6 an error that comes after a batch "
     "was given up changes nothing. No log shows this loss; the application got one offset for two records.",

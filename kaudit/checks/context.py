@@ -116,6 +116,10 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         command = self._over_inputs("scan", "--depth", "records")
         return () if "--depth" in self.asked.options else (command,)
 
+    def count_repeats_command(self) -> str:
+        """The command that counts the repeated records of the partition, however they were batched."""
+        return self._on_files("dedup", "--depth", "records")
+
     def producers_command(self, *options: str) -> str:
         """The command that lists the producer ids of the partition."""
         return self._over_inputs("producers", *options)
@@ -136,9 +140,12 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def inspect_command(self, *options: str) -> str:
         """The command that shows files or records of the partition's directory, or of the files that were given alone."""
+        return self._on_files("inspect", *options)
+
+    def _on_files(self, name: str, *options: str) -> str:
         config = self.fetched.command_config if self.fetched is not None else None
         connect = [] if config is None else ["--command-config", quote(config)]
-        return " ".join(["kaudit inspect", *options, *connect, *map(quote, self.lone_files or [self.directory])])
+        return " ".join(["kaudit", name, *options, *connect, *map(quote, self.lone_files or [self.directory])])
 
     def inspect_around(self, offset: int) -> str:
         """The command that shows the records around an offset."""

@@ -34,6 +34,7 @@ class Part(enum.Enum):
     INDEX = "an index of the segment that is damaged"
     COPY = "a comparison of replicas at damaged offsets"
     LACKING = "sequences that producers lack at damaged offsets of the same replica"
+    SYMPTOM = "what a trouble of a producer leaves, and what single accidents leave as well"
 
 
 _Parts = Mapping[str, Part]
@@ -134,6 +135,19 @@ def _hole_in_history(finding: Finding) -> _Subject:
 def _logged(finding: Finding) -> _Subject:
     """The producer or replica that lines of logs are about."""
     return finding.evidence.subject
+
+
+def _distress(findings: Sequence[Finding], parts: _Parts) -> _Subjects:
+    """A producer whose sends fail again and again, and all that was found of it, in any of its epochs."""
+    members = [finding for finding in findings if parts[finding.code] is Part.MEMBER]
+    leads = {producer_id: finding.producer_id for finding in members for producer_id in _ids_of(finding)}
+    for finding in findings:
+        if finding.producer_id in leads:
+            yield finding, leads[finding.producer_id]
+
+
+def _ids_of(finding: Finding) -> Iterable[int | None]:
+    return finding.evidence.producer_ids or (finding.producer_id,)
 
 
 def _shared_ids(findings: Sequence[Finding], _: _Parts) -> _Subjects:
@@ -307,6 +321,8 @@ EPOCHS_USED_UP = Rule("epochs-used-up", "a producer id with few epochs left", _e
 SESSION = Rule("session", "a session repeats another's records", _each(_epoch), across=True)
 RETRIES = Rule("retries", "retries without idempotence", _each(_topic), across=True)
 PRODUCER_STATE = Rule("producer-state", "a producer's state that the broker had lost or never had", _each(_batch))
+DISTRESS = Rule("distress", "a producer that fails again and again", _distress, across=True)
+OF_DISTRESS = DISTRESS.as_part(Part.SYMPTOM)
 LOGGED = Rule("logged", "what logs say of one producer", _each(_logged), across=True)
 REPLICAS = Rule("replicas", "one fault on several replicas", _copies)
 """The rule for every finding: no check declares it."""
@@ -315,6 +331,7 @@ RULES: Sequence[Rule] = (
     DAMAGE,
     DIVERGENCE,
     LEADER_CHANGE,
+    DISTRESS,
     EPOCH_BUMP,
     ZOMBIE,
     TRANSACTION,

@@ -1,13 +1,14 @@
 """Chooses the events that are evidence for a finding, and the causes that they show."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from kaudit.audits.log_events.broker_clocks import BrokerClock
+from kaudit.audits.log_events.given_up import given_up_sends
 from kaudit.audits.log_events.leader_history import Shown, leader_histories
-from kaudit.checks.log_causes import LogCause, line_name
+from kaudit.checks.log_causes import FENCED, LogCause, line_name
 from kaudit.checks.registry import CHECKS
 from kaudit.model.application_logs import LogEvent
 from kaudit.model.evidence_parts import EventEvidence, ShownEvents
@@ -35,6 +36,8 @@ class EventsOfLogs:
         events = list(events)
         self.histories = leader_histories(events, Shown(self.as_evidence, self.known_time))
         """By topic and partition, the leaders and followers that lines of brokers name, and what they cut off."""
+        self.given_up = given_up_sends(events)
+        """The sends that clients say failed, by topic and partition, and by producer id."""
         for event in events:
             if event.producer_id is not None:
                 self._of_producer[event.producer_id].append(event)
@@ -44,6 +47,12 @@ class EventsOfLogs:
                 self._of_partition[event.topic, event.partition].append(event)
             elif event.producer_id is None and event.transactional_id is None:
                 self._of_nobody.append(event)
+        fenced = {
+            producer_id: [event for event in own if event.event in FENCED.kinds]
+            for producer_id, own in self._of_producer.items()
+        }
+        self.fenced: Mapping[int, Sequence[LogEvent]] = {key: own for key, own in fenced.items() if own}
+        """The events of instances that were fenced, by producer id."""
 
     def all_explained(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings in their order, each as `explained` returns it."""

@@ -96,6 +96,8 @@ class EvidenceAttributes:
     seen: int | None = None
     seen_ids: Sequence[int] | None = None
     """The producer ids of a block that are in the logs."""
+    producer_ids: Sequence[int] = ()
+    """The producer ids of sessions that followed one another."""
     copied: RangeEvidence | None = None
     again: RangeEvidence | None = None
     same_timestamps: bool | None = None

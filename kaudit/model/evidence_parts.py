@@ -136,6 +136,15 @@ class RangeEvidence(JsonRecord, frozen=True, gc=False):
     batches: int | None = None
 
 
+class FailedSends(JsonRecord, frozen=True, gc=False):
+    """Sequences of one epoch that a client gave up: the log holds the first `written` of them."""
+
+    producer_epoch: int | None = None
+    first_sequence: int | None = None
+    last_sequence: int | None = None
+    written: int | None = None
+
+
 class StepEvidence(JsonRecord, frozen=True, gc=False):
     """By how much a client advanced its sequence after the batch at `offset`, and how many records the batch had."""
 

@@ -1,10 +1,11 @@
 """Patterns that several batches of a partition show together: interleaved writers, repeats, dropped producers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from kaudit.model import sequence
+from kaudit.model.application_logs import LogEvent
 from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
 from kaudit.model.observation import Observation
 
@@ -173,3 +174,53 @@ class EvictedProducer(Struct, frozen=True):
     position: int
     again: int | None = None
     repeated: bool = False
+
+
+class GivenUpSends(Struct, frozen=True):
+    """What a client had sent to a partition in one epoch when it gave up waiting, as its log says: sequences, inclusive.
+
+    Those after `last_acknowledged`, -1 if there is none, up to `last_assigned` failed for the application.
+    """
+
+    producer_epoch: int
+    last_acknowledged: int
+    last_assigned: int
+
+
+class RaisedEpochs(Struct, frozen=True):
+    """Epochs that one producer id raised again and again: `rises` are observations in offset order, all of one kind.
+
+    `ends` has, by epoch, the last sequence that the log holds of each it had before the last rise, and of the newest one.
+    `given_up` and `fenced` are what logs say: of sends that failed, and events of instances that were fenced.
+    """
+
+    rises: Sequence[Observation]
+    ends: Mapping[int, int]
+    given_up: Sequence[GivenUpSends] = ()
+    fenced: Sequence[LogEvent] = ()
+
+    @property
+    def first_epoch(self) -> int:
+        """The epoch before the first rise."""
+        state = self.rises[0].remembered
+        assert state is not None
+        return state.epoch
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch after the last rise."""
+        return self.rises[-1].producer_epoch
+
+    @property
+    def times(self) -> tuple[int, int]:
+        """The times of the batches at the first and at the last rise, ms."""
+        first, last = self.rises[0].batch, self.rises[-1].batch
+        assert first is not None
+        assert last is not None
+        return first.max_timestamp, last.max_timestamp
+
+
+class RepeatedStarts(Struct, frozen=True):
+    """Sessions that followed one another and began each with records of one before it, in offset order."""
+
+    sessions: Sequence[RepeatedSession]

@@ -7,8 +7,8 @@ from kaudit.model.finding import Finding
 from kaudit.model.impact import NO_IMPACT, Impact
 
 _Place = tuple[object, ...]
-_Lost = tuple[int, int | None]
-"""Records lost: at least, and at most (None: not known)."""
+_Bounds = tuple[int, int | None]
+"""Records lost, or written twice: at least, and at most (None: not known)."""
 
 
 def total_impact(findings: Iterable[Finding]) -> Impact:
@@ -19,17 +19,19 @@ def total_impact(findings: Iterable[Finding]) -> Impact:
     several.
     """
     partitions = list(impacts_by_partition(findings).values())
-    at_most = [part.records_lost_at_most for part in partitions if part.records_lost_at_least is not None]
+    least, most = _all_added((part.records_lost_at_least, part.records_lost_at_most) for part in partitions)
+    copied = _all_added((part.records_duplicated, part.records_duplicated_at_most) for part in partitions)
     stable = [part.last_stable_offset for part in partitions if part.last_stable_offset is not None]
     return Impact(
-        records_lost_at_least=_sum(part.records_lost_at_least for part in partitions),
-        records_lost_at_most=None if None in at_most else _sum(at_most),
-        records_duplicated=_sum(part.records_duplicated for part in partitions),
+        records_lost_at_least=least,
+        records_lost_at_most=most,
+        records_duplicated=copied[0],
+        records_duplicated_at_most=copied[1],
         offsets_invisible=_sum(part.offsets_invisible for part in partitions),
         last_stable_offset=stable[0] if len(stable) == 1 else None,
         invisible_since_timestamp=_least(part.invisible_since_timestamp for part in partitions),
         bytes_truncated=_sum(part.bytes_truncated for part in partitions),
-        cautions=[caution for part in partitions for caution in part.cautions],
+        cautions=tuple(caution for part in partitions for caution in part.cautions),
     )
 
 
@@ -45,10 +47,12 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
     lost = [_lost_on_replicas(cluster) for cluster in _overlapping(lossy)]
     copied = [finding for finding in findings if finding.impact.records_duplicated is not None]
     least, most = _added(lost)
+    copied_at_least, copied_at_most = _added([_copied_on_replicas(cluster) for cluster in _overlapping(copied)])
     return Impact(
         records_lost_at_least=least if lossy else None,
         records_lost_at_most=most if lossy else None,
-        records_duplicated=_sum(map(_copied_on_replicas, _overlapping(copied))),
+        records_duplicated=copied_at_least if copied else None,
+        records_duplicated_at_most=copied_at_most if copied else None,
         offsets_invisible=_most(impact.offsets_invisible for impact in impacts),
         last_stable_offset=_least(impact.last_stable_offset for impact in impacts),
         invisible_since_timestamp=_least(impact.invisible_since_timestamp for impact in impacts),
@@ -56,44 +60,48 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
         bytes_truncated=_sum(
             _most(finding.impact.bytes_truncated for finding in log) for log in _grouped(findings, _replica)
         ),
-        cautions=list(dict.fromkeys(caution for impact in impacts for caution in impact.cautions)),
+        cautions=tuple(dict.fromkeys(caution for impact in impacts for caution in impact.cautions)),
     )
 
 
-def _copied_on_replicas(cluster: Sequence[Finding]) -> int | None:
+def _copied_on_replicas(cluster: Sequence[Finding]) -> _Bounds:
     if len(cluster) == 1:
-        return cluster[0].impact.records_duplicated
-    return _most(_copied_in_log(log) for log in _grouped(cluster, _replica))
+        return _copied(cluster[0])
+    return _greatest(_copied_in_log(log) for log in _grouped(cluster, _replica))
 
 
-def _copied_in_log(findings: Sequence[Finding]) -> int | None:
-    return _sum(_most(finding.impact.records_duplicated for finding in cluster) for cluster in _overlapping(findings))
+def _copied_in_log(findings: Sequence[Finding]) -> _Bounds:
+    return _added([_greatest(map(_copied, cluster)) for cluster in _overlapping(findings)])
 
 
-def _lost_on_replicas(cluster: Sequence[Finding]) -> _Lost:
+def _copied(finding: Finding) -> _Bounds:
+    return finding.impact.records_duplicated or 0, finding.impact.records_duplicated_at_most
+
+
+def _lost_on_replicas(cluster: Sequence[Finding]) -> _Bounds:
     if len(cluster) == 1:
         return _lost_once(cluster)
     return _greatest(_lost_of_log(log) for log in _grouped(cluster, _replica))
 
 
-def _lost_of_log(findings: Sequence[Finding]) -> _Lost:
+def _lost_of_log(findings: Sequence[Finding]) -> _Bounds:
     return _added([_lost(cluster) for cluster in _overlapping(findings)])
 
 
-def _lost(cluster: Sequence[Finding]) -> _Lost:
+def _lost(cluster: Sequence[Finding]) -> _Bounds:
     """Bound what findings about overlapping offsets lost.
 
     Sequences of two producers are different records. Missing offsets may have held those records, or others.
     """
-    producers: list[_Lost] = []
-    offsets: list[_Lost] = []
+    producers: list[_Bounds] = []
+    offsets: list[_Bounds] = []
     for group in _grouped(cluster, _producer):
         (offsets if group[0].producer_id is None else producers).append(_lost_once(group))
     _, most = _added([*producers, *offsets])
     return max(_added(producers)[0], _added(offsets)[0]), most
 
 
-def _lost_once(findings: Sequence[Finding]) -> _Lost:
+def _lost_once(findings: Sequence[Finding]) -> _Bounds:
     """Bound the loss of findings that may be about the same records: of one producer, or of one range of offsets."""
     least = max(finding.impact.records_lost_at_least or 0 for finding in findings)
     claimed = [finding.impact.records_lost_at_most for finding in findings]
@@ -160,12 +168,18 @@ def _producer(finding: Finding) -> _Place:
     return (-1 if finding.producer_id is None else finding.producer_id,)
 
 
-def _added(bounds: Sequence[_Lost]) -> _Lost:
+def _added(bounds: Sequence[_Bounds]) -> _Bounds:
     at_most = [most for _, most in bounds]
     return sum(least for least, _ in bounds), None if None in at_most else _sum(at_most)
 
 
-def _greatest(bounds: Iterable[_Lost]) -> _Lost:
+def _all_added(bounds: Iterable[tuple[int | None, int | None]]) -> tuple[int | None, int | None]:
+    """Add the bounds of those whose lower one is known; nothing of none."""
+    known = [(least, most) for least, most in bounds if least is not None]
+    return _added(known) if known else (None, None)
+
+
+def _greatest(bounds: Iterable[_Bounds]) -> _Bounds:
     at_least, at_most = zip(*bounds, strict=True)
     return max(at_least), None if None in at_most else _most(at_most)
 

@@ -11,6 +11,7 @@ from kaudit.audits.repeats.restarts import Restart
 from kaudit.audits.repeats.sessions import Handover
 from kaudit.audits.sequences.expired_producers import idle_longest
 from kaudit.audits.sequences.leader_changes import leader_changes
+from kaudit.audits.sequences.raised_epochs import often_raised
 from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.audits.sidefiles.partition_files import compare_side_files
 from kaudit.audits.sidefiles.snapshot_states import Suspects
@@ -96,7 +97,7 @@ class PartitionAudit(Struct):
     shared: Sequence[SharedProducerId] = ()
     """Producer ids with which two writers wrote."""
     last_states: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """The last epoch and sequence of the producer ids that logs of brokers name; the sequence -1 where none is of that epoch."""
+    """The last epoch and sequence of the producer ids that logs name, or that raised their epochs often; the sequence -1 where none is of that epoch."""
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
     digest: PartitionDigest | None = None
@@ -220,7 +221,7 @@ def close_partition(
         coverage=coverage_of(replay, log, cleaning, unread, beside.witnesses),
         failed_reads=[*files.unreadable, *replay.snapshots.unreadable],
         leader_epochs=log.epoch_steps,
-        last_states=_last_states(rows, needs.states_of),
+        last_states=_last_states(rows, [*needs.states_of, *often_raised(observations)]),
         markers=markers,
         digest=_digest(replay, needs.digest_ranges, unread, compacted=compacted),
         repeats=replay.repeats.result(),

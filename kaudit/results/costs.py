@@ -48,9 +48,17 @@ def _lost(impact: Impact) -> Iterator[str]:
 
 
 def _duplicated(impact: Impact) -> Iterator[str]:
-    if impact.records_duplicated:
-        verb = "was" if impact.records_duplicated == 1 else "were"
-        yield f"{counted(impact.records_duplicated, 'record')} {verb} written twice"
+    least, most = impact.records_duplicated, impact.records_duplicated_at_most
+    if not (least or most):
+        return
+    number = (least if most is None else most) or 0
+    what = f"{counted(number, 'record')} {'was' if number == 1 else 'were'} written twice"
+    if most is None:
+        yield f"at least {what}"
+    elif least == most:
+        yield what
+    else:
+        yield f"at least {least:,}, at most {what}" if least else f"at most {what}"
 
 
 def _truncated(impact: Impact) -> Iterator[str]:

@@ -53,7 +53,9 @@ def made_verdict(result: ScanResult) -> Verdict:
     all_serious += [each for each in counted_only if each.severity is not Severity.NOTE]
     impacts = impacts_by_partition(serious)
     lost = _bounds({place: _lost(impact) for place, impact in impacts.items() if impact.is_lossy})
-    doubled = _bounds({place: _doubled(impact) for place, impact in impacts.items() if impact.records_duplicated})
+    doubled = _bounds(
+        {place: _doubled(impact) for place, impact in impacts.items() if impact.records_duplicated is not None}
+    )
     blocked = sorted(_blocked(new), key=lambda each: -(each.offsets_invisible or 0))
     cautions = list(dict.fromkeys([*_given(serious), *_recoveries(serious)]))
     groups = members(serious)
@@ -85,7 +87,7 @@ def _lost(impact: Impact) -> _Bounds:
 
 
 def _doubled(impact: Impact) -> _Bounds:
-    return impact.records_duplicated or 0, impact.records_duplicated
+    return impact.records_duplicated or 0, impact.records_duplicated_at_most
 
 
 def _bounds(partitions: Mapping[_Place, _Bounds]) -> PartitionBounds:
@@ -110,7 +112,13 @@ def _lost_text(lost: PartitionBounds, impacts: Mapping[_Place, Impact]) -> Itera
 
 def _doubled_text(doubled: PartitionBounds, impacts: Mapping[_Place, Impact]) -> Iterator[str]:
     if not doubled.nothing:
-        where = _where([place for place, impact in impacts.items() if impact.records_duplicated])
+        where = _where(
+            [
+                place
+                for place, impact in impacts.items()
+                if impact.records_duplicated is not None and _doubled(impact) != (0, 0)
+            ]
+        )
         yield f"{_bounds_text(doubled)} written twice{_extent_of(doubled, where)}"
 
 

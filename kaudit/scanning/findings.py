@@ -1,6 +1,6 @@
 """Findings of one topic partition. All that is needed from other partitions is passed in, so any process can compute them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from kaudit.audits.coordinator.transaction_state_reader import DecisionHistory
 from kaudit.audits.replicas.broker_copies import BrokerCopies
 from kaudit.audits.replicas.comparison import without_lag
 from kaudit.audits.sequences.expired_producers import evicted_producers
+from kaudit.audits.sequences.raised_epochs import raised_epochs, repeated_starts
 from kaudit.audits.sequences.step_patterns import step_mismatches
 from kaudit.audits.sidefiles.snapshot_check import compare_snapshots
 from kaudit.audits.transactions.marker_outcomes import compare_outcomes
@@ -21,10 +22,11 @@ from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
+from kaudit.model.application_logs import LogEvent
 from kaudit.model.coordinator import CommittedBeyondLogEnd
 from kaudit.model.finding import Finding
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
-from kaudit.model.producer_patterns import EvictedProducer
+from kaudit.model.producer_patterns import EvictedProducer, GivenUpSends, RaisedEpochs, RepeatedStarts
 from kaudit.model.record_loss import LeaderHistory
 from kaudit.model.result import CoverageGap
 from kaudit.model.side_files import CheckpointBeyondLogEnd, SnapshotComparison
@@ -68,6 +70,14 @@ class ExplainsFindings(Protocol):
 
     def all_explained(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings with the events that speak for their causes."""
+
+    @property
+    def given_up(self) -> Mapping[tuple[str, int], Mapping[int, Sequence[GivenUpSends]]]:
+        """The sends that clients say failed, by topic and partition, and by producer id."""
+
+    @property
+    def fenced(self) -> Mapping[int, Sequence[LogEvent]]:
+        """The events of instances that were fenced, by producer id."""
 
 
 class ScanContext(Struct, frozen=True):
@@ -120,13 +130,20 @@ def partition_findings(
         )
         contexts[part.directory.replica] = context
         shared = [replace(found, grants=other.grants.get(found.producer_id, 0)) for found in part.shared]
-        found = [*other.evidence, *shared, *own_changes, *own_cuts]
+        found = [*other.evidence, *shared, *own_changes, *own_cuts, *_in_distress(part, scan.events)]
         findings += fold_notes(run_checks(context, partition_evidence(part, found, open_source, around.versions)))
     if compared is not None and (told := without_lag(compared)) is not None:
         context = replace(next(iter(contexts.values())), replicas=contexts)
         findings += run_checks(context, Evidence([told]))
     compacted = {(part.directory.topic, part.directory.partition) for part in replicas if part.compacted}
     return complete_findings(findings, scan, compacted)
+
+
+def _in_distress(part: PartitionAudit, events: ExplainsFindings | None) -> Iterator[RaisedEpochs | RepeatedStarts]:
+    place = part.directory.topic, part.directory.partition
+    given_up, fenced = ({}, {}) if events is None else (events.given_up.get(place, {}), events.fenced)
+    yield from raised_epochs(part.observations, part.last_states, given_up, fenced)
+    yield from repeated_starts(part.repeated_sessions)
 
 
 def complete_findings(

@@ -158,7 +158,7 @@ def test_what_fills_a_gap_later_is_neither_lost_nor_repeated(tmp_path):
     log = log_of(data(1, 0, 0, 2), data(1, 0, 5, 2), data(1, 0, 7, 2), data(1, 0, 2, 2))  # 4 never comes
     assert impacts(log, tmp_path) == {
         ("KA104", 2): Impact(records_lost_at_least=1, records_lost_at_most=1),
-        ("KA103", 6): Impact(records_duplicated=0),
+        ("KA103", 6): Impact(records_duplicated=0, records_duplicated_at_most=0),
     }
 
 
@@ -190,9 +190,14 @@ def test_an_epoch_that_does_not_begin_at_0_may_have_lost_its_first_records(tmp_p
 def test_a_batch_cleaned_by_compaction_repeats_only_what_is_left_of_it(tmp_path):
     later = [data(1, 0, sequence) for sequence in range(5, 10)]
     log = log_of(data(1, 0, 0), data(1, 0, 1, 4), *later, data(1, 0, 1, 4, kept=1))
-    assert impacts(log, tmp_path)["KA102", 10] == Impact(records_duplicated=1)
+    assert impacts(log, tmp_path)["KA102", 10] == Impact(records_duplicated=1, records_duplicated_at_most=1)
+
+
+def test_of_a_late_batch_that_compaction_cleaned_the_late_records_may_be_what_is_left(tmp_path):
+    log = log_of(data(1, 0, 0, 2), data(1, 0, 5, 2), data(1, 0, 2, 5, kept=3))  # 2, 3 and 4 are late, 5 and 6 repeated
+    assert impacts(log, tmp_path)["KA103", 4] == Impact(records_duplicated=0, records_duplicated_at_most=2)
 
 
 def test_other_bytes_under_known_sequences_prove_no_repeated_record(tmp_path):
     log = log_of(data(1, 0, 0), data(1, 0, 1, 4), data(1, 0, 1, 4, payload=b"y"))
-    assert impacts(log, tmp_path) == {("KA101", 5): Impact()}
+    assert impacts(log, tmp_path) == {("KA101", 5): Impact(records_duplicated=0, records_duplicated_at_most=4)}

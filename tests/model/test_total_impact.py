@@ -41,7 +41,7 @@ def test_nothing_costs_nothing():
 
 
 def test_one_finding_is_its_own_total():
-    impact = Impact(1, 2, 3, 4, 5, NOON, 7)
+    impact = Impact(1, 2, 3, 4, 5, 6, NOON, 7)
     fields = {name: getattr(impact, name) for name in Impact.__struct_fields__}
     assert total_impact([found(5, 9, **fields)]) == impact
 
@@ -84,6 +84,23 @@ def test_copies():
     assert total_impact(copies).records_duplicated == 4
     assert total_impact([*copies, found(10, 13, code="KA704", records_duplicated=4)]).records_duplicated == 4
     assert total_impact([*copies, found(10, 12, replica="2", records_duplicated=3)]).records_duplicated == 4
+
+
+def copied(*bounds):
+    total = total_impact(
+        [
+            found(10 * at, 10 * at + 5, code=code, records_duplicated=least, records_duplicated_at_most=most)
+            for at, code, least, most in bounds
+        ]
+    )
+    return total.records_duplicated, total.records_duplicated_at_most
+
+
+def test_bounds_of_copies_add_up_and_an_unknown_one_stays_unknown():
+    assert copied((1, "KA101", 3, 3), (2, "KA101", 0, 4)) == (3, 7)
+    assert copied((1, "KA101", 3, 3), (2, "KA702", 2, None)) == (5, None)
+    assert copied((1, "KA101", 3, 3), (1, "KA102", 2, 6)) == (3, 6)
+    assert copied() == (None, None)
 
 
 def test_what_consumers_cannot_see():

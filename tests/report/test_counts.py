@@ -21,8 +21,20 @@ NOTHING = Impact()
 def test_checks_the_most_frequent_first_then_by_code():
     findings = [
         found("KA203", "fencing", 1, Severity.NOTE, impact=NOTHING),
-        found("KA102", "old-duplicate", 2, Severity.WARNING, impact=Impact(records_duplicated=2)),
-        found("KA102", "old-duplicate", 3, Severity.ERROR, impact=Impact(records_duplicated=3)),
+        found(
+            "KA102",
+            "old-duplicate",
+            2,
+            Severity.WARNING,
+            impact=Impact(records_duplicated=2, records_duplicated_at_most=2),
+        ),
+        found(
+            "KA102",
+            "old-duplicate",
+            3,
+            Severity.ERROR,
+            impact=Impact(records_duplicated=3, records_duplicated_at_most=3),
+        ),
         found("KA101", "duplicate-batch", 4, impact=NOTHING),
     ]
     assert check_counts(findings, Console()) == [
@@ -46,7 +58,13 @@ def test_topics_and_checks():
         found("KA102", "old-duplicate", 1, topic=None, impact=NOTHING),
         found("KA102", "old-duplicate", 2, topic="b\x1b", impact=Impact(bytes_truncated=1)),
         *(
-            found("KA101", "duplicate-batch", number, topic="a", impact=Impact(records_duplicated=1))
+            found(
+                "KA101",
+                "duplicate-batch",
+                number,
+                topic="a",
+                impact=Impact(records_duplicated=1, records_duplicated_at_most=1),
+            )
             for number in (3, 4)
         ),
     ]
@@ -80,5 +98,5 @@ COST = ["t      KA102 old-duplicate         1  5 records were", " " * 38 + "writ
     (41, [LEAD.rstrip(), "t      KA102 old-duplicate         1", "    5 records were written twice"]),
 ])  # fmt: skip
 def test_a_cost_stands_below_where_there_is_no_room(width, lines):
-    finding = old_duplicate(topic="t", impact=Impact(records_duplicated=5))
+    finding = old_duplicate(topic="t", impact=Impact(records_duplicated=5, records_duplicated_at_most=5))
     assert topic_counts([finding], Console(width=width)) == lines

@@ -24,7 +24,15 @@ MORNING = results.MORNING
         (Impact(records_lost_at_least=3), "at least 3 records lost"),
         (Impact(records_lost_at_most=5), "at most 5 records lost"),
         (Impact(records_lost_at_least=0), "records may be lost: how many is not known"),
-        (Impact(records_duplicated=1), "1 record was written twice"),
+        (Impact(records_duplicated=1, records_duplicated_at_most=1), "1 record was written twice"),
+        (Impact(records_duplicated=1), "at least 1 record was written twice"),
+        (Impact(records_duplicated=7), "at least 7 records were written twice"),
+        (Impact(records_duplicated=0, records_duplicated_at_most=1), "at most 1 record was written twice"),
+        (
+            Impact(records_duplicated=3, records_duplicated_at_most=9),
+            "at least 3, at most 9 records were written twice",
+        ),
+        (Impact(records_duplicated=0), ""),
         (Impact(bytes_truncated=16297), "a broker that recovers this log cuts off 16,297 bytes"),
         (
             Impact(offsets_invisible=213, last_stable_offset=2, invisible_since_timestamp=MORNING),
@@ -56,5 +64,5 @@ def test_every_format_for_people_says_it(name):
 def test_programs_get_it_as_numbers():
     text = scan_text("sarif", results.many(), RenderOptions())
     found = {result["ruleId"]: result["properties"].get("impact") for result in json.loads(text)["runs"][0]["results"]}
-    assert found["KA102"] == {"records_duplicated": 5}
+    assert found["KA102"] == {"records_duplicated": 5, "records_duplicated_at_most": 5}
     assert found["KA106"] is None

@@ -98,7 +98,7 @@ def test_nested_values_of_a_finding_are_json():
     row = finding_row(results.old_duplicate())
     for name in ("evidence", "explanations", "impact", "known_bugs", "next", "absent"):
         assert row[name] == json.dumps(json.loads(str(row[name])), sort_keys=True)
-    assert json.loads(str(row["impact"])) == {"records_duplicated": 5}
+    assert json.loads(str(row["impact"])) == {"records_duplicated": 5, "records_duplicated_at_most": 5}
     assert (row["offset"], row["fingerprint"]) == (512, results.old_duplicate().fingerprint)
 
 

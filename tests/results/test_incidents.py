@@ -47,10 +47,16 @@ def test_what_costs_more_comes_first(dearer, cheaper):
 
 def test_severity_then_confidence_come_before_the_cost():
     cheap = results.old_duplicate(impact=Impact())
-    likely = replace(cheap, confidence=Confidence.LIKELY, impact=Impact(records_duplicated=1))
-    possible = replace(cheap, confidence=Confidence.POSSIBLE, impact=Impact(records_duplicated=2))
-    warning = replace(cheap, severity=Severity.WARNING, impact=Impact(records_duplicated=3))
-    note = replace(cheap, severity=Severity.NOTE, impact=Impact(records_duplicated=4))
+    likely = replace(
+        cheap, confidence=Confidence.LIKELY, impact=Impact(records_duplicated=1, records_duplicated_at_most=1)
+    )
+    possible = replace(
+        cheap, confidence=Confidence.POSSIBLE, impact=Impact(records_duplicated=2, records_duplicated_at_most=2)
+    )
+    warning = replace(
+        cheap, severity=Severity.WARNING, impact=Impact(records_duplicated=3, records_duplicated_at_most=3)
+    )
+    note = replace(cheap, severity=Severity.NOTE, impact=Impact(records_duplicated=4, records_duplicated_at_most=4))
     expected = [cheap, likely, possible, warning, note]
     assert members(reversed(expected)) == [[finding] for finding in expected]
     of_one_cause = [replace(finding, incident="x") for finding in expected]
@@ -158,7 +164,7 @@ def test_json_lists_them_and_findings_name_them():
     listed = {incident["id"]: incident for incident in document["incidents"]}
     assert {finding["incident"] for finding in document["findings"]} == set(listed)
     assert sorted(incident["findings"] for incident in listed.values()) == [1, 2, 4, 5]
-    assert document["incidents"][2]["impact"] == {"records_duplicated": 20}
+    assert document["incidents"][2]["impact"] == {"records_duplicated": 20, "records_duplicated_at_most": 20}
 
 
 def test_github_annotates_an_incident_once():
@@ -181,16 +187,22 @@ def test_a_hostile_incident_stays_text():
 
 
 def test_the_table_of_topics_leaves_room_for_the_cost_however_long_a_topic_is():
-    finding = results.old_duplicate(topic="t" * 48, impact=Impact(records_duplicated=3))
+    finding = results.old_duplicate(topic="t" * 48, impact=Impact(records_duplicated=3, records_duplicated_at_most=3))
     lines = topic_counts([finding], Console(width=80))
     assert lines[1:] == [f"{'t' * 48}  KA102 old-duplicate  {1:8}", "    3 records were written twice"]
     assert max(map(len, lines)) <= 80
 
 
 def test_a_few_findings_of_an_incident_are_named_with_the_replicas_that_have_the_first():
-    lead = results.old_duplicate(offset=512, incident="x", impact=Impact(records_duplicated=5))
+    lead = results.old_duplicate(
+        offset=512, incident="x", impact=Impact(records_duplicated=5, records_duplicated_at_most=5)
+    )
     other = results.old_duplicate(
-        offset=700, last_offset=700, partition=4, incident="x", impact=Impact(records_duplicated=1)
+        offset=700,
+        last_offset=700,
+        partition=4,
+        incident="x",
+        impact=Impact(records_duplicated=1, records_duplicated_at_most=1),
     )
     copies = [replace(lead, replica=name) for name in ("1", "2")]
     lines = incident_block.incident_sections([*copies, other], RenderOptions(), many_inputs=False)

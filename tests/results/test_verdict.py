@@ -26,6 +26,10 @@ def lost(least, most):
     return Impact(records_lost_at_least=least, records_lost_at_most=most)
 
 
+def doubled(least, most):
+    return Impact(records_duplicated=least, records_duplicated_at_most=most)
+
+
 def lines(*findings, **changes):
     return list(made_verdict(scan_result(*findings, **changes)).lines)
 
@@ -44,8 +48,10 @@ COSTS = {
     "exact-and-unknown": ([lost(2, 2), lost(0, None)], "at least 2 records lost in 1 partition, unknown in 1 (2 errors)"),
     "no-upper": ([lost(4, None)], "at least 4 records lost in orders-0; at most is not known (1 error)"),
     "unknown": ([lost(0, None)], "records may be lost in orders-0: how many is not known (1 error)"),
-    "twice": ([Impact(records_duplicated=30)], "30 records written twice in orders-0 (1 error)"),
-    "both": ([lost(1, 1), Impact(records_duplicated=1)], "1 record lost in orders-0; 1 record written twice in orders-1 (2 errors)"),
+    "twice": ([doubled(30, 30)], "30 records written twice in orders-0 (1 error)"),
+    "twice-at-least": ([doubled(7, None)], "at least 7 records written twice in orders-0; at most is not known (1 error)"),
+    "twice-at-most": ([doubled(0, 4)], "at most 4 records written twice in orders-0 (1 error)"),
+    "both": ([lost(1, 1), doubled(1, 1)], "1 record lost in orders-0; 1 record written twice in orders-1 (2 errors)"),
     "nothing": ([lost(0, 0), Impact()], "no record is known to be lost or written twice (2 errors)"),
 }  # fmt: skip
 

@@ -10,7 +10,7 @@ from kaudit.audits.log_events.rolled_back import aborted_text
 from kaudit.checks.check import Check, check, none_because
 from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
-from kaudit.checks.incident_rules import LOGGED
+from kaudit.checks.incident_rules import LOGGED, OF_DISTRESS
 from kaudit.checks.kafka_tools import describe_transaction
 from kaudit.checks.texts import counted
 from kaudit.model.evidence import FindingEvidence
@@ -22,7 +22,7 @@ from kaudit.model.logged_incidents import LoggedIncident, Outcome
 log_check = partial(
     check,
     needs=(LoggedIncident,),
-    incident=(LOGGED,),
+    incident=(LOGGED, OF_DISTRESS),
     simulated=none_because("schedules write the logs of partitions, not those of brokers and clients"),
 )
 _TRANSACTION_STATE = "__transaction_state"

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kaudit.checks.check import Evidence, Simulated, check, none_because
 from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
-from kaudit.checks.incident_rules import EPOCH_BUMP, EPOCHS_USED_UP, LEADER_CHANGE, PRODUCER_STATE
+from kaudit.checks.incident_rules import EPOCH_BUMP, EPOCHS_USED_UP, LEADER_CHANGE, OF_DISTRESS, PRODUCER_STATE
 from kaudit.checks.log_causes import BUMPED, ELECTED, FENCED, REFUSED, TIMED_OUT
 from kaudit.checks.observations import ClassifiedEvidence, LackingEvidence, observation_finding
 from kaudit.checks.texts import counted
@@ -53,7 +53,7 @@ _LEADER_CHANGE_RULE = (
     summary="a client raised its own epoch where the partition's leader changed: acknowledged records may be gone",
     needs=(LeaderChange,),
     faulty_column="epoch",
-    incident=(LEADER_CHANGE, EPOCH_BUMP),
+    incident=(LEADER_CHANGE, EPOCH_BUMP, OF_DISTRESS),
     caused_by=(ELECTED, REFUSED, BUMPED),
     simulated=Simulated("unclean-election"),
 )
@@ -173,7 +173,7 @@ _NOT_KEPT = dict.fromkeys(("file", "segment", "position"), "only the marker's of
     summary="a producer's epoch was raised",
     confidence=Confidence.LIKELY,
     observes=tuple(_CAUSES),
-    incident=(EPOCH_BUMP,),
+    incident=(EPOCH_BUMP, OF_DISTRESS),
     caused_by=(TIMED_OUT, FENCED, REFUSED),
     simulated=Simulated("zombie-producer"),
 )
@@ -214,7 +214,7 @@ def _raised(context: Context, observation: Observation) -> Finding:
     summary="a new epoch starts at a sequence other than 0",
     observes=(ObservationKind.BUMP_NONZERO,),
     faulty_column="sequence",
-    incident=(EPOCH_BUMP, PRODUCER_STATE),
+    incident=(EPOCH_BUMP, PRODUCER_STATE, OF_DISTRESS),
     caused_by=(FENCED, BUMPED),
     simulated=Simulated(),
 )

@@ -104,7 +104,7 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
         ),
         explanations=_written_twice(burst[0], alone=alone),
         impact=NO_IMPACT if alone else Impact(records_duplicated=records),
-        following=(context.inspect_around(again.base_offset),),
+        following=(context.inspect_around(again.base_offset), *(() if alone else (context.count_repeats_command(),))),
         absent=_NO_PRODUCER,
     )
 

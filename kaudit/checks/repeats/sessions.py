@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import Evidence, Reading, Simulated, check
 from kaudit.checks.context import Context
-from kaudit.checks.incident_rules import EPOCH_BUMP, LEADER_CHANGE, SESSION
+from kaudit.checks.incident_rules import EPOCH_BUMP, LEADER_CHANGE, OF_DISTRESS, SESSION
 from kaudit.checks.log_causes import BUMPED, REFUSED, RETRIED
 from kaudit.checks.observations import batch_evidence
 from kaudit.checks.texts import counted
@@ -33,7 +33,7 @@ class _SessionEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     severity=Severity.WARNING,
     summary="a producer's first records are those another session had written",
     needs=(RepeatedSession,),
-    incident=(SESSION,),
+    incident=(SESSION, OF_DISTRESS),
     caused_by=(RETRIED, BUMPED),
     simulated=Simulated("cross-session"),
     reads=Reading.RECORDS,
@@ -75,6 +75,7 @@ def _across_sessions(context: Context, found: RepeatedSession) -> Finding:
         impact=Impact(records_duplicated=found.records),
         following=(
             context.inspect_around(found.first_offset),
+            context.count_repeats_command(),
             context.timeline_command(*sorted({found.previous_id, found.producer_id})),
         ),
     )
@@ -103,7 +104,7 @@ class _EpochEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     summary="the last records of a producer's old epoch are in the log again under its new one",
     severity_note="warning where one record or batch alone is repeated, timestamps differ, or other records lie between",
     needs=(RepeatedEpoch,),
-    incident=(LEADER_CHANGE, EPOCH_BUMP),
+    incident=(LEADER_CHANGE, EPOCH_BUMP, OF_DISTRESS),
     caused_by=(BUMPED, REFUSED, RETRIED),
     simulated=Simulated("six-in-flight"),
 )
@@ -147,7 +148,11 @@ def _across_epochs(context: Context, found: RepeatedEpoch) -> Finding:
         ),
         explanations=explanations,
         impact=Impact(records_duplicated=found.records),
-        following=(context.inspect_around(found.first_offset), context.timeline_command(found.producer_id)),
+        following=(
+            context.inspect_around(found.first_offset),
+            context.count_repeats_command(),
+            context.timeline_command(found.producer_id),
+        ),
     )
 
 

@@ -17,7 +17,6 @@ from kaudit.checks.sequences.sequence_observations import (
     sequence_observations,
 )
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.impact import Impact
 from kaudit.model.observation import ObservationKind
 
 _DUPLICATE_RULE = (
@@ -76,7 +75,7 @@ def duplicate_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 original_offset=original.base_offset,
                 original_crc=original.crc,
             ),
-            impact=repeated_records(evidence, observation) if exact else Impact(),
+            impact=repeated_records(evidence, observation, same_bytes=exact),
             explanations=(*lost_state, BYPASSED_CHECKS)
             if exact
             else (_CHANGED_CRC, *lost_state, _SEQUENCES_REUSED, TWO_WRITERS),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kaudit.checks.check import Evidence, Simulated, check
 from kaudit.checks.context import Context
-from kaudit.checks.incident_rules import PRODUCER_STATE
+from kaudit.checks.incident_rules import OF_DISTRESS, PRODUCER_STATE
 from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED, OVERTAKEN
 from kaudit.checks.observations import ClassifiedEvidence, LackingEvidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import TWO_WRITERS, batch_of, batch_text, sequence_observations
@@ -35,7 +35,7 @@ _EXPLANATIONS = (
     confidence=Confidence.POSSIBLE,
     observes=(ObservationKind.UNKNOWN_START, ObservationKind.AFTER_MARKER),
     faulty_column="sequence",
-    incident=(PRODUCER_STATE,),
+    incident=(PRODUCER_STATE, OF_DISTRESS),
     caused_by=(FORGOTTEN, HEAD_REMOVED, BUMPED, OVERTAKEN),
     simulated=Simulated("sequence-wrap"),
 )
@@ -91,7 +91,7 @@ class _RestartEvidence(ClassifiedEvidence, frozen=True, kw_only=True, gc=False):
     confidence=Confidence.LIKELY,
     observes=(ObservationKind.SEQUENCE_RESTART,),
     faulty_column="sequence",
-    incident=(PRODUCER_STATE,),
+    incident=(PRODUCER_STATE, OF_DISTRESS),
     caused_by=(FORGOTTEN, HEAD_REMOVED, BUMPED),
     simulated=Simulated(),
 )

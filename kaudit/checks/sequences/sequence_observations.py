@@ -39,19 +39,21 @@ def batch_text(observation: Observation) -> str:
     return f"the batch at offset {batch.base_offset} ({sequences_text(batch.first_sequence, batch.last_sequence)})"
 
 
-def repeated_records(evidence: Evidence, observation: Observation) -> Impact:
-    """Return how many records of an out-of-order batch had been written before it.
+def repeated_records(evidence: Evidence, observation: Observation, *, same_bytes: bool = True) -> Impact:
+    """Return how many records of an out-of-order batch had been written before it; perhaps none unless `same_bytes`.
 
     These are the sequences up to the last one written, except those that were missing until then: they are late, not
-    repeated.
+    repeated. Of a batch that compaction has cleaned, the late ones may be those that are left.
     """
     state, batch = observation.remembered, batch_of(observation)
     assert state is not None
     known = max(sequence.distance(batch.first_sequence, state.last_sequence) + 1, 0)
-    repeated = observation.sequences
-    repeated = repeated._replace(length=min(repeated.length, known))
+    own = observation.sequences
+    repeated = own._replace(length=min(own.length, known))
     number = repeated.length - evidence.missing_sequences.count(repeated)
-    return Impact(records_duplicated=min(number, batch.record_count))
+    at_most = min(number, batch.record_count)
+    at_least = max(min(number, batch.record_count - (own.length - number)), 0) if same_bytes else 0
+    return Impact(records_duplicated=at_least, records_duplicated_at_most=at_most)
 
 
 def sequences_text(first: int, last: int) -> str:

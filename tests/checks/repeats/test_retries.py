@@ -28,7 +28,10 @@ class TestRetries:
         assert found.evidence["copies"] == [[10, 200], [30, 210], [20, 220]]
         assert found.impact == Impact(records_duplicated=9)
         assert (found.segment, found.position) == (CONTEXT.segments[1], 1400)
-        assert list(found.next) == ["kaudit inspect --records --around 200 /logs/orders-0"]
+        assert list(found.next) == [
+            "kaudit inspect --records --around 200 /logs/orders-0",
+            "kaudit dedup --depth records /logs/orders-0",
+        ]
 
     def test_of_a_long_burst_the_first_hundred_copies_are_listed(self):
         copies = [repeated(plain(0, 0), plain(5 + number, 100 + 10 * number)) for number in range(120)]

@@ -52,7 +52,7 @@ def test_how_a_broker_lost_the_state_that_should_have_refused_it(
     assert summary(found) == (severity, confidence, 50, 52)
     assert found.message.startswith("the batch at offset 50 (sequences 3..5) ")
     proven = kind is not ObservationKind.SAME_SEQUENCES
-    assert found.impact == (Impact(records_duplicated=3) if proven else Impact())
+    assert found.impact == Impact(records_duplicated=3 if proven else 0, records_duplicated_at_most=3)
     own = found.explanations[before : len(found.explanations) - behind]
     assert [each.speaks_for for each in own] == [*causes, ()]
     assert own[-1].cause.startswith("the broker lost the producer's state")

@@ -27,9 +27,10 @@ LOST, REPEATED = "lost", "repeated"
 def impact(kind: str | None, number: int, at_most: int | None = None) -> Impact:
     if kind is None:
         return Impact()
+    at_most = number if at_most is None else at_most
     if kind == REPEATED:
-        return Impact(records_duplicated=number)
-    return Impact(records_lost_at_least=number, records_lost_at_most=number if at_most is None else at_most)
+        return Impact(records_duplicated=number, records_duplicated_at_most=at_most)
+    return Impact(records_lost_at_least=number, records_lost_at_most=at_most)
 
 
 STORIES: dict[str, tuple[list[Any], dict[str, Any], list[tuple[Any, ...]]]] = {
@@ -65,7 +66,7 @@ STORIES: dict[str, tuple[list[Any], dict[str, Any], list[tuple[Any, ...]]]] = {
     "the same sequences with other bytes": (
         [plain(0, 2), plain(2, 2), plain(2, 2, payload=b"y"), plain(4)],
         {},
-        [("KA101", "warning", "likely", 4, 5, "same-sequences", {"original_offset": 2}, None)],
+        [("KA101", "warning", "likely", 4, 5, "same-sequences", {"original_offset": 2}, (REPEATED, 0, 2))],
     ),
     "a batch that begins inside the last one and ends beyond it": (
         [plain(0, 5), plain(3, 5), plain(8, 2)],

@@ -1,0 +1,59 @@
+"""KA207: a client that raises its epoch again and again; the bounds hold, and single rises are silent."""
+
+import pytest
+
+import kaudit
+from kaudit.model.finding import Severity
+from kaudit.simulate.output.log_directory import write_run
+from kaudit.simulate.output.truth import Truth
+from kaudit.simulate.scenario.shipped import shipped
+from kaudit.simulate.simulation import Simulation
+from tests.checks.epochs.distress import CODES, distress
+from tests.distress_sample import client_lines, deliveries
+
+
+def test_rises_are_counted_with_the_epochs_that_left_nothing(tmp_path):
+    (finding,) = distress(tmp_path, "orders", deliveries())
+    evidence = finding.evidence
+    assert (finding.code, finding.severity, finding.producer_id) == ("KA207", Severity.WARNING, 7)
+    assert (finding.offset, finding.last_offset) == (6, 37)
+    assert (evidence["first_epoch"], evidence["last_epoch"], evidence["rises"]) == (0, 8, 6)
+    assert (evidence["epochs_here"], evidence["epochs_without_batch"]) == (7, 2)
+    # all since the first rise, and the three batches that may have been in flight then
+    assert evidence["records"] == 42
+    assert evidence["per_minute"] == pytest.approx(8 * 60 / 20, abs=0.1)
+    assert "of up to 42 records here the application may have been told that they failed" in finding.message
+    assert "not_written" not in evidence
+
+
+def test_the_clients_log_says_which_are_here_and_which_are_not(tmp_path):
+    (finding,) = distress(tmp_path, "orders", deliveries(), client_lines())
+    evidence = finding.evidence
+    assert (finding.severity, evidence["written_though_failed"], evidence["not_written"]) == (Severity.ERROR, 12, 12)
+    assert evidence["failed"][0] == {"producer_epoch": 0, "first_sequence": 4, "last_sequence": 7, "written": 2}
+    assert [sends["producer_epoch"] for sends in evidence["failed"]] == [0, 1, 3, 4, 5, 7]
+    assert "its log gives up, in epoch 0: sequences 4..5 are here, sequences 6..7 are not" in str(finding.explanations)
+
+
+def test_an_acknowledgement_of_an_older_epoch_proves_nothing(tmp_path):
+    late = client_lines().replace("is 3, next", "is 9, next", 1).replace("is 3, next", "is 5, next", 1)
+    (finding,) = distress(tmp_path, "orders", deliveries(), late)
+    assert (finding.evidence["written_though_failed"], finding.evidence["not_written"]) == (8, 12)
+
+
+def test_of_another_client_nothing_is_known(tmp_path):
+    (finding,) = distress(tmp_path, "orders", deliveries(), client_lines().replace("set to 7", "set to 8"))
+    assert "not_written" not in finding.evidence
+
+
+def test_the_bounds_hold_in_a_run_whose_truth_is_known(tmp_path):
+    scenario = shipped("deliveries-time-out")
+    simulation = Simulation(scenario, scenario.seed, 0).run()
+    truth = Truth(simulation)
+    write_run(tmp_path / "run", simulation, truth)
+    (finding,) = [each for each in kaudit.scan([tmp_path / "run"]).findings if each.code in CODES]
+    summary = truth.summary()
+    assert summary["written_but_not_acknowledged"] == 30
+    assert finding.code == "KA207"
+    assert finding.evidence["rises"] == 6
+    assert finding.evidence.records == 116
