@@ -53,6 +53,8 @@ class LogEventKind(StrEnum):
     RECOVERY = auto()
     CORRUPTION = auto()
     LOG_START_OFFSET_MOVED = auto()
+    SEGMENT_EXPIRED = auto()
+    LOG_DELETED = auto()
     SNAPSHOT_WRITTEN = auto()
     SNAPSHOT_LOADED = auto()
     SNAPSHOT_DELETED = auto()
@@ -113,7 +115,8 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     first and `last_producer_id` the last, or `next_producer_id` the first after it. `generation` is a
     group's, its epoch since KIP-848. `incarnation` is the id, in Kafka's base64,
     under which a broker registers, and `broker_epoch` what the controller answers. `former_end` is an end (exclusive), or a
-    high watermark, that the log had before it was cut off. `error` is the name in Kafka's `Errors`, else what the log calls it. `pattern` is
+    high watermark, that the log had before it was cut off. Of a segment that retention deletes `offset` is the first, `modified_ms` when
+    its file was written last, `newest_record_ms` the greatest timestamp of its records, ms since the epoch, and `retention_ms` its topic's limit. `error` is the name in Kafka's `Errors`, else what the log calls it. `pattern` is
     the id of the message pattern, `text` the entry's first MAX_TEXT characters.
     """
 
@@ -152,6 +155,9 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     broker_epoch: int | None = None
     incarnation: str | None = None
     former_end: int | None = None
+    modified_ms: int | None = None
+    newest_record_ms: int | None = None
+    retention_ms: int | None = None
 
 
 class ApplicationLogFile(JsonRecord, frozen=True):

@@ -1,8 +1,9 @@
 """Records that brokers cut off the ends of logs: what lines of their logs say, and what of it is nowhere any more."""
 
+import enum
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kaudit.model.evidence_parts import EventEvidence, ShownEvents
 
@@ -22,32 +23,65 @@ class LeaderStart(Struct, frozen=True):
 
 
 class FollowerStart(Struct, frozen=True):
-    """A broker began to follow the leader of `leader_epoch`, with its log's end at `end_offset` (exclusive)."""
+    """A broker began to follow the leader of `leader_epoch`, with its log's end at `end_offset` (exclusive); `at_ms` as a leader's."""
 
     broker: str
     leader_epoch: int
     end_offset: int
+    at_ms: int | None
+
+
+class CutBy(enum.Enum):
+    """How a log lost its end."""
+
+    LEADER_EPOCH = "its leader had no record of its last leader epoch from there on (KIP-101)"
+    FOLLOWING = "it followed a leader"
+    LOADED = "the broker found less when it started: files were lost, or put back from an older copy"
 
 
 class LogCut(Struct, frozen=True):
     """A broker cut its log off at `offset` (the first that went).
 
-    `end_offset` is the log's end before that (exclusive), as the latest line before says it, None if none does; `high_watermark`
-    what a line says it was, if it went back. `by_leader_epoch`: the leader had no record of the follower's leader epoch from
-    `offset` on (KIP-101). `at_start`: the broker cut nothing off, its log was shorter when it started than it had been before.
-    `nothing_committed`: all of it lay beyond the high watermark, which the broker wrote down when it was stopped.
-    `events` are the lines, in order: that of its end, and those of the truncation.
+    `end_offset` is the log's end before that (exclusive), as the latest line before says it, None if none does; `at_least` an end or
+    a high watermark that it had before, if a line says one. `nothing_committed`: all of it lay beyond the high watermark, which the
+    broker wrote down when it was stopped. `events` are the lines: that of its end, and those of the cut.
     """
 
     broker: str
     offset: int
     end_offset: int | None
-    high_watermark: int | None
-    by_leader_epoch: bool
+    at_least: int | None
+    by: CutBy
     at_ms: int | None
     events: Sequence[EventEvidence]
-    at_start: bool = False
     nothing_committed: bool = False
+
+
+class LogRemoval(Struct, frozen=True):
+    """A broker removed its whole log: its topic was deleted, or the replica moved. `end_offset` is its end before (exclusive).
+
+    `is_exact`: nothing was appended after the line that states it. None where no line does.
+    """
+
+    broker: str
+    end_offset: int | None
+    is_exact: bool
+    at_ms: int | None
+    events: Sequence[EventEvidence]
+
+
+class SegmentDeletion(Struct, frozen=True):
+    """A broker deleted the segment that begins at `base_offset` because its newest record was older than `retention_ms`.
+
+    `newest_record_ms` is that record's timestamp, `modified_ms` when the segment's file was written last; both ms since the epoch.
+    """
+
+    broker: str
+    base_offset: int
+    modified_ms: int
+    newest_record_ms: int
+    retention_ms: int
+    event: EventEvidence
 
 
 class LeaderHistory(Struct):
@@ -55,11 +89,15 @@ class LeaderHistory(Struct):
 
     topic: str
     partition: int
-    leaders: list[LeaderStart]
-    followers: list[FollowerStart]
-    cuts: list[LogCut]
-    unclean: list[int | None]
+    leaders: list[LeaderStart] = field(default_factory=list)
+    followers: list[FollowerStart] = field(default_factory=list)
+    cuts: list[LogCut] = field(default_factory=list)
+    unclean: list[int | None] = field(default_factory=list)
     """The leader epochs of elections of replicas that were not in sync, None where a line does not name it."""
+    removals: list[LogRemoval] = field(default_factory=list)
+    deletions: list[SegmentDeletion] = field(default_factory=list)
+    log_starts: list[int] = field(default_factory=list)
+    """Offsets that became the log start."""
 
 
 class CutRecords(Struct, frozen=True, kw_only=True):
@@ -69,7 +107,8 @@ class CutRecords(Struct, frozen=True, kw_only=True):
     again: `idempotent_sent_again`, of one batch of each producer id that wrote on, and `others_sent_again`, of producers without
     id. `records_lost_at_least` and `records_lost_at_most` (None: not known) follow from that. `raised_epochs` counts the
     producers that raised their epochs there. `unknown` names the evidence that is not there. `partition_read`: the partition's
-    log is among the inputs. `at_start`: a broker started without them, and cut nothing off. `began_ms` is when the leader epoch began, `cut_ms` the first time of a cut.
+    log is among the inputs. `back_with_less` are those of `brokers` that started with less than they had had.
+    `began_ms` is when the leader epoch began, `cut_ms` the first time of a cut.
     """
 
     topic: str
@@ -86,11 +125,11 @@ class CutRecords(Struct, frozen=True, kw_only=True):
     raised_epochs: int
     unclean: bool
     partition_read: bool
+    back_with_less: Sequence[str]
     began_ms: int | None
     cut_ms: int | None
     shown: ShownEvents
     unknown: Sequence[str] = ()
-    at_start: bool = False
 
 
 class ReportedChange(Struct, frozen=True):
@@ -98,3 +137,39 @@ class ReportedChange(Struct, frozen=True):
 
     leader_epoch: int
     nothing_cut: bool
+
+
+class FreshRecordsDeleted(Struct, frozen=True):
+    """Retention deleted offsets `first_offset` to `end_offset` (exclusive, None: not known) of a partition when they had just been written.
+
+    Their timestamps were older than `retention_ms` already then: the newest is `newest_record_ms`, and the last of them was
+    written at `modified_ms`. `by_clock`: they were not, the broker's clock was ahead. `segments` counts the segments.
+    """
+
+    topic: str
+    partition: int
+    first_offset: int
+    end_offset: int | None
+    segments: int
+    retention_ms: int
+    newest_record_ms: int
+    modified_ms: int
+    by_clock: bool
+    shown: ShownEvents
+
+
+class FutureRecords(Struct, frozen=True):
+    """Records of producers whose timestamps lie beyond the time at which they can have been written at the latest, `written_by_ms`.
+
+    `records` of them lie at `first_offset` to `last_offset`, in segment `segment` (an index) and others, `segments` in all; `newest_ms`
+    is the greatest timestamp, ms since the epoch. `kept_bytes` is the size of these segments.
+    """
+
+    first_offset: int
+    last_offset: int
+    records: int
+    segment: int
+    segments: int
+    kept_bytes: int
+    newest_ms: int
+    written_by_ms: int

@@ -47,6 +47,8 @@ class Counts(Struct, array_like=True):
     """The greatest that a broker wrote: of control batches, and of batches with LogAppendTime."""
     broker_timestamps: int = 0
     """The number of these batches."""
+    dated_ahead: int = 0
+    """Batches whose timestamps are not counted: they lie beyond the plan's `latest_timestamp`."""
 
     def add(self, other: "Counts") -> None:
         """Add another chunk's counts."""

@@ -112,7 +112,9 @@ def _count(batches: Batches, latest_timestamp: int) -> Counts:
         return Counts()
     count = batches["record_count"]
     known = batches["max_timestamp"]
+    ahead = 0
     if int(known.min()) < 0 or int(known.max()) > latest_timestamp:
+        ahead = int(np.count_nonzero(known > latest_timestamp))
         known = known[(known >= 0) & (known <= latest_timestamp)]
     counts = Counts(
         batches=len(batches),
@@ -120,6 +122,7 @@ def _count(batches: Batches, latest_timestamp: int) -> Counts:
         bytes=int(batches["size"].sum()),
         max_timestamp=int(known.max()) if len(known) else -1,
         min_timestamp=int(known.min()) if len(known) else -1,
+        dated_ahead=ahead,
     )
     magic = batches["magic"]
     current = batches

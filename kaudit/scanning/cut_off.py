@@ -1,9 +1,19 @@
-"""What logs of brokers say that replicas cut off, held against the partitions' own logs."""
+"""What logs of brokers say that replicas cut off, held against the partitions' own logs, and records dated ahead."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
+from kaudit.audits.log_events.deleted_segments import fresh_records_deleted
 from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records
-from kaudit.model.record_loss import CutRecords, LeaderHistory, ReportedChange
+from kaudit.audits.replicas.future_records import future_records
+from kaudit.checks.replicas.records_cut_off import records_cut_off
+from kaudit.checks.replicas.replicas_diverged import replicas_diverged
+from kaudit.model.audit_clock import AuditClock
+from kaudit.model.finding import Finding
+from kaudit.model.leader_epochs import EpochEntry
+from kaudit.model.record_loss import CutRecords, FreshRecordsDeleted, FutureRecords, LeaderHistory, ReportedChange
+from kaudit.model.replicas import ReplicaEvidence
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
@@ -12,16 +22,27 @@ _Histories = Mapping[tuple[str, int], LeaderHistory]
 
 
 def what_was_cut_off(
-    replicas: Sequence[PartitionAudit], histories: _Histories, open_source: OpenSource
+    replicas: Sequence[PartitionAudit],
+    compared: ReplicaEvidence | None,
+    histories: _Histories,
+    open_source: OpenSource,
 ) -> list[list[CutRecords | ReportedChange]]:
-    """Return for each replica of one topic partition what its checks report: the copy of the newest leader reports what is lost."""
+    """Return for each replica of one topic partition what its checks report: the copy of the newest leader reports what is lost.
+
+    `compared`: the comparison of the replicas, which says whose that is; None where there is one.
+    """
     nothing: list[list[CutRecords | ReportedChange]] = [[] for _ in replicas]
     directory = replicas[0].directory
     history = histories.get((directory.topic, directory.partition))
     if history is None:
         return nothing
     newest = max(range(len(replicas)), key=lambda number: _reach(replicas[number]))
-    log = _known(replicas[newest])
+    epochs: Sequence[EpochEntry] | None = None
+    if compared is not None and compared.comparison.reference is not None:
+        names = [part.directory.replica for part in replicas]
+        newest = names.index(compared.comparison.reference)
+        epochs = compared.comparison.leader_epochs[names[newest]]
+    log = _known(replicas[newest], epochs)
     try:
         cuts = cut_records(history, log, open_source)
     except OSError:
@@ -31,14 +52,54 @@ def what_was_cut_off(
     return [[*told, *(cuts if number == newest else ())] for number in range(len(replicas))]
 
 
-def cut_off_elsewhere(
-    options: ScanOptions, parts: Sequence[PartitionAudit], histories: _Histories, open_source: OpenSource
-) -> Iterator[CutRecords]:
-    """Yield what was cut off in partitions whose logs are not among the inputs."""
+def by_lines_alone(
+    options: ScanOptions,
+    parts: Sequence[PartitionAudit],
+    histories: _Histories,
+    latest_ms: int,
+    open_source: OpenSource,
+) -> Iterator[CutRecords | FreshRecordsDeleted]:
+    """Yield what was cut off in partitions whose logs are not among the inputs, and what retention deleted in any."""
     read = {(part.directory.topic, part.directory.partition) for part in parts}
     for key, history in sorted(histories.items()):
-        if key not in read and options.asks_for(*key):
+        if not options.asks_for(*key):
+            continue
+        if key not in read:
             yield from cut_records(history, None, open_source)
+        yield from fresh_records_deleted(history, latest_ms)
+
+
+def bounded_by_lines(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, those of comparisons with the bound of what lines say was lost at the same offsets and more."""
+    lost = [
+        finding for finding in findings if finding.code == records_cut_off.code and finding.impact.records_lost_at_most
+    ]
+    return [_bounded(finding, lost) if finding.code == replicas_diverged.code else finding for finding in findings]
+
+
+def _bounded(finding: Finding, lost: Sequence[Finding]) -> Finding:
+    if finding.impact.records_lost_at_most is not None or finding.offset is None:
+        return finding
+    last = finding.offset if finding.last_offset is None else finding.last_offset
+    for whole in lost:
+        assert whole.offset is not None
+        if whole.offset <= finding.offset and whole.last_offset is not None and last <= whole.last_offset:
+            most = whole.impact.records_lost_at_most
+            return replace(finding, impact=replace(finding.impact, records_lost_at_most=most))
+    return finding
+
+
+def dated_ahead(part: PartitionAudit, clock: AuditClock, open_source: OpenSource) -> list[FutureRecords]:
+    """Return the records whose timestamps lie beyond all times that anything shows; none where time retention does not delete."""
+    directory = part.directory
+    if not part.counts.dated_ahead or part.compacted or directory.topic.startswith("__") or directory.is_fetched:
+        return []
+    clock_ms = clock.now_ms if clock.source.is_proof else -1
+    try:
+        found = future_records(directory, clock_ms, open_source)
+    except OSError:
+        return []  # reported when the segment was read for the audit
+    return [] if found is None else [found]
 
 
 def _reach(part: PartitionAudit) -> tuple[int, int]:
@@ -46,15 +107,20 @@ def _reach(part: PartitionAudit) -> tuple[int, int]:
     return (int(epochs[-1]) if len(epochs) else -1), part.log_end_offset or 0
 
 
-def _known(part: PartitionAudit) -> KnownLog | None:
-    """Return the log of a partition; None of one whose end, or whose leader epochs, are not certain."""
-    if part.log_end_offset is None or part.regressions or part.unreadable:
+def _known(part: PartitionAudit, epochs: Sequence[EpochEntry] | None) -> KnownLog | None:
+    """Return the log of a partition, whose leader epochs are `epochs` where checkpoints were read too; None of one whose end, or whose leader epochs, are not certain."""
+    end = part.log_end_offset
+    if end is None and not part.directory.bytes and part.directory.segments:
+        end = part.directory.start_offset
+    if end is None or part.regressions or part.unreadable:
         return None
     return KnownLog(
         directory=part.directory,
         log_start=part.directory.start_offset,
-        log_end=part.log_end_offset,
-        starts=[(int(step["base_offset"]), int(step["leader_epoch"])) for step in part.leader_epochs],
+        log_end=end,
+        starts=[(int(step["base_offset"]), int(step["leader_epoch"])) for step in part.leader_epochs]
+        if epochs is None
+        else [(entry.start_offset, entry.epoch) for entry in epochs],
         others_batches=part.counts.without_producer,
         bumps={change.leader_epoch: len(change.bumps) for change in part.leader_changes},
     )

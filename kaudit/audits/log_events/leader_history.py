@@ -10,14 +10,25 @@ from msgspec.structs import replace
 from kaudit.audits.log_events.placement import by_broker
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.evidence_parts import EventEvidence
-from kaudit.model.record_loss import FollowerStart, LeaderHistory, LeaderStart, LogCut
+from kaudit.model.record_loss import (
+    CutBy,
+    FollowerStart,
+    LeaderHistory,
+    LeaderStart,
+    LogCut,
+    LogRemoval,
+    SegmentDeletion,
+)
 
 _Kind = LogEventKind
 _METADATA_LOG: Final = "__cluster_metadata"
 """What its replicas cut off was never committed: the quorum elects no other leaders (KIP-595)."""
-_STATES_END: Final = (_Kind.SNAPSHOT_WRITTEN, _Kind.LOG_ROLLED)
-_NO_EFFECT: Final = "truncated-nothing"
-_CUT_NOTHING: Final = frozenset({_NO_EFFECT, "truncated-fully", "fetch-offset-reset-start", "fetch-partition-failed"})
+_AT_LEAST: Final = (_Kind.SNAPSHOT_WRITTEN, _Kind.LOG_ROLLED)
+"""Events that state the log's end when they happened, while it grows."""
+_LOADED: Final = frozenset({"log-loaded", "log-load-old"})
+_SHUT_DOWN: Final = "stopped-zk"
+"""The last line of a clean shutdown, after snapshots were written at the ends of all logs."""
+_BEGINS_ANEW: Final = frozenset({"truncated-fully", "fetch-offset-reset-start"})
 """Patterns of TRUNCATED after which no offset is missing that others have: a log that begins again at its leader's start."""
 _BY_LEADER_EPOCH: Final = "truncated-leader-epoch"
 _STATE_HIGH_WATERMARK: Final = frozenset({"high-watermark-lowered", "truncated-below-high-watermark"})
@@ -25,10 +36,14 @@ _STATES_RECOVERY: Final = frozenset({"became-leader-topic-id"})
 """Lines of releases that have KIP-704."""
 
 
+_CUTS: Final = frozenset(
+    {
+        *("truncated", "truncated-old", "truncated-leader-epoch", "truncated-high-watermark"),
+        *("truncated-to-high-watermark", "truncated-unknown-epoch", "fetch-offset-reset-end", *_STATE_HIGH_WATERMARK),
+    }
+)
 _RECOVERS: Final = "segment-recovered"
-_STATES_MARK: Final = "initial-high-watermark"
-_NOT_OF_END: Final = frozenset({_RECOVERS, _STATES_MARK})
-"""The end of a log may lie beyond its high watermark."""
+_OPENS_WITH_MARK: Final = "initial-high-watermark"
 _BEGINS_TO_FOLLOW_MS: Final = 10_000
 """A broker that starts follows its leaders within seconds."""
 _ASIDE: Final = re.compile(r"-(?:future|delete|stray), ")
@@ -63,19 +78,56 @@ class _Replica(Struct):
 
     def take(self, event: LogEvent) -> None:
         """Take the next line of the broker about the partition."""
-        offset, kind = event.offset, event.event
-        if kind is _Kind.UNCLEAN_LEADER_ELECTED:
+        if event.pattern == _RECOVERS:
+            self.stopped = False
+        elif event.pattern == _OPENS_WITH_MARK:
+            self.stopped, self.mark = False, event if self.stopped else None
+        elif event.event is _Kind.UNCLEAN_LEADER_ELECTED:
             self.history.unclean.append(event.leader_epoch)
-        elif offset is None or event.pattern in _NOT_OF_END or _ASIDE.search(event.text):
-            return
-        elif kind is _Kind.TRUNCATED:
+        elif event.event is _Kind.LOG_CREATED:
+            self._shorter(event, 0)
+        elif event.event is _Kind.LOG_DELETED:
+            self._deleted(event)
+        elif event.offset is not None and not _ASIDE.search(event.text):
+            self._at_offset(event, event.offset)
+
+    def stops(self, event: LogEvent) -> None:
+        """Take a line of its broker's shutdown: once that is complete, the snapshot that was written then is at the log's end."""
+        self.stopped = True
+        if event.pattern == _SHUT_DOWN:
+            self.is_exact = self.is_exact or self.end is not None
+
+    def _shorter(self, event: LogEvent, offset: int) -> None:
+        """Take a log that a broker loads or makes anew; what it had before and lacks now is lost from this replica."""
+        end, is_exact, stated_by = self.end, self.is_exact, self.stated_by
+        self._ends_at(offset, event, is_exact=True)
+        if end is not None and end > offset and stated_by is not None:
+            lines = [stated_by, self.shown.evidence(event)]
+            exact_end = end if is_exact else None
+            self.history.cuts.append(
+                LogCut(self.broker, offset, exact_end, end, CutBy.LOADED, self.shown.time(event), lines)
+            )
+
+    def _deleted(self, event: LogEvent) -> None:
+        lines = [*([] if self.stated_by is None else [self.stated_by]), self.shown.evidence(event)]
+        end, is_exact = self.end, self.is_exact
+        self.history.removals.append(LogRemoval(self.broker, end, is_exact, self.shown.time(event), lines))
+        self.end, self.is_exact, self.stated_by, self.cut = None, False, None, None
+
+    def _at_offset(self, event: LogEvent, offset: int) -> None:
+        kind = event.event
+        if kind is _Kind.TRUNCATED:
             self._truncated(event, offset)
-        elif kind in _STATES_END:
+        elif kind in _AT_LEAST:
             # a log that is truncated gets a snapshot at its new end
             if self.cut is None or offset > (self.end or 0):
                 self._ends_at(max(offset, self.end or 0), event, is_exact=False)
-        elif kind is _Kind.LOG_LOADED:
-            self._loaded(event, offset)
+        elif event.pattern in _LOADED:
+            self._shorter(event, offset)
+        elif kind is _Kind.LOG_START_OFFSET_MOVED:
+            self.history.log_starts.append(offset)
+        elif kind is _Kind.SEGMENT_EXPIRED:
+            self._expired(event, offset)
         elif kind is _Kind.BECAME_LEADER and event.leader_epoch is not None:
             self._ends_at(offset, event, is_exact=False)
             self.history.leaders.append(
@@ -90,22 +142,15 @@ class _Replica(Struct):
             )
         elif kind is _Kind.BECAME_FOLLOWER and event.leader_epoch is not None:
             self._ends_at(offset, event, is_exact=True)
-            self.history.followers.append(FollowerStart(self.broker, event.leader_epoch, offset))
+            self.history.followers.append(
+                FollowerStart(self.broker, event.leader_epoch, offset, self.shown.time(event))
+            )
 
-    def note_stop(self, event: LogEvent) -> None:
-        """Note from a line about the partition how its broker had stopped, and with which high watermark it starts."""
-        if event.pattern == _RECOVERS:
-            self.stopped = False
-        elif event.pattern == _STATES_MARK:
-            self.stopped, self.mark = False, event if self.stopped else None
-
-    def _loaded(self, event: LogEvent, offset: int) -> None:
-        before, stated_by = self.end, self.stated_by
-        self._ends_at(offset, event, is_exact=True)
-        if before is not None and stated_by is not None and offset < before:
-            lines = [stated_by, self.shown.evidence(event)]
-            cut = LogCut(self.broker, offset, before, None, False, self.shown.time(event), lines, at_start=True)
-            self.history.cuts.append(cut)
+    def _expired(self, event: LogEvent, offset: int) -> None:
+        modified, newest, retention = event.modified_ms, event.newest_record_ms, event.retention_ms
+        if modified is not None and newest is not None and retention is not None:
+            shown = self.shown.evidence(event)
+            self.history.deletions.append(SegmentDeletion(self.broker, offset, modified, newest, retention, shown))
 
     def _ends_at(self, offset: int, event: LogEvent, *, is_exact: bool) -> None:
         self.end, self.is_exact, self.cut = offset, is_exact, None
@@ -120,9 +165,9 @@ class _Replica(Struct):
         return mark.offset <= cut.offset and 0 <= since <= _BEGINS_TO_FOLLOW_MS
 
     def _truncated(self, event: LogEvent, offset: int) -> None:
-        if event.pattern in _CUT_NOTHING:
-            if event.pattern != _NO_EFFECT:
-                self._ends_at(offset, event, is_exact=True)
+        if event.pattern in _BEGINS_ANEW:
+            self._ends_at(offset, event, is_exact=True)
+        if event.pattern not in _CUTS:
             return
         cuts, states_mark = self.history.cuts, event.pattern in _STATE_HIGH_WATERMARK
         by_epoch = event.pattern == _BY_LEADER_EPOCH
@@ -131,8 +176,8 @@ class _Replica(Struct):
             cut = cuts[self.cut]
             cuts[self.cut] = replace(
                 cut,
-                high_watermark=event.former_end if states_mark else cut.high_watermark,
-                by_leader_epoch=cut.by_leader_epoch or by_epoch,
+                at_least=event.former_end if states_mark else cut.at_least,
+                by=CutBy.LEADER_EPOCH if by_epoch else cut.by,
                 events=[*cut.events, self.shown.evidence(event)],
             )
             return
@@ -150,10 +195,9 @@ class _Replica(Struct):
         self.cut = len(cuts)
         mark = event.former_end if states_mark else None
         lines.append(self.shown.evidence(event))
+        by = CutBy.LEADER_EPOCH if by_epoch else CutBy.FOLLOWING
         at = self.shown.time(event)
-        cuts.append(
-            LogCut(self.broker, offset, end, mark, by_epoch, at, lines, nothing_committed=self._beyond_mark(event))
-        )
+        cuts.append(LogCut(self.broker, offset, end, mark, by, at, lines, nothing_committed=self._beyond_mark(event)))
 
 
 def leader_histories(events: Iterable[LogEvent], shown: Shown) -> Mapping[tuple[str, int], LeaderHistory]:
@@ -165,13 +209,12 @@ def leader_histories(events: Iterable[LogEvent], shown: Shown) -> Mapping[tuple[
         for event in own:
             if event.event is _Kind.STOPPED:
                 for replica in replicas.values():
-                    replica.stopped = True
+                    replica.stops(event)
             if event.topic is None or event.partition is None or event.topic == _METADATA_LOG:
                 continue
             key = event.topic, event.partition
             if key not in replicas:
-                history = histories.setdefault(key, LeaderHistory(*key, [], [], [], []))
+                history = histories.setdefault(key, LeaderHistory(*key))
                 replicas[key] = _Replica(broker, history, shown)
-            replicas[key].note_stop(event)
             replicas[key].take(event)
     return histories

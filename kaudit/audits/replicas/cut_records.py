@@ -11,7 +11,7 @@ from kaudit.audits.replicas.log_tail import batches_from, producers_records
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
 from kaudit.model.evidence_parts import ShownEvents
-from kaudit.model.record_loss import CutRecords, LeaderHistory, LeaderStart, LogCut
+from kaudit.model.record_loss import CutBy, CutRecords, LeaderHistory, LeaderStart, LogCut
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.source.layout import PartitionDirectory
 
@@ -73,7 +73,7 @@ def changes_without_loss(history: LeaderHistory) -> Iterator[int]:
             for follower in history.followers
             if follower.broker == before.broker and follower.leader_epoch == after.leader_epoch
         ]
-        if before.broker == after.broker or (ends and max(ends) <= after.offset):
+        if before.broker == after.broker or (ends and ends[0] <= after.offset):
             yield after.leader_epoch
 
 
@@ -98,14 +98,14 @@ def _lost_from(cut: LogCut, history: LeaderHistory, log: KnownLog | None) -> tup
     """Return where, from the cut on, a newer leader began, and its epoch; None where nothing shows that one did."""
     if log is not None and log.log_start <= cut.offset:
         for offset, epoch in log.starts:
-            if offset >= cut.offset:
+            if offset >= cut.offset and epoch > 0:  # a log that begins with leader epoch 0 was there before any change
                 return offset, epoch
         return log.log_end, None
     leaders = [leader for leader in history.leaders if leader.offset >= cut.offset and leader.leader_epoch > 0]
     if leaders:
         first = min(leaders, key=lambda leader: (leader.offset, leader.leader_epoch))
         return first.offset, first.leader_epoch
-    return (cut.offset, None) if cut.by_leader_epoch else None
+    return None if cut.by is CutBy.FOLLOWING else (cut.offset, None)
 
 
 def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
@@ -118,19 +118,19 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
 ) -> CutRecords:
     ends = [cut.end_offset for cut in cuts]
     end = None if None in ends else max(filter(None, ends))
-    marks = [cut.high_watermark for cut in cuts if cut.high_watermark is not None]
+    marks = [cut.at_least for cut in cuts if cut.at_least is not None]
     leaders = [leader for leader in history.leaders if leader.leader_epoch == epoch]
-    began = min((leader.at_ms for leader in leaders if leader.at_ms is not None), default=None)
+    began = _began(history, epoch)
     bumps = 0 if log is None or epoch is None else log.bumps.get(epoch, 0)
     unclean = any(own in (None, epoch) for own in history.unclean)
-    lines = [*(leader.event for leader in leaders[:1]), *(event for cut in cuts for event in cut.events)]
+    shown = [*(leader.event for leader in leaders[:1]), *(event for cut in cuts for event in cut.events)]
     count = None if end is None else end - first
     known = max(count or 1, *(mark - first for mark in marks), 1)
     again = _SentAgain()
     if log is not None:
         again = _sent_again(log.directory, first, known, began, open_source)
-    uncommitted = all(cut.nothing_committed for cut in cuts)
-    nothing = _all_sent_again(leaders, log, bumps=bumps, unclean=unclean, uncommitted=uncommitted)
+    unacknowledged = all(cut.nothing_committed for cut in cuts) or (count is not None and again.idempotent >= count)
+    nothing = not bumps and not unclean and _all_sent_again(leaders, log, unacknowledged=unacknowledged)
     least = max(known - again.idempotent - again.others, 0) if log is not None else 0
     return CutRecords(
         topic=history.topic,
@@ -147,24 +147,29 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
         raised_epochs=bumps,
         unclean=unclean,
         partition_read=log is not None,
+        back_with_less=list(dict.fromkeys(cut.broker for cut in cuts if cut.by is CutBy.LOADED)),
         began_ms=began,
         cut_ms=min((cut.at_ms for cut in cuts if cut.at_ms is not None), default=None),
-        shown=ShownEvents(lines[:_LINES_SHOWN], len(lines)),
+        shown=ShownEvents(shown[:_LINES_SHOWN], len(shown)),
         unknown=list(_unknown(log, end, leaders)),
-        at_start=any(cut.at_start for cut in cuts),
     )
 
 
-def _all_sent_again(
-    leaders: Sequence[LeaderStart], log: KnownLog | None, *, bumps: int, unclean: bool, uncommitted: bool
-) -> bool:
+def _began(history: LeaderHistory, epoch: int | None) -> int | None:
+    """Return when a leader epoch had begun, by the first line that names it."""
+    leaders = [leader.at_ms for leader in history.leaders if leader.leader_epoch == epoch]
+    followers = [follower.at_ms for follower in history.followers if follower.leader_epoch == epoch]
+    return min((at for at in (*leaders, *followers) if at is not None), default=None)
+
+
+def _all_sent_again(leaders: Sequence[LeaderStart], log: KnownLog | None, *, unacknowledged: bool) -> bool:
     """Whether all that was cut off had not been acknowledged: idempotent producers wait for all replicas in sync (acks=all).
 
-    They send it again, with the same sequences. A leader that was in sync has all that was acknowledged to them, and what was
-    acknowledged lies below the high watermark.
+    They send it again, with the same sequences. A leader that was in sync has all that was acknowledged to them.
+    `unacknowledged`: so shows the high watermark, or what they sent first after the change is no less than what was cut off.
     """
-    clean = uncommitted or (any(leader.states_recovery for leader in leaders) and not unclean)
-    return log is not None and not log.others_batches and not bumps and clean
+    clean = any(leader.states_recovery for leader in leaders)
+    return log is not None and not log.others_batches and (clean or unacknowledged)
 
 
 def _unknown(log: KnownLog | None, end: int | None, leaders: Sequence[LeaderStart]) -> Iterator[str]:

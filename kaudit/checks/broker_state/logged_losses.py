@@ -185,6 +185,8 @@ _CUTS = {
     ),
 }
 """By the id of the message: how severe it is, and how the log was cut. Others are what every follower does at a new leader."""
+_NOTHING_LOST = frozenset({"truncated-fully", "fetch-offset-reset-start", "fetch-partition-failed"})
+"""Messages of followers that need not have had anything that others lack: where the partition is read, its copies show that."""
 _FOLLOWING = (
     "a follower cuts its log off where it differs from its leader's (KIP-101, KIP-279): records that were never committed, unless the "
     "leader itself had lost some"
@@ -216,7 +218,8 @@ def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]
     """Report replicas that lost more than uncommitted records by partition, all others of a log directory once."""
     for incident in _of(evidence, Consequence.TRUNCATED):
         severity, how = max((_cut(event) for event in incident.events), key=lambda cut: cut[0].rank)
-        if severity is Severity.NOTE and incident.partition_read:
+        whole = severity is Severity.NOTE or all(event.pattern in _NOTHING_LOST for event in incident.events)
+        if whole and incident.partition_read:
             continue
         is_unloaded = any(event.pattern in _NOT_LOADED for event in incident.events)
         replicas = "replicas" if severity is Severity.NOTE else "a replica"

@@ -18,10 +18,8 @@ _RULE = (
     "a follower cuts off what its leader does not have (KIP-101): records that only the leader before had, which acknowledged "
     "them alone (acks=0 or 1, or the last replica in sync), are gone"
 )
-_RULE_AT_START = (
-    "a broker serves what its disk has when it starts, and a leader's followers cut off the rest (KIP-101): after an older copy of a "
-    "directory was put back, or a host stopped before its page cache was written, acknowledged records are gone"
-)
+_GONE = Explanation("the log directory, or its end that had not been flushed, was lost while the broker was down")
+_RESTORED = Explanation("the log directory was put back from an older copy")
 _ABSENT = {
     **dict.fromkeys(("file", "segment", "position"), "the records are in no file any more"),
     **dict.fromkeys(("producer_id", "producer_epoch"), "the records may be any producer's"),
@@ -31,6 +29,7 @@ _ABSENT = {
 class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     subject: str
     cut_off_by: Sequence[str]
+    back_with_less: Sequence[str]
     first_cut_offset: int
     last_cut_offset: int | None
     leader_epoch: int | None
@@ -68,17 +67,18 @@ def _cut(context: Context, found: CutRecords) -> Finding:
     times = [at for at in (found.began_ms, found.cut_ms) if at is not None]
     return records_cut_off.finding(
         context,
-        f"{listed(found.brokers)} {'started without' if found.at_start else 'cut off'} {_offsets(found)}, which the leader{_of_epoch(found)} began without: {_lost(found)}",
+        f"{_lacking(found)} {_offsets(found)}, which the leader{_of_epoch(found)} began without: {_lost(found)}",
         severity=severity,
         confidence=Confidence.CERTAIN if least == most else Confidence.LIKELY,
         offset=found.first_offset,
         last_offset=last,
         anchor=f"{found.first_offset} {found.leader_epoch}",
         evidence=_Evidence(
-            rule=_RULE_AT_START if found.at_start else _RULE,
+            rule=_RULE,
             broker="has them no more: only a copy of the directory that was made before, and the producers, can bring them back",
             subject=context.name,
             cut_off_by=list(found.brokers),
+            back_with_less=list(found.back_with_less),
             first_cut_offset=found.first_offset,
             last_cut_offset=last,
             leader_epoch=found.leader_epoch,
@@ -98,6 +98,13 @@ def _cut(context: Context, found: CutRecords) -> Finding:
         following=[context.inspect_around(found.first_offset)] if found.partition_read else (),
         absent=_ABSENT,
     )
+
+
+def _lacking(found: CutRecords) -> str:
+    cut = [broker for broker in found.brokers if broker not in found.back_with_less]
+    texts = [f"{listed(found.back_with_less)} came back without"] if found.back_with_less else []
+    texts += [f"{listed(cut)} cut off"] if cut else []
+    return ", ".join(texts)
 
 
 def _offsets(found: CutRecords) -> str:
@@ -144,11 +151,6 @@ def _causes(found: CutRecords) -> list[Explanation]:
         if found.raised_epochs
         else []
     )
-    older = Explanation(
-        "the log was shorter when its broker started than it had been: its directory was put back to an older state, or its disk "
-        "lacks what had not been flushed",
-        speaks_for=below,
-    )
     unclean = Explanation(
         "an unclean election: the new leader had not been in sync, and lacked records that were acknowledged to all producers",
         speaks_for=(*(["a line says so"] if found.unclean else []), *below, *raised),
@@ -157,7 +159,9 @@ def _causes(found: CutRecords) -> list[Explanation]:
         "producers with acks=1 or acks=0: the old leader acknowledged records that no follower had fetched",
         speaks_against=below,
     )
-    causes = [older] if found.at_start else [unclean, alone] if found.unclean or below or raised else [alone]
+    if found.back_with_less:
+        return [_GONE, _RESTORED]
+    causes = [unclean, alone] if found.unclean or below or raised else [alone]
     if again and not found.records_lost_at_least:
         text = f"producers sent them again: {counted(again, 'record')} after the change may be the same ones"
         causes.append(Explanation(text, innocent=True))

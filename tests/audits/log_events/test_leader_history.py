@@ -6,6 +6,7 @@ from kaudit.audits.log_events.leader_history import Shown, leader_histories
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
 from kaudit.model.evidence_parts import EventEvidence
+from kaudit.model.record_loss import CutBy
 from tests.checks.broker_state.lines import line
 
 LOG = "[UnifiedLog partition=t-0, dir=/data]"
@@ -51,7 +52,7 @@ def cut(*texts):
     if found is None or not found.cuts:
         return None
     (only,) = found.cuts
-    return only.end_offset, only.offset, only.high_watermark, [event.line for event in only.events]
+    return only.end_offset, only.offset, only.at_least, [event.line for event in only.events]
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,7 @@ def test_the_snapshot_that_a_truncation_writes_is_no_second_end():
     assert [(own.offset, own.end_offset) for own in found.cuts] == [(6, 9), (4, 6)]
 
 
+SHUT_DOWN = "[BrokerServer id=1] shut down completed"
 MARK = "[Partition t-0 broker=1] Log loaded for partition t-0 with initial high watermark 6"
 STOPPED = "[BrokerLifecycleManager id=1] Beginning controlled shutdown."
 RECOVERED = "[LogLoader partition=t-0, dir=/data] Recovering unflushed segment 0. 0 recovered for t-0."
@@ -106,12 +108,12 @@ def test_the_high_watermark_a_log_is_opened_with_is_not_its_end():
 
 @pytest.mark.parametrize(
     ("end", "found"),
-    [("logEndOffset=5", (9, 5, True)), ("logEndOffset=9", None), ("logEndOffset=12", None)],
+    [("logEndOffset=5", (9, 5, CutBy.LOADED)), ("logEndOffset=9", None), ("logEndOffset=12", None)],
     ids=["shorter", "same", "longer"],
 )
 def test_a_log_that_is_shorter_when_its_broker_starts_lost_its_end(end, found):
-    (*cuts,) = history(SNAPSHOT, LOADED.replace("logEndOffset=9", end)).cuts
-    assert [(each.end_offset, each.offset, each.at_start) for each in cuts] == ([] if found is None else [found])
+    (*cuts,) = history(SNAPSHOT, SHUT_DOWN, LOADED.replace("logEndOffset=9", end)).cuts
+    assert [(each.end_offset, each.offset, each.by) for each in cuts] == ([] if found is None else [found])
 
 
 @pytest.mark.parametrize("suffix", ["future", "delete", "stray"])
@@ -134,6 +136,31 @@ def test_directories_beside_the_partitions_own_say_nothing_of_its_end(suffix):
 def test_what_lies_beyond_the_high_watermark_of_a_clean_stop_was_not_committed(texts, found):
     (only,) = history(*texts).cuts
     assert only.nothing_committed is found
+
+
+CREATED = "Created log for partition t-0 in /data/t-0 with properties {}"
+GONE = "Log for partition t-0 is renamed to /data/t-0.16-delete and is scheduled for deletion"
+FETCHER_4 = (
+    "[ReplicaFetcherManager on broker 1] Added fetcher to broker 2 for partitions HashMap(t-0 -> InitialFetchState(Some(a),"
+    "BrokerEndPoint[id=2, host=127.0.0.1, port=9092],1,9))"
+)
+FETCHER_3 = FETCHER_4.replace("[id=2, host=127.0.0.1, port=9092]", "(id=2, host=127.0.0.1:9092)")
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        pytest.param([SNAPSHOT, SHUT_DOWN, CREATED], (9, 0, 9, [1, 3]), id="lost"),
+        pytest.param([SNAPSHOT, CREATED], (None, 0, 9, [1, 2]), id="lost-after-a-kill"),
+        pytest.param([SNAPSHOT, SHUT_DOWN, LOADED.replace("=9)", "=4)")], (9, 4, 9, [1, 3]), id="restored"),
+        pytest.param([SNAPSHOT, SHUT_DOWN, LOADED], None, id="whole"),
+        pytest.param([SNAPSHOT, GONE, CREATED], None, id="deleted"),
+        pytest.param([FETCHER_4, CUT], (9, 6, None, [1, 2]), id="fetcher-4"),
+        pytest.param([FETCHER_3, CUT], (9, 6, None, [1, 2]), id="fetcher-3"),
+    ],
+)
+def test_a_broker_that_starts_with_less_has_lost_it(texts, found):
+    assert cut(*texts) == found
 
 
 def test_leaders_and_followers_are_listed():

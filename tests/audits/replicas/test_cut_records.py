@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records
 from kaudit.model.evidence_parts import EventEvidence
-from kaudit.model.record_loss import FollowerStart, LeaderHistory, LeaderStart, LogCut
+from kaudit.model.record_loss import CutBy, FollowerStart, LeaderHistory, LeaderStart, LogCut
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
 from tests.logs import BASE_TIMESTAMP, Log, data
@@ -21,12 +21,12 @@ def leader(epoch=1, offset=10, broker="broker 2", at_ms=BEGAN):
     return LeaderStart(broker, epoch, offset, at_ms, states_recovery=True, event=LINE)
 
 
-def log_cut(end=30, offset=10, mark=None, broker="broker 1", *, by_leader_epoch=True):
-    return LogCut(broker, offset, end, mark, by_leader_epoch, BEGAN + 5, [LINE])
+def log_cut(end=30, offset=10, mark=None, broker="broker 1", by=CutBy.LEADER_EPOCH):
+    return LogCut(broker, offset, end, mark, by, BEGAN + 5, [LINE])
 
 
 def histories(cuts, leaders=(), unclean=()):
-    return LeaderHistory("t", 0, list(leaders), [], list(cuts), list(unclean))
+    return LeaderHistory("t", 0, leaders=list(leaders), cuts=list(cuts), unclean=list(unclean))
 
 
 def known(tmp_path: Path, *batches, epochs=((0, 0), (10, 1)), bumps=None, log_start=0):
@@ -97,6 +97,12 @@ def test_idempotent_producers_lost_nothing_only_at_a_clean_election(tmp_path, le
     assert bounds(histories([log_cut()], leaders, unclean), log) == found
 
 
+def test_what_idempotent_producers_sent_first_may_be_all_that_was_cut_off(tmp_path):
+    log = known(tmp_path, (idempotent(10, 4), OLD))
+    assert bounds(histories([log_cut(end=14)]), log) == (0, 0)
+    assert bounds(histories([log_cut(end=15)]), log) == (1, 5)
+
+
 @pytest.mark.parametrize(
     ("cut", "epochs"),
     [
@@ -141,11 +147,11 @@ def test_an_end_that_no_line_says_has_no_upper_bound_and_is_named(tmp_path):
 def test_lines_alone_bound_what_was_lost_from_above():
     (found,) = cut_records(histories([log_cut()]), None, open_segment)
     assert (found.records_lost_at_least, found.records_lost_at_most, found.partition_read) == (0, 20, False)
-    assert not cut_records(histories([log_cut(by_leader_epoch=False)]), None, open_segment)
+    assert not cut_records(histories([log_cut(by=CutBy.FOLLOWING)]), None, open_segment)
 
 
 @pytest.mark.parametrize(("end", "epochs"), [(10, [1]), (8, [1]), (11, [])], ids=["same", "less", "more"])
 def test_a_change_without_loss_is_one_at_which_the_leader_before_had_no_more(end, epochs):
     history = histories([], [leader(0, 0, "broker 1"), leader()])
-    history.followers.append(FollowerStart("broker 1", 1, end))
+    history.followers.append(FollowerStart("broker 1", 1, end, None))
     assert list(changes_without_loss(history)) == epochs

@@ -74,6 +74,22 @@ def test_a_loss_is_one_finding(tmp_path, own, severity, message):
     assert [event.line for event in finding.evidence.log_events] == [1, 2, 3]
 
 
+def test_a_log_directory_that_was_lost_is_told_as_that(tmp_path):
+    snapshot = line(
+        "[ProducerStateManager partition=orders-0] Wrote producer snapshot at offset 30 with 1 producer ids in 4 ms.", 1
+    )
+    down = line("[BrokerServer id=1] shut down completed", 2)
+    made = line("Created log for partition orders-0 in /data/orders-0 with properties {}", 3)
+    own = Log()
+    own.append(data(-1, -1, -1, 7, leader_epoch=2))
+    lines = {1: [leads(1, 0, 0, 0), snapshot, down, made, leads(1, 2, 0, 9)]}
+    (finding,) = found_in(tmp_path, lines, own)
+    assert (finding.code, finding.offset, finding.last_offset, finding.severity) == ("KA612", 0, 29, Severity.ERROR)
+    assert finding.message.startswith(
+        "broker 1 came back without offsets 0..29 (30 offsets), which the leader of epoch 2 began"
+    )
+
+
 def test_a_restart_that_cuts_nothing_off_is_silent(tmp_path):
     assert not found_in(tmp_path, KEPT, log(data(7, 0, 10, 5, leader_epoch=1)))
 
