@@ -7,15 +7,18 @@ import codecs
 import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final
 
 from msgspec import Struct, field
 
+from kaudit.audits.log_events.application_logs import log_events
 from kaudit.capture.directory import OccupiedError
 from kaudit.capture.redacted_contents import RedactedContents
 from kaudit.capture.redacted_files import NUMERIC, moved_index, redacted_file
 from kaudit.capture.redacted_segments import Counts, Moves, RedactedSegment
+from kaudit.formats.application_log.patterns import PROGRAMS
+from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.internal_topics.record_schemas import CLUSTER
 from kaudit.formats.plain_text.forms import encoding_of
 from kaudit.results.log_words import redacted_line
@@ -46,6 +49,14 @@ _SIDE_FILE_BYTES: Final = 256 << 20
 _LOCK: Final = ".lock"
 _LINE_CHARACTERS: Final = 1 << 20
 _COORDINATED: Final = ("__transaction_state", "__consumer_offsets")
+_NAMED: Final = {
+    "topic": "topic",
+    "transactional_id": "transactional_id",
+    "client_id": "client_id",
+    "group": "group_id",
+}
+"""Names in events of logs, and the fields of results that have them."""
+_MOST_NAMES: Final = 100_000
 _ARCHIVE: Final = "an archive: give it as an input of its own"
 
 
@@ -281,6 +292,8 @@ class _Copy:
     # -- logs ----------------------------------------------------------------------------------------------------------
     def take_logs(self) -> None:
         """Write the logs of brokers and clients that were found, with the words of Kafka's messages alone."""
+        for file, _ in self._logs:
+            self._learn_log(str(file.place))
         self._redactor.learn({kind: sorted(names) for kind, names in self._contents.names.items()})
         for file, target in self._logs:
             try:
@@ -289,6 +302,17 @@ class _Copy:
                 self._account.logs += 1
             except OSError as error:
                 self._unread(file.place, error)
+
+    def _learn_log(self, path: str) -> None:
+        """Note what the messages of a log name; what cannot be read is said when it is copied."""
+        names = self._contents.names
+        with suppress(OSError):
+            for origin in PROGRAMS:
+                for event in log_events(path, origin, LogCounts()):
+                    for attribute, kind in _NAMED.items():
+                        name = getattr(event, attribute)
+                        if name and len(names.setdefault(kind, set())) < _MOST_NAMES:
+                            names[kind].add(name)
 
     def _lines(self, source: ByteSource) -> Iterator[bytes]:
         rest = ""

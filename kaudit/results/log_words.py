@@ -14,6 +14,8 @@ _CHUNK: Final = re.compile(r"[\w.$@/\\-]*[A-Za-z_][\w.$@/\\-]*|\d+\.\d+\.\d+\.\d
 _WORDS: Final = re.compile(r"[A-Za-z_]{2,}")
 _CLASSES: Final = ("org.apache.kafka.", "kafka.", "java.", "o.a.k.")
 _OURS: Final = re.compile(r"(?:topic|txn|client|group|host|copy|path|word|value)-[0-9a-p]{10}(?:-\d+)*")
+_CONTENT: Final = re.compile(r"\b(key|payload|value)=(['\"])(?!null\2)(.+?)\2")
+"""Keys and values as listeners of clients write them."""
 _TIME: Final = re.compile(r"\d[\d-]*T\d[\d:.]*Z?|\d+(?:ms|s|GB|MB|KB|B)")
 _NAMES_OF_KAFKA: Final = frozenset(
     {"info", "warn", "error", "debug", "fatal", "trace", "__transaction_state", "__consumer_offsets"}
@@ -52,4 +54,5 @@ def redacted_line(line: str, token: Callable[[str], str]) -> str:
         known = all(part.lower() in _vocabulary() for part in found)
         return word if known and re.fullmatch(r"@?[A-Za-z_.$-]+", plain) else token(plain) + word[len(plain) :]
 
+    line = _CONTENT.sub(lambda match: f"{match[1]}={match[2]}{token(match[3])}{match[2]}", line)
     return _CHUNK.sub(shown, line)

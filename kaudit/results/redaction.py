@@ -25,7 +25,7 @@ from kaudit.source.layout import INTERNAL_TOPICS
 
 IN_CLEAR: Final = (
     "offsets, sequences, producer ids, epochs, broker ids, times, sizes, CRCs and digests, partition numbers, names of internal topics and "
-    "of brokers' files, ids of clusters, directories and topics, releases, and the words of Kafka's own messages"
+    "of brokers' files, ids of clusters, directories and topics, releases, numbers in lines of logs, and the words of Kafka's own messages"
 )
 """What a redacted result still says."""
 _DIGITS: Final = 10

@@ -179,6 +179,23 @@ def test_logs_beside_are_redacted_and_say_the_same(tmp_path, encoding):
     assert [code for code, *_ in findings(source)] == ["KA810"]
 
 
+CLIENT_LOG = (
+    "2024-05-25 13:14:17.891  WARN 1 --- [ad | zqclient] o.a.k.clients.producer.internals.Sender  : [Producer clientId=zqclient] Got error produce response with correlation id 5 on topic-partition t-0, retrying (2 attempts left). Error: UNKNOWN_PRODUCER_ID\n"
+    "2024-05-25 13:14:18.891 ERROR 1 --- [ad | zqclient] o.s.k.support.LoggingProducerListener    : Exception thrown when sending a message with key='4711' and payload='{\"a\": 5, \"zq\": 7}' to topic t:\n"
+    "org.apache.kafka.common.errors.ProducerFencedException: There is a newer producer with the same transactionalId which fences the current one.\n"
+)  # fmt: skip
+
+
+def test_logs_alone(tmp_path):
+    (tmp_path / "client.log").write_text(CLIENT_LOG)
+    copied(tmp_path / "client.log", tmp_path / "copy")
+    ((_, text),) = files(tmp_path / "copy").items()
+    assert not [part for part in (b"zq", b"4711", b" t-0", b"topic t:", b'"a"') if part in text]
+    found = findings(tmp_path / "copy")
+    assert found == findings(tmp_path / "client.log", Redactor(SECRET).topic)
+    assert sorted(code for code, *_ in found) == ["KA811", "KA812"]
+
+
 @pytest.mark.parametrize(
     ("name", "data", "expected"),
     [
