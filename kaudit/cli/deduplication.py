@@ -1,6 +1,7 @@
 """Running `kaudit dedup`: formats of rows, where they go, and the exit code."""
 
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,9 @@ from kaudit.source.schemes import open_segment
 
 if TYPE_CHECKING:
     from kaudit.results.redaction import Redactor
+
+_IN_MEMORY = 16_000_000
+"""Characters of a table that are held in memory."""
 
 
 def run_dedup(options: ScanOptions, output: RowOutput, isolation_level: str, display: DisplayOptions) -> int:
@@ -83,11 +87,15 @@ def _text(
     isolation_level: str,
     display: DisplayOptions,
 ) -> Iterator[str]:
+    """Yield the totals, which are known when all rows have been read, then the rows: they wait in a file where they are many."""
     console = console_of(target, display.terminal)
-    any_row = False
-    for piece in table(rows, console):
-        any_row = True
-        yield piece
-    if any_row:
-        yield "\n"
-    yield from summary_text(shown(), console, isolation_level)
+    with tempfile.SpooledTemporaryFile(
+        _IN_MEMORY, "w+", encoding="utf-8", errors="surrogateescape", newline=""
+    ) as held:
+        held.writelines(table(rows, console))
+        any_row = held.tell() > 0
+        held.seek(0)
+        yield from summary_text(shown(), console, isolation_level)
+        if any_row:
+            yield "\n"
+        yield from held
