@@ -210,6 +210,16 @@ class PartitionComparison(JsonRecord, frozen=True, rename=_JSON_NAMES):
         return {name: end for name, end in self.end_offsets.items() if name not in earlier}
 
     @property
+    def followers(self) -> frozenset[str]:
+        """The replicas that go on with the reference's log: they agree with it as far as they go, or cut off what differs."""
+        cuts = {
+            name: cut
+            for name, cut in self.truncation_offsets.items()
+            if cut is not None and cut < self.end_offsets[name]
+        }
+        return frozenset(name for name, how in self.relations.items() if how is Relation.BEHIND or name in cuts)
+
+    @property
     def beyond_reference(self) -> list[str]:
         """The replicas that agree with the reference to its end and go on; it is the reference for its newer leader epoch."""
         if self.reference is None:

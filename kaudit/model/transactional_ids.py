@@ -57,23 +57,21 @@ FORMATS = (
         "Kafka Streams, exactly_once_v2",
         rf"(?P<application>.+)-(?P<member>{_UUID}-\d+)",
         "thread",
-        "ActiveTaskCreator, StreamsProducer (KIP-447)",
+        "ActiveTaskCreator, KIP-447",
     ),
     _format(
         "Kafka Streams, exactly_once",
         r"(?P<application>.+?)-(?P<member>(?:[\w.]+__)?\d+_\d+)",
         "task",
-        "StreamsProducer, TaskId (up to 3.x)",
+        "StreamsProducer, TaskId, up to 3.x",
     ),
-    _format(
-        CONNECT_LEADER, r"(?P<member>connect-cluster)-(?P<application>.+)", "leader", "DistributedConfig (KIP-618)"
-    ),
+    _format(CONNECT_LEADER, r"(?P<member>connect-cluster)-(?P<application>.+)", "leader", "DistributedConfig, KIP-618"),
     _format("Beam KafkaIO", r"(?P<member>producer_\d+)_for_(?P<application>.+)", "shard", "KafkaExactlyOnceSink"),
     _format(
         OLD_FLINK,
         r"(?P<application>.+-[0-9a-f]{32})-(?P<member>\d+)",
         "producer",
-        "TransactionalIdsGenerator (up to Flink 1.14)",
+        "TransactionalIdsGenerator, up to Flink 1.14",
     ),
     _format(
         FLINK,
@@ -85,7 +83,7 @@ FORMATS = (
         "Spring listener",
         r"(?P<application>[^.]+)\.(?P<member>.+\.\d+)",
         "topic and partition",
-        "KafkaMessageListenerContainer.zombieFenceTxIdSuffix (up to 2.x)",
+        "KafkaMessageListenerContainer.zombieFenceTxIdSuffix, up to 2.x",
     ),
     _format(
         NUMBERED,

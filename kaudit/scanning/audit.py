@@ -84,6 +84,8 @@ class CrossPartition(Struct, frozen=True):
     context: ScanContext
     others: Sequence[CrossPartitionEvidence]
     findings: Sequence[Finding]
+    outside: int
+    """Findings about the whole scan that are left out because of the time asked for."""
     groups: Sequence[_CopyGroup]
     copies: Sequence[BrokerCopies]
     stated: BrokerVersions
@@ -181,17 +183,19 @@ class Audit:
     def result(self) -> ScanResult:
         """Run the checks over everything that was read."""
         cross = self.cross_partition()
-        findings = list(cross.findings)
+        findings, outside = list(cross.findings), cross.outside
         for replicas in replicas_of([part.directory for part in self.partitions]):
             own = [self.partitions[number] for number in replicas]
-            findings += partition_findings(
-                own, [cross.others[number] for number in replicas], cross.context, self.reads
-            )
+            others = [cross.others[number] for number in replicas]
+            found, left_out = partition_findings(own, others, cross.context, self.reads)
+            findings += found
+            outside += left_out
         return self.result_of(
             cross,
             ScanFindings(
                 with_incidents(findings),
                 {finding.producer_id for finding in findings if finding.producer_id is not None},
+                outside=outside,
             ),
         )
 
@@ -235,7 +239,7 @@ class Audit:
                 by_lines_alone(self.options, parts, logs.events.histories, latest_modification(self.layout), self.reads)
             )
         findings = complete_findings(run_checks(scan_wide, evidence), context, frozenset())
-        return CrossPartition(context, others, findings, groups, copies, stated, allocation.unlisted)
+        return CrossPartition(context, others, *findings, groups, copies, stated, allocation.unlisted)
 
     def result_of(self, cross: CrossPartition, found: ScanFindings) -> ScanResult:
         """Return the result with what was found, including the findings of `cross`."""

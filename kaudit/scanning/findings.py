@@ -107,12 +107,16 @@ def partition_findings(
     others: Sequence[CrossPartitionEvidence],
     scan: ScanContext,
     open_source: OpenSource,
-) -> list[Finding]:
-    """Run the checks over all replicas of one topic partition; `others` says of each what the other partitions show."""
+) -> tuple[list[Finding], int]:
+    """Run the checks over all replicas of one topic partition; `others` says of each what the other partitions show.
+
+    Returns the findings in their order and without incidents, and how many are left out because of the time asked for.
+    """
     changes = other_copies(replicas, open_source)
     compared = compared_replicas(replicas, scan.copies, open_source)
     logged = {} if scan.events is None else scan.events.histories
     cuts = what_was_cut_off(replicas, compared, logged, open_source)
+    followers = frozenset() if compared is None else compared.comparison.followers
     findings: list[Finding] = []
     contexts: dict[str, Context] = {}
     for part, other, own_changes, own_cuts in zip(replicas, others, changes, cuts, strict=True):
@@ -129,13 +133,15 @@ def partition_findings(
             asked=asked_of(part.directory, around.asked, scan.options),
         )
         contexts[part.directory.replica] = context
+        # whether a transaction has ended is in the leader's log, of which a follower lacks the end
+        judged = replace(part, opened=()) if part.directory.replica in followers else part
         shared = [replace(found, grants=other.grants.get(found.producer_id, 0)) for found in part.shared]
         found = [
             *(*other.evidence, *shared, *own_changes, *own_cuts),
             *dated_ahead(part, around.clock, open_source),
             *_in_distress(part, scan.events),
         ]
-        findings += fold_notes(run_checks(context, partition_evidence(part, found, open_source, around.versions)))
+        findings += fold_notes(run_checks(context, partition_evidence(judged, found, open_source, around.versions)))
     if compared is not None and (told := without_lag(compared)) is not None:
         context = replace(next(iter(contexts.values())), replicas=contexts)
         findings += run_checks(context, Evidence([told]))
@@ -151,21 +157,28 @@ def _in_distress(part: PartitionAudit, events: ExplainsFindings | None) -> Itera
 
 
 def complete_findings(
-    findings: Sequence[Finding],
+    findings: Iterable[Finding],
     scan: ScanContext,
     compacted: "frozenset[tuple[str, int]] | set[tuple[str, int]]",
-) -> list[Finding]:
-    """Return of one topic partition's findings those asked for, in order, with what logs and known bugs explain."""
-    kept = sorted((found for found in findings if _wanted(found, scan.options)), key=Finding.sort_key)
+) -> tuple[list[Finding], int]:
+    """Return of one topic partition's findings those asked for, in order, with what logs and known bugs explain.
+
+    The number is of those that are left out because of the time asked for.
+    """
+    chosen = [found for found in findings if _is_chosen(found, scan.options)]
+    kept = sorted((found for found in chosen if _is_in_time(found, scan.options)), key=Finding.sort_key)
+    outside = len(chosen) - len(kept)
     if scan.events is not None:
         kept = scan.events.all_explained(kept)
-    return with_known_bugs(kept, scan.scan_wide.versions, compacted)
+    return with_known_bugs(kept, scan.scan_wide.versions, compacted), outside
 
 
-def _wanted(finding: Finding, options: ScanOptions) -> bool:
+def _is_chosen(finding: Finding, options: ScanOptions) -> bool:
     chosen = options.producer_ids
-    if chosen and finding.producer_id is not None and finding.producer_id not in chosen:
-        return False
+    return not chosen or finding.producer_id is None or finding.producer_id in chosen
+
+
+def _is_in_time(finding: Finding, options: ScanOptions) -> bool:
     evidence = finding.evidence
     if evidence.coordinator is not None:  # an open transaction lasts from its first batch to the end of the log
         began = evidence.first_timestamp

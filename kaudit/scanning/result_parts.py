@@ -17,7 +17,7 @@ from kaudit.source.layout import PartitionDirectory, Unreadable
 
 
 class ScanFindings(Struct, frozen=True):
-    """The findings of a scan with their incidents, and the producer ids they are about.
+    """The findings of a scan with their incidents, and the producer ids they are about; `outside` of the time asked for are more.
 
     `unlisted` findings are counted only; `failed` are the files that
     could not be read for them, in tasks elsewhere.
@@ -27,6 +27,7 @@ class ScanFindings(Struct, frozen=True):
     producer_ids: Collection[int] = ()
     unlisted: Sequence[UnlistedFindings] = ()
     failed: Sequence[Unreadable] = ()
+    outside: int = 0
 
 
 class ResultWithoutFindings(Struct, frozen=True):
@@ -56,7 +57,8 @@ class ResultWithoutFindings(Struct, frozen=True):
         noted = {note.path for note in self.result.not_audited if note.unreadable}
         failed = {entry.path: entry.reason for entry in found.failed if entry.path not in noted}
         unread = [NotAudited(path, reason, unreadable=True) for path, reason in failed.items()]
-        not_audited = [*self.missing_inputs, *missing, *unread, *self.result.not_audited]
+        left_out = [NotAudited("--since, --until", _outside(found.outside))] if found.outside else []
+        not_audited = [*self.missing_inputs, *missing, *unread, *left_out, *self.result.not_audited]
         findings = found.findings if self.result.log_events is None else without_doubled(found.findings)
         return replace(
             self.result,
@@ -67,3 +69,8 @@ class ResultWithoutFindings(Struct, frozen=True):
             suggestions=list(suggestions(self.options, self.directories, self.copies)),
             unlisted=found.unlisted,
         )
+
+
+def _outside(number: int) -> str:
+    what = "1 finding is" if number == 1 else f"{number:,} findings are"
+    return f"{what} outside of this time and left out; transactions that are still open are listed, whenever they began before its end"

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.formats.dump_text.lines import FILE_START
+from kaudit.formats.dump_text.other_lines import FILE_START
 from kaudit.formats.dump_text.partial_rows import ROW_START
 from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpRecord, DumpStart
 from kaudit.formats.dump_text.text import read_dump

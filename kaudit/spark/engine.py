@@ -241,6 +241,7 @@ def _audited_scan(run: _Run, replayed: "DataFrame", progress: Progress) -> _Audi
         {producer_id for own in partitions for producer_id in own.producer_ids},
         tuple(counts.unlisted(to_list)),
         [entry for own in partitions for entry in own.failed],
+        cross.outside + sum(own.outside for own in partitions),
     )
     return _AuditedScan(audit, audit.result_of(cross, found), in_tasks, across, scan_wide)
 

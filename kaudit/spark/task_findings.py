@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
 from kaudit.checks.incident_groups import (
@@ -70,6 +70,8 @@ class FindingCounts(Struct, frozen=True):
     producer_ids: frozenset[int]
     failed: Sequence[Unreadable] = ()
     """Files that could not be read for them."""
+    outside: int = 0
+    """Findings that are left out because of the time asked for."""
 
     @classmethod
     def of(
@@ -142,6 +144,8 @@ class TopicPartition(Struct, frozen=True):
     replayed: Sequence[Replayed]
     kept: Sequence[Any]
     found: Sequence[Finding]
+    outside: int
+    """Findings that are left out because of the time asked for."""
     incidents: PartitionIncidents
     failed: Sequence[Unreadable]
     """Files that could not be read for the findings."""
@@ -204,9 +208,9 @@ class FindingsInTasks(Struct, frozen=True):
             parts = [each.partition for each in replayed]
             others = [self.others[number] for number in numbers]
             reads = FailedReads(self.open_source)
-            found = partition_findings(parts, others, self.context, reads)
+            found, outside = partition_findings(parts, others, self.context, reads)
             incidents = partition_incidents(found)
-            yield TopicPartition(numbers[0], replayed, kept, found, incidents, reads.unreadable)
+            yield TopicPartition(numbers[0], replayed, kept, found, outside, incidents, reads.unreadable)
 
 
 def count_findings(rows: Batches, in_tasks: FindingsInTasks) -> Batches:
@@ -214,7 +218,7 @@ def count_findings(rows: Batches, in_tasks: FindingsInTasks) -> Batches:
     for partition in in_tasks.topic_partitions(rows):
         topic, asked = partition.replicas[0].directory.topic, in_tasks.context.options.producer_ids
         counts = FindingCounts.of(topic, partition.found, partition.incidents, asked, partition.failed)
-        yield row(FOUND, partition.job_index, pack(counts))
+        yield row(FOUND, partition.job_index, pack(replace(counts, outside=partition.outside)))
 
 
 def list_findings(

@@ -18,7 +18,7 @@ from kaudit.scanning.options import ScanOptions
 from tests.diff.replicas import Copy, broker, history
 from tests.diff.test_relations import replicas
 from tests.diff.test_relations import run as compare
-from tests.logs import BASE_TIMESTAMP
+from tests.logs import BASE_TIMESTAMP, TRANSACTIONAL, Batch, marker
 
 WIDE = 400
 """Times the offsets of a small history: its copies have several ranges with digests then."""
@@ -73,6 +73,21 @@ def test_a_suffix_that_the_next_leader_lacks(tmp_path, moment):
     (finding,) = found(*paths)
     assert (finding.code, finding.offset) == ("KA601" if moment == "before" else "KA603", log.end)
     assert (finding.impact.records_lost_at_least, finding.impact.records_lost_at_most) == (5, 5)
+
+
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "open"])
+def test_whether_a_transaction_has_ended_is_in_the_leaders_log(tmp_path, ended):
+    """The follower lacks the last batch: the marker, or the last of the transaction that is open on the leader too."""
+    leader = history((0, 2))
+    leader.batches.append(Batch(7, 0, 0, 3, attributes=TRANSACTIONAL, base_offset=leader.end))
+    follower = leader.copy()
+    last = marker(7, 0) if ended else Batch(7, 0, 3, 3, attributes=TRANSACTIONAL)
+    leader.batches.append(last.at(leader.end))
+    paths = [copy.write(tmp_path / name) for name, copy in (("b1", follower), ("b2", leader))]
+    findings = scan(
+        ScanOptions([str(path) for path in paths], jobs=1, now_ms=BASE_TIMESTAMP + 3_600_000), SilentProgress()
+    ).findings
+    assert [each.replica for each in findings] == ([] if ended else ["b2"])
 
 
 def test_a_state_has_what_copies_are_compared_by(tmp_path):

@@ -141,12 +141,18 @@ def _commit_of_hanging(context: Context, unfinished: Unfinished) -> Commit:
 
 def _why_unknown(context: Context, transaction: OpenTransaction) -> str:
     """Say why what was decided is not known, though __transaction_state is there."""
-    first = transaction.first_timestamp + _CLOCKS_MS
-    later = sorted(number for number, begun in context.coordinator.begun.items() if begun > first)
-    if not later or transaction.first_timestamp < 0:
+    later = states_begun_later(context, transaction)
+    if not later:
         return "no record of __transaction_state says how it ended"
     at = time_text(context.coordinator.begun[later[0]])
     return f"__transaction_state-{later[0]} has nothing from before {at}, when the transaction was open already"
+
+
+def states_begun_later(context: Context, transaction: OpenTransaction) -> list[int]:
+    """Return the partitions of __transaction_state whose logs were made anew after the transaction had begun."""
+    first = transaction.first_timestamp + _CLOCKS_MS
+    begun = context.coordinator.begun.items()
+    return [] if transaction.first_timestamp < 0 else sorted(number for number, at in begun if at > first)
 
 
 def _decision(context: Context, unfinished: Unfinished) -> CommitDecision | None:
@@ -171,7 +177,8 @@ def _checkpoint(context: Context, unfinished: Unfinished, owner: OwnerEvidence |
         why = f"{owner.role} began a later transaction at {time_text(newest)}: this one was flushed for a checkpoint, which likely holds it"
         return Checkpoint(LIKELY, why)
     which = f"producer id {entry.value.producer_id}, epoch {entry.value.producer_epoch}"
-    why = f"{owner.role} began none later: a checkpoint holds it only if it names {which}; if none does, it may be aborted"
+    newest_of = f"{owner.role} began none later: " if owner.program == FLINK else ""
+    why = f"{newest_of}a checkpoint holds it only if it names {which}; if none does, it may be aborted"
     return Checkpoint(POSSIBLE, why)
 
 
@@ -208,10 +215,11 @@ def _owner_text(ending: Ending) -> str:
 
 def _commit_from_checkpoint(checkpoint: Checkpoint, ending: Ending, unfinished: Unfinished) -> Iterator[str]:
     transaction = unfinished.transaction
+    state = "KafkaTransactionState" if ending.owner and ending.owner.program == OLD_FLINK else "KafkaCommittable"
     yield checkpoint.because + "."
     yield (
         f"To commit it: transactional id {ending.transactional_id}, producer id {transaction.producer_id}, epoch "
-        f"{transaction.producer_epoch}, as in the checkpoint's KafkaCommittable (resumeTransaction; a tool: FLINK-39218)"
+        f"{transaction.producer_epoch}, as in the checkpoint's {state} (resumeTransaction; a tool: FLINK-39218)"
     )
 
 

@@ -9,7 +9,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import TRANSACTION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT, VERIFIED
 from kaudit.checks.texts import counted, duration
-from kaudit.checks.transactions.endings import Ending, commands, ending_of, remarks
+from kaudit.checks.transactions.endings import Ending, commands, ending_of, remarks, states_begun_later
 from kaudit.checks.transactions.unfinished import (
     Unfinished,
     held_back_from,
@@ -276,7 +276,7 @@ def late_transactional_write(context: Context, evidence: Evidence) -> Iterator[F
         if unfinished.hangs is None or not transaction.began_after_marker:
             continue
         certain = unfinished.hangs is Confidence.CERTAIN
-        if not _ended_before(unfinished):
+        if not _ended_before(context, unfinished):
             continue
         older = transaction.first_timestamp <= transaction.marker_timestamp
         yield _transaction_finding(
@@ -298,9 +298,14 @@ def late_transactional_write(context: Context, evidence: Evidence) -> Iterator[F
         )
 
 
-def _ended_before(unfinished: Unfinished) -> bool:
-    """Whether the coordinator's newest state is older than this write; if it is newer, the marker of that state is missing."""
+def _ended_before(context: Context, unfinished: Unfinished) -> bool:
+    """Whether the coordinator's newest state is older than this write; if it is newer, the marker of that state is missing.
+
+    A coordinator whose log was made anew may have forgotten the transaction.
+    """
     transaction, entry = unfinished.transaction, unfinished.verdict.entry
-    if transaction.first_timestamp <= transaction.marker_timestamp or entry is None:
+    if entry is None:
+        return not states_begun_later(context, transaction)
+    if transaction.first_timestamp <= transaction.marker_timestamp:
         return True
     return entry.value.last_update_timestamp <= transaction.first_timestamp

@@ -28,7 +28,7 @@ def owner_of(view: CoordinatorView, transactional_id: str) -> OwnerEvidence | No
                 program=CONNECT_TASK,
                 application=f"{group}-{connector}",
                 role=f"task {task}",
-                source="Worker.taskTransactionalId (KIP-618)",
+                source="Worker.taskTransactionalId, KIP-618",
             )
         if program == FLINK and known is not None and known.sends_offsets:
             program, role, source = FAUST, "partition", "TransactionManager.transactional_id_format"

@@ -4,33 +4,25 @@ Payloads may hold line breaks, and text that looks like rows. A row is taken for
 the next offset and the byte where the last batch ended. Otherwise the size of the record before it decides, which the tool prints.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from copy import copy
 from typing import Final
 
 from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.layout import Layout, has_open_header_keys, learn
+from kaudit.formats.dump_text.other_lines import MAX_LINE_BYTES, note_of, other_row
 from kaudit.formats.dump_text.partial_rows import cut_row, expects_batch, fits_sizes, is_whole, joined, says_more
 from kaudit.formats.dump_text.rows import (
     DumpBatch,
     DumpCut,
     DumpDataRow,
-    DumpFile,
     DumpNote,
     DumpRecord,
     DumpRow,
-    DumpStart,
     NoteKind,
 )
-from kaudit.model.limits import DUMP_LINE_BYTES
-
-MAX_LINE_BYTES: Final = DUMP_LINE_BYTES
-"""Longest line, and longest record over several lines, that is held; what is longer becomes a note."""
 
 _MAX_LAYOUTS: Final = 32
-_MAX_DIGITS: Final = 19
-_MAX_INT64: Final = 2**63 - 1
 _SHOWN: Final = 200
 _MAX_PIECES: Final = 64
 _MAX_PIECED_BYTES: Final = 1 << 13
@@ -38,19 +30,10 @@ _MAX_PIECED_BYTES: Final = 1 << 13
 _MAX_DOUBT_BYTES: Final = 1 << 20
 _MAX_DOUBTS: Final = 256
 """How far is read ahead to find the end of a payload, and how often in vain: reading twice must not take quadratic time."""
+_MAX_AHEAD: Final = 64
+"""Lines after the end of a record's text by its size in which a row is looked for that follows from those before it."""
+_MANY_IN_LINE: Final = 2
 ROW_STARTS: Final = (b"baseOffset: ", b"| offset: ", b"offset: ", b"producerId: ", b"version: ", b"timestamp: ")
-FILE_START: Final = b"Dumping "
-OFFSET_STARTS: Final = (b"Log starting offset: ", b"Starting offset: ")
-_INVALID_BYTES: Final = re.compile(rb"Found ([0-9]{1,18}) invalid bytes at the end of .*")
-_NOTE_STARTS: Final = (
-    (b"Non-consecutive offsets in", NoteKind.NON_CONSECUTIVE),
-    (b"Mismatches in", NoteKind.MISMATCH),
-    (b"Found timestamp mismatch in", NoteKind.MISMATCH),
-    (b"Found out of order timestamp in", NoteKind.MISMATCH),
-    (b"Exception in thread", NoteKind.OTHER),
-)
-_SANITY_PASSED: Final = b" passed sanity check."
-_NOTE_PAIR: Final = re.compile(rb"  (?:-?[0-9]+ is followed by -?[0-9]+|Index (?:offset|timestamp): .*)")
 
 _Line = tuple[int, bytes]
 
@@ -78,6 +61,8 @@ class DumpLines:
         self._last_offset: int | None = None
         self._record_offset: int | None = None
         self._end: int | None = None
+        # Batches in line that each followed from the one before.
+        self._in_line = 0
         self._cut_width: int | None = None
         # Bytes of the longest piece of a row that was wrapped, None if none was.
         self._width: int | None = None
@@ -118,6 +103,7 @@ class DumpLines:
         self._saw_batch, self._record_offset = True, None
         _, self._last_offset, position, size = block.place(-1)
         self._end = None if position is None or size is None else position + size
+        self._in_line = self._in_line + block.count if block.is_gapless() else 0
         self._number = number
         self._passed_over = False
 
@@ -143,7 +129,7 @@ class DumpLines:
     def finish(self) -> Iterator[DumpRow]:
         """Yield what was held back: no more lines of it follow."""
         while self._doubtful or self._begun:
-            yield from self._settle_doubt() if self._doubtful else self._settle_begun()
+            yield from self._settle_doubt(at_end=True) if self._doubtful else self._settle_begun()
         if self._held is not None:
             yield self._release(self._held)
 
@@ -172,7 +158,7 @@ class DumpLines:
         """Read a line by itself: a row, the beginning of one that ends too early, or None."""
         row = self._read(line, number) if line.startswith(ROW_STARTS) else None
         if row is None:
-            found = self._other_row(line, number) or cut_row(line, number)
+            found = other_row(line, number) or cut_row(line, number)
             return None if self._held is not None and self._is_in(self._held_lines[0], found) else found
         return row if is_whole(row) else cut_row(line, number) or row
 
@@ -188,7 +174,7 @@ class DumpLines:
         match row:
             case None:
                 if line:
-                    yield self._note(line, number)
+                    yield note_of(line, number)
             case DumpCut():
                 self._begun = [(number, line)]
             case DumpBatch() | DumpRecord():
@@ -256,7 +242,7 @@ class DumpLines:
                 yield from self._take(row, first, text)
                 self._first_piece = len(line)
                 return
-            is_other = not line or self._read(line, number) is not None or self._other_row(line, number) is not None
+            is_other = not line or self._read(line, number) is not None or other_row(line, number) is not None
             fits = len(pieces) <= _MAX_PIECES and len(text) < _MAX_PIECED_BYTES
             if fits and not is_other and cut_row(text, first) is not None:
                 self._begun = pieces
@@ -287,23 +273,40 @@ class DumpLines:
             self._held_bytes += self._doubtful_bytes
             self._doubtful = []
             self._doubts = 0
-        elif missing < 0 or self._doubtful_bytes > _MAX_DOUBT_BYTES:
+        elif (missing < 0 and not self._is_waiting()) or self._doubtful_bytes > _MAX_DOUBT_BYTES:
             yield from self._settle_doubt()
 
-    def _settle_doubt(self) -> Iterator[DumpRow]:
-        """The size of the record does not show that the lines are its text: take the first for what it looks like."""
+    def _is_waiting(self) -> bool:
+        """Return whether a row that follows from those before the record may still come: only a whole row is worth to wait for it."""
+        first, *others = self._doubtful
+        if len(others) >= _MAX_AHEAD or not self._is_whole_row(*first):
+            return False
+        return not (others and self._is_next_line(*others[-1]))
+
+    def _settle_doubt(self, *, at_end: bool = False) -> Iterator[DumpRow]:
+        """The size of the record does not show that the lines are its text.
+
+        They are if a row among them follows from those before the record, or if no more lines come and every batch before followed
+        from the one before it; else the first is what it looks like.
+        """
         self._doubts += 1
-        (number, line), *others = self._doubtful
-        self._doubtful = []
-        row = self._row(line, number)
-        yield from self._take_doubtful(row, number, line)
-        for following, text in others:
+        others, self._doubtful = self._doubtful, []
+        following = next((at for at, (number, line) in enumerate(others) if at and self._is_next_line(number, line)), 0)
+        if not following and at_end and self._in_line >= _MANY_IN_LINE and self._is_whole_row(*others[0]):
+            following = len(others)
+        if following:
+            yield from self._take_text(others[:following])
+            others = others[following:]
+        else:
+            (number, line), *others = others
+            yield from self._take_doubtful(self._row(line, number), number, line)
+        for number, line in others:
             if self._doubtful:
-                yield from self._read_ahead(following, text)
+                yield from self._read_ahead(number, line)
             elif self._begun:
-                yield from self._piece(following, text)
+                yield from self._piece(number, line)
             else:
-                yield from self._line(following, text)
+                yield from self._line(number, line)
 
     def _take_doubtful(self, row: DumpRow | None, number: int, line: bytes) -> Iterator[DumpRow]:
         """Take a row that does not follow from those before it, after a record whose text may go on."""
@@ -311,13 +314,28 @@ class DumpLines:
         is_cut = isinstance(row, DumpCut) and not self._is_next(row)
         is_text = is_cut and len(line) not in (self._cut_width, len(self._held_lines[0]))
         if is_text:
-            self._held_lines.append(line)
-            self._held_bytes += len(line) + 1
-            yield DumpNote(number, NoteKind.DOUBTFUL, line[:_SHOWN].decode("utf-8", "replace"), None)
+            yield from self._take_text([(number, line)])
             return
         if held is not None:
             yield self._release(held)
         yield from self._take(row, number, line)
+
+    def _take_text(self, lines: Iterable[_Line]) -> Iterator[DumpRow]:
+        """Take lines for text of the record that is held; those that look like rows are said to be doubtful."""
+        for number, line in lines:
+            looks_like_row = self._row(line, number) is not None
+            self._held_lines.append(line)
+            self._held_bytes += len(line) + 1
+            if looks_like_row:
+                yield DumpNote(number, NoteKind.DOUBTFUL, line[:_SHOWN].decode("utf-8", "replace"), None)
+
+    def _is_whole_row(self, number: int, line: bytes) -> bool:
+        return isinstance(self._row(line, number), DumpBatch | DumpRecord)
+
+    def _is_next_line(self, number: int, line: bytes) -> bool:
+        """Return whether a line is a whole row that follows from those before the record that is held, a batch among them."""
+        row = self._row(line, number)
+        return self._last_offset is not None and isinstance(row, DumpBatch | DumpRecord) and self._is_next(row)
 
     def _is_next(self, row: DumpRow) -> bool:
         """Return whether a row follows from those before it: the next offset, at the byte where the last batch ended."""
@@ -355,6 +373,9 @@ class DumpLines:
             self._record_offset = known.get("offset", self._record_offset)
         elif kind is DumpBatch:
             self._saw_batch = True
+            base = known.get("base_offset", known.get("last_offset"))
+            follows = self._last_offset is not None and self._continues(base, known.get("position"))
+            self._in_line = self._in_line + 1 if follows else 0
             self._last_offset, self._record_offset = known.get("last_offset"), None
             position, size = known.get("position"), known.get("size")
             self._end = None if position is None or size is None else position + size
@@ -421,25 +442,3 @@ class DumpLines:
             known.insert(0, learned)
             del known[_MAX_LAYOUTS:]
         return row
-
-    def _note(self, line: bytes, number: int) -> DumpNote:
-        if len(line) > MAX_LINE_BYTES:
-            return DumpNote(number, NoteKind.TOO_LONG, line[:200].decode("utf-8", "replace"), None)
-        kind = NoteKind.NON_CONSECUTIVE if _NOTE_PAIR.fullmatch(line) else NoteKind.OTHER
-        return DumpNote(number, kind, line.decode("utf-8", "replace"), None)
-
-    def _other_row(self, line: bytes, number: int) -> DumpRow | None:
-        if line.startswith(FILE_START):
-            return DumpFile(number, line[len(FILE_START) :].rstrip(b"\r").decode("utf-8", "surrogateescape"))
-        for start in OFFSET_STARTS:
-            digits = line[len(start) :].rstrip(b"\r")
-            if line.startswith(start) and digits.isdigit() and len(digits) <= _MAX_DIGITS and int(digits) <= _MAX_INT64:
-                return DumpStart(number, int(digits))
-        if found := _INVALID_BYTES.fullmatch(line):
-            return DumpNote(number, NoteKind.INVALID_BYTES, line.decode("utf-8", "replace"), int(found[1]))
-        if line.endswith(_SANITY_PASSED):
-            return DumpNote(number, NoteKind.SANITY_PASSED, line.decode("utf-8", "replace"), None)
-        for start, kind in _NOTE_STARTS:
-            if line.startswith(start):
-                return DumpNote(number, kind, line.decode("utf-8", "replace"), None)
-        return None

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from kaudit.formats.dump_text.columns import DumpBatchColumns, Int64Column, parse_block, shapes
 from kaudit.formats.dump_text.layout import learn
-from kaudit.formats.dump_text.lines import FILE_START, MAX_LINE_BYTES, OFFSET_STARTS, ROW_STARTS, DumpLines
+from kaudit.formats.dump_text.lines import ROW_STARTS, DumpLines
+from kaudit.formats.dump_text.other_lines import FILE_START, MAX_LINE_BYTES, OFFSET_STARTS
 from kaudit.formats.dump_text.partial_rows import ROW_START, begins_row, is_whole
 from kaudit.formats.dump_text.rows import DumpBatch, DumpRecord, DumpRow
 from kaudit.formats.plain_text.forms import PLAIN, form_of, plain_block

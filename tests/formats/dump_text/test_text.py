@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.dump_text import lines as dump_lines
+from kaudit.formats.dump_text import other_lines
 from kaudit.formats.dump_text import text as dump_text
 from kaudit.formats.dump_text.rows import (
     DumpAbortedTransaction,
@@ -358,6 +359,7 @@ def test_pieces_of_any_size_give_the_same_rows(data):
 def test_lines_longer_than_we_hold_are_reported_and_passed_over(monkeypatch):
     monkeypatch.setattr(dump_text, "MAX_LINE_BYTES", 1000)
     monkeypatch.setattr(dump_lines, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(other_lines, "MAX_LINE_BYTES", 1000)
     pieces = [_record(b"k", b"v") + b"\n", *[b"x" * 300] * 50, b"\n", _record(None, b"z") + b"\n"]
     first, note, second = read_dump(pieces)
     assert isinstance(first, DumpRecord)

@@ -228,3 +228,45 @@ def stalled_broker(stage: Stage) -> None:
         for writer in writers.values():
             writer.ask("flush")
     stage.moment("over")
+
+
+def lost_coordinator(stage: Stage) -> None:
+    """The only replica of __transaction_state is lost while a transaction is open: a new instance under the same transactional id gets another producer id, and what it commits stays hidden."""
+    stage.topic("invoices", (1, 2))
+    first = stage.writer(JAVA, "first", transactional_id="invoicing-1", linger_ms=5, transaction_timeout_ms=600000)
+    first.ask("begin")
+    first.write("invoices", "a", range(40))
+    assert first.ask("commit") == "done", first.errors
+    first.ask("begin")
+    first.write("invoices", "b", range(20))
+    first.kill()
+    (holder,) = (broker for broker in stage.brokers.values() if (broker.logs / "__transaction_state-0").exists())
+    holder.stop(clean=False)
+    shutil.rmtree(holder.logs / "__transaction_state-0")
+    holder.start()
+    stage.led("invoices", lambda led: set(led.in_sync) == {1, 2})
+    second = stage.writer(JAVA, "second", transactional_id="invoicing-1", linger_ms=5)
+    for prefix in "cd":
+        second.ask("begin")
+        second.write("invoices", prefix, range(30))
+        assert second.ask("commit") == "done", second.errors
+    stage.moment("hanging")
+
+
+def distressed_producer(stage: Stage) -> None:
+    """A broker stands still four times for longer than an idempotent producer tries: sends fail, some of them are written all the same, and the epoch rises each time."""
+    stage.topic("readings", (1,))
+    writer = stage.writer(
+        JAVA, "readings", acks="all", linger_ms=5, request_timeout_ms=2000, delivery_timeout_ms=4000,
+        retry_backoff_ms=200,
+    )  # fmt: skip
+    for number in range(4):
+        writer.write("readings", "r", range(number * 100, number * 100 + 60))
+        stage.brokers[1].pause()
+        for at in range(number * 100 + 60, number * 100 + 100, 20):
+            writer.send("readings", "r", range(at, at + 20))
+            time.sleep(0.5)
+        time.sleep(6)
+        stage.brokers[1].resume()
+        writer.ask("flush")
+    stage.moment("over")

@@ -222,12 +222,15 @@ class Stage:
 
     # -- what is kept --------------------------------------------------------------------------------------------------
     def moment(self, name: str, *, healthy: bool = False, read: bool = True, nodes: Sequence[int] = ()) -> None:
-        """Copy the directories and server logs of brokers, all or `nodes`, and say what a consumer reads by then.
+        """Copy the directories and logs of brokers, all or `nodes`, and the logs of clients, and say what a consumer reads by then.
 
         What nothing can read (`read` is false) has the truth of the next moment that is read.
         """
         for node in nodes or self.brokers:
             _copy(self.brokers[node], node, self._kept / name)
+        for log in sorted(self._home.glob("client-*/client.log")):
+            if log.stat().st_size:
+                shutil.copy(log, self._kept / name / f"{log.parent.name}.log")
         self._unread.append(Moment(name, healthy))
         self.moments.append(self._unread[-1])
         if read:
