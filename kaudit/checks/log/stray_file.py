@@ -9,7 +9,7 @@ from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
 from kaudit.checks.texts import listed
-from kaudit.model.copy_identities import LogCopy, SetAsideLog
+from kaudit.model.copy_identities import LogCopy, RecreatedLog, SetAsideLog
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
@@ -53,6 +53,7 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
 def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report leftovers: one note for each directory, and for a partition's files of one kind."""
     logs = {log.directory: log for log in evidence.of(SetAsideLog)}
+    recreated = {(found.topic, found.partition) for found in evidence.of(RecreatedLog)}
     for _, group in groupby(sorted(evidence.of(LeftoverFile), key=_group), key=_group):
         first, *others = group
         offsets = [file.base_offset for file in (first, *others) if file.base_offset is not None]
@@ -79,7 +80,7 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
             ),
             explanations=(Explanation(_MEANING[first.kind], innocent=alone is None and first.kind != "odd-name"),),
             impact=Impact()
-            if alone is None or not wanted
+            if alone is None or not wanted or (first.topic, first.partition) in recreated  # KA613 counts them
             else Impact(records_lost_at_least=0, records_lost_at_most=alone[1] - alone[0] + 1),
             following=() if log is None else (f"kaudit scan {quote(f'{log.log.log_dir}/{first.name}')}",),
         )

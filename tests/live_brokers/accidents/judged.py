@@ -13,8 +13,6 @@ from tests.live_brokers.accidents.truth import DATA, Moment, TopicTruth, truths
 
 NOT_YET: dict[str, set[str]] = {
     "distressed-producer/over": {"readings lost"},
-    "recreated-topic/replica-down": {"carts lost"},
-    "recreated-topic/recovered": {"carts lost"},
     "torn-tail/torn": {"clicks lost"},
     "torn-tail/recovered": {"clicks lost"},
 }
