@@ -168,6 +168,7 @@ def _newer(newest: LogCopy, others: Sequence[LogCopy]) -> str:
 )
 def several_topic_ids(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each topic once."""
+    counted_elsewhere = {found.topic for found in evidence.of(RecreatedLog)}  # by KA613, partition by partition
     for found in evidence.of(SeveralTopicIds):
         ids = {topic_id: [_placed(copy) for copy in copies] for topic_id, copies in found.copies.items()}
         fewest = min(found.copies.values(), key=len)[0]
@@ -187,6 +188,9 @@ def several_topic_ids(context: Context, evidence: Evidence) -> Iterator[Finding]
                 Explanation("the topic was deleted and created again, and some copies are of the topic before"),
                 Explanation("log directories were restored from before that, or belong to another cluster"),
             ],
+            impact=Impact()
+            if found.topic in counted_elsewhere
+            else Impact(records_lost_at_least=0, records_lost_at_most=_lost_at_most(found)),
             absent=_ABSENT,
         )
 
@@ -223,10 +227,22 @@ def recreated_topic(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 Explanation("somebody, or a tool, deleted the topic and created it again"),
                 Explanation("the cluster's metadata was lost and made anew, and the topic was created again by a client"),
             ],
-            impact=Impact(records_lost_at_least=count, records_lost_at_most=count),
+            impact=Impact(records_lost_at_least=0, records_lost_at_most=count),
             following=[f"copy the directory before the broker removes it: {quote(most.log_dir)}"],
             absent={name: why for name, why in _ABSENT.items() if name != "offset"},
         )  # fmt: skip
+
+
+def _lost_at_most(found: SeveralTopicIds) -> int:
+    """Return how many records are of topics that are no more, if the topic that is there now holds the fewest."""
+    held: list[int] = []
+    for copies in found.copies.values():
+        sizes: dict[int, int] = {}
+        for copy in copies:
+            size = (copy.end_offset or copy.start_offset) - copy.start_offset
+            sizes[copy.partition] = max(size, sizes.get(copy.partition, 0))
+        held.append(sum(sizes.values()))
+    return sum(held) - min(held)
 
 
 def _placed(copy: LogCopy) -> str:
