@@ -87,8 +87,15 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 records_lost_at_most=None if is_counted else alone[1] - alone[0] + 1,
                 cautions=(Caution(Act.DELETE, first.name, f"it alone holds offsets {alone[0]}..{alone[1]}"),),
             ),
-            following=() if log is None else (f"kaudit scan {quote(f'{log.log.log_dir}/{first.name}')}",),
+            following=() if log is None else _commands(f"{log.log.log_dir}/{first.name}", log),
         )
+
+
+def _commands(path: str, log: SetAsideLog) -> list[str]:
+    same = [copy for copy in log.copies if not _other_topic(copy, log.log) and copy.cluster_id == log.log.cluster_id]
+    others = [quote(f"{copy.log_dir}/{copy.topic}-{copy.partition}") for copy in same]
+    compared = [f"kaudit diff {quote(path)} {' '.join(others)}"] if others else []
+    return [f"kaudit scan {quote(path)}", *compared]
 
 
 def _held(log: SetAsideLog) -> str:

@@ -107,7 +107,6 @@ def duplicate_log_directories(context: Context, evidence: Evidence) -> Iterator[
     for found in evidence.of(HeldTwice):
         newest, *others = found.copies
         copies = listed([f"{copy.name} ({copy.offsets})" for copy in found.copies])
-        longest = max(found.copies, key=lambda copy: copy.end_offset or 0)
         yield duplicate_log_directories.finding(
             replace(
                 context, topic=newest.topic, partition=newest.partition, replica=newest.name, log_dir=newest.log_dir
@@ -136,7 +135,7 @@ def duplicate_log_directories(context: Context, evidence: Evidence) -> Iterator[
                 ),
             ],
             following=[
-                f"kaudit diff {quote(newest.log_dir)} {quote(longest.log_dir if longest is not newest else others[0].log_dir)}"
+                f"kaudit inspect {quote(f'{copy.log_dir}/{copy.topic}-{copy.partition}')}" for copy in found.copies
             ],
             absent=_ABSENT,
         )
