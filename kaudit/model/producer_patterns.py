@@ -92,11 +92,31 @@ class ReorderedBatches(Struct, frozen=True):
     """The copies come in the opposite order of what they copy; else their timestamps go back."""
 
 
+class RegroupedRecords(Struct, frozen=True):
+    """Records at `first_offset` to `last_offset`, of batches without producer ids, that lie at `copied_first` to `copied_last`, too.
+
+    `first` and `again` are the batches in which the first of them lies, before and again: their other records differ.
+    """
+
+    first: NonIdempotentBatch
+    again: NonIdempotentBatch
+    copied_first: int
+    copied_last: int
+    first_offset: int
+    last_offset: int
+
+    @property
+    def records(self) -> int:
+        """How many there are."""
+        return self.last_offset - self.first_offset + 1
+
+
 class Repeats(Struct, frozen=True):
     """The repeats among a partition's batches without producer ids."""
 
     repeated: Sequence[RepeatedBatch] = ()
     reordered: Sequence[ReorderedBatches] = ()
+    regrouped: Sequence[RegroupedRecords] = ()
 
 
 class RepeatedSession(Struct, frozen=True):

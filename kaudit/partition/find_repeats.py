@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kaudit.audits.repeats.non_idempotent_repeats import without_equal_records
+from kaudit.audits.repeats.regrouped import regrouped_records
 from kaudit.audits.repeats.restarts import handovers, one_for_each_bump, repeated_epochs
 from kaudit.audits.repeats.sessions import compare_sessions
 from kaudit.audits.sequences.rescan import Questions, rescan
@@ -34,7 +37,8 @@ _ANOMALIES = frozenset(
 def find_repeats(partition: PartitionAudit, open_source: OpenSource) -> None:
     """Read again the places where records may be repeated or two writers shared a producer id; keep the confirmed ones."""
     directory, reads = partition.directory, FailedReads(open_source)
-    partition.repeats = without_equal_records(partition.repeats, directory, reads)
+    repeats = without_equal_records(partition.repeats, directory, reads)
+    partition.repeats = replace(repeats, regrouped=regrouped_records(repeats.repeated, directory, reads))
     sessions = [*partition.sessions, *handovers(partition.restarts, directory, reads)]
     partition.repeated_sessions, epochs = compare_sessions(sessions, directory, reads)
     partition.restarts_compared, partition.sessions = len(partition.restarts), ()

@@ -236,6 +236,7 @@ def partition_evidence(
         _snapshots(part, open_source, versions),
         part.repeats.repeated,
         part.repeats.reordered,
+        part.repeats.regrouped,
         part.repeated_sessions,
         part.repeated_epochs,
         part.leader_changes,

@@ -36,6 +36,19 @@ def test_what_a_log_can_show_is_found(trials):
     assert missed == []
 
 
+def test_what_findings_say_it_cost_is_true(trials):
+    costs = [cost for trial in trials.values() for cost in trial.costs]
+    assert sum(cost.impact.records_duplicated is not None for cost in costs) > 5
+    for cost in costs:
+        impact = cost.impact
+        assert (impact.records_duplicated or 0) <= cost.again
+        assert (impact.records_lost_at_least or 0) <= cost.absent
+        if impact.records_lost_at_most is not None:
+            assert (impact.records_lost_at_least or 0) <= impact.records_lost_at_most
+        if impact.records_duplicated_at_most is not None:
+            assert cost.again <= impact.records_duplicated_at_most
+
+
 def test_nothing_is_invented(trials):
     invented = [
         (seed, finding.code, finding.offset)

@@ -19,10 +19,12 @@ import kaudit
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
 from kaudit.model.finding import Finding, Severity
+from kaudit.model.impact import Impact
+from kaudit.model.total_impact import total_impact
 from kaudit.simulate.cluster.partition import Election, election_that_lost
 from kaudit.simulate.cluster.replica_log import StoredBatch
 from kaudit.simulate.output.log_directory import write_run
-from kaudit.simulate.output.record_outcomes import Acknowledgement, BatchOutcome, DeliveryOutcome
+from kaudit.simulate.output.record_outcomes import Acknowledgement, BatchOutcome, DeliveryOutcome, leader_log
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.output.visibility import DUPLICATES, Trouble
 from kaudit.simulate.simulation import Simulation
@@ -51,11 +53,20 @@ that it was written, or it came back; or nothing was, and the client raised its 
 because a broker that still had all its batches refused one, or because of another partition."""
 
 
+class Cost(NamedTuple):
+    """What findings say of one partition, and what is true: records in the leader's log again, and records that are not there."""
+
+    impact: Impact
+    again: int
+    absent: int
+
+
 class Trial(NamedTuple):
     """One schedule: its troubles, each with whether a finding is there; its findings, each with whether one explains it."""
 
     troubles: list[tuple[Trouble, bool]]
     findings: list[tuple[Finding, str]]
+    costs: list[Cost]
 
 
 def tried(seed: int, directory: Path) -> Trial:
@@ -76,7 +87,28 @@ def trial_of(simulation: Simulation, target: Path) -> Trial:
     return Trial(
         [(trouble, any(covers(finding, trouble) for finding in findings)) for trouble in troubles],
         [(finding, explained(finding, troubles, why)) for finding in findings if finding.code in LOSS | REPEATS],
+        [cost_of(key, findings, simulation, truth) for key in simulation.cluster.partitions],
     )
+
+
+def cost_of(key: TopicPartition, findings: list[Finding], simulation: Simulation, truth: Truth) -> Cost:
+    """Add up what findings say of a partition, and count its records in the leader's log."""
+    log = leader_log(simulation.cluster.partitions[key])
+    there = Counter(
+        (stored.sent.payload.application, number)
+        for stored in log.batches
+        if stored.sent is not None
+        for offset, number in enumerate(stored.sent.numbers, stored.base_offset)
+        if offset >= log.log_start
+    )
+    sent = {
+        (outcome.batch.payload.application, number)
+        for outcome in truth.outcomes[key]
+        if outcome.delivery is not DeliveryOutcome.DELETED
+        for number in outcome.batch.numbers
+    }
+    own = [finding for finding in findings if (finding.topic, finding.partition) == key]
+    return Cost(total_impact(own), there.total() - len(there), len(sent - set(there)))
 
 
 def leaders_findings(simulation: Simulation, target: Path) -> list[Finding]:

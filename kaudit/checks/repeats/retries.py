@@ -13,9 +13,14 @@ from kaudit.model.evidence_parts import NonIdempotent
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.log_rows import NonIdempotentBatch
-from kaudit.model.producer_patterns import ReorderedBatches, RepeatedBatch
+from kaudit.model.producer_patterns import RegroupedRecords, ReorderedBatches, RepeatedBatch
 
 _MAX_LISTED = 100
+_RULE = "without a producer id a broker cannot recognise a batch that is sent again, and appends it again"
+_BATCHED_ANEW = Explanation(
+    "a producer without idempotence, such as librdkafka's, put the records into new batches before it sent them again",
+    speaks_for=("whole batches near them are in the log twice",),
+)
 _NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch"), "the batch carries none")
 
 
@@ -54,6 +59,33 @@ def retry_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each burst of copies once."""
     for burst in _bursts(evidence.of(RepeatedBatch)):
         yield _copied(context, burst)
+    for regrouped in evidence.of(RegroupedRecords):
+        yield _batched_anew(context, regrouped)
+
+
+def _batched_anew(context: Context, found: RegroupedRecords) -> Finding:
+    return retry_duplicate.finding(
+        context,
+        f"{counted(found.records, 'record')} at offsets {found.first_offset}..{found.last_offset} are repeats of records at "
+        f"{found.copied_first}..{found.copied_last}, timestamps included, in batches of other sizes",
+        confidence=Confidence.LIKELY,
+        segment=found.again.segment,
+        position=found.again.position,
+        offset=found.first_offset,
+        last_offset=found.last_offset,
+        evidence=_CopiedEvidence(
+            rule=_RULE,
+            previous=_batch_evidence(found.first),
+            offending=_batch_evidence(found.again),
+            batches=0,
+            records=found.records,
+            copied_offsets=[[found.copied_first, found.first_offset]],
+        ),
+        explanations=(_BATCHED_ANEW,),
+        impact=Impact(records_duplicated=found.records),
+        following=(context.inspect_around(found.first_offset), context.count_repeats_command()),
+        absent=_NO_PRODUCER,
+    )
 
 
 def _bursts(repeats: Sequence[RepeatedBatch]) -> list[list[RepeatedBatch]]:
@@ -95,7 +127,7 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
         offset=again.base_offset,
         last_offset=last.last_offset,
         evidence=_CopiedEvidence(
-            rule="without a producer id a broker cannot recognise a batch that is sent again, and appends it again",
+            rule=_RULE,
             previous=_batch_evidence(first),
             offending=_batch_evidence(again),
             batches=len(burst),

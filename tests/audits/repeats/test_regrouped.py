@@ -1,0 +1,101 @@
+"""Records that a client without idempotence put into new batches before it sent them again."""
+
+import struct
+
+import pytest
+
+import kaudit
+from kaudit.audits.repeats import regrouped
+from kaudit.model.log_rows import NonIdempotentBatch
+from kaudit.model.producer_patterns import RepeatedBatch
+from kaudit.source.layout import PartitionDirectory, SegmentFile
+from tests.logs import Batch, record, sealed_records
+
+TIME = 1_700_000_000_000
+
+
+def written(tmp_path, *batches, attributes=0):
+    """Write batches, each the numbers of its records; a record has its number as value and time."""
+    content, offset = b"", 0
+    for numbers in batches:
+        values = [b"%d" % abs(number) for number in numbers]
+        batch = Batch(count=len(numbers), base_offset=offset, timestamp=TIME + numbers[0], attributes=attributes)
+        records = [
+            _timed(index, value, number - numbers[0])
+            for index, (value, number) in enumerate(zip(values, numbers, strict=True))
+        ]
+        content += sealed_records(batch, records)
+        offset += len(numbers)
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / f"{0:020d}.log").write_bytes(content)
+    return directory
+
+
+def _timed(index, value, later):
+    """A record that is stamped `later` ms, 0 to 63, than its batch."""
+    plain = bytearray(record(index, None, value))
+    plain[2:3] = struct.pack("B", 2 * later)  # the length and the attributes are a byte each
+    return bytes(plain)
+
+
+def copies(directory):
+    found = [finding for finding in kaudit.scan([directory]).findings if finding.code == "KA702"]
+    return [
+        (finding.offset, finding.last_offset, finding.evidence["copies"], finding.impact.records_duplicated)
+        for finding in found
+    ]
+
+
+WHOLE = ([0, 1], [0, 1])
+"""A batch and its copy, which show that the client sends again."""
+
+
+def test_records_in_batches_of_other_sizes_are_counted_beside_whole_copies(tmp_path):
+    directory = written(tmp_path, *WHOLE, [10, 11, 12], [13, 14], [11, 12, 13], [14, 20], [21])
+    assert copies(directory) == [(2, 3, [[0, 2]], 2), (9, 12, [[5, 9]], 4)]
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        pytest.param(([10, 11, 12], [13, 14], [11, 12, 13], [14, 20]), id="no whole copy"),
+        pytest.param(([10, 11, 12], [12, 20]), id="one alone"),
+    ],
+)
+def test_without_evidence_nothing_is_counted(tmp_path, batches):
+    whole = () if len(batches) == 4 else WHOLE
+    found = copies(written(tmp_path, *whole, *batches))
+    assert [offset for offset, *_ in found] == [2] * (len(whole) // 2)
+
+
+def test_other_times_are_other_records_and_what_recurs_is_no_copy(tmp_path, monkeypatch):
+    directory = written(tmp_path, *WHOLE, [10, 11, 12], [11, 12, 13])
+    assert len(copies(directory)) == 2
+    monkeypatch.setattr(regrouped, "_MOST_TIMES", 0)
+    assert len(copies(directory)) == 1
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MOST_RECORDS", 8), ("MOST_BYTES", 200)])
+def test_what_lies_beyond_a_limit_is_not_counted(tmp_path, monkeypatch, limit, value):
+    directory = written(tmp_path, *WHOLE, [10, 11, 12], [11, 12, 13])
+    assert len(copies(directory)) == 2
+    monkeypatch.setattr(regrouped, limit, value)
+    assert len(copies(directory)) == 1
+
+
+def test_far_from_copies_nothing_is_read(tmp_path, monkeypatch):
+    directory = written(tmp_path, *WHOLE, [10, 11, 12], [11, 12, 13])
+    monkeypatch.setattr(regrouped, "AROUND_BYTES", 0)
+    assert len(copies(directory)) == 1
+
+
+def test_of_a_segment_that_is_gone_nothing_is_counted():
+    def gone(_):
+        raise OSError("gone")
+
+    first = NonIdempotentBatch(0, 0, 1, 0, 0, 80, 2, TIME, TIME, 0, 0, False)
+    repeat = RepeatedBatch(first, first._replace(ordinal=1, base_offset=2, last_offset=3, position=80), 1)
+    segment = SegmentFile("/d/orders-0/00000000000000000000.log", "00000000000000000000.log", 0, 160, 0)
+    directory = PartitionDirectory("orders", 0, "d", "/d", "/d/orders-0", "orders-0", (segment,))
+    assert regrouped.regrouped_records([repeat], directory, gone) == []
