@@ -261,7 +261,8 @@ def _blocked_line(blocked: Sequence[BlockedPartition]) -> Iterator[str]:
 def _owners_text(blocked: Sequence[BlockedPartition]) -> Iterator[str]:
     """Yield how many transactions are open, of which ids, and which siblings of theirs went on."""
     names = sorted({name for each in blocked for name in each.transactional_ids})
-    number = sum(each.open_transactions for each in blocked)
+    # one transaction may be open in several partitions
+    number = blocked[0].open_transactions if len(blocked) == 1 else len(names)
     several = f"{counted(number, 'open transaction')}, " if number > 1 else ""
     if names:
         # ids of one member are named together: of a subtask of Flink
