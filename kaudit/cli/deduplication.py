@@ -1,6 +1,7 @@
 """Running `kaudit dedup`: formats of rows, where they go, and the exit code."""
 
 import sys
+import tempfile
 from collections.abc import Iterator
 
 from kaudit.cli.exits import ExitCode
@@ -17,6 +18,9 @@ from kaudit.report.text.duplicates import document, duplicate_rows, jsonl, not_c
 from kaudit.report.text.inspect_table import table
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.schemes import open_segment
+
+_IN_MEMORY = 16_000_000
+"""Characters of a table that are held in memory."""
 
 
 def run_dedup(options: ScanOptions, output: RowOutput, isolation_level: str, display: DisplayOptions) -> int:
@@ -63,11 +67,15 @@ def _text(
     isolation_level: str,
     display: DisplayOptions,
 ) -> Iterator[str]:
+    """Yield the totals, which are known when all rows have been read, then the rows: they wait in a file where they are many."""
     console = console_of(target, display.terminal)
-    any_row = False
-    for piece in table(rows, console):
-        any_row = True
-        yield piece
-    if any_row:
-        yield "\n"
-    yield from summary_text(listing, console, isolation_level)
+    with tempfile.SpooledTemporaryFile(
+        _IN_MEMORY, "w+", encoding="utf-8", errors="surrogateescape", newline=""
+    ) as held:
+        held.writelines(table(rows, console))
+        any_row = held.tell() > 0
+        held.seek(0)
+        yield from summary_text(listing, console, isolation_level)
+        if any_row:
+            yield "\n"
+        yield from held

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kaudit.audits.replicas.broker_copies import broker_copies, of_brokers
 from kaudit.audits.replicas.comparison import compare_copies
-from kaudit.audits.replicas.copy_identities import contradictions, log_copy
+from kaudit.audits.replicas.copy_identities import contradictions, log_copy, of_one_log
 from kaudit.audits.replicas.replica_reader import ReplicaReader
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
@@ -38,6 +38,8 @@ class Task(Struct, frozen=True):
 
     holders: Mapping[str, PartitionDirectory]
     missing_on: Sequence[str]
+    separate: bool = False
+    """Other replicas have copies of another log under the partition's name."""
     copies: Sequence[BrokerReplicas] = ()
     """The holders that are copies of one broker."""
 
@@ -72,15 +74,19 @@ def replicas_of_brokers(layouts: Mapping[str, Layout], open_source: OpenSource) 
 
 
 def tasks(layouts: Mapping[str, Layout], copies: Sequence[BrokerReplicas] = ()) -> list[Task]:
-    """Return a task for each partition that a replica (by name) has, in (topic, partition) order."""
+    """Return a task for each log of a partition that a replica (by name) has, in (topic, partition) order."""
     found: dict[tuple[str, int], dict[str, PartitionDirectory]] = {}
     for name, layout in layouts.items():
         for entry in layout.partitions:
             found.setdefault((entry.topic, entry.partition), {})[name] = replace(entry, replica=name)
-    return [
-        Task(found[key], [name for name in layouts if name not in found[key]], _held_by(found[key], copies))
-        for key in sorted(found)
-    ]
+    work: list[Task] = []
+    for _, holders in sorted(found.items()):
+        lacking = [name for name in layouts if name not in holders]
+        logs = of_one_log(holders.values())
+        for log in logs:
+            own = {entry.replica: entry for entry in log}
+            work.append(Task(own, lacking, len(logs) > 1, _held_by(own, copies)))
+    return work
 
 
 def _held_by(holders: Collection[str], copies: Sequence[BrokerReplicas]) -> list[BrokerReplicas]:
@@ -112,6 +118,8 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         if reader.damaged
         for finding in _damage(contexts[name], reader.directory, reads, verify=verify)
     ]
+    if evidence is not None and task.separate and len(task.holders) == 1:
+        evidence = replace(evidence, comparison=replace(evidence.comparison, relation=Relation.SEPARATE))
     if evidence is not None:
         lag = [ReplicaLag(evidence)]
         findings += run_checks(replace(next(iter(contexts.values())), replicas=contexts), Evidence([evidence], lag))
@@ -161,6 +169,14 @@ def diff_result(
     if alone:
         more = f" and {len(alone) - 1} more" if len(alone) > 1 else ""
         not_audited.append(NotAudited(alone[0] + more, "on one of the replicas only: nothing to compare it with"))
+    separate = list(
+        dict.fromkeys(
+            f"{entry.topic}-{entry.partition}" for entry in comparisons if entry.relation is Relation.SEPARATE
+        )
+    )
+    if separate:
+        more = f" and {len(separate) - 1} more" if len(separate) > 1 else ""
+        not_audited.append(NotAudited(separate[0] + more, "copies of different logs: not compared with one another"))
     scan = ScanResult(
         inputs=[replica.path for replica in replicas],
         broker_version=BrokerVersions("auto", None, None, None, ("replicas are alike under every version",)),
@@ -190,12 +206,13 @@ def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSo
 
 
 def _log_copies(layouts: Mapping[str, Layout], compared: Sequence[ComparedPartition]) -> Iterator[LogCopy]:
-    comparisons = {(one.topic, one.partition): one for entry in compared if (one := entry.comparison) is not None}
+    comparisons = [entry.comparison for entry in compared if entry.comparison is not None]
+    found = {(each.topic, each.partition, name): each for each in comparisons for name in each.end_offsets}
     for name, layout in layouts.items():
         for directory in layout.partitions:
-            found = comparisons.get((directory.topic, directory.partition))
-            epochs = () if found is None else found.leader_epochs.get(name, ())
-            end = None if found is None else found.end_offsets.get(name)
+            own = found.get((directory.topic, directory.partition, name))
+            epochs = () if own is None else own.leader_epochs[name]
+            end = None if own is None else own.end_offsets[name]
             yield log_copy(replace(directory, replica=name), end, epochs[-1].epoch if epochs else -1)
 
 

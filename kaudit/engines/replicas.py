@@ -46,7 +46,7 @@ def _require_common(replicas: Sequence[Replica], work: Sequence[Task]) -> None:
     if not any(directory.segments for task in work for directory in task.holders.values()):
         where = ", ".join(replica.path for replica in replicas)
         raise NothingToAuditError(f"nothing to compare under {where}: no segment was found")
-    if all(len(task.holders) < 2 for task in work):
+    if all(len(task.holders) < 2 and not task.separate for task in work):
         have = [f"{replica.path} has {_partitions(replica.name, work)}" for replica in replicas]
         raise NothingToAuditError(f"nothing to compare: no two of these have a partition in common: {'; '.join(have)}")
 

@@ -23,6 +23,8 @@ class Relation(enum.Enum):
     """Two copies of one broker's log: the later one holds all of the earlier one and more after it."""
     TRUNCATED = "truncated"
     """Two copies of one broker's log: the broker cut its log between them, whatever it has written there since."""
+    SEPARATE = "separate"
+    """The copies are of different logs: of two clusters, of two topics of one name, or on two disks of one broker."""
     MISSING = "missing"
     """Only one of the replicas compared has the partition: nothing to compare it with."""
 

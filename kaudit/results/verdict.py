@@ -1,6 +1,7 @@
 """The verdict over a result: three lines and their numbers, from what findings cost, whatever checks they are of."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -22,12 +23,12 @@ _BLOCKED_LISTED = 100
 _Place = tuple[str, int]
 _ACTS = {
     Act.RESTART: "restart the broker of {}",
-    Act.ELECT: "let {} become leader",
     Act.DELETE: "delete {}",
+    Act.ELECT: "let {} become leader",
     Act.ABORT: "abort {}",
 }
 COMMAND = "first: "
-"""What the last line begins with where the rest of it is a command."""
+"""What comes before a command in the last line, which ends with it."""
 _SAVED_FIRST = (Act.RESTART, Act.DELETE)
 """Acts that destroy what their target holds: a copy of it makes them harmless."""
 
@@ -120,7 +121,8 @@ def _doubled_text(doubled: PartitionBounds, impacts: Mapping[_Place, Impact]) ->
                 if impact.records_duplicated is not None and _doubled(impact) != (0, 0)
             ]
         )
-        yield f"{_bounds_text(doubled)} written twice{_extent_of(doubled, where)}"
+        known = f"{_bounds_text(doubled)} written twice{_extent_of(doubled, where)}"
+        yield known if doubled.at_most else f"records may be written twice{where}: how many is not known"
 
 
 def _bounds_text(bounds: PartitionBounds) -> str:
@@ -138,7 +140,7 @@ def _extent_of(bounds: PartitionBounds, where: str) -> str:
     if not bounds.unknown_in:
         return where
     if not bounds.partitions:
-        return f"{where}; at most is not known"
+        return f"{where} (no upper bound)"
     return f" in {counted(bounds.partitions, 'partition')}, unknown in {bounds.unknown_in:,}"
 
 
@@ -290,27 +292,38 @@ def _recoveries(findings: Iterable[Finding]) -> Iterator[Caution]:
 
 def _first(incidents: Iterable[Sequence[Finding]], cautions: Sequence[Caution]) -> str | None:
     """Return what to do first: save what an act would destroy, otherwise the first command of the costliest incident."""
+    saving = _saving(cautions)
+    commands = (command for group in incidents for command in _harmless(group[0].next))
+    return saving if saving is not None else next(commands, None)
+
+
+def _saving(cautions: Sequence[Caution]) -> str | None:
     targets = list(dict.fromkeys(each.target for each in cautions if each.act in _SAVED_FIRST))
-    if targets:
-        return f"copy {_some(targets)} to another place"
-    aborting = any(each.act is Act.ABORT for each in cautions)
-    commands = (command for group in incidents for command in group[0].next if not command.startswith("#"))
-    return next((command for command in commands if not (aborting and " abort " in command)), None)
+    return f"copy {_some(targets)} to another place" if targets else None
+
+
+def _harmless(commands: Sequence[str]) -> Iterator[str]:
+    """Yield the commands without a comment above them, which warns of what they do."""
+    for before, command in pairwise(("", *commands)):
+        if not command.startswith("#") and not before.startswith("#"):
+            yield command
 
 
 def _advice_line(first: str | None, cautions: Sequence[Caution]) -> Iterator[str]:
-    if first is None and not cautions:
-        return
-    if not cautions:
-        yield f"{COMMAND}{first}"
-        return
-    acts: dict[str, None] = {}
-    named = ""
-    for each in sorted(cautions, key=lambda each: each.target):
-        acts[_ACTS[each.act].format("it" if each.target == named else each.target)] = None
-        named = each.target
-    forbidden = f"do not {_some(list(acts), 'or')}{'' if first is None else ' before'}: {cautions[0].reason}"
-    yield forbidden if first is None else f"first {first}; {forbidden}"
+    forbidden, saving = _forbidden(cautions), _saving(cautions)
+    if saving is not None:
+        yield f"first {saving}; before that do not {forbidden}"
+    elif first is not None:
+        yield f"{f'do not {forbidden}; ' if forbidden else ''}{COMMAND}{first}"
+    elif forbidden:
+        yield f"do not {forbidden}"
+
+
+def _forbidden(cautions: Sequence[Caution]) -> str:
+    """Return `restart the broker of replica b1 or delete replica b1: it alone holds offsets 814..932`; empty without cautions."""
+    targets = {act: dict.fromkeys(each.target for each in cautions if each.act is act) for act in _ACTS}
+    acts = [_ACTS[act].format(_some(list(named), "or")) for act, named in targets.items() if named]
+    return f"{' or '.join(acts)}: {cautions[0].reason}" if acts else ""
 
 
 def _only(paths: Sequence[str], noun: str) -> str:

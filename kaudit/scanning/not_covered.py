@@ -125,7 +125,7 @@ def _left_out(part: PartitionAudit) -> Iterator[NotAudited]:
         first = found[0]
         more = f", and {len(found) - 1} more such places" if len(found) > 1 else ""
         segment = part.directory.segments[first.segment].name
-        reason = f"{segment}: {first.damage.detail}: what lies there is not audited{more}"
+        reason = f"{segment}: {first.damage.detail}: what lies there is not checked{more}"
         yield NotAudited(part.directory.name, reason)
 
 

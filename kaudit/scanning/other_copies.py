@@ -6,7 +6,7 @@ import numpy as np
 
 from kaudit.audits.replicas.broker_copies import BrokerCopies, of_brokers
 from kaudit.audits.replicas.comparison import compare_copies, ranges_to_read
-from kaudit.audits.replicas.copy_identities import contradictions, log_copy
+from kaudit.audits.replicas.copy_identities import contradictions, log_copy, of_one_log
 from kaudit.audits.replicas.log_tail import batches_from, producers_records
 from kaudit.audits.replicas.replica_reader import AuditedReplica, ReplicaReader
 from kaudit.audits.replicas.set_aside import set_aside_logs
@@ -56,7 +56,9 @@ def other_copies(parts: Sequence[PartitionAudit], open_source: OpenSource) -> li
     found: list[list[OtherCopies]] = []
     for part in parts:
         same = copies.get((part.directory.topic, part.directory.partition), ())
-        others = [other for other in same if other is not part and _one_topic(part, other)]
+        others = [
+            other for other in same if other is not part and len(of_one_log([part.directory, other.directory])) == 1
+        ]
         found.append(_changes(part, others, open_source) if _comparable(part) else [])
     return found
 
@@ -66,9 +68,11 @@ def compared_replicas(
 ) -> ReplicaEvidence | None:
     """Compare the copies of one partition, those that can be compared; None where there are no two of them.
 
-    What the digests of the audits show to be the same is not read again.
+    What the digests of the audits show to be the same is not read again. Of several logs the one with the most copies counts.
     """
-    same = [part for part in parts if _comparable(part) and _one_topic(part, parts[0])]
+    comparable = {part.directory.directory: part for part in parts if _comparable(part)}
+    logs = of_one_log(part.directory for part in comparable.values())
+    same = [comparable[directory.directory] for directory in max(logs, key=len, default=())]
     if len(same) < 2:
         return None
     digests = [part.digest for part in same if part.digest is not None and not part.damages]
@@ -105,14 +109,6 @@ def _audited(part: PartitionAudit, digest: PartitionDigest, ranges: Sequence[ran
 def _comparable(part: PartitionAudit) -> bool:
     # leader epochs that descend are damage, and a text has no CRCs
     return not part.regressions and not part.unreadable and not any(segment.text for segment in part.directory.segments)
-
-
-def _one_topic(part: PartitionAudit, other: PartitionAudit) -> bool:
-    """Whether these may be one topic: not one that was deleted and created again, or another cluster's of that name."""
-    directories = part.directory, other.directory
-    topics = {directory.topic_id for directory in directories}
-    clusters = {directory.identity.cluster_id if directory.identity else None for directory in directories}
-    return all(None in ids or len(ids) == 1 for ids in (topics, clusters))
 
 
 def _changes(part: PartitionAudit, others: Sequence[PartitionAudit], open_source: OpenSource) -> list[OtherCopies]:

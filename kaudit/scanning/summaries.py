@@ -1,11 +1,12 @@
 """Parts of a scan's result: summaries of partitions and segments, totals, and commands that show more."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
 from kaudit.audits.replicas.broker_copies import BrokerCopies
+from kaudit.audits.replicas.copy_identities import of_one_log
 from kaudit.broker.releases.profile import Profile
 from kaudit.checks.command_line import quote
 from kaudit.model.coverage import Coverage
@@ -127,12 +128,16 @@ def _suggestion(
     whole: Sequence[PartitionDirectory],
     copies: Sequence[BrokerCopies],
 ) -> Iterator[Suggestion]:
-    counts = Counter((entry.topic, entry.partition) for entry in whole)
-    several = [entry for entry in whole if counts[entry.topic, entry.partition] > 1]
+    copies_of: defaultdict[tuple[str, int], list[PartitionDirectory]] = defaultdict(list)
+    for entry in whole:
+        copies_of[entry.topic, entry.partition].append(entry)
+    logs = [log for same in copies_of.values() for log in of_one_log(same) if len(log) > 1]
+    paths_of = {entry.directory for log in logs for entry in log}
+    several = [entry for entry in whole if entry.directory in paths_of]
     if not several:
         return
     partitions = len({(entry.topic, entry.partition) for entry in several})
-    what = f"{max(counts.values())} replicas of {partitions:,} partition{'' if partitions == 1 else 's'} were given"
+    what = f"{max(map(len, logs))} replicas of {partitions:,} partition{'' if partitions == 1 else 's'} were given"
     if copies:
         counted = [f"{len(entry.log_dirs)} of broker {entry.identity.broker_id}" for entry in copies]
         what = f"the inputs are copies made at different times: {', '.join(counted)}"

@@ -3,7 +3,8 @@
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
 
@@ -28,6 +29,39 @@ class CutOffError(OSError):
         self.readable = readable
 
 
+@contextmanager
+def naming_owner(path: "str | os.PathLike[str]") -> Iterator[None]:
+    """Let a PermissionError about a local path say whose it is: by whom kaudit must be run to read it."""
+    try:
+        yield
+    except PermissionError as error:
+        owner = _owner(os.fspath(path))
+        if owner is None:
+            raise
+        reason = f"{error.strerror}: run kaudit as {owner}, who owns it"
+        raise PermissionError(error.errno, reason, os.fspath(path)) from None
+
+
+def _owner(path: str) -> str | None:
+    """Return the name of a path's owner, or of the directory's where its own cannot be asked for; None for this user itself."""
+    for place in (path, os.path.dirname(path) or "."):  # noqa: PTH120 - places are texts
+        try:
+            uid = os.stat(place).st_uid  # noqa: PTH116 - as above
+        except OSError:
+            continue
+        return None if uid == os.geteuid() else _user_name(uid)
+    return None
+
+
+def _user_name(uid: int) -> str:
+    import pwd  # noqa: PLC0415 - Unix alone has it, and seldom anybody needs it
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:  # of a container, or of another machine
+        return f"the user with id {uid}"
+
+
 def open_regular(path: "str | os.PathLike[str]", flags: int = os.O_RDONLY) -> int:
     """Return a descriptor of a file to read, and never wait for one: a FIFO or a device may stand in place of any audited file.
 
@@ -37,7 +71,8 @@ def open_regular(path: "str | os.PathLike[str]", flags: int = os.O_RDONLY) -> in
         OSError: it cannot be opened, or is not a regular file.
 
     """
-    descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    with naming_owner(path):
+        descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)

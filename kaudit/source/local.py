@@ -12,7 +12,7 @@ from itertools import islice
 from typing import IO, BinaryIO
 
 from kaudit.model.limits import DIRECTORY_ENTRIES, DOCUMENT_BYTES
-from kaudit.source.bytes import LocalFile, open_regular
+from kaudit.source.bytes import LocalFile, naming_owner, open_regular
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
 from kaudit.source.uri import STDIN, Uri
 
@@ -25,7 +25,8 @@ class LocalFileSystem:
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""
         try:
-            status = os.stat(uri.path)
+            with naming_owner(uri.path):
+                status = os.stat(uri.path)
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:  # there can be no such file
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri.path) from None
@@ -41,7 +42,7 @@ class LocalFileSystem:
 
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name; sizes are asked for where they matter, each is a system call."""
-        with os.scandir(uri.path) as found:
+        with naming_owner(uri.path), os.scandir(uri.path) as found:
             entries = [FileStatus(entry.name, _is_directory(entry)) for entry in islice(found, DIRECTORY_ENTRIES)]
             is_longer = next(found, None) is not None
         if is_longer:

@@ -208,3 +208,37 @@ def test_on_paper_there_are_the_findings_and_no_controls(open_page, written_page
         "rgb(255, 255, 255)",
         "rgba(0, 0, 0, 0)",
     )
+
+
+_STRIP = """() => {
+  const over = document.querySelector(".range .u-over").getBoundingClientRect();
+  const select = document.querySelector(".range .u-select").getBoundingClientRect();
+  return [(select.left - over.left) / over.width, (select.right - over.left) / over.width];
+}"""
+
+
+def test_the_strip_shows_the_window_of_the_lanes_whatever_is_opened(open_page, written_page):
+    """A finding's panel makes the lanes narrower: the window is the same part of the whole before and after."""
+    page = open_page(
+        written_page("scan samples/damaged/flip-body"), "topic=explosion&partition=0&from=600&to=1000"
+    ).page
+    page.evaluate("kaudit.ready()")
+    end = 1600  # the log end: the strip shows offsets from 0 on
+    for key in (None, "n", "n", "Escape"):
+        if key is not None:
+            page.keyboard.press(key)
+        page.wait_for_timeout(300)
+        seen = page.evaluate("kaudit.window()")
+        assert page.evaluate(_STRIP) == pytest.approx([seen["min"] / end, seen["max"] / end], abs=0.01)
+
+
+def test_lost_offsets_are_shaded(open_page, written_page):
+    page = open_page(
+        written_page("scan samples/damaged/flip-body"), "topic=explosion&partition=0&from=980&to=1000"
+    ).page
+    page.evaluate("kaudit.ready()")
+    page.wait_for_timeout(300)
+    (band,) = [mark for mark in page.evaluate("kaudit.marks()") if mark["kind"] == "lost"]
+    width = page.evaluate("document.querySelector('.lanes-plot .u-over').clientWidth")
+    # offsets 990 and 991 of 980 to 1000
+    assert (band["x"], band["width"]) == pytest.approx((width / 2, width / 10), abs=2)

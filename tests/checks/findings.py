@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from kaudit.checks.check import Check
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
@@ -26,3 +28,13 @@ def recorded_findings(check: Check, path: str, **options):
         for found in result.findings
         if found.code == check.code
     ]
+
+
+def cost_of(finding):
+    """What a finding cost, without the acts that would make it cost more."""
+    return replace(finding.impact, cautions=())
+
+
+def cautions_of(finding):
+    """The acts that would make a finding cost more, and on what."""
+    return [(caution.act.value, caution.target) for caution in finding.impact.cautions]

@@ -197,7 +197,7 @@ def test_the_batches_before_the_end_of_a_truncated_tar_are_audited(kaudit, tmp_p
     archive.write_bytes(packed[: len(packed) * 3 // 4])
     outcome = kaudit("scan", str(archive), "-v")
     assert outcome.code == ExitCode.UNREADABLE, outcome.out
-    assert "what comes after that is not audited" in outcome.out
+    assert "what comes after that is not checked" in outcome.out
     assert "the archive ends after" in outcome.out
     assert "error[" not in outcome.out
     assert re.findall(r"warning\[(\w+)", outcome.out) == ["KA012"]
@@ -215,7 +215,7 @@ def test_the_batches_before_the_end_of_a_truncated_segment_are_audited(kaudit, t
     (tmp_path / f"orders-0/{SEGMENT}.{suffix}").write_bytes(packed[: len(packed) - 100])
     outcome = kaudit("scan", str(tmp_path / f"orders-0/{SEGMENT}.{suffix}"), "-v")
     assert outcome.code == ExitCode.UNREADABLE, outcome.out
-    assert outcome.out.count("what comes after that is not audited") == 1
+    assert outcome.out.count("what comes after that is not checked") == 1
     assert "error[" not in outcome.out
 
 

@@ -56,14 +56,14 @@ def test_what_a_broker_appended_is_no_finding(capsys):
     assert "between copies of one broker: 1 appended" in text
 
 
-def test_what_a_broker_truncated_is_possibly_lost(capsys):
+def test_what_a_broker_truncated_is_lost_where_producers_went_on_without_it(capsys):
     log = history((0, 3))
     old, new = log.copy().append(5, 0, b"the old leader's"), after(log, epoch=1, payload=b"the new leader's")
     code, report, text = compare(capsys, old=(1, old), new=(1, new))
     (finding,) = report["findings"]
-    assert (code, finding["code"], finding["severity"], finding["confidence"]) == (0, "KA603", "warning", "possible")
+    assert (code, finding["code"], finding["severity"], finding["confidence"]) == (1, "KA603", "error", "likely")
     assert (finding["replica"], finding["offset"], finding["last_offset"]) == ("old", 6, 10)
-    assert finding["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": 5}
+    assert finding["impact"] == {"records_lost_at_least": 5, "records_lost_at_most": 5}
     (change,) = report["partitions"][0]["moments"]
     assert (change["relation"], change["truncated"]) == ("truncated", {"first_offset": 6, "last_offset": 10})
     assert set(change["first_difference"]["replicas"]) == {"old", "new"}
@@ -78,7 +78,7 @@ def test_below_the_brokers_own_high_watermark_it_is_an_error(capsys):
     code, report, _ = compare(capsys, old=(1, old), new=(1, new))
     (finding,) = report["findings"]
     assert (code, finding["severity"], finding["confidence"]) == (1, "error", "certain")
-    assert finding["impact"] == {"records_lost_at_least": 2, "records_lost_at_most": 5}
+    assert finding["impact"] == {"records_lost_at_least": 5, "records_lost_at_most": 5}
 
 
 def test_the_end_of_a_log_that_is_gone_is_truncated_too(tmp_path, capsys):
@@ -153,7 +153,7 @@ def test_a_partition_that_a_copy_in_between_lacks(capsys):
             Path(name, f"{TOPIC}-0").rename(Path(name, "payments-0"))
         else:
             shutil.copytree(Path(name, f"{TOPIC}-0"), Path(name, "payments-0"))
-    assert run(["diff", "--output-format", "json", *copies]) == 0
+    assert run(["diff", "--output-format", "json", *copies]) == 1  # records of "between" are lost
     document = json.loads(capsys.readouterr().out)
     changes = {part["topic"]: part["moments"] for part in document["partitions"]}
     assert [(change["earlier"], change["later"]) for change in changes[TOPIC]] == [("first", "last")]
@@ -248,7 +248,7 @@ def test_what_became_of_each_copy_and_what_it_alone_holds(made):
         assert found.relation.value == next(name for name in ("truncated", "appended", "identical") if name in worst)
 
 
-def test_a_topic_created_again_between_the_copies_is_said_so(tmp_path, capsys):
+def test_a_topic_created_again_between_the_copies_is_another_log(tmp_path, capsys):
     log = history((0, 2))
     new = Copy().append(2, 0, b"another topic", timestamp=BASE_TIMESTAMP + 60_000)
     log.high_watermark = 4
@@ -258,5 +258,29 @@ def test_a_topic_created_again_between_the_copies_is_said_so(tmp_path, capsys):
         (tmp_path / name / f"{TOPIC}-0/partition.metadata").write_text(text)
     assert run(["diff", "--output-format", "json", "old", "new"]) == 0
     found = json.loads(capsys.readouterr().out)["findings"]
-    assert [(each["code"], each["severity"]) for each in found] == [("KA606", "warning"), ("KA603", "warning")]
-    assert "deleted and created again" in found[1]["explanations"][0]["cause"]
+    assert [(each["code"], each["severity"]) for each in found] == [("KA606", "warning")]
+    assert "deleted and created again" in found[0]["explanations"][0]["cause"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "code"),
+    [({"cluster": "other"}, "KA604"), ({"directory": "second"}, "KA605")],
+    ids=["cluster", "disk"],
+)
+def test_copies_of_different_logs_are_not_compared(capsys, ids, code):
+    """Volumes of two clusters with the same records, and two disks of one broker: neither is a replica of the other."""
+    log = history((0, 3))
+    for name, own in (("one", {"cluster": "cluster", "directory": "first"}), ("two", ids)):
+        broker(log.write(Path(name)), 1, **({"cluster": "cluster", "directory": "first"} | own))
+    run(["diff", "--output-format", "json", "--reproducible", "one", "two"])
+    document = json.loads(capsys.readouterr().out)
+    validate(DOCUMENT, document)
+    assert [finding["code"] for finding in document["findings"]] == [code]
+    assert [(each["relation"], each["reference"]) for each in document["partitions"]] == [("separate", None)] * 2
+    for style in ("table", "concise", "markdown"):
+        run(["diff", "--output-format", style, "one", "two"])
+        text = capsys.readouterr().out
+        assert "identical" not in text.replace("identical up to", "")
+        assert "KA601" not in text
+    run(["scan", "--output-format", "json", "."])
+    assert [found["code"] for found in json.loads(capsys.readouterr().out)["findings"]] == [code]

@@ -249,6 +249,7 @@ def _finding(index, number, run, held) -> FindingRow:
         timestamp=str(START_MS + run["min_timestamp"]),
         message=f"the batch at offset {offset} repeats records that were written already <script>alert(1)</script>",
         impact=f"{run['records']} records were written twice",
+        lost=False,
         rule="the first sequence of a batch is one more than the last of the batch before it",
         broker="a broker answers OUT_OF_ORDER_SEQUENCE_NUMBER",
         evidence=Table(

@@ -12,9 +12,8 @@ TRUTHS = truths()
 @pytest.mark.parametrize("name", TRUTHS)
 def test_lost_and_doubled_records_are_bounded_by_half_and_twice_and_healthy_logs_have_no_warning(name, tmp_path):
     place = unpacked(name, tmp_path)
-    found = {
-        f"{name}/{moment.name}": set(wrong(moment, kaudit.scan(place / moment.name))) for moment in TRUTHS[name].moments
-    }
+    moments = {f"{name}/{moment.name}": moment for moment in TRUTHS[name].moments}
+    found = {where: set(wrong(where, each, kaudit.scan(place / each.name))) for where, each in moments.items()}
     # whoever mends one takes it out of the table: python -m tests.live_brokers.accidents.judged
     assert found == {moment: set(NOT_YET.get(moment, ())) for moment in found}
 

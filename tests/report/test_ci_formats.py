@@ -421,8 +421,8 @@ def test_many_healthy_partitions_are_counted_not_listed(monkeypatch):
 def test_paths_not_audited_are_capped_too(monkeypatch):
     monkeypatch.setattr(junit, "EVIDENCE_CASES", 2)
     monkeypatch.setattr(sarif, "_NOTIFICATIONS_SHOWN", 2)
-    assert "4 more paths not audited" in scan_text("junit", results.incomplete(), RenderOptions())
-    assert "4 more paths not audited" in scan_text("sarif", results.incomplete(), RenderOptions())
+    assert "4 more paths not checked" in scan_text("junit", results.incomplete(), RenderOptions())
+    assert "4 more paths not checked" in scan_text("sarif", results.incomplete(), RenderOptions())
 
 
 @pytest.mark.parametrize(("number", "left"), [(2, None), (3, "1 more path"), (4, "2 more paths")])

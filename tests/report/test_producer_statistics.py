@@ -1,10 +1,13 @@
 """Statistics of producer ids in words: each figure where it is known, and nothing where it is not."""
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.report.console import Console
+from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.producers import statistics_lines
 from tests import scan_results as results
+from tests.rendered import producers_text
 
 T = results.MORNING  # 2023-11-14 22:13:20
 HOUR = 3_600_000
@@ -125,3 +128,15 @@ def test_ids_of_patterns_that_are_not_listed_are_counted():
     known = sum(creator["producers"] for creator in creators)
     assert lines_of({"chosen": known + 1200}, creators=creators)[-1] == "    1,200  of other patterns"
     assert not [line for line in lines_of({"chosen": known}, creators=creators) if "other patterns" in line]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_list_fits_the_terminal_whatever_the_ids(width):
+    one, *others = results.producers_result().producers
+    long = replace(one, transactional_id="payments-" * 9 + "17", findings=["KA101", "KA104", "KA301", "KA701"])
+    result = results.producers_result(producers=[long, *others])
+    text = producers_text("table", result, RenderOptions(Console(width=width)))
+    row = next(line for line in text.splitlines() if "-17" in line)
+    assert len(row) <= width
+    assert "..." in row
+    assert text.startswith("3 producer ids of 12,345")

@@ -110,15 +110,15 @@ GONE = [Unreadable(f"/d/{number}.log", "removed by retention") for number in ran
         ),
         (
             [partition(damages=[left_out(1, 8)])],
-            [("orders-0", f"{50:020d}.log: a line of 8 bytes: what lies there is not audited")],
+            [("orders-0", f"{50:020d}.log: a line of 8 bytes: what lies there is not checked")],
         ),
         (
             [partition(damages=[left_out(0, 8), left_out(1, 4), left_out(1, 40)])],
-            [("orders-0", f"{0:020d}.log: a line of 8 bytes: what lies there is not audited, and 2 more such places")],
+            [("orders-0", f"{0:020d}.log: a line of 8 bytes: what lies there is not checked, and 2 more such places")],
         ),
         (
             [partition(damages=[left_out(0, 8), left_out(1, 4)])],
-            [("orders-0", f"{0:020d}.log: a line of 8 bytes: what lies there is not audited, and 1 more such places")],
+            [("orders-0", f"{0:020d}.log: a line of 8 bytes: what lies there is not checked, and 1 more such places")],
         ),
     ],
 )

@@ -75,6 +75,8 @@ class _Replica(Struct):
     """The broker was asked to stop, and no line about its next start says that it recovered the log."""
     mark: LogEvent | None = None
     """The line of the high watermark with which the log was opened after a clean stop."""
+    failed: bool = False
+    """A log directory of its broker failed before it stopped: what was being written then had not been answered."""
 
     def take(self, event: LogEvent) -> None:
         """Take the next line of the broker about the partition."""
@@ -108,6 +110,15 @@ class _Replica(Struct):
                 LogCut(self.broker, offset, exact_end, end, CutBy.LOADED, self.shown.time(event), lines)
             )
 
+    def _damaged(self, event: LogEvent, offset: int) -> None:
+        """Take a log that is recovered up to damaged bytes: what followed them is gone, and no line says how much that was."""
+        if not self.failed and (self.end is None or self.end <= offset):
+            cut = LogCut(
+                self.broker, offset, None, None, CutBy.LOADED, self.shown.time(event), [self.shown.evidence(event)]
+            )
+            self.history.cuts.append(cut)
+        self.failed = False
+
     def _deleted(self, event: LogEvent) -> None:
         lines = [*([] if self.stated_by is None else [self.stated_by]), self.shown.evidence(event)]
         end, is_exact = self.end, self.is_exact
@@ -118,6 +129,8 @@ class _Replica(Struct):
         kind = event.event
         if kind is _Kind.TRUNCATED:
             self._truncated(event, offset)
+        elif kind is _Kind.CORRUPTION:
+            self._damaged(event, offset)
         elif kind in _AT_LEAST:
             # a log that is truncated gets a snapshot at its new end
             if self.cut is None or offset > (self.end or 0):
@@ -210,6 +223,9 @@ def leader_histories(events: Iterable[LogEvent], shown: Shown) -> Mapping[tuple[
             if event.event is _Kind.STOPPED:
                 for replica in replicas.values():
                     replica.stops(event)
+            if event.event is _Kind.LOG_DIR_FAILED:
+                for replica in replicas.values():
+                    replica.failed = True
             if event.topic is None or event.partition is None or event.topic == _METADATA_LOG:
                 continue
             key = event.topic, event.partition

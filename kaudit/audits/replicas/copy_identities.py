@@ -12,7 +12,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 def log_copy(directory: PartitionDirectory, end_offset: int | None, leader_epoch: int) -> LogCopy:
     """Return a partition's directory as a copy of its log, which ends at `end_offset` (exclusive) with this leader epoch."""
-    identity, named = directory.identity, parse_partition_name(directory.directory.rpartition("/")[2])
+    identity = directory.identity
     return LogCopy(
         topic=directory.topic,
         partition=directory.partition,
@@ -25,8 +25,38 @@ def log_copy(directory: PartitionDirectory, end_offset: int | None, leader_epoch
         start_offset=directory.start_offset,
         end_offset=end_offset,
         leader_epoch=leader_epoch,
-        in_use=named is None or named.moved is None,
+        in_use=_is_in_use(directory),
     )
+
+
+def of_one_log(directories: Iterable[PartitionDirectory]) -> list[list[PartitionDirectory]]:
+    """Group a partition's directories by the log that they may be copies of, in the order of the first of each group.
+
+    Those of two clusters, of two topics of one name, or in use on two disks of one broker are copies of different logs. An id that is
+    not known contradicts nothing.
+    """
+    groups: list[list[PartitionDirectory]] = []
+    for directory in directories:
+        own = next((group for group in groups if all(_may_be_one(directory, other) for other in group)), None)
+        if own is None:
+            groups.append([directory])
+        else:
+            own.append(directory)
+    return groups
+
+
+def _may_be_one(one: PartitionDirectory, other: PartitionDirectory) -> bool:
+    ids = [(one.topic_id, other.topic_id)]
+    if one.identity is not None and other.identity is not None:
+        ids.append((one.identity.cluster_id, other.identity.cluster_id))
+        if one.identity.broker_id == other.identity.broker_id and _is_in_use(one) and _is_in_use(other):
+            ids.append((one.identity.directory_id, other.identity.directory_id))
+    return all(None in pair or pair[0] == pair[1] for pair in ids)
+
+
+def _is_in_use(directory: PartitionDirectory) -> bool:
+    named = parse_partition_name(directory.directory.rpartition("/")[2])
+    return named is None or named.moved is None
 
 
 def contradictions(copies: Iterable[LogCopy]) -> Iterator[MixedClusters | HeldTwice | SeveralTopicIds]:

@@ -1,5 +1,6 @@
 """Which records the ends of logs held that brokers cut off, and how many of them nobody has any more."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
@@ -57,11 +58,19 @@ def cut_records(history: LeaderHistory, log: KnownLog | None, open_source: OpenS
     lost: dict[tuple[int, int | None], list[LogCut]] = {}
     for cut in history.cuts:
         start = _lost_from(cut, history, log)
-        if start is not None and (cut.end_offset is None or start[0] < cut.end_offset):
+        if start is not None and start[0] < _end_at_most(cut):
             lost.setdefault(start, []).append(cut)
     return [
         _cut(first, epoch, cuts, history, log, open_source) for (first, epoch), cuts in sorted(lost.items(), key=_at)
     ]
+
+
+def _end_at_most(cut: LogCut) -> float:
+    """Return where at most what a cut took away ended, as far as it can be told from what the newest leader's log holds."""
+    if cut.end_offset is not None:
+        return cut.end_offset
+    # a follower that recovers up to damaged bytes fetches the rest again: only a leader begins there without it
+    return cut.offset + 1 if cut.by is CutBy.LOADED and cut.at_least is None else math.inf
 
 
 def changes_without_loss(history: LeaderHistory) -> Iterator[int]:

@@ -180,6 +180,10 @@ _CUTS = {
         (Severity.ERROR, "was to cut off committed records of the metadata, as its leader lacks them, and failed"),
     ),
     **dict.fromkeys(
+        ("consumer-record-invalid", "consumer-batch-invalid"),
+        (Severity.ERROR, "has damaged records: a consumer cannot read on from there"),
+    ),
+    **dict.fromkeys(
         ("consumer-truncation", "consumer-truncation-diverged"),
         (Severity.ERROR, "was cut off below what a consumer had read: records that had been committed are gone"),
     ),
@@ -242,7 +246,7 @@ def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]
 
 
 def _cut(event: LogEvent) -> tuple[Severity, str]:
-    return _DAMAGED if event.event is LogEventKind.CORRUPTION else _CUTS.get(event.pattern, _ROUTINE)
+    return _CUTS.get(event.pattern) or (_DAMAGED if event.event is LogEventKind.CORRUPTION else _ROUTINE)
 
 
 @log_check(

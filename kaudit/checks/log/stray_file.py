@@ -1,4 +1,4 @@
-"""A file or directory a broker left behind; it is not audited."""
+"""A file or directory a broker left behind; it is not checked."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -12,7 +12,7 @@ from kaudit.checks.texts import listed
 from kaudit.model.copy_identities import LogCopy, SetAsideLog
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.impact import Impact
+from kaudit.model.impact import Act, Caution, Impact
 from kaudit.source.layout import LeftoverFile
 
 _MEANING = {
@@ -42,7 +42,7 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     "KA011",
     severity=Severity.WARNING,
     severity_note="note where nothing in it is the only copy, or the topic was deleted",
-    summary="a file or directory a broker leaves behind, not audited",
+    summary="a file or directory a broker leaves behind, not checked",
     needs=(LeftoverFile,),
     incident=none_because(
         "a leftover file is what one interrupted deletion or swap left; nothing else follows from it"
@@ -65,7 +65,7 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
         more = f" and {len(others)} more" if others else ""
         yield stray_file.finding(
             replace(context, topic=first.topic, partition=first.partition, log_dir=first.log_dir),
-            f"{first.name}{more} not audited: {_MEANING[first.kind]}{'' if log is None else _held(log)}",
+            f"{first.name}{more} not checked: {_MEANING[first.kind]}{'' if log is None else _held(log)}",
             severity=Severity.WARNING if wanted else Severity.NOTE,
             file=first.relative,
             anchor=first.name,
@@ -80,9 +80,20 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
             explanations=(Explanation(_MEANING[first.kind], innocent=alone is None and first.kind != "odd-name"),),
             impact=Impact()
             if alone is None or not wanted
-            else Impact(records_lost_at_least=0, records_lost_at_most=alone[1] - alone[0] + 1),
-            following=() if log is None else (f"kaudit scan {quote(f'{log.log.log_dir}/{first.name}')}",),
+            else Impact(
+                records_lost_at_least=0,
+                records_lost_at_most=alone[1] - alone[0] + 1,
+                cautions=(Caution(Act.DELETE, first.name, f"it alone holds offsets {alone[0]}..{alone[1]}"),),
+            ),
+            following=() if log is None else _commands(f"{log.log.log_dir}/{first.name}", log),
         )
+
+
+def _commands(path: str, log: SetAsideLog) -> list[str]:
+    same = [copy for copy in log.copies if not _other_topic(copy, log.log) and copy.cluster_id == log.log.cluster_id]
+    others = [quote(f"{copy.log_dir}/{copy.topic}-{copy.partition}") for copy in same]
+    compared = [f"kaudit diff {quote(path)} {' '.join(others)}"] if others else []
+    return [f"kaudit scan {quote(path)}", *compared]
 
 
 def _held(log: SetAsideLog) -> str:

@@ -11,6 +11,7 @@ from kaudit.checks.texts import counted, listed
 from kaudit.model.copy_identities import HeldTwice, LogCopy, MixedClusters, SeveralTopicIds
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.impact import Impact
 
 _MOST_NAMED = 5
 _ABSENT = dict.fromkeys(
@@ -100,7 +101,6 @@ def duplicate_log_directories(context: Context, evidence: Evidence) -> Iterator[
     for found in evidence.of(HeldTwice):
         newest, *others = found.copies
         copies = listed([f"{copy.name} ({copy.offsets})" for copy in found.copies])
-        longest = max(found.copies, key=lambda copy: copy.end_offset or 0)
         yield duplicate_log_directories.finding(
             replace(
                 context, topic=newest.topic, partition=newest.partition, replica=newest.name, log_dir=newest.log_dir
@@ -129,7 +129,7 @@ def duplicate_log_directories(context: Context, evidence: Evidence) -> Iterator[
                 ),
             ],
             following=[
-                f"kaudit diff {quote(newest.log_dir)} {quote(longest.log_dir if longest is not newest else others[0].log_dir)}"
+                f"kaudit inspect {quote(f'{copy.log_dir}/{copy.topic}-{copy.partition}')}" for copy in found.copies
             ],
             absent=_ABSENT,
         )
@@ -180,8 +180,21 @@ def several_topic_ids(context: Context, evidence: Evidence) -> Iterator[Finding]
                 Explanation("the topic was deleted and created again, and some copies are of the topic before"),
                 Explanation("log directories were restored from before that, or belong to another cluster"),
             ],
+            impact=Impact(records_lost_at_least=0, records_lost_at_most=_lost_at_most(found)),
             absent=_ABSENT,
         )
+
+
+def _lost_at_most(found: SeveralTopicIds) -> int:
+    """Return how many records are of topics that are no more, if the topic that is there now holds the fewest."""
+    held: list[int] = []
+    for copies in found.copies.values():
+        sizes: dict[int, int] = {}
+        for copy in copies:
+            size = (copy.end_offset or copy.start_offset) - copy.start_offset
+            sizes[copy.partition] = max(size, sizes.get(copy.partition, 0))
+        held.append(sum(sizes.values()))
+    return sum(held) - min(held)
 
 
 def _placed(copy: LogCopy) -> str:

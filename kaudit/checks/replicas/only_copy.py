@@ -17,7 +17,7 @@ from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.evidence_parts import CopyOfBatch
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.impact import Impact
+from kaudit.model.impact import Act, Caution, Impact
 from kaudit.model.replicas import (
     CopyChange,
     MissingRecords,
@@ -177,6 +177,7 @@ def _only_copy(context: Context, found: ReplicaEvidence, name: str, offsets: Off
     waiting = missing if mark is not None and not below and is_recent else None
     unacknowledged = waiting is not None and not waiting.without_producer_id
     others = [other for other in end_offsets if other != name]
+    place = f"{found.comparison.topic}-{found.comparison.partition}"
     return only_copy.finding(
         context.replicas[name],
         f"{offsets_text(offsets.first, offsets.last)} are on {name} alone" + _acknowledged(mark, waiting, below=below),
@@ -200,11 +201,20 @@ def _only_copy(context: Context, found: ReplicaEvidence, name: str, offsets: Off
         ),
         explanations=[_ABOUT_TO_FETCH] if unacknowledged else _causes(found, name, below=below),
         impact=Impact(
-            records_lost_at_least=0, records_lost_at_most=_lost_at_most(missing, bounded=below or waiting is not None)
+            records_lost_at_least=0,
+            records_lost_at_most=_lost_at_most(missing, bounded=below or waiting is not None),
+            cautions=() if unacknowledged else _cautions(name, others, offsets, place),
         ),
         following=(inspect_replica(context, name, offsets.first),),
         absent=ABSENT,
     )
+
+
+def _cautions(name: str, others: Sequence[str], offsets: OffsetRange, place: str) -> Sequence[Caution]:
+    """Return what destroys the records of the one replica that has them."""
+    reason = f"{name} alone holds {offsets_text(offsets.first, offsets.last)}"
+    elected = f"{' or '.join(others)} ({place})"
+    return Caution(Act.DELETE, f"replica {name}", reason), Caution(Act.ELECT, elected, reason)
 
 
 def _acknowledged(mark: int | None, waiting: MissingRecords | None, *, below: bool) -> str:

@@ -1,7 +1,7 @@
 """Replicas that hold different records at one offset, or records that a newer leader began without."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypedDict
 
 from kaudit.broker.partition.log_loading import gap_effect
@@ -14,7 +14,7 @@ from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence, FindingEvidence
 from kaudit.model.evidence_parts import CopyOfBatch, EpochEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.impact import Impact
+from kaudit.model.impact import Act, Caution, Impact
 from kaudit.model.replicas import (
     Difference,
     MissingRecords,
@@ -272,7 +272,7 @@ def _failed_leader(shown_by: str | None) -> Explanation:
     )
 
 
-def _lost_records(found: ReplicaEvidence, names: Iterable[str]) -> Impact:
+def _lost_records(found: ReplicaEvidence, names: Sequence[str]) -> Impact:
     """Count the records of these replicas that the reference lacks: they are lost when they follow its log.
 
     Replicas that hold the same where they leave the reference count once: as the one that may have lost the most.
@@ -289,7 +289,9 @@ def _lost_records(found: ReplicaEvidence, names: Iterable[str]) -> Impact:
     most = sum(max(lost for _, lost in same) for same in copies.values())
     # what a log held before it was made anew is not known
     known = not any(_begins_anew(found.comparison, name) for name in names)
-    return Impact(records_lost_at_least=least, records_lost_at_most=most if known else None)
+    reason = f"records that {found.comparison.reference} lacks are cut off when it follows {found.comparison.reference}"
+    cautions = tuple(Caution(Act.RESTART, f"replica {name}", reason) for name in names if most or not known)
+    return Impact(records_lost_at_least=least, records_lost_at_most=most if known else None, cautions=cautions)
 
 
 def _begins_anew(comparison: PartitionComparison, name: str) -> bool:

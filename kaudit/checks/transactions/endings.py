@@ -11,6 +11,7 @@ from kaudit.checks.transactions.owners import member_state, owner_of, siblings_o
 from kaudit.checks.transactions.unfinished import Unfinished, is_overdue
 from kaudit.model.coordinator import CommitDecision, TransactionStanding, TransactionStatus
 from kaudit.model.evidence_parts import OwnerEvidence, SiblingsEvidence
+from kaudit.model.impact import Act, Caution
 from kaudit.model.transactional_ids import FLINK, OLD_FLINK, parse_name
 from kaudit.model.transactions import OpenTransaction
 
@@ -58,6 +59,14 @@ class Ending(Struct, frozen=True):
         else:
             reason = ""
         return f"destroys {self.cost}{reason}"
+
+    def cautions(self, transaction: OpenTransaction) -> Sequence[Caution]:
+        """Return that the transaction must not be aborted, where what it destroys may have been promised to somebody."""
+        promised = self.commit.acknowledged != NOT_ACKNOWLEDGED or (
+            self.checkpoint is not None and self.checkpoint.holds == LIKELY
+        )
+        named = f"the transaction of producer {transaction.producer_id} epoch {transaction.producer_epoch}"
+        return (Caution(Act.ABORT, named, f"that {self.warning}"),) if promised else ()
 
 
 def ending_of(context: Context, unfinished: Unfinished) -> Ending:

@@ -4,6 +4,8 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Unpack
 
+from msgspec.structs import replace
+
 from kaudit.checks.check import Check, Evidence, FindingFields, Simulated, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import TRANSACTION
@@ -68,7 +70,9 @@ def _transaction_finding(
         "producer_id": transaction.producer_id,
         "producer_epoch": transaction.producer_epoch,
         "evidence": _evidence(context, unfinished, ending, rule),
-        "impact": held_back_from(context, transaction.first_offset, unfinished.oldest),
+        "impact": replace(
+            held_back_from(context, transaction.first_offset, unfinished.oldest), cautions=ending.cautions(transaction)
+        ),
         "absent": {"last_offset": "the transaction has no end"},
         **fields,
     }

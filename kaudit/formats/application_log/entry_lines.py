@@ -36,27 +36,29 @@ def is_cut(line: bytes, width: int) -> bool:
     return len(line) == width and (line[-1:] not in b").]}:;\"'>" or line.endswith(_ELLIPSES))
 
 
-def wrapped_width(lines: Lines, unknown: Collection[int]) -> int | None:
+def wrapped_width(lines: Lines, unknown: Collection[int], lengths: Sequence[int]) -> int | None:
     """Return the width at which a terminal or a mail program wrapped the lines, None if they do not look wrapped.
 
-    They do if nearly all of the lines in no layout, `unknown` by index, come where the line before had no room for more.
+    They do if nearly all of the lines in no layout, `unknown` by index, come where the line before had no room for more. `lengths`
+    are those of the lines when they were wrapped, with or without what a collector put before them.
     """
-    longest = max(map(len, lines.texts), default=0)
+    longest = max(lengths, default=0)
     if not lines.heads or len(unknown) < _MIN_PIECES or not _MIN_WIDTH <= longest <= _MAX_WIDTH:
         return None
     pieces = [index for index in unknown if index]
-    joined = sum(_glue(len(lines.texts[index - 1]), lines.texts[index], longest, b"") is not None for index in pieces)
+    joined = sum(_glue(lengths[index - 1], lines.texts[index], longest, b"") is not None for index in pieces)
     return longest if joined >= _MIN_PIECES and joined * 5 >= len(pieces) * 4 else None
 
 
-def rejoined(lines: Lines, unknown: Collection[int], width: int) -> Lines:
-    """Return the lines with each that is a piece of the one before it joined to that; `unknown` are indexes of those in no layout.
+def rejoined(lines: Lines, unknown: Collection[int], lengths: Sequence[int], width: int) -> Lines:
+    """Return the lines with each that is a piece of the one before it joined to that; `unknown` and `lengths` as `wrapped_width`.
 
     A line goes on in the next one if it is as wide as the terminal, or if the next one's first word had no room in it.
     """
     found = Lines([], [], [], {})
-    heads = set(lines.heads)
-    before = [len(lines.texts[index - 1]) for index in unknown if index]
+    begun = set(lines.heads)
+    heads = set(lines.heads).difference(unknown)
+    before = [lengths[index - 1] for index in unknown if index]
     # mail programs break at blanks, and take these away
     at_blanks = sum(length <= width - 2 for length in before) > before.count(width)
     full = b" " if at_blanks else b""
@@ -67,10 +69,10 @@ def rejoined(lines: Lines, unknown: Collection[int], width: int) -> Lines:
             glue = _glue(last_length, text, width, full)
             if glue is not None:
                 found.texts[-1] += glue + text
-                last_length = len(text)
+                last_length = lengths[index]
                 continue
-        found.add(text, lines.numbers[index], starts=index in heads, time=lines.times.get(index))
-        last_length = len(text)
+        found.add(text, lines.numbers[index], starts=index in heads or index in begun, time=lines.times.get(index))
+        last_length = lengths[index]
     return found
 
 

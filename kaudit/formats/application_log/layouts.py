@@ -136,12 +136,15 @@ class LineReader:
     """Reads the lines of one file in blocks; keeps state between blocks."""
 
     def __init__(self) -> None:
+        self.bare: set[int] = set()
+        """Of the lines last read those, by index, that begin an entry only because a collector put its own before them."""
         self._number = 0
         self._journal_time: bytes | None = None
         self._in_journal = self._binary_message = False
 
     def read(self, lines: list[bytes]) -> Lines:
         """Return the next lines of the file."""
+        self.bare = set()
         heads = [index for index, line in enumerate(lines) if _USUAL(line)]
         if not self._in_journal and _only_continuations(lines, heads):
             start = self._number + 1
@@ -161,7 +164,7 @@ class LineReader:
                 and (entry := structured_entry(raw)) is not None
             ):
                 head, *trace = entry.text.split(b"\n")
-                found.add(head, self._number, starts=_CONTINUATION(head) is None, time=entry.time)
+                self._add_collected(head, found, entry.time)
                 for text in trace:
                     found.add(text, self._number, starts=False)
             elif self._in_journal or raw.startswith(_JOURNAL_START):
@@ -178,7 +181,14 @@ class LineReader:
             found.add(raw, self._number, starts=_HEAD(raw) is not None)
             return
         text = raw[envelope.end() :]
-        found.add(text, self._number, starts=_HEAD(text) is not None or _CONTINUATION(text) is None, time=time)
+        self._add_collected(text, found, time)
+
+    def _add_collected(self, text: bytes, found: Lines, time: bytes | LogTime | None) -> None:
+        has_head = _HEAD(text) is not None
+        starts = has_head or _CONTINUATION(text) is None
+        if starts and not has_head:
+            self.bare.add(len(found.texts))
+        found.add(text, self._number, starts=starts, time=time)
 
     def _add_journal_field(self, raw: bytes, found: Lines) -> None:
         """Add a line of the journal export format: fields of an entry, one per line, then an empty line."""

@@ -56,18 +56,29 @@ def read_events(  # noqa: PLR0913 - what to read, and what is known of it, by ke
     for block in line_blocks(pieces, counts):
         if not counts.lines:
             finder.width = width_of(block)
+        first = counts.lines + 1
         counts.lines += len(block)
         lines = reader.read(block)
-        if len(lines.heads) < len(lines.texts):
-            unknown = _unknown_lines(lines, begun=True)
-            width = wrapped_width(lines, unknown)
-            lines = lines if width is None else rejoined(lines, unknown, width)
+        if len(lines.heads) < len(lines.texts) or reader.bare:
+            # a collector marks every piece of a wrapped line as an entry
+            unknown = _unknown_lines(lines, begun=True) | reader.bare
+            if len(lines.heads) > len(reader.bare):
+                lines = _rejoined(lines, unknown, [len(block[number - first]) for number in lines.numbers])
         lines = carried.followed_by(lines)
         # the last entry may go on in the next block
         last = lines.heads[-1] if lines.heads else len(lines.texts)
         whole, carried = lines.cut(last if len(lines.texts) - last <= _MAX_ENTRY_LINES else len(lines.texts))
         yield from finder.events(whole)
     yield from finder.events(carried)
+
+
+def _rejoined(lines: Lines, unknown: Collection[int], raw: Sequence[int]) -> Lines:
+    """Return the lines as they were before they were wrapped, before or after a collector took them; `raw` are their lengths in the file."""
+    for lengths in ([*map(len, lines.texts)], raw):
+        width = wrapped_width(lines, unknown, lengths)
+        if width is not None:
+            return rejoined(lines, unknown, lengths, width)
+    return lines
 
 
 class _Finder:

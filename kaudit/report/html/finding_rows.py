@@ -60,6 +60,7 @@ def finding_row(
         timestamp=int64(timestamp_of(finding)),
         message=finding.message,
         impact=impact_text(finding.impact),
+        lost=finding.impact.is_lossy and finding.impact.records_lost_at_most != 0,
         rule=finding.evidence.rule,
         broker=finding.evidence.broker,
         evidence=_evidence(finding),

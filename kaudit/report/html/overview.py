@@ -24,7 +24,6 @@ from kaudit.report.html.page_model import (
     within,
 )
 from kaudit.report.html.partition_columns import Key
-from kaudit.report.text.formatting import headline
 from kaudit.report.text.incident_block import extent_text
 from kaudit.report.text.not_checked import (
     clock_text,
@@ -85,7 +84,7 @@ def overview(
             *left_out("incidents", len(groups) - len(incidents), "kaudit scan -v"),
             *left_out("partition replicas in the map", more_cells, "kaudit scan --output-format json"),
             *left_out(
-                "paths that were not audited",
+                "paths that were not checked",
                 len(result.not_audited) - len(not_audited),
                 "kaudit scan --output-format json",
             ),
@@ -110,7 +109,7 @@ def _incident(group: Sequence[Finding], indexes: Mapping[int, int], by_identity:
         id=incident.id,
         severity=incident.severity.value,
         codes=list(incident.checks),
-        title=headline(lead)[1].strip() if incident.title is None else incident.title,
+        title=f"{lead.code} {lead.name}: {incident.title or lead.message}",
         cost=impact_text(incident.impact),
         extent=extent_text(incident),
         count=len(distinct(group)),
@@ -124,7 +123,7 @@ def _facts(result: ScanResult, shown: Sequence[Finding]) -> Iterator[tuple[str, 
     yield "read", extent(result).removeprefix("in ")
     yield "batches", f"{summary.batches:,}"
     yield "records", f"{summary.records:,}"
-    yield "producer ids", f"{summary.producers:,}"
+    yield "producer ids of partition replicas", f"{summary.producers:,}"
     if result.coverage:
         yield "offsets", coverage_sentence(result.coverage)
     yield "rules of", rules_text(result.broker_version)

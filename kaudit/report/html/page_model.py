@@ -46,7 +46,7 @@ class IncidentRow(Struct, frozen=True):
     """Findings of one cause; `findings` are indexes into the page's findings, the most severe first.
 
     `codes` are of all of its findings, of which `count` are distinct; more than `findings` has where some are left out.
-    `title` is the cause in words, or the finding's own headline where it stands alone; `extent` where and when.
+    `title` names the check of the first, and the cause in words, or its own message where it stands alone; `extent` where and when.
     """
 
     id: str | None
@@ -157,7 +157,7 @@ class FindingRow(Struct, frozen=True):
     """One finding. `partition` is its index in the page's partitions, None for one of no partition or one left out.
 
     `place` says in words where it is; `timestamp` is of the batch in question; `evidence` the batches before, at and after
-    it, or the copies of an offset; `facts` what else was observed. `state_before` and `state_after` are the producer's, as
+    it, or the copies of an offset; `lost`: records of its offsets are or may be lost; `facts` what else was observed. `state_before` and `state_after` are the producer's, as
     (name, value): what a broker that loads the log holds before and after the batch in question. `doc` says in one line what
     the check is about; `kaudit explain CODE` shows its page. `incident` is an index into the overview's incidents.
     """
@@ -179,6 +179,7 @@ class FindingRow(Struct, frozen=True):
     timestamp: Int64 | None
     message: str
     impact: str
+    lost: bool
     rule: str | None
     broker: str | None
     evidence: Table | None

@@ -1,6 +1,6 @@
 """`--output-format html`: one page of a result, within a budget of bytes; it lists everything that it leaves out."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from msgspec import Struct
@@ -238,17 +238,19 @@ PlainTable = Mapping[str, object]
 
 def plain_tables(page: PageModel) -> Iterator[PlainTable]:
     """Yield the tables of a page that have rows."""
-    yield from _table("Findings", _FINDING, [_finding(row) for row in page.findings[:_MOST_ROWS]], len(page.findings))
+    worst_first = sorted(page.findings, key=lambda row: _SEVERITIES.index(row.severity))
+    yield from _table("Findings", _FINDING, map(_finding, worst_first[:_MOST_ROWS]), len(page.findings))
     partitions = [_partition(row) for row in page.partitions[:_MOST_ROWS]]
     yield from _table("Partitions", _PARTITION, partitions, len(page.partitions))
     missing = [[row.path, row.reason] for row in page.overview.not_audited[:_MOST_ROWS]]
-    yield from _table("Not audited", ("path", "reason"), missing, len(page.overview.not_audited))
+    yield from _table("Not checked", ("path", "reason"), missing, len(page.overview.not_audited))
     hidden = [
         [row.what, "" if row.count is None else f"{row.count:,}", row.how_to_see] for row in page.overview.left_out
     ]
     yield from _table("Left out of this page", ("what", "how many", "shown by"), hidden, len(hidden))
 
 
+_SEVERITIES = ("error", "warning", "note")
 _FINDING = ("severity", "code", "name", "where", "time (UTC)", "finding", "impact", "fingerprint")
 _PARTITION = (
     "topic",
@@ -266,7 +268,7 @@ _PARTITION = (
 )
 
 
-def _table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[str]], total: int) -> Iterator[PlainTable]:
+def _table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]], total: int) -> Iterator[PlainTable]:
     rows = within(rows, _MOST_BYTES)
     if rows:
         more = f"{total - len(rows):,} more rows are shown with scripts on." if total > len(rows) else ""

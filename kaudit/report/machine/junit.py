@@ -118,7 +118,7 @@ def _not_audited(suite: ET.Element, items: Sequence[NotAudited]) -> None:
             ET.SubElement(case, "skipped", message=visible(item.reason))
     if len(items) > EVIDENCE_CASES:
         number = len(items) - EVIDENCE_CASES
-        name = f"{plural(number, 'more path')} not audited"
+        name = f"{plural(number, 'more path')} not checked"
         case = ET.SubElement(suite, "testcase", classname="kaudit.evidence", name=name)
         ET.SubElement(case, "skipped", message="json lists all")
 

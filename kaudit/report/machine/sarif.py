@@ -276,7 +276,7 @@ def _notifications(result: ScanResult, left_out: int) -> list[_Object]:
     notices += [_not_audited(item) for item in listed[:_NOTIFICATIONS_SHOWN]]
     if len(listed) > _NOTIFICATIONS_SHOWN:
         number = len(listed) - _NOTIFICATIONS_SHOWN
-        notices.append(_notice(Severity.WARNING, f"{plural(number, 'more path')} not audited; json lists all."))
+        notices.append(_notice(Severity.WARNING, f"{plural(number, 'more path')} not checked; json lists all."))
     return notices
 
 

@@ -19,6 +19,7 @@ _STYLES = {
     Relation.DIVERGED: Style.ERROR,
     Relation.APPENDED: Style.GOOD,
     Relation.TRUNCATED: Style.WARNING,
+    Relation.SEPARATE: Style.FAINT,
     Relation.MISSING: Style.FAINT,
 }
 _PARTITIONS_SHOWN = 200
@@ -54,7 +55,11 @@ def _replicas(result: DiffResult, console: Console) -> list[str]:
 
 def difference_rows(result: DiffResult) -> tuple[list[str], list[list[str]]]:
     """Return headings, and a row for each partition whose replicas differ."""
-    listed = [entry for entry in result.partitions if entry.relation in (Relation.BEHIND, Relation.DIVERGED)]
+    listed = [
+        entry
+        for entry in result.partitions
+        if entry.relation in (Relation.BEHIND, Relation.DIVERGED, Relation.SEPARATE)
+    ]
     earlier = {name for entry in result.broker_copies for name in entry.replicas[:-1]}
     names = [replica.name for replica in result.replicas if replica.name not in earlier]
     ends = [f"{visible(name)} ends" for name in names]
@@ -125,9 +130,12 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 def comparison_text(result: DiffResult) -> str:
     """Return how many partitions are identical, behind or diverged, and how much was read."""
     # replicas say more of a partition than earlier copies of them
-    counts = Counter(entry.relation for entry in result.partitions if entry.relations or not entry.copy_changes)
+    compared = (entry for entry in result.partitions if entry.relations or not entry.copy_changes)
+    counts = Counter(
+        relation for _, _, relation in {(entry.topic, entry.partition, entry.relation) for entry in compared}
+    )
     changes = Counter(change.relation for entry in result.partitions for change in entry.copy_changes)
-    words = {Relation.MISSING: "on one replica only"}
+    words = {Relation.MISSING: "on one replica only", Relation.SEPARATE: "with copies of different logs"}
     parts = [
         f"{plural(counts[relation], 'partition')} {words.get(relation, relation.value)}"
         for relation in Relation

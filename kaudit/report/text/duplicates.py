@@ -66,13 +66,12 @@ def _summary(listing: DuplicateListing, isolation_level: str) -> Row:
 
 
 def summary_text(listing: DuplicateListing, console: Console, isolation_level: str) -> Iterator[str]:
-    """Yield the lines below the table: the effect on consumers that deduplicate."""
+    """Yield the lines above the table: the total, and the effect on consumers that deduplicate."""
     totals = listing.totals
     counts, records = _counts(totals), sum(total.records for total in totals)
     compared = "one by one" if _compares_records(totals) else "batch by batch"
     verb = "repeats an earlier one" if counts.repeated == 1 else "repeat earlier ones"
-    lead = f"{plural(records, 'record')} compared {compared}, as isolation.level={isolation_level} is given them: "
-    text = f"{lead}{counts.repeated} {verb}."
+    text = f"{counts.repeated:,} of {plural(records, 'record')} {verb} (compared {compared}, as isolation.level={isolation_level} is given them)"
     yield from (console.paint(line, Style.STRONG) + "\n" for line in console.wrap(text))
     if counts.repeated or counts.lost_by_sequence or _known(totals, "known_keys"):
         yield "\n"

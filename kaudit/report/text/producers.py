@@ -1,4 +1,4 @@
-"""`kaudit producers --output-format table`: a line per producer id, then the figures of all of them."""
+"""`kaudit producers --output-format table`: the figures of all producer ids, then a line for each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -18,6 +18,7 @@ from kaudit.report.text.formatting import (
     timestamp_text,
 )
 from kaudit.report.text.not_checked import closing_sections, text_of
+from kaudit.report.text.verdict import verdict_section
 from kaudit.results.scope import extent
 
 _PAGE = 1000
@@ -26,6 +27,8 @@ _UNASKED = 50
 """Producer ids listed unless --limit or --producer-id asks for more."""
 _DISPENSABLE = ("records", "first seen (UTC)", "pattern", "epochs", "partitions")
 """Columns that a narrow terminal leaves out, in this order."""
+_LEAST_WIDTHS = {"findings": 12, "transactional id": 14, "block": 10}
+"""Columns that it cuts after that, in this order, and what is left of them."""
 _EXPIRED = {
     "rule": "a producer that still has the old producer id is answered INVALID_PRODUCER_ID_MAPPING "
     "(TransactionStateManager.enableTransactionalIdExpiration, KIP-98)",
@@ -37,13 +40,14 @@ _EXPIRED = {
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
     """Yield the report in pieces."""
     console = options.console
+    yield text_of([[*statistics_lines(result, console), ""]])
     yield from _list(result, console, detailed=result.detailed or options.show_notes)
     shown = options.for_people(result.scan.findings)
     findings = [console.paint("Findings (details: kaudit scan):", Style.STRONG)] if shown else []
     for finding in shown:
         where = partition_of(finding)
         findings += headline_lines(finding, console, lead="  ", indent="    ", end=f" [{where}]" if where else "")
-    sections = statistics_lines(result, console), _expired(result, console), findings
+    sections = _expired(result, console), verdict_section(result.scan, console), findings
     yield text_of([*sections, *closing_sections(result.scan, options)])
 
 
@@ -72,11 +76,14 @@ def _list(result: ProducersResult, console: Console, *, detailed: bool) -> Itera
         if columns is None:
             columns, above = _fitting(rows, console)
             yield "".join(f"{console.paint(line, Style.FAINT)}\n" for line in above)
-            widths = {name: _width(name, rows) for name in columns}
+            widths = _widths(columns, rows, console)
             heading = GAP.join(_aligned(name, name, widths[name]) for name in columns)
             yield console.paint(heading.rstrip(), Style.FAINT) + "\n"
         for producer, cells in zip(page, rows, strict=True):
-            yield GAP.join(_aligned(name, cells[name], widths[name]) for name in columns).rstrip() + "\n"
+            yield (
+                GAP.join(_aligned(name, _cut(cells[name], widths[name]), widths[name]) for name in columns).rstrip()
+                + "\n"
+            )
             if detailed:
                 for partition in producer.partitions:
                     lines = console.wrap(partition_text(partition), lead="    ", indent="      ")
@@ -116,6 +123,24 @@ def _fitting(rows: Sequence[Mapping[str, str]], console: Console) -> tuple[Seque
     fitted = fit({name: [row[name] for row in rows] for name in columns}, (), _DISPENSABLE, console.width)
     above = notice(fitted, console.width)
     return fitted.shown, console.wrap(above) if above else []
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Mapping[str, str]], console: Console) -> dict[str, int]:
+    """Return the width of each column, so that a line fits the terminal where that is possible."""
+    widths = {name: _width(name, rows) for name in columns}
+    for name, least in _LEAST_WIDTHS.items():
+        excess = sum(widths.values()) + len(GAP) * (len(widths) - 1) - (console.width or 0)
+        if name in widths and console.width is not None and excess > 0:
+            widths[name] = max(min(widths[name], least), widths[name] - excess)
+    return widths
+
+
+def _cut(text: str, width: int) -> str:
+    """Return the text, without its middle where it is wider: ids differ at their ends."""
+    if len(text) <= width:
+        return text
+    tail = (width - 3) // 2
+    return f"{text[: width - 3 - tail]}...{text[len(text) - tail :]}"
 
 
 def _width(name: str, rows: Sequence[Mapping[str, str]]) -> int:

@@ -13,9 +13,8 @@ def verdict_section(result: ScanResult, console: Console) -> list[str]:
     first, *others = map(visible, verdict.lines)
     lines = [console.paint(line, style) for line in console.wrap(first, indent="  ")]
     for text in others:
+        head, separator, command = text.partition(COMMAND)
+        lines += console.wrap(head.removesuffix("; "), indent="  ") if head else []
         # a command is never wrapped, so that it can be copied
-        command = text.removeprefix(COMMAND) if text.startswith(COMMAND) else None
-        lines += (
-            console.wrap(text, indent="  ") if command is None else [COMMAND + console.paint(command, Style.COMMAND)]
-        )
+        lines += [separator + console.paint(command, Style.COMMAND)] if separator else []
     return lines

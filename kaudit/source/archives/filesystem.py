@@ -71,7 +71,7 @@ class ArchiveFileSystem:
         if self._file is not None and problem is not None:
             self._file = _whole_batches(source, self._file)
         if problem is not None:
-            self.refused.append(Unreadable(str(self._archive), f"{problem}: what comes after that is not audited"))
+            self.refused.append(Unreadable(str(self._archive), f"{problem}: what comes after that is not checked"))
 
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""

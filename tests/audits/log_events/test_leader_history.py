@@ -163,6 +163,24 @@ def test_a_broker_that_starts_with_less_has_lost_it(texts, found):
     assert cut(*texts) == found
 
 
+DAMAGED = "[LogLoader partition=t-0, dir=/data] Corruption found in segment 0, truncating to offset 6"
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        ([DAMAGED, LOADED.replace("logEndOffset=9", "logEndOffset=6")], [(None, 6)]),
+        ([SNAPSHOT, DAMAGED, LOADED.replace("logEndOffset=9", "logEndOffset=6")], [(None, 6)]),
+        ([MARK, "Stopping serving logs in dir /data", DAMAGED], []),
+    ],
+    ids=["end-not-known", "end-known", "disk-failed"],
+)
+def test_what_followed_damaged_bytes_is_gone(texts, found):
+    cuts = history(*texts).cuts
+    assert [(each.end_offset, each.offset) for each in cuts] == found
+    assert all(each.by is CutBy.LOADED for each in cuts)
+
+
 def test_leaders_and_followers_are_listed():
     leader = (
         "[Broker id=1] Leader t-0 with topic id Some(jlEy6dZfT9628LcQjmLQfg) starts at leader epoch 3 from offset 7 with partition "

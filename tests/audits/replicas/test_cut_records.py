@@ -124,6 +124,17 @@ def test_idempotent_producers_lost_nothing_that_was_not_committed(tmp_path):
     assert bounds(histories([uncommitted, log_cut(broker="broker 3")]), log) == (16, 20)
 
 
+@pytest.mark.parametrize(
+    ("epochs", "found"),
+    [(((0, 0), (10, 1)), [(10, None)]), (((0, 0), (12, 1)), []), (((0, 0),), [])],
+    ids=["leads", "fetched", "same-leader"],
+)
+def test_a_log_recovered_up_to_damaged_bytes_lost_something_only_where_its_broker_leads(tmp_path, epochs, found):
+    damaged = log_cut(end=None, by=CutBy.LOADED)
+    cuts = cut_records(histories([damaged]), known(tmp_path, (idempotent(10, 4), OLD), epochs=epochs), open_segment)
+    assert [(each.first_offset, each.records_lost_at_most) for each in cuts] == found
+
+
 def test_a_cut_below_the_new_leaders_beginning_counts_from_there(tmp_path):
     log = known(tmp_path, (other(3), NEW))
     (found,) = cut_records(histories([log_cut(offset=4)], [leader()]), log, open_segment)

@@ -99,13 +99,13 @@ class TestLeftovers:
         assert list(found) == ["old-1.abc-delete", "old-2.abc-delete", names[0], "orders-0/notes.txt"]
         deleted = found[names[0]]
         assert deleted.message.startswith(
-            "00000000000000000000.log.deleted and 24 more not audited: retention or compaction"
+            "00000000000000000000.log.deleted and 24 more not checked: retention or compaction"
         )
         assert (deleted.severity.value, deleted.evidence["count"]) == ("note", 25)
         assert deleted.evidence["files"] == names[:20]
         assert (deleted.evidence["first_offset"], deleted.evidence["last_offset"]) == (0, 240)
         alone = found["orders-0/notes.txt"]
-        assert alone.message.startswith("notes.txt not audited")
+        assert alone.message.startswith("notes.txt not checked")
         assert (alone.evidence["first_offset"], alone.evidence["count"]) == (None, 1)
         assert [each.explanations[0].innocent for each in (deleted, alone)] == [True, False]
 

@@ -7,6 +7,7 @@ import pytest
 from kaudit.checks.replicas.only_copy import only_copy
 from kaudit.model.impact import Impact
 from kaudit.model.replicas import CopyChange, OffsetRange, Relation
+from tests.checks.findings import cautions_of, cost_of
 from tests.checks.replicas.facts import alone, compared, grade, held, lacking, parted, reported
 
 ENDS = {"b1": 110, "b2": 100, "b3": 100}
@@ -46,7 +47,9 @@ def test_by_the_high_watermark(mark, missing, expected, more, impact):
     assert found.message == "offsets 100..109 (10 offsets) are on b1 alone" + more.replace("above", above)
     assert grade(found) == expected
     assert (found.replica, found.offset, found.last_offset) == ("b1", 100, 109)
-    assert found.impact == Impact(records_lost_at_least=impact[0], records_lost_at_most=impact[1])
+    assert cost_of(found) == Impact(records_lost_at_least=impact[0], records_lost_at_most=impact[1])
+    kept = [] if expected[0] == "note" else [("delete", "replica b1"), ("elect", "b2 or b3 (orders-0)")]
+    assert cautions_of(found) == kept
     evidence: Any = found.evidence
     assert (evidence["only_on"], evidence["end_offsets"], evidence["ends_in_damage"]) == ("b1", ENDS, [])
     assert (evidence["high_watermark"], evidence["high_watermark_of"]) == (mark, None if mark is None else "b2")
@@ -147,7 +150,7 @@ def test_an_end_that_is_gone_with_nothing_in_its_place():
     assert (evidence["copies"], evidence["end_offsets"]) == ({}, {"old": 11, "new": 9})
     assert (evidence["high_watermark"], evidence["high_watermark_of"]) == (None, None)
     assert evidence["missing_on_later_copy"] is None
-    assert found.impact == Impact(records_lost_at_least=0)
+    assert cost_of(found) == Impact(records_lost_at_least=0)
     assert [(each.innocent, each.speaks_for) for each in found.explanations] == [
         (False, ("new has nothing in their place",)),
         (True, ()),
@@ -170,7 +173,7 @@ def test_what_lay_below_its_own_high_watermark_was_acknowledged():
     }
     assert (evidence["high_watermark"], evidence["high_watermark_of"]) == (8, "old")
     assert evidence["missing_on_later_copy"]["records"] == 3
-    assert found.impact == Impact(records_lost_at_least=2, records_lost_at_most=3)
+    assert cost_of(found) == Impact(records_lost_at_least=2, records_lost_at_most=3)
     # that it had not been acknowledged is no explanation then
     (cause,) = found.explanations
     assert (cause.innocent, cause.speaks_for) == (False, ("leader epochs 0 and 1 there",))
@@ -181,7 +184,7 @@ def test_what_was_sent_again_speaks_for_innocence():
     (found,) = truncated(lacking(3, 0, 4), same_epoch, mark=6)
     assert grade(found) == ("warning", "possible")
     assert "high watermark" not in found.message
-    assert found.impact == Impact(records_lost_at_least=0, records_lost_at_most=3)
+    assert cost_of(found) == Impact(records_lost_at_least=0, records_lost_at_most=3)
     assert [(each.innocent, each.speaks_for) for each in found.explanations] == [
         (False, ()),
         (True, ("4 records truncated with them are in new at other offsets",)),

@@ -8,6 +8,7 @@ from kaudit.checks.replicas.replicas_diverged import replicas_diverged
 from kaudit.model.impact import Impact
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.replicas import Relation, ReplicaGap
+from tests.checks.findings import cautions_of, cost_of
 from tests.checks.replicas.facts import alone, compared, grade, held, lacking, parted, reported
 
 DIVERGED, SAME = Relation.DIVERGED, Relation.IDENTICAL
@@ -49,7 +50,8 @@ def test_where_a_leader_failed():
     assert grade(found) == ("error", "certain")
     assert (found.replica, found.offset, found.last_offset, found.anchor) == ("b2", 60, 64, "60")
     assert (found.segment, found.position, found.file) == (SECOND, 710, f"orders-0/{SECOND}")
-    assert found.impact == Impact(records_lost_at_least=3, records_lost_at_most=7)
+    assert cost_of(found) == Impact(records_lost_at_least=3, records_lost_at_most=7)
+    assert cautions_of(found) == [("restart", "replica b2")]
     evidence: Any = found.evidence
     assert evidence["broker"] == (f"truncates b2 to offset 60 when it follows b1 {KIP}, which drops its offsets 60..79")
     assert "class" not in evidence
@@ -92,7 +94,7 @@ def test_one_leader_epoch_has_other_causes():
     assert found.message == "b2 holds other records than b1 from offset 60 on"
     assert [each.speaks_for for each in found.explanations] == [("both batches carry the same leader epoch",), ()]
     assert "two leaders wrote under one leader epoch" in found.explanations[0].cause
-    assert found.impact == Impact(records_lost_at_least=0)  # what is missing could not be counted
+    assert cost_of(found) == Impact(records_lost_at_least=0)  # what is missing could not be counted
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_several_that_hold_the_same_are_named_together():
     assert found.message == "b2 and b3 hold other records than b1 and b4 from offset 60 on"
     assert found.replica == "b2"
     # both hold the same there: the records of the longer one
-    assert found.impact == Impact(records_lost_at_least=2, records_lost_at_most=6)
+    assert cost_of(found) == Impact(records_lost_at_least=2, records_lost_at_most=6)
     assert found.evidence["previous"] is None
 
 
@@ -143,7 +145,7 @@ def test_of_copies_that_hold_the_same_the_highest_high_watermark_counts():
     comparison = parting(ends=dict.fromkeys(four, 100), relations={"b2": DIVERGED, "b3": DIVERGED}, **four)
     for missing in ((lacking(6, 4), lacking(6, 2)), (lacking(5, 4), lacking(6, 2)), (lacking(6, 2), lacking(6, 4))):
         (found,) = reported(replicas_diverged, comparison, missing=dict(zip(("b2", "b3"), missing, strict=True)))
-        assert found.impact == Impact(records_lost_at_least=4, records_lost_at_most=6)
+        assert cost_of(found) == Impact(records_lost_at_least=4, records_lost_at_most=6)
 
 
 def test_what_one_copy_lost_is_not_hidden_by_another():
@@ -168,7 +170,7 @@ def test_what_replicas_with_other_batches_lack_is_added_up():
     comparison = parting(ends=dict.fromkeys(four, 100), relations={"b2": DIVERGED, "b3": DIVERGED}, **four)
     (found,) = reported(replicas_diverged, comparison, missing={"b2": lacking(5, 1), "b3": lacking(6, 2)})
     assert found.message == "b2 holds other records than b1 and b3 from offset 60 on"
-    assert found.impact == Impact(records_lost_at_least=3, records_lost_at_most=11)
+    assert cost_of(found) == Impact(records_lost_at_least=3, records_lost_at_most=11)
     assert [command.split()[-1] for command in found.next] == ["/b2/orders-0", "/b1/orders-0"]
 
 
@@ -176,7 +178,7 @@ def test_a_difference_between_followers_alone_is_about_the_first_of_them():
     comparison = parting(relations={"b2": SAME, "b3": SAME}, b2=THREE["b2"], b3=held(60, 69, crc=3))
     (found,) = reported(replicas_diverged, comparison)
     assert found.message == "b2 holds other records than b3 from offset 60 on"
-    assert found.impact == Impact(records_lost_at_least=0, records_lost_at_most=0)
+    assert cost_of(found) == Impact(records_lost_at_least=0, records_lost_at_most=0)
 
 
 def test_topics_created_again_are_two_topics():
@@ -225,7 +227,7 @@ def test_what_a_newer_leader_began_without():
     assert grade(found) == ("error", "certain")
     assert (found.replica, found.offset, found.last_offset, found.anchor) == ("b3", 60, 79, "60")
     # the shorter one's records are the longer one's too
-    assert found.impact == Impact(records_lost_at_least=1, records_lost_at_most=15)
+    assert cost_of(found) == Impact(records_lost_at_least=1, records_lost_at_most=15)
     assert found.evidence["broker"] == (
         f"truncates b3 to offset 60 when it follows b1 {KIP}, which drops its offsets 60..79"
     )
@@ -248,8 +250,8 @@ def test_it_is_one_finding_beside_a_difference():
     missing = {"b2": lacking(10), "b3": lacking(20), "b4": lacking(4)}
     different, beyond = reported(replicas_diverged, comparison, missing=missing)
     # of those that parted at 50, none is counted that goes on behind the reference's end: those are in the other finding
-    assert different.impact == Impact(records_lost_at_least=0, records_lost_at_most=4)
-    assert beyond.impact == Impact(records_lost_at_least=0, records_lost_at_most=20)
+    assert cost_of(different) == Impact(records_lost_at_least=0, records_lost_at_most=4)
+    assert cost_of(beyond) == Impact(records_lost_at_least=0, records_lost_at_most=20)
 
 
 def test_topics_that_only_one_copy_has_are_not_compared():
@@ -276,7 +278,7 @@ def test_what_copies_lack(missing_on, held_by, records, compaction, message):
     assert grade(found) == (("warning", "possible") if compaction else ("error", "certain"))
     assert (found.replica, found.offset, found.last_offset, found.anchor) == (missing_on[0], 10, 19, "10")
     assert (found.segment, found.position) == (SECOND, 350)
-    assert found.impact == Impact(records_lost_at_least=0, records_lost_at_most=records)
+    assert cost_of(found) == Impact(records_lost_at_least=0, records_lost_at_most=records)
     evidence: Any = found.evidence
     assert (evidence["missing_on"], evidence["held_by"]) == (list(missing_on), list(held_by))
     assert (evidence["records"], evidence["end_offsets"]) == (records, ends)

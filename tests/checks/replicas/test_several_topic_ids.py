@@ -1,8 +1,11 @@
 """KA606: a topic that was deleted and created again."""
 
+import kaudit
 from kaudit.checks.replicas.identities import several_topic_ids
+from kaudit.model.impact import Impact
 from tests.checks.findings import recorded_findings
 from tests.checks.replicas.log_directories import log_directory
+from tests.live_brokers.accidents.judged import unpacked
 
 OLD, NEW = "Xq1TzHq6Qn6m2t6m8f3cNA", "Zq1TzHq6Qn6m2t6m8f3cNA"
 
@@ -18,3 +21,9 @@ def test_several_topic_ids_are_not_found_where_topics_or_clusters_differ(tmp_pat
     log_directory(tmp_path / "b1", "users-0", topic=NEW, cluster="A")
     log_directory(tmp_path / "b2", "orders-0", topic=NEW, cluster="B")
     assert recorded_findings(several_topic_ids, str(tmp_path)) == []
+
+
+def test_what_only_topics_before_may_have_held_is_at_most_lost(tmp_path):
+    moment = unpacked("recreated-topic", tmp_path) / "replica-down"
+    (found,) = [finding for finding in kaudit.scan(moment).findings if finding.code == "KA606"]
+    assert found.impact == Impact(records_lost_at_least=0, records_lost_at_most=150)

@@ -8,6 +8,7 @@ from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.impact import Impact
 from kaudit.scanning.options import ScanOptions
+from tests.checks.findings import cautions_of, cost_of
 from tests.conftest import ORACLE_VERSIONS
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
 
@@ -50,10 +51,11 @@ def test_only_the_oldest_open_transaction_holds_consumers_back(tmp_path):
     log.append(data(1, 0, 5, 6))
     assert (first.base_offset, second.base_offset, log.next_offset) == (9, 13, 21)
     found = findings(log, tmp_path)
-    assert found["KA302", 9].impact == Impact(
+    assert cost_of(found["KA302", 9]) == Impact(
         last_stable_offset=9, offsets_invisible=12, invisible_since_timestamp=first.timestamp
     )
-    assert found["KA302", 13].impact == Impact()
+    assert cost_of(found["KA302", 13]) == Impact()
+    assert cautions_of(found["KA302", 9]) == [("abort", "the transaction of producer 7 epoch 0")]
     assert found["KA302", 13].evidence["broker"] == (
         "the last stable offset already stays at 9, where a transaction of producer 7 is open too"
     )
@@ -67,7 +69,7 @@ def test_every_finding_about_the_oldest_transaction_says_it(tmp_path):
     log.append(data(7, 0, 3, 1))
     cost = Impact(last_stable_offset=3, offsets_invisible=2, invisible_since_timestamp=late.timestamp)
     found = findings(log, tmp_path, now_ms=BASE_TIMESTAMP + 3_600_000)
-    assert {place: entry.impact for place, entry in found.items()} == {
+    assert {place: cost_of(entry) for place, entry in found.items()} == {
         ("KA301", 3): cost,
         ("KA303", 4): cost,
         ("KA304", 3): cost,
@@ -79,4 +81,4 @@ def test_a_write_outside_a_transaction_that_ended_later_keeps_nothing_back(tmp_p
     log.append(data(7, 0, 0, 2, transactional=True))
     log.append(data(7, 0, 2, 1))
     log.append(marker(7, 0))
-    assert {place: entry.impact for place, entry in findings(log, tmp_path).items()} == {("KA303", 2): Impact()}
+    assert {place: cost_of(entry) for place, entry in findings(log, tmp_path).items()} == {("KA303", 2): Impact()}

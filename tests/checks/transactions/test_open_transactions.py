@@ -16,6 +16,7 @@ from kaudit.model.coordinator import (
 )
 from kaudit.model.impact import Impact
 from kaudit.scanning.options import ScanOptions
+from tests.checks.findings import cost_of
 from tests.checks.stories import abort, commit, findings, log_of, plain, position, transactional
 from tests.checks.transactions.coordinator_log import (
     COMPLETE_COMMIT,
@@ -82,10 +83,10 @@ def test_how_an_overdue_transaction_is_put(tmp_path):
 def test_the_oldest_one_holds_the_last_stable_offset(tmp_path):
     log = log_of(plain(0, who=9), transactional(0, who=7), transactional(0, 2, who=8), plain(1, who=9))
     first, second = findings(log, tmp_path, "KA302")
-    assert first.impact == Impact(
+    assert cost_of(first) == Impact(
         last_stable_offset=1, offsets_invisible=4, invisible_since_timestamp=BASE_TIMESTAMP + 2
     )
-    assert second.impact == Impact()
+    assert cost_of(second) == Impact()
     assert "broker" not in first.evidence
     assert "already stays at 1" in str(second.evidence["broker"])
     assert "of producer 7 " in str(second.evidence["broker"])

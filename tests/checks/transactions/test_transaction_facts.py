@@ -28,6 +28,7 @@ from kaudit.model.impact import Impact
 from kaudit.model.side_files import MissingAbortedTxn, TransactionIndexMismatch, WrongAbortedTxn
 from kaudit.model.transactions import IllegalTransition, MismatchedMarker, OpenTransaction
 from tests.checks.facts import CONTEXT, commands_of, reported, summary
+from tests.checks.findings import cost_of
 
 MINUTE = 60_000
 AT = 1_700_000_000_000
@@ -78,7 +79,7 @@ def test_all_that_is_known_of_an_open_transaction():
     assert (*summary(found), found.producer_id, found.producer_epoch) == ("note", "certain", 40, None, 7, 4)
     assert (found.segment, found.position) == (CONTEXT.segments[1], 700)
     assert found.absent["last_offset"] == "the transaction has no end"
-    assert found.impact == Impact(last_stable_offset=40, offsets_invisible=60, invisible_since_timestamp=AT)
+    assert cost_of(found) == Impact(last_stable_offset=40, offsets_invisible=60, invisible_since_timestamp=AT)
     evidence = dict(found.evidence)
     assert evidence.pop("rule")
     assert evidence == {
@@ -114,7 +115,7 @@ def test_what_is_not_known_of_it():
     first = opened(coordinator_epoch=-1, marker_offset=-1, first_timestamp=-1)
     (found,) = reported(open_transaction, first, context=replace(context(), log_end_offset=None))
     assert commands_of(found)[0] == f"kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging {HERE}"
-    assert found.impact == Impact(last_stable_offset=40)
+    assert cost_of(found) == Impact(last_stable_offset=40)
     assert (found.severity.value, found.evidence["coordinator"]) == ("warning", "unknown")
     unknown = (
         "offsets_held_back",
@@ -134,7 +135,7 @@ def test_only_the_oldest_of_several_is_the_last_stable_offset():
     later, oldest = opened(50, 8), opened(40)
     second, first = reported(open_transaction, later, oldest, context=context())
     assert first.impact.offsets_invisible == 60
-    assert second.impact == Impact()
+    assert cost_of(second) == Impact()
     assert "broker" not in first.evidence
     assert second.evidence["broker"] == (
         "the last stable offset already stays at 40, where a transaction of producer 7 is open too"

@@ -78,6 +78,13 @@ def test_a_log_in_two_forms_has_the_events_of_the_log(first, then):
     assert (events, counts.unknown_facts) == (WHOLE, 0)
 
 
+@pytest.mark.parametrize("then", [*COLLECTED, *IN_JSON])
+def test_a_log_that_was_wrapped_before_a_collector_took_it_loses_no_refusal(then):
+    for first in WRAPS:
+        events, counts = read(ONE[then](ONE[first](LOG)))
+        assert (events, counts.unknown_facts) == (WHOLE, 0), first
+
+
 @pytest.mark.parametrize("columns", range(60, 220, 10))
 @pytest.mark.parametrize("mark", ["", "..."])
 def test_a_cut_log_has_its_events_or_counts_the_lines_whose_facts_are_lost(columns, mark):

@@ -169,6 +169,12 @@ class Stage:
         with self.connection(1) as leader:
             assert leader.delete_records(topic, 0, before) == 0
 
+    def delete_topic(self, topic: str) -> None:
+        """Have the controller delete a topic."""
+        self._deleted.update(self.read(topic, "read_uncommitted"))
+        with self.connection() as connection:
+            assert connection.delete_topic(topic) == 0
+
     def writer(self, client: str, name: str, **config: object) -> Writer:
         """Start a producer; `_` in a setting's name stands for a dot."""
         settings = {key.replace("_", "."): value for key, value in config.items()}

@@ -20,7 +20,7 @@ class TopicTruth(msgspec.Struct, kw_only=True):
     lost: int
     """Acknowledged, and no consumer gets them, although nobody asked for their deletion."""
     deleted: int = 0
-    """Acknowledged, and deleted by DeleteRecords."""
+    """Acknowledged, and deleted on request: by DeleteRecords, or with the topic."""
     doubled: int
     """Copies beyond the first."""
     hidden: int

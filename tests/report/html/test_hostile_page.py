@@ -153,4 +153,4 @@ def test_long_names_keep_the_page_within_its_budget():
     assert left_out["findings"] == 300 - len(model["findings"]) > 0
     assert left_out["incidents"] == 300 - len(model["overview"]["incidents"]) > 0
     assert {found["incident"] for found in model["findings"]} <= {None, *range(len(model["overview"]["incidents"]))}
-    assert left_out["paths that were not audited"] == 300 - len(model["overview"]["not_audited"]) > 0
+    assert left_out["paths that were not checked"] == 300 - len(model["overview"]["not_audited"]) > 0

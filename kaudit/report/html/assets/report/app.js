@@ -3,7 +3,7 @@
 import { Columns, readPage, replicaSets } from "./data.js";
 import { fill, h } from "./dom.js";
 import { filterBar, findingsTable, showFinding } from "./findings.js";
-import { shown, step } from "./filters.js";
+import { SEVERITIES, shown, step } from "./filters.js";
 import { counted } from "./format.js";
 import { helpDialog, listen } from "./keys.js";
 import { formatLink, parseLink, START } from "./link.js";
@@ -86,9 +86,11 @@ class App {
     return index < 0 ? null : index;
   }
 
-  /** Indexes of the findings that the filters leave. */
+  /** Indexes of the findings that the filters leave, errors first. */
   get shownFindings() {
-    return [...this.page.findings.keys()].filter((index) => this.isShown(this.page.findings[index]));
+    const { findings } = this.page;
+    const rank = (/** @type {number} */ index) => SEVERITIES.indexOf(findings[index].severity);
+    return [...findings.keys()].filter((index) => this.isShown(findings[index])).sort((one, other) => rank(other) - rank(one));
   }
 
   /** @param {any} finding */

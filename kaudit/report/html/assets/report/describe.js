@@ -28,6 +28,7 @@ export function laneText({ producerId, epoch, name }) {
 
 /** @type {Record<string, (mark: any, replica: import("./picture.js").Replica, picture: import("./picture.js").Picture, page: any) => Description>} */
 const DESCRIPTIONS = {
+  lost: ({ data: { code, name, impact } }) => ({ title: "records lost", facts: [["impact", impact], ["check", `${code} ${name}`]] }),
   run: ({ first, stop }, replica) => {
     const { runs, columns, row } = replica;
     const run = columns.runs;

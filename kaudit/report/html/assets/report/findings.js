@@ -84,12 +84,12 @@ export function showFinding(panel, page, finding, { position, step, close, link,
     certainty,
     finding.status === "new" ? null : h("p", {}, finding.suppression ? `${finding.status}: ${finding.suppression}` : finding.status),
     incident && incident.count > 1 ? h("p", {}, `Part of: ${incident.title} (${counted(incident.count, "finding")})`) : null,
+    finding.next.length ? h("section", {}, h("h3", {}, "What to do next"), finding.next.map(commandLine)) : null,
     finding.rule ? h("section", {}, h("h3", {}, "Rule"), h("p", {}, finding.rule), finding.broker ? h("p", {}, h("strong", {}, "The broker "), finding.broker) : null) : null,
     evidence(finding),
     states(finding),
     finding.facts.length ? h("section", {}, h("h3", {}, "Observed"), table(["", ""], finding.facts)) : null,
     explanations(finding),
-    finding.next.length ? h("section", {}, h("h3", {}, "What to do next"), finding.next.map(commandLine)) : null,
     h("section", {}, h("h3", {}, "About this check"), h("p", {}, finding.doc), commandLine(`kaudit explain ${finding.code}`)),
   );
 }

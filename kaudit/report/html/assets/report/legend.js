@@ -18,6 +18,7 @@ const ENTRIES = [
 /** @type {[string, any[]][]} those that only an axis of offsets has */
 const OFFSET_ENTRIES = [
   ["leader epoch", [{ kind: "epoch", style: "epoch-even", x: 1, y: 1, width: 16, height: 14 }, { kind: "epoch", style: "epoch-odd", x: 17, y: 1, width: 16, height: 14 }]],
+  ["records lost", [{ kind: "lost", style: "lost", x: 1, y: 0, width: 32, height: 16 }]],
   ["missing offsets", [{ kind: "missing", style: "missing", x: 1, y: 1, width: 32, height: 14 }]],
   ["log start, log end", [{ kind: "line", style: "line-end", x: 16, y: 0, width: 2, height: 16 }]],
   ["high watermark", [{ kind: "line", style: "line-watermark", x: 16, y: 0, width: 2, height: 16 }]],

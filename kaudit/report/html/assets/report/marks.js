@@ -7,7 +7,7 @@ import { layoutOf } from "./rows.js";
 /**
  * `x`, `y`, `width`, `height` are CSS pixels in the plot; `first` to `stop` are the spans a mark stands for (of `replica`).
  * @typedef {{
- *   kind: "run" | "transaction" | "marker" | "missing" | "epoch" | "line" | "finding",
+ *   kind: "run" | "transaction" | "marker" | "missing" | "lost" | "epoch" | "line" | "finding",
  *   style: string, x: number, y: number, width: number, height: number, replica: number,
  *   row?: number, first?: number, stop?: number, label?: string, data?: any,
  * }} Mark
@@ -43,6 +43,7 @@ export function marksOf(picture, rows, window) {
   };
   /** @type {Mark[]} */
   const marks = [];
+  if (picture.axis === "offset") lostMarks(marks, picture, window);
   if (picture.axis === "offset") for (let at = from; at < to; at++) logMarks(marks, picture, rows, at, window, strip);
   for (let at = from; at < to; at++) laneMarks(marks, picture, rows, at, window, strip);
   if (picture.axis === "offset") lineMarks(marks, picture, rows, [from, to], window, strip);
@@ -60,6 +61,14 @@ function across(window, start, end, least = LEAST_WIDTH) {
   const x = Math.max(-2, toX(window, start));
   const right = Math.min(window.width + 2, toX(window, end));
   return { x, width: Math.max(least, right - x) };
+}
+
+/** Offsets of which records are lost: a band across all rows, below everything else. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {Window} window */
+function lostMarks(marks, picture, window) {
+  for (const { finding, at, end, replica } of picture.findings) {
+    if (!finding.lost || at === null || end < window.min || at > window.max || !window.isShown(finding)) continue;
+    marks.push({ kind: "lost", style: "lost", ...across(window, at, end, 2), y: 0, height: window.height, replica, data: finding });
+  }
 }
 
 /** Leader epochs and missing offsets of the log of a replica. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows @param {number} at @param {Window} window @param {Strip} strip */
@@ -174,5 +183,6 @@ function findingMarks(marks, picture, rows, [from, to], window, strip) {
 /** The mark that is uppermost at a point, within `slack` pixels sideways. @param {Mark[]} marks @param {number} x @param {number} y @param {number} slack */
 export function markAt(marks, x, y, slack = 2) {
   const inside = (/** @type {Mark} */ mark) => x >= mark.x - slack && x <= mark.x + mark.width + slack && y >= mark.y && y <= mark.y + mark.height;
-  return marks.findLast((mark) => mark.kind !== "line" && inside(mark)) ?? marks.findLast(inside) ?? null;
+  const of = (/** @type {string[]} */ ...without) => marks.findLast((mark) => !without.includes(mark.kind) && inside(mark));
+  return of("line", "lost") ?? of("lost") ?? of() ?? null;
 }

@@ -34,7 +34,7 @@ function notices({ not_audited: skipped, left_out: leftOut }) {
   return h(
     "section",
     { class: "notices" },
-    skipped.length ? h("h2", {}, "Not audited") : null,
+    skipped.length ? h("h2", {}, "Not checked") : null,
     skipped.length ? table(["path", "why"], missing) : null,
     leftOut.length ? h("h2", {}, "Left out") : null,
     leftOut.map((/** @type {any} */ { what, count: number, how_to_see: how }) => h("div", {}, h("p", {}, `${number === null ? "Some" : count(number)} ${what} are left out to keep the file small.`), how ? commandLine(how) : null)),
@@ -66,7 +66,7 @@ function incidentItem(incident, findings) {
     incident.cost ? h("p", { class: "cost" }, incident.cost) : null,
     h("p", { class: "faint" }, [incident.extent, incident.codes.join(", "), counted(incident.count, "finding")].filter(Boolean).join(" · ")),
     more.length ? h("p", {}, "also: ", more.flatMap((/** @type {Node} */ link, /** @type {number} */ at) => (at ? [", ", link] : [link]))) : null,
-    incident.next.length ? h("details", {}, h("summary", {}, "What to do next"), incident.next.map(commandLine)) : null,
+    incident.next.length ? h("div", { class: "next" }, h("h4", {}, "What to do next"), incident.next.map(commandLine)) : null,
   );
 }
 

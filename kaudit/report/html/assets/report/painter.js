@@ -36,6 +36,12 @@ const PAINTERS = {
     context.fillRect(x, y, 1, height);
     if (height >= 12) text(context, label ?? "", x, width, y + height / 2, colours.ink);
   },
+  lost: (context, { x, y, width, height }, colours) => {
+    context.globalAlpha = 0.16;
+    context.fillStyle = colours.error;
+    context.fillRect(x, y, width, height);
+    context.globalAlpha = 1;
+  },
   missing: (context, { x, y, width, height }, colours) => {
     context.fillStyle = colours.ground;
     context.fillRect(x, y, width, height);

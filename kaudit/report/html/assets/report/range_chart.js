@@ -71,8 +71,10 @@ export class RangeChart {
   }
 
   resize() {
-    if (this.plot && this.host.clientWidth) this.plot.setSize({ width: this.host.clientWidth, height: this.height });
-    if (this.plot) this.setWindow(this.window.min, this.window.max);
+    if (!this.plot || !this.host.clientWidth) return;
+    this.plot.setSize({ width: this.host.clientWidth, height: this.height });
+    // uPlot scales its selection with the plot, when it commits the new size: later than this call
+    queueMicrotask(() => this.setWindow(this.window.min, this.window.max));
   }
 
   /** @param {number} min @param {number} max */
