@@ -59,7 +59,11 @@ def made_verdict(result: ScanResult) -> Verdict:
         {place: _doubled(impact) for place, impact in impacts.items() if impact.records_duplicated is not None}
     )
     blocked = sorted(_blocked(new), key=lambda each: -(each.offsets_invisible or 0))
-    cautions = list(dict.fromkeys([*_given(serious), *_recoveries(serious)]))
+    # what is open may be aborted whatever its severity
+    held = [
+        finding for finding in new if finding.severity is Severity.NOTE and finding.evidence.coordinator is not None
+    ]
+    cautions = list(dict.fromkeys([*_given([*serious, *held]), *_recoveries(serious)]))
     groups = members(serious)
     first = _first(groups, cautions)
     costs = [*_lost_text(lost, impacts), *_doubled_text(doubled, impacts)]

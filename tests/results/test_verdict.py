@@ -106,6 +106,9 @@ def test_whose_the_open_transactions_are_and_who_went_on():
     (blocked,) = made_verdict(scan_result(first, second)).blocked
     assert (blocked.open_transactions, list(blocked.siblings)) == (2, ["orders-sink-0-*"])
     assert blocked.aborted_at_timestamp == MORNING + 900_000
+    caution = Caution(Act.ABORT, "the transaction of producer 6 epoch 0", "that destroys 5 records")
+    (kept,) = found(replace(HELD, cautions=(caution,)), severity=Severity.NOTE, evidence=older)
+    assert lines(kept)[2] == "do not abort the transaction of producer 6 epoch 0: that destroys 5 records"
     (one,) = found(HELD, evidence={"coordinator": "ongoing", "transactional_id": "shop"})
     assert lines(one)[1].endswith("stays at 17, transactional id shop")
 
