@@ -13,7 +13,7 @@ IN_WORDS = {
     *("batches-refused", "producer-forgotten", "producer-fenced", "transaction-rolled-back"),
     *("mixed-clusters", "duplicate-log-directories", "several-topic-ids"),
     *("records-given-up", "replica-truncated", "unclean-election", "records-cut-off"),
-    *("fresh-records-deleted", "future-timestamps"),
+    *("fresh-records-deleted", "future-timestamps", "recreated-topic"),
 }
 """No sample has a file that must not be read, nor the log of a broker or client, and no recorded broker lost offsets of these kinds:
 their pages describe one."""

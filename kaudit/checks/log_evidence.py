@@ -105,9 +105,10 @@ class EventsOfLogs:
         return self.batch_time(event) if known else None
 
     def _same_clock(self, path: str, other: str) -> bool:
-        """Whether one broker, or one client, wrote both logs."""
-        clock = self._clocks.get(path)
-        return clock is self._clocks.get(other) and path.rpartition("/")[0] == other.rpartition("/")[0]
+        """Whether one broker, or one client, wrote both logs: logs of clients in one directory that nothing aligns are one's."""
+        one, two = self._clocks.get(path), self._clocks.get(other)
+        is_alike = one is two or (_is_unaligned_client(one) and _is_unaligned_client(two))
+        return is_alike and path.rpartition("/")[0] == other.rpartition("/")[0]
 
     def _of(self, cause: LogCause, finding: Finding) -> list[LogEvent]:
         if cause.of_producer:
@@ -141,6 +142,10 @@ class EventsOfLogs:
         return known and (
             first - _JUST_BEFORE_MS <= at <= first if before else first - _BEFORE_MS <= at <= last + _AFTER_MS
         )
+
+
+def _is_unaligned_client(clock: BrokerClock | None) -> bool:
+    return clock is not None and not clock.offsets and clock.directory in clock.paths
 
 
 def as_incident(incident: LoggedIncident, events: EventsOfLogs) -> LoggedIncident:

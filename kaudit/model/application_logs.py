@@ -218,6 +218,8 @@ class ClockAnchors(JsonRecord, frozen=True):
 class LogClock(JsonRecord, frozen=True):
     """The difference between the clock of one broker's logs, in one directory, and the times that brokers wrote into the bytes.
 
+    Of a client's log `directory` is the file.
+
     `lower_ms` to `upper_ms` may be added to a time of the logs to get a time of the bytes; `likely_ms` is the most
     likely. `zone_minutes` is how far east of UTC the local time of the logs is, None where they state it or it is not
     known. `agreeing` of `anchors` lines allow this difference, `aligned_by` has them by source. `exact`: events that

@@ -67,3 +67,18 @@ class SeveralTopicIds(Struct, frozen=True):
 
     topic: str
     copies: Mapping[str, Sequence[LogCopy]]
+
+
+class RecreatedLog(Struct, frozen=True):
+    """A partition whose topic was deleted and created again: copies of the topic before, `former_id`, hold what is deleted with it.
+
+    The records are at `first_offset` to `end_offset` (exclusive) of the copy that holds the most; `copies` are all with records.
+    """
+
+    topic: str
+    partition: int
+    topic_id: str
+    former_id: str
+    first_offset: int
+    end_offset: int
+    copies: Sequence[LogCopy]

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.audits.log_events.broker_clocks import broker_clocks, log_clocks, unaligned_logs
+from kaudit.audits.log_events.client_clocks import client_clocks
 from kaudit.audits.log_events.incidents import logged_incidents
 from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.refused import refused_batches
@@ -57,6 +58,7 @@ def compare_logs(
     `coordinator` has what __transaction_state says of producer ids that the logs name.
     """
     clocks = broker_clocks(logs.kept, [partition.directory for partition in partitions], open_source)
+    clocks += client_clocks(logs.kept, clocks)
     states: dict[tuple[str, int], dict[int, tuple[int, int]]] = {}
     for partition in partitions:
         own = states.setdefault((partition.directory.topic, partition.directory.partition), {})

@@ -6,7 +6,7 @@ import numpy as np
 
 from kaudit.audits.replicas.broker_copies import BrokerCopies, of_brokers
 from kaudit.audits.replicas.comparison import compare_copies, ranges_to_read
-from kaudit.audits.replicas.copy_identities import contradictions, log_copy, of_one_log
+from kaudit.audits.replicas.copy_identities import contradictions, log_copy, of_one_log, recreated_logs
 from kaudit.audits.replicas.log_tail import batches_from, producers_records
 from kaudit.audits.replicas.replica_reader import AuditedReplica, ReplicaReader
 from kaudit.audits.replicas.set_aside import set_aside_logs
@@ -40,7 +40,9 @@ def about_copies(
     yield from contradictions(copies)
     # those of partitions that were left out have nothing here to be compared with
     left = (file for file in layout.leftover_files if options.asks_for(file.topic, file.partition))
-    yield from set_aside_logs(left, copies, open_source)
+    aside = [*set_aside_logs(left, copies, open_source)]
+    yield from aside
+    yield from recreated_logs([*copies, *(log.log for log in aside)])
 
 
 def other_copies(parts: Sequence[PartitionAudit], open_source: OpenSource) -> list[list[OtherCopies]]:

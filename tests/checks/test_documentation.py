@@ -76,6 +76,7 @@ CONTRACT = {
     "KA605": ("duplicate-log-directories", {"error"}),
     "KA606": ("several-topic-ids", {"warning"}),
     "KA612": ("records-cut-off", {"error", "warning", "note"}),
+    "KA613": ("recreated-topic", {"warning"}),
     "KA615": ("fresh-records-deleted", {"error"}),
     "KA616": ("future-timestamps", {"warning"}),
     "KA701": ("repeated-across-sessions", {"warning"}),

@@ -25,7 +25,7 @@ OPEN = {"KA301": "error", "KA302": "warning"}
 RESTARTED = {"KA105", "KA106"}
 SEVERITIES = {
     **dict.fromkeys(("KA102", "KA103", "KA107", "KA201", "KA202", "KA502", "KA305"), "error"),
-    **dict.fromkeys((*RESTARTED, "KA206", "KA701", "KA702", "KA703"), "warning"),
+    **dict.fromkeys((*RESTARTED, "KA206", "KA207", "KA208", "KA701", "KA702", "KA703"), "warning"),
     **OPEN,
     "KA101": "error, or a warning where other records stand under the sequences",
     "KA203": "note",

@@ -48,11 +48,18 @@ class AnchorSource(StrEnum):
     """Records of __cluster_metadata, which the controller stamps."""
     BATCHES = auto()
     """Batches that a broker stamped, before and after the log's end that the line names."""
+    BROKERS = auto()
+    """Lines of brokers about the requests of a client, by the brokers' clocks."""
 
 
 _OWN = frozenset({AnchorSource.GROUPS, AnchorSource.TRANSACTIONS, AnchorSource.QUORUM})
 """The broker that wrote the line stamped the record too."""
-_TIERS = (_OWN, frozenset({AnchorSource.METADATA}), frozenset({AnchorSource.BATCHES}))
+_TIERS = (
+    _OWN,
+    frozenset({AnchorSource.METADATA}),
+    frozenset({AnchorSource.BATCHES}),
+    frozenset({AnchorSource.BROKERS}),
+)
 """The first of them whose lines give one value decides."""
 
 

@@ -138,7 +138,8 @@ class _Producer(Struct):
     began: int = -1
     """The last place where it began its sequences anew, under another epoch or id."""
     epoch: int = -1
-    epochs_assigned: list[int] = field(default_factory=list)
+    epochs_assigned: set[tuple[int | None, int]] = field(default_factory=set)
+    """Producer ids and epochs, each once: the coordinator and the client may log the same."""
     given_up: dict[_Where, int] = field(default_factory=dict)
     """The last place where the client gave records up, by partition."""
     timed_out: bool = False
@@ -151,7 +152,7 @@ class _Producer(Struct):
         if event.event in _STARTS_ANEW:
             self.began = place
         if event.event is _Kind.PRODUCER_ID_ASSIGNED and event.producer_epoch is not None:
-            self.epochs_assigned.append(event.producer_epoch)
+            self.epochs_assigned.add((event.producer_id, event.producer_epoch))
         if event.event in _GIVEN_UP:
             self.given_up[event.topic, event.partition] = place
         self.timed_out |= event.event is _Kind.TRANSACTION_TIMEOUT
@@ -177,7 +178,7 @@ class _Producer(Struct):
             return False
         if event.producer_epoch is None:
             return len(self.epochs_assigned) > 1
-        return any(epoch > event.producer_epoch for epoch in self.epochs_assigned)
+        return any(epoch > event.producer_epoch for _, epoch in self.epochs_assigned)
 
 
 class _Incidents:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
 
-from kaudit.model.copy_identities import HeldTwice, LogCopy, MixedClusters, SeveralTopicIds
+from kaudit.model.copy_identities import HeldTwice, LogCopy, MixedClusters, RecreatedLog, SeveralTopicIds
 from kaudit.source.file_kinds import parse_partition_name
 from kaudit.source.layout import PartitionDirectory
 
@@ -77,6 +77,24 @@ def contradictions(copies: Iterable[LogCopy]) -> Iterator[MixedClusters | HeldTw
         by_id = _grouped((copy for copy in named if copy.topic_id is not None), lambda copy: str(copy.topic_id))
         if len(by_id) > 1:
             yield SeveralTopicIds(topic, by_id)
+
+
+def recreated_logs(copies: Iterable[LogCopy]) -> Iterator[RecreatedLog]:
+    """Yield the partitions with copies of a topic that was deleted: brokers set its logs aside (`-delete`, `-stray`).
+
+    The topic that no directory set aside belongs to is the one that is there now.
+    """
+    known = (copy for copy in copies if copy.topic_id is not None)
+    for (topic, partition, _), held in _grouped(
+        known, lambda copy: (copy.topic, copy.partition, copy.cluster_id)
+    ).items():
+        former = {str(copy.topic_id) for copy in held if not copy.in_use}
+        current = {str(copy.topic_id) for copy in held if copy.in_use} - former
+        old = [copy for copy in held if copy.topic_id not in current and (copy.end_offset or 0) > copy.start_offset]
+        if len(current) == 1 and len(former) == 1 and old:
+            most = max(old, key=lambda copy: (copy.end_offset or 0) - copy.start_offset)
+            end = most.end_offset or 0
+            yield RecreatedLog(topic, partition, current.pop(), former.pop(), most.start_offset, end, old)
 
 
 def _mixed_clusters(copies: Iterable[LogCopy]) -> Iterator[MixedClusters]:

@@ -14,7 +14,7 @@ from kaudit.model.batch_fields import LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
 from kaudit.model.evidence_parts import ShownEvents
 from kaudit.model.record_loss import CutBy, CutRecords, LeaderHistory, LeaderStart, LogCut
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.source.layout import PartitionDirectory
+from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
 
 MAX_READ: Final = 1 << 18
 """Most batches that are searched after a cut: what is sent again comes soon after the new leader began."""
@@ -139,7 +139,7 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
     if log is not None:
         again = _sent_again(log.directory, first, known, began, open_source)
     unacknowledged = all(cut.nothing_committed for cut in cuts) or (count is not None and again.idempotent >= count)
-    nothing = not bumps and not unclean and _all_sent_again(leaders, log, unacknowledged=unacknowledged)
+    nothing = not bumps and not unclean and _all_sent_again(history, leaders, log, unacknowledged=unacknowledged)
     least = max(known - again.idempotent - again.others, 0) if log is not None else 0
     return CutRecords(
         topic=history.topic,
@@ -171,13 +171,17 @@ def _began(history: LeaderHistory, epoch: int | None) -> int | None:
     return min((at for at in (*leaders, *followers) if at is not None), default=None)
 
 
-def _all_sent_again(leaders: Sequence[LeaderStart], log: KnownLog | None, *, unacknowledged: bool) -> bool:
-    """Whether all that was cut off had not been acknowledged: idempotent producers wait for all replicas in sync (acks=all).
+def _all_sent_again(
+    history: LeaderHistory, leaders: Sequence[LeaderStart], log: KnownLog | None, *, unacknowledged: bool
+) -> bool:
+    """Whether all that was cut off had not been acknowledged: idempotent producers and coordinators wait for all replicas in sync.
 
     They send it again, with the same sequences. A leader that was in sync has all that was acknowledged to them.
     `unacknowledged`: so shows the high watermark, or what they sent first after the change is no less than what was cut off.
     """
     clean = any(leader.states_recovery for leader in leaders)
+    if history.topic in INTERNAL_TOPICS:
+        return clean or unacknowledged
     return log is not None and not log.others_batches and (clean or unacknowledged)
 
 

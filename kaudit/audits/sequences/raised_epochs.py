@@ -16,7 +16,9 @@ from kaudit.model.producer_patterns import GivenUpSends, RaisedEpochs, RepeatedS
 from kaudit.model.producer_state import ABORT_BUMPED
 
 MIN_SERIES = 5
-"""Fewer are what a rolling restart of brokers, or one deployment, may leave."""
+"""Fewer are what a rolling restart of brokers, or one deployment, may leave, unless they are close together."""
+MIN_CLOSE, CLOSE_MS = 3, 60_000
+"""So many rises by a client are enough where one comes this soon after the other, on average."""
 MAX_PAUSE_MS = 300_000
 """Rises further apart are not of one trouble: a batch fails after delivery.timeout.ms, two minutes by default."""
 _BY_CLIENT = (ObservationKind.CLIENT_BUMP, ObservationKind.BUMP_NONZERO)
@@ -44,7 +46,7 @@ def raised_epochs(
             ends.setdefault(epoch, last_sequence)
         for found in _close_together(rises, [_time(rise) for rise in rises]):
             rising = RaisedEpochs(found, ends)
-            if len(found) >= MIN_SERIES:
+            if len(found) >= MIN_SERIES or _is_close(rising):
                 own = range(rising.first_epoch, rising.last_epoch + 1)
                 sends = [each for each in given_up.get(producer_id, ()) if each.producer_epoch in own]
                 yield RaisedEpochs(found, ends, sends, fenced.get(producer_id, ()))
@@ -53,7 +55,7 @@ def raised_epochs(
 def often_raised(observations: Iterable[Observation]) -> Sequence[int]:
     """Return the producer ids whose clients raised their epochs so often that their last sequence is of interest."""
     rises = Counter(observation.producer_id for observation in observations if _raised_by_client(observation))
-    return [producer_id for producer_id, number in rises.items() if number >= MIN_SERIES]
+    return [producer_id for producer_id, number in rises.items() if number >= MIN_CLOSE]
 
 
 def repeated_starts(sessions: Iterable[RepeatedSession]) -> Iterator[RepeatedStarts]:
@@ -62,6 +64,12 @@ def repeated_starts(sessions: Iterable[RepeatedSession]) -> Iterator[RepeatedSta
     for found in _close_together(ordered, [session.batch.max_timestamp for session in ordered]):
         if len(found) >= MIN_SERIES:
             yield RepeatedStarts(found)
+
+
+def _is_close(rising: RaisedEpochs) -> bool:
+    first, last = rising.times
+    number = len(rising.rises)
+    return not rising.rises[0].is_transactional and number >= MIN_CLOSE and abs(last - first) <= number * CLOSE_MS
 
 
 def _raised_by_client(observation: Observation) -> bool:

@@ -101,7 +101,7 @@ def _failing(context: Context, found: RaisedEpochs) -> Finding:
     else:
         message += (
             f"; as its log shows, at least {account.written:,}, at most {counted(rises.records, 'record')} are here of sends that "
-            f"failed, and at least {account.not_written:,} that it sent are not"
+            "failed" + (f", and at least {account.not_written:,} that it sent are not" if account.not_written else "")
         )
     proven = account is not None and account.not_written > 0
     return observation_finding(
@@ -190,7 +190,7 @@ def _given_up(sends: FailedSends) -> str:
 def _failing_explanations(found: RaisedEpochs, account: _Account | None) -> Sequence[Explanation]:
     gave_up = [_given_up(sends) for sends in account.failed[:_SHOWN]] if account else []
     more = len(account.failed) - len(gave_up) if account else 0
-    resent = (*gave_up, *([f"and in {more} more epochs"] if more else []))
+    resent = (*gave_up, *([f"and in {counted(more, 'more epoch')}"] if more else []))
     moved = sum(rise.is_after_leader_change for rise in found.rises)
     changed = (f"the partition's leader had changed at {moved} of the rises",) if moved else ()
     return (

@@ -9,7 +9,7 @@ from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
 from kaudit.checks.texts import listed
-from kaudit.model.copy_identities import LogCopy, SetAsideLog
+from kaudit.model.copy_identities import LogCopy, RecreatedLog, SetAsideLog
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Act, Caution, Impact
@@ -53,6 +53,7 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
 def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report leftovers: one note for each directory, and for a partition's files of one kind."""
     logs = {log.directory: log for log in evidence.of(SetAsideLog)}
+    recreated = {(found.topic, found.partition) for found in evidence.of(RecreatedLog)}
     for _, group in groupby(sorted(evidence.of(LeftoverFile), key=_group), key=_group):
         first, *others = group
         offsets = [file.base_offset for file in (first, *others) if file.base_offset is not None]
@@ -62,6 +63,7 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
         alone = None if log is None else log.alone
         # the copy that is moved lies on another disk, which need not be among the inputs
         wanted = alone is not None and (first.kind == "stray" or (first.kind == "future" and bool(log and log.copies)))
+        is_counted = (first.topic, first.partition) in recreated  # by KA613
         more = f" and {len(others)} more" if others else ""
         yield stray_file.finding(
             replace(context, topic=first.topic, partition=first.partition, log_dir=first.log_dir),
@@ -81,8 +83,8 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
             impact=Impact()
             if alone is None or not wanted
             else Impact(
-                records_lost_at_least=0,
-                records_lost_at_most=alone[1] - alone[0] + 1,
+                records_lost_at_least=None if is_counted else 0,
+                records_lost_at_most=None if is_counted else alone[1] - alone[0] + 1,
                 cautions=(Caution(Act.DELETE, first.name, f"it alone holds offsets {alone[0]}..{alone[1]}"),),
             ),
             following=() if log is None else _commands(f"{log.log.log_dir}/{first.name}", log),

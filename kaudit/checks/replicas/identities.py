@@ -8,7 +8,7 @@ from kaudit.checks.check import REPLICAS_NOT_COMPARED, Evidence, check, none_bec
 from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
 from kaudit.checks.texts import counted, listed
-from kaudit.model.copy_identities import HeldTwice, LogCopy, MixedClusters, SeveralTopicIds
+from kaudit.model.copy_identities import HeldTwice, LogCopy, MixedClusters, RecreatedLog, SeveralTopicIds
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
@@ -35,6 +35,12 @@ class _TwiceEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     end_offsets: Mapping[str, int]
     last_leader_epochs: Mapping[str, int]
     newest: str
+
+
+class _RecreatedEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
+    topic_id: str
+    former_topic_id: str
+    held_by: Sequence[str]
 
 
 class _TopicIdsEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
@@ -161,6 +167,7 @@ def _newer(newest: LogCopy, others: Sequence[LogCopy]) -> str:
 )
 def several_topic_ids(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each topic once."""
+    counted_elsewhere = {found.topic for found in evidence.of(RecreatedLog)}  # by KA613, partition by partition
     for found in evidence.of(SeveralTopicIds):
         ids = {topic_id: [_placed(copy) for copy in copies] for topic_id, copies in found.copies.items()}
         fewest = min(found.copies.values(), key=len)[0]
@@ -180,9 +187,49 @@ def several_topic_ids(context: Context, evidence: Evidence) -> Iterator[Finding]
                 Explanation("the topic was deleted and created again, and some copies are of the topic before"),
                 Explanation("log directories were restored from before that, or belong to another cluster"),
             ],
-            impact=Impact(records_lost_at_least=0, records_lost_at_most=_lost_at_most(found)),
+            impact=Impact()
+            if found.topic in counted_elsewhere
+            else Impact(records_lost_at_least=0, records_lost_at_most=_lost_at_most(found)),
             absent=_ABSENT,
         )
+
+
+@check(
+    "KA613",
+    severity=Severity.WARNING,
+    summary="a topic was deleted and created again, and copies hold records of the topic before",
+    needs=(RecreatedLog,),
+    incident=_NO_OTHER_FINDING,
+    caused_by=_NOT_LOGGED,
+    simulated=REPLICAS_NOT_COMPARED,
+)
+def recreated_topic(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each partition of the topic once."""
+    for found in evidence.of(RecreatedLog):
+        count = found.end_offset - found.first_offset
+        most = max(found.copies, key=lambda copy: (copy.end_offset or 0) - copy.start_offset)
+        yield recreated_topic.finding(
+            replace(context, topic=found.topic, partition=found.partition, replica=most.name, log_dir=most.log_dir),
+            f"{found.topic}-{found.partition} was deleted and created again: {counted(count, 'record')} of the topic before, at offsets "
+            f"{found.first_offset}..{found.end_offset - 1}, are not in it",
+            offset=found.first_offset,
+            last_offset=found.end_offset - 1,
+            anchor=found.former_id,
+            evidence=_RecreatedEvidence(
+                rule="a topic has one id from its creation to its deletion (KIP-516); partition.metadata of each copy holds it",
+                broker="deletes a log of the former topic, or sets it aside as -delete or -stray when it starts",
+                topic_id=found.topic_id,
+                former_topic_id=found.former_id,
+                held_by=_few([_placed(copy) for copy in found.copies]),
+            ),
+            explanations=[
+                Explanation("somebody, or a tool, deleted the topic and created it again"),
+                Explanation("the cluster's metadata was lost and made anew, and the topic was created again by a client"),
+            ],
+            impact=Impact(records_lost_at_least=0, records_lost_at_most=count),
+            following=[f"copy the directory before the broker removes it: {quote(most.log_dir)}"],
+            absent={name: why for name, why in _ABSENT.items() if name != "offset"},
+        )  # fmt: skip
 
 
 def _lost_at_most(found: SeveralTopicIds) -> int:

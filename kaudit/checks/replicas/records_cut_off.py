@@ -121,7 +121,7 @@ def _of_epoch(found: CutRecords) -> str:
 def _lost(found: CutRecords) -> str:
     least, most = found.records_lost_at_least, found.records_lost_at_most
     if most == 0:
-        return "nothing is lost, idempotent producers sent all of it again"
+        return "nothing is lost, its producers waited for all replicas in sync and sent all of it again"
     if most is None:
         return f"at least {counted(least, 'record')} lost" if least else "how many records are lost is not known"
     if least == most:
@@ -135,7 +135,8 @@ def _causes(found: CutRecords) -> list[Explanation]:
     if found.records_lost_at_most == 0:
         return [
             Explanation(
-                "only idempotent producers wrote here: they had no answer for these records, and sent them again",
+                "only idempotent producers or coordinators wrote here, with acks=all: they had no answer for these records, and sent "
+                "them again",
                 innocent=True,
             )
         ]

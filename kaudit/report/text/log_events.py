@@ -24,6 +24,7 @@ _SOURCES = {
     "quorum": "about the controller's election",
     "metadata": "about metadata",
     "batches": "among batches that brokers stamped",
+    "brokers": "of what brokers say too",
 }
 """What lines that are compared tell of, by AnchorSource."""
 

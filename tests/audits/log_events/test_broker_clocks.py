@@ -86,7 +86,7 @@ def of_group(kind, generation, at, name="billing"):
 
 
 EAST = 345 * 60_000
-GROUPS, TRANSACTIONS, QUORUM, METADATA, _ = AnchorSource
+GROUPS, TRANSACTIONS, QUORUM, METADATA, *_ = AnchorSource
 
 
 @pytest.mark.parametrize(

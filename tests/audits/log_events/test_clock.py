@@ -8,7 +8,7 @@ from kaudit.audits.log_events.clock import Anchor, AnchorSource, ClockOffset, Un
 
 HOUR, MINUTE = 3_600_000, 60_000
 NOW = 1_700_000_000_000
-GROUPS, TRANSACTIONS, QUORUM, METADATA, BATCHES = AnchorSource
+GROUPS, TRANSACTIONS, QUORUM, METADATA, BATCHES, _ = AnchorSource
 
 
 def exact(offset, *times, source=GROUPS, late=5):

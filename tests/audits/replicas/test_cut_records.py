@@ -161,6 +161,13 @@ def test_lines_alone_bound_what_was_lost_from_above():
     assert not cut_records(histories([log_cut(by=CutBy.FOLLOWING)]), None, open_segment)
 
 
+def test_coordinators_wait_for_all_replicas_in_sync():
+    internal = LeaderHistory("__transaction_state", 1, leaders=[leader()], cuts=[log_cut()])
+    assert bounds(internal, None) == (0, 0)
+    internal.unclean.append(1)
+    assert bounds(internal, None) == (0, 20)
+
+
 @pytest.mark.parametrize(("end", "epochs"), [(10, [1]), (8, [1]), (11, [])], ids=["same", "less", "more"])
 def test_a_change_without_loss_is_one_at_which_the_leader_before_had_no_more(end, epochs):
     history = histories([], [leader(0, 0, "broker 1"), leader()])

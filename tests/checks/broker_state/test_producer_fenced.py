@@ -72,3 +72,9 @@ def test_zombies_are_silent_where_the_partition_was_read(tmp_path):
     log = Log()
     log.append(data(77, 4, 0))
     assert not reported(producer_fenced, tmp_path, server=[append_error("orders-0", STALE)], log=log)
+
+
+def test_what_coordinator_and_client_say_of_one_instance_shows_no_other(tmp_path):
+    client = [line("[Producer clientId=app-1, transactionalId=app] ProducerId set to 7 with epoch 3", 1), FENCED]
+    (found,) = reported(producer_fenced, tmp_path, server=[initialized("app", 7, 3)], client=client)
+    assert found.severity is Severity.ERROR

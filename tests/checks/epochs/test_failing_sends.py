@@ -35,6 +35,11 @@ def test_the_clients_log_says_which_are_here_and_which_are_not(tmp_path):
     assert "its log gives up, in epoch 0: sequences 4..5 are here, sequences 6..7 are not" in str(finding.explanations)
 
 
+def test_three_are_enough_where_they_are_close_together(tmp_path):
+    (finding,) = distress(tmp_path, "orders", deliveries(3, 59_000))
+    assert (finding.code, finding.evidence["rises"]) == ("KA207", 3)
+
+
 def test_an_acknowledgement_of_an_older_epoch_proves_nothing(tmp_path):
     late = client_lines().replace("is 3, next", "is 9, next", 1).replace("is 3, next", "is 5, next", 1)
     (finding,) = distress(tmp_path, "orders", deliveries(), late)

@@ -30,7 +30,8 @@ def test_sessions_that_write_the_same_again(tmp_path):
 @pytest.mark.parametrize(
     "log",
     [
-        pytest.param(deliveries(4), id="four"),
+        pytest.param(deliveries(2), id="two"),
+        pytest.param(deliveries(4, 100_000), id="four, slowly"),
         pytest.param(deliveries(20, 301_000), id="far apart"),
         pytest.param(instances(8, 4), id="four instances"),
         pytest.param(instances(8, 20, 301_000), id="instances far apart"),

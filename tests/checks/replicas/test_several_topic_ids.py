@@ -24,6 +24,13 @@ def test_several_topic_ids_are_not_found_where_topics_or_clusters_differ(tmp_pat
 
 
 def test_what_only_topics_before_may_have_held_is_at_most_lost(tmp_path):
+    log_directory(tmp_path / "b1", topic=NEW, cluster="A", records=2)
+    log_directory(tmp_path / "b2", topic=OLD, cluster="A", broker=2, records=9)
+    (found,) = [each for each in kaudit.scan(tmp_path).findings if each.code == several_topic_ids.code]
+    assert found.impact == Impact(records_lost_at_least=0, records_lost_at_most=9)
+
+
+def test_what_a_directory_set_aside_shows_is_counted_once(tmp_path):
     moment = unpacked("recreated-topic", tmp_path) / "replica-down"
-    (found,) = [finding for finding in kaudit.scan(moment).findings if finding.code == "KA606"]
-    assert found.impact == Impact(records_lost_at_least=0, records_lost_at_most=150)
+    found = {finding.code: finding.impact for finding in kaudit.scan(moment).findings}
+    assert (found["KA606"], found["KA613"]) == (Impact(), Impact(records_lost_at_least=0, records_lost_at_most=150))
