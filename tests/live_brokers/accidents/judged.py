@@ -12,7 +12,6 @@ from kaudit.model.total_impact import total_impact
 from tests.live_brokers.accidents.truth import DATA, Moment, TopicTruth, truths
 
 NOT_YET: dict[str, set[str]] = {
-    "distressed-producer/over": {"readings lost"},  # KA206, though the partition has one replica
     "torn-tail/torn": {"clicks lost"},  # 0 to 80: a copy of a running broker looks the same
 }
 """What the scan of a moment says wrongly as yet, by `ACCIDENT/MOMENT`."""
