@@ -29,7 +29,7 @@ def run_capture(urls: Sequence[str], options: CaptureOptions) -> ExitCode:
     broker that cannot be read from, and where nothing was captured.
     """
     servers, topics = _wanted(urls)
-    account = _captured(servers, topics, options)
+    account = _captured(servers, topics, options, options.output)
     as_json = options.output_format is TextFormat.JSON
     parts = [
         part
@@ -38,15 +38,28 @@ def run_capture(urls: Sequence[str], options: CaptureOptions) -> ExitCode:
     ]
     if as_json or not options.quiet:
         write_stdout(account.text() if as_json else _summary(account, parts, options.output))
+    return _code(account, parts)
+
+
+def captured_into(urls: Sequence[str], options: CaptureOptions, output: str) -> ExitCode:
+    """Copy the partitions that URLs name into `output`; return the exit code. Nothing is printed but progress. Raises as `run_capture`."""
+    servers, topics = _wanted(urls)
+    account = _captured(servers, topics, options, output)
+    return _code(account, account.partitions)
+
+
+def _code(account: Account, parts: Sequence[PartitionAccount]) -> ExitCode:
     outcome = account.runs[-1].outcome
     if outcome == "complete" and not any(_has_offsets(part) for part in parts):
         raise UnreadableInputError("nothing was captured: no partition that was asked for has a batch")
     return {"incomplete": ExitCode.UNREADABLE, "interrupted": ExitCode.INTERRUPTED}.get(outcome, ExitCode.OK)
 
 
-def _captured(servers: str, topics: Mapping[str, Sequence[int] | None], options: CaptureOptions) -> Account:
+def _captured(
+    servers: str, topics: Mapping[str, Sequence[int] | None], options: CaptureOptions, output: str
+) -> Account:
     """Copy partitions, None for all, by topic; return the account of it."""
-    cluster, output = options.connection.cluster, options.output
+    cluster = options.connection.cluster
     request = CaptureRequest(topics, options.from_replica, options.follow, cluster.max_bytes_per_second)
     try:
         with (
@@ -79,7 +92,9 @@ def _wanted(urls: Sequence[str]) -> tuple[str, dict[str, list[int] | None]]:
         try:
             uri = Uri.parse(text)
             if uri.scheme != "kafka":
-                raise UsageError(f"{text}: kaudit capture reads kafka://HOST:PORT/TOPIC[/PARTITION]")
+                raise UsageError(
+                    f"{text}: kaudit capture reads kafka://HOST:PORT/TOPIC[/PARTITION], with --redact log directories too"
+                )
             parsed.append(TopicUrl.of(uri))
         except UrlError as error:
             raise UsageError(str(error)) from None

@@ -57,7 +57,7 @@ def run_diff(settings: Settings, paths: Sequence[str], comparison: DiffOptions) 
     """Compare replicas, fingerprints or a saved report with logs; return the exit code."""
     scan = replace(comparison.audit, paths=paths, compacted_topics=settings.compacted_topics)
     if comparison.fingerprint or any(map(is_fingerprint, paths)):
-        if comparison.output.redact:
+        if comparison.output.redaction.redact:
             raise UsageError("--redact: a fingerprint names topics, so that another site can compare it")
         return (_write_digests if comparison.fingerprint else _compare_fingerprints)(comparison, scan)
     named = parse_names(comparison.name or (), paths)

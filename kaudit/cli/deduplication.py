@@ -2,10 +2,12 @@
 
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.inspection import PARQUET, RowTarget, console_of, parse_row_targets, show
+from kaudit.cli.loading import loaded
 from kaudit.cli.options import DisplayOptions, RowOutput
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.request import nothing_audited
@@ -19,6 +21,9 @@ from kaudit.report.text.inspect_table import table
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.schemes import open_segment
 
+if TYPE_CHECKING:
+    from kaudit.results.redaction import Redactor
+
 _IN_MEMORY = 16_000_000
 """Characters of a table that are held in memory."""
 
@@ -26,43 +31,58 @@ _IN_MEMORY = 16_000_000
 def run_dedup(options: ScanOptions, output: RowOutput, isolation_level: str, display: DisplayOptions) -> int:
     """List the duplicates in every format asked for; return the exit code."""
     targets = parse_row_targets(output.output_format or (), output.output, options.paths)
+    names = output.redaction.redactor()
     try:
         with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
             listing = local.duplicates(options, progress)
     except NothingToAuditError as error:
         # whoever parses stdout gets a valid document also now
+        if names is not None:
+            error = names.of_error(error, options.paths)
         nothing = DuplicateListing(nothing_audited(options, error), (), open_segment)
         for target in targets:
             if target.form != "table":
-                _write(nothing, target, isolation_level, display)
-        raise
+                _write(nothing, target, isolation_level, display, names)
+        raise error from None
     for target in targets:
-        _write(listing, target, isolation_level, display)
-    for note in not_compared(listing):
+        _write(listing, target, isolation_level, display, names)
+    told = listing if names is None else loaded("redacting", "redacted_duplicates")(names, listing)
+    for note in (*not_compared(told), *told.failed):
         sys.stderr.write(f"kaudit: {visible(note.path)}: {visible(note.reason)}\n")
-    for entry in listing.failed:
-        sys.stderr.write(f"kaudit: {visible(entry.path)}: {visible(entry.reason)}\n")
     return ExitCode.UNREADABLE if listing.scan.incomplete or listing.failed else ExitCode.OK
 
 
-def _write(listing: DuplicateListing, target: RowTarget, isolation_level: str, display: DisplayOptions) -> None:
+def _write(
+    listing: DuplicateListing,
+    target: RowTarget,
+    isolation_level: str,
+    display: DisplayOptions,
+    names: "Redactor | None",
+) -> None:
     rows = duplicate_rows(listing, read_committed=isolation_level == "read_committed")
+    if names is not None:
+        rows = map(names.row_of_inspect, rows)
+
+    def shown() -> DuplicateListing:
+        """Return what is said below the rows, which is known when all have been read."""
+        return listing if names is None else loaded("redacting", "redacted_duplicates")(names, listing)
+
     if target.form == PARQUET:
         assert target.file is not None
-        write_rows("dedup", rows, target.file, listing.scan.inputs)
+        write_rows("dedup", rows, target.file, shown().scan.inputs)
         return
     if target.form == "jsonl":
-        pieces = jsonl(rows, listing, isolation_level)
+        pieces = jsonl(rows, shown, isolation_level)
     elif target.form == "json":
-        pieces = document(rows, listing, isolation_level)
+        pieces = document(rows, shown, isolation_level)
     else:
-        pieces = _text(rows, listing, target, isolation_level, display)
+        pieces = _text(rows, shown, target, isolation_level, display)
     show(target, pieces, display.terminal)
 
 
 def _text(
     rows: Iterator[dict[str, object]],
-    listing: DuplicateListing,
+    shown: Callable[[], DuplicateListing],
     target: RowTarget,
     isolation_level: str,
     display: DisplayOptions,
@@ -75,7 +95,7 @@ def _text(
         held.writelines(table(rows, console))
         any_row = held.tell() > 0
         held.seek(0)
-        yield from summary_text(listing, console, isolation_level)
+        yield from summary_text(shown(), console, isolation_level)
         if any_row:
             yield "\n"
         yield from held

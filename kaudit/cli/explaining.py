@@ -2,12 +2,13 @@
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kaudit.broker.releases.profile import UnknownVersionError
 from kaudit.checks.registry import CHECKS
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.loading import loaded
-from kaudit.cli.options import TerminalOptions, TextFormat
+from kaudit.cli.options import Redaction, TerminalOptions, TextFormat
 from kaudit.cli.pager import paged
 from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.errors import UsageError
@@ -24,11 +25,18 @@ from kaudit.report.text.explain_pages import (
 )
 from kaudit.report.text.formatting import fold
 
+if TYPE_CHECKING:  # few lines are redacted
+    from kaudit.results.redaction import Redactor
+
 _LEAST_WORDS_OF_LINE = 3
 
 
 def run_explain(
-    asked: Sequence[str], broker_version: str | None, output_format: TextFormat, terminal: TerminalOptions
+    asked: Sequence[str],
+    broker_version: str | None,
+    output_format: TextFormat,
+    redaction: Redaction,
+    terminal: TerminalOptions,
 ) -> ExitCode:
     """Show what is asked for, `-` for lines on standard input, or a broker version's rules; return the exit code."""
     if bool(asked) == (broker_version is not None):
@@ -39,17 +47,18 @@ def run_explain(
         _explain_version(broker_version)
         return ExitCode.OK
     console = console_of(output_format, terminal)
-    text = _pasted(console) if list(asked) == ["-"] else _explained(" ".join(asked), console)
+    names = redaction.redactor()
+    text = _pasted(console, names) if list(asked) == ["-"] else _explained(" ".join(asked), console, names)
     with paged(wanted=not terminal.no_pager and output_format is TextFormat.TEXT):
         write_stdout(text)
     return ExitCode.OK
 
 
-def _explained(asked: str, console: Console | None) -> str:
+def _explained(asked: str, console: Console | None, names: "Redactor | None") -> str:
     """Return the page of what has this name; else of the line; else the list of what has these words; JSON without a console."""
     found = look_up(asked)
     if not found.exact and len(asked.split()) >= _LEAST_WORDS_OF_LINE:
-        lines: str | None = loaded("pasted_lines", "explained_lines")(asked.encode("utf-8", "replace"), console)
+        lines: str | None = loaded("pasted_lines", "explained_lines")(asked.encode("utf-8", "replace"), console, names)
         if lines is not None:
             return lines
     if not found.entries:
@@ -60,13 +69,13 @@ def _explained(asked: str, console: Console | None) -> str:
     return entry_list_document(found.entries) if console is None else entry_list(found.entries, console)
 
 
-def _pasted(console: Console | None) -> str:
+def _pasted(console: Console | None, names: "Redactor | None") -> str:
     """Return what the lines on standard input mean; a name or words alone are explained as if they were an argument."""
     data = sys.stdin.buffer.read(loaded("pasted_lines", "LONGEST") + 1)
-    lines: str | None = loaded("pasted_lines", "explained_lines")(data, console)
+    lines: str | None = loaded("pasted_lines", "explained_lines")(data, console, names)
     text = data.decode("utf-8", "replace").strip()
     if lines is None and 0 < len(text.split()) < _LEAST_WORDS_OF_LINE:
-        return _explained(text, console)
+        return _explained(text, console, names)
     if lines is None:
         raise UsageError(
             "no line on standard input is a known message about producers, transactions or logs, or names an error"

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from kaudit.broker.releases.version import Version
 from kaudit.cli.commands import inspect as commands
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.loading import loaded
 from kaudit.cli.options import TerminalOptions
 from kaudit.cli.pager import paged
 from kaudit.cli.streams import stdout_console, write_pieces
@@ -96,10 +95,7 @@ def run_inspect(paths: Sequence[str], options: commands.InspectOptions) -> int:
         cluster=rows.audit.cluster,
         version=None if requested == "auto" else Version.parse(requested),
     )
-    names = None
-    if options.output.redact or options.output.redact_secret is not None:
-        names = loaded("redacting", "redactor")(options.output.redact_secret, redact=options.output.redact)
-    return _show_rows(asked, targets, options.terminal, names)
+    return _show_rows(asked, targets, options.terminal, options.output.redaction.redactor())
 
 
 def _formatter(content: commands.ContentOptions) -> BytesFormatter:

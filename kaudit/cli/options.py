@@ -5,7 +5,7 @@ Options of an audit are declared with the fields they set (`kaudit.scanning.opti
 
 import enum
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,9 @@ from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice
 from kaudit.report.formats import FORMATS
 from kaudit.scanning.options import ScanOptions
+
+if TYPE_CHECKING:  # few outputs are redacted
+    from kaudit.results.redaction import Redactor
 
 PARTITIONS = ("topic", "partition")
 PRODUCERS = ("producer-id", "since", "until")
@@ -98,6 +101,26 @@ RedactSecret = Annotated[
 ]
 
 
+class Redaction(OptionGroup, frozen=True, kw_only=True):
+    """Whether names are shown: of every command whose output can hold those of its input."""
+
+    redact: Annotated[
+        bool,
+        typer.Option(
+            "--redact",
+            help="Show hashes in place of topics, ids, hosts, paths, keys, values and what lines of logs name.",
+        ),
+    ] = False
+    redact_secret: RedactSecret = None
+
+    def redactor(self) -> "Redactor | None":
+        """Return what redacts the output, None for nothing. Raises UsageError for a secret without --redact."""
+        if not self.redact and self.redact_secret is None:
+            return None
+        made: Redactor = loaded("redacting", "redactor")(self.redact_secret, redact=self.redact)
+        return made
+
+
 def complete_codes(incomplete: str) -> list[tuple[str, str]]:
     """Complete codes and names of checks; loading the checks takes long."""
     found: list[tuple[str, str]] = loaded("explaining", "complete_codes")(incomplete)
@@ -125,11 +148,7 @@ class OutputOptions(OptionGroup, frozen=True, kw_only=True):
         ),
     ] = None
     output: _OutputFile = None
-    redact: Annotated[
-        bool,
-        typer.Option("--redact", help="Show hashes in place of topics, ids, hosts, paths and what lines of logs name."),
-    ] = False
-    redact_secret: RedactSecret = None
+    redaction: Redaction = Redaction()
 
 
 class TableOutput(OutputOptions, frozen=True, kw_only=True):
@@ -157,6 +176,7 @@ class RowOutput(OptionGroup, frozen=True, kw_only=True):
         ),
     ] = None
     output: _OutputFile = None
+    redaction: Redaction = Redaction()
 
 
 class WatchOutput(OptionGroup, frozen=True, kw_only=True):
@@ -188,6 +208,7 @@ class WatchOutput(OptionGroup, frozen=True, kw_only=True):
             "--metrics-file", metavar="FILE", help="Write metrics for the node exporter's textfile collector."
         ),
     ] = None
+    redaction: Redaction = Redaction()
 
 
 class SelectionOptions(OptionGroup, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Runs `kaudit attempts`: reads segments and server logs, and writes the attempts that they show."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 import msgspec
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kaudit.audits.log_events.application_logs import GivenLogs, given_logs, log_events, log_lines
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
+from kaudit.cli.options import Redaction
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_file
 from kaudit.engines import local
@@ -31,33 +32,48 @@ _MAX_EVENTS = 1_000_000
 """Events that are kept; they take a gigabyte."""
 
 
-def run_attempts(paths: Sequence[str], asked: ScanOptions, output: str | None) -> ExitCode:
+def run_attempts(paths: Sequence[str], asked: ScanOptions, output: str | None, redaction: Redaction) -> ExitCode:
     """Write the attempts to `output`, None for stdout; return the exit code. Raises UsageError for options that mean nothing."""
     place = output_file(output, [*paths, *asked.server_logs, *asked.client_logs])
     options = replace(asked, paths=paths)
     layout = chosen_input(options)
     given = given_logs(layout, asked.server_logs, asked.client_logs)
+    names = redaction.redactor()
+    if names is not None:
+        names.learn_paths([*paths, *asked.server_logs, *asked.client_logs])
+        names.learn({"topic": [one.topic for one in layout.everything], "path": _paths(layout, given)})
+
+    def say(text: str) -> None:
+        sys.stderr.write(f"kaudit: {visible(text if names is None else names.text(text))}\n")
+
     code = _code(options, layout, given)
-    made = Reconstruction(_evidence(asked, layout, given), open_segment)
+    made = Reconstruction(_evidence(asked, layout, given, say), open_segment)
     encode = msgspec.json.Encoder().encode
-    write_pieces(place, (encode(line).decode() + "\n" for line in made.lines()))
+    lines = made.lines() if names is None else map(names.learned, made.lines())
+    write_pieces(place, (encode(line).decode() + "\n" for line in lines))
     for log in made.logs:
-        _say(_clock(log))
+        say(_clock(log))
     written = ", ".join(f"{count:,} {what}" for what, count in sorted(made.account.written.items()))
-    _say(f"written: {written or 'no attempts'}")
+    say(f"written: {written or 'no attempts'}")
     for note in made.account.notes():
-        _say(note)
+        say(note)
     return code
 
 
-def _evidence(asked: ScanOptions, layout: Layout, given: GivenLogs) -> Evidence:
+def _paths(layout: Layout, given: GivenLogs) -> list[str]:
+    """Return the places that notes may name."""
+    logs = [place for log in given.logs for place in (log.path, log.name)]
+    return [*logs, *(skipped.path for skipped in given.skipped), *(one.directory for one in layout.everything)]
+
+
+def _evidence(asked: ScanOptions, layout: Layout, given: GivenLogs, say: Callable[[str], None]) -> Evidence:
     """Read the logs. Raises UsageError if it is not known which release's rules to ask."""
     settings = BrokerSettings()
-    events = _events(given, settings)
+    events = _events(given, settings, say)
     release = settings.version if asked.broker_version == "auto" else asked.broker_version
     if release is None and not layout.partitions:
         release = newest_writing(events)
-        _say(f"no line names the broker's release: it is taken for {release}; --broker-version says another")
+        say(f"no line names the broker's release: it is taken for {release}; --broker-version says another")
     if release is None:
         raise UsageError("no server log names the broker's release: pass --broker-version")
     try:
@@ -89,11 +105,11 @@ def _is_wanted(asked: ScanOptions, topic: str, partition: int) -> bool:
     return asked.asks_for(topic, partition) and bool(asked.topics or topic not in INTERNAL_TOPICS)
 
 
-def _events(given: GivenLogs, settings: BrokerSettings) -> list[LogEvent]:
+def _events(given: GivenLogs, settings: BrokerSettings, say: Callable[[str], None]) -> list[LogEvent]:
     """Read every log once for its events, server logs also for what they say of the broker."""
     found: list[LogEvent] = []
     for skipped in given.skipped:
-        _say(f"{skipped.path}: {skipped.reason}")
+        say(f"{skipped.path}: {skipped.reason}")
     for log in given.logs:
         for origin in log.origins:
             counts = LogCounts()
@@ -103,7 +119,7 @@ def _events(given: GivenLogs, settings: BrokerSettings) -> list[LogEvent]:
             if origin == "server":
                 settings.read(log_lines(log.path))
             if not counts.events:
-                _say(f"{log.name}: no line of it is understood as a {origin}'s ({counts.lines:,} lines)")
+                say(f"{log.name}: no line of it is understood as a {origin}'s ({counts.lines:,} lines)")
     return found
 
 
@@ -120,7 +136,3 @@ def _clock(log: BrokerLog) -> str:
         f"{home}: {zone}batches' time is the log's {offset.lower_ms:+,} to {offset.upper_ms:+,} ms "
         f"({agreeing:,} of {anchors:,} lines agree)"
     )
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"kaudit: {visible(text)}\n")

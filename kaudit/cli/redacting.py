@@ -3,6 +3,8 @@
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
@@ -12,13 +14,14 @@ from kaudit.report.render_options import RenderOptions
 from kaudit.results.redaction import IN_CLEAR, Redactor
 
 if TYPE_CHECKING:
+    from kaudit.listings.duplicates import DuplicateListing
     from kaudit.listings.producer_histories import RecordedScan
 
 _Result = TypeVar("_Result")
 
 
-def redactor(secret: str | None, *, redact: bool = True) -> Redactor | None:
-    """Return what redacts with this secret, or with one of this run alone, and say on stderr what stays in clear.
+def redactor(secret: str | None, *, redact: bool = True, says: bool = True) -> Redactor | None:
+    """Return what redacts with this secret, or with one of this run alone; say on stderr what stays in clear unless that comes later.
 
     None where nothing is to be redacted. Raises UsageError for a secret without --redact.
     """
@@ -26,7 +29,8 @@ def redactor(secret: str | None, *, redact: bool = True) -> Redactor | None:
         if secret is not None:
             raise UsageError("--redact-secret needs --redact")
         return None
-    sys.stderr.write(f"kaudit: redacted; in clear are {IN_CLEAR}\n")
+    if says:
+        sys.stderr.write(f"kaudit: redacted; in clear are {IN_CLEAR}\n")
     return Redactor(secrets.token_bytes(32) if secret is None else secret.encode())
 
 
@@ -43,14 +47,23 @@ def redacted_recordings(
     """Return the recordings with hashes in place of names."""
     if not recorded:
         return {}
-    from kaudit.results.redacted_recording import redacted_recording  # numpy and the listings come with it
-
     renamed: dict[str | None, RecordedScan] = {}
     for replica, recording in recorded.items():
         names.learn(recording.result)
         key = None if replica is None else names.redacted(replica, "replica")
-        renamed[key] = redacted_recording(recording, names)
+        renamed[key] = _of_listings().redacted_recording(recording, names)
     return renamed
+
+
+def redacted_duplicates(names: Redactor, listing: "DuplicateListing") -> "DuplicateListing":
+    """Return a list of duplicates with hashes in place of names."""
+    shown: DuplicateListing = _of_listings().redacted_duplicates(listing, names)
+    return shown
+
+
+def _of_listings() -> ModuleType:
+    """Return the module that redacts listings: numpy and the listings come with it."""
+    return import_module("kaudit.results.redacted_recording")
 
 
 def redacted_view(names: Redactor, view: RenderOptions) -> RenderOptions:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
@@ -28,8 +29,9 @@ from kaudit.report.text.explain_attempt import NoSuchAttemptError
 from kaudit.report.text.explain_attempt import explain as explain_attempt
 from kaudit.report.text.formatting import fold
 
-if TYPE_CHECKING:  # numpy comes with it
+if TYPE_CHECKING:  # numpy comes with it, or few outputs need it
     from kaudit.broker.recorded_log import RecordedLog
+    from kaudit.results.redaction import Redactor
 
 _STDIN = "-"
 _IN_MEMORY = 16 << 20
@@ -44,6 +46,7 @@ def run_replay(attempts: str | None, asked: ReplayOptions, output: ReplayOutput,
     """
     width = stdout_console(ColorChoice.NEVER).width
     read = [str(path) for path in (begin.on, attempts) if path not in (None, _STDIN)]
+    names: Redactor | None = None
     try:
         place = output_file(None if output.output is None else str(output.output), read)
         if asked.list_profiles:
@@ -52,38 +55,36 @@ def run_replay(attempts: str | None, asked: ReplayOptions, output: ReplayOutput,
         if attempts is None:
             raise UsageError("ATTEMPTS.jsonl is missing; - reads stdin")
         profile = None if asked.broker_version == "auto" else profile_for(asked.broker_version)
-        recorded = _recorded_log(begin)
+        names = output.redaction.redactor()
+        recorded = _recorded_log(begin, names)
         if asked.explain is not None:
-            with _opened(attempts) as lines:
+            with _opened(attempts, names) as lines:
                 _deliver(explain_attempt(lines, asked.explain, profile, recorded), place, width)
             return ExitCode.OK
         targets = _parse_outputs(output.output_format or ["table"], place)
         for target in targets.targets:
             output_file(None if target.file is None else str(target.file), read)
         broker = Broker(profile, recorded)
-        arguments = [
-            attempts,
-            *([] if profile is None else ["--broker-version", asked.broker_version]),
-            *begin.arguments,
-        ]
-        with _opened(attempts) as lines:
+        begun = [attempts, *begin.arguments] if names is None else [_STDIN]
+        arguments = [*begun[:1], *([] if profile is None else ["--broker-version", asked.broker_version]), *begun[1:]]
+        with _opened(attempts, names) as lines:
             targets.write(lines, broker, arguments, with_state=output.verbose, width=width)
-        _report_unread(attempts, broker.unread_config)
+        _report_unread(_shown(attempts, names), broker.unread_config)
     except AttemptError as error:
-        raise UsageError(f"{attempts}: {error}") from None
+        raise UsageError(f"{_shown(str(attempts), names)}: {error}") from None
     except (UnknownVersionError, NoSuchAttemptError, _OutputError) as error:
         raise UsageError(str(error)) from None
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise UsageError(f"{error.filename or attempts}: {error.strerror or error}") from error
+        raise UsageError(f"{_shown(str(error.filename or attempts), names)}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{attempts}: not UTF-8 at byte {error.start}") from error
+        raise UsageError(f"{_shown(str(attempts), names)}: not UTF-8 at byte {error.start}") from error
     return ExitCode.OK
 
 
-def _recorded_log(begin: FirstState) -> "RecordedLog | None":
-    """Return what the broker begins with. Raises UsageError for options that belong together."""
+def _recorded_log(begin: FirstState, names: "Redactor | None") -> "RecordedLog | None":
+    """Return what the broker begins with, of the redacted topic. Raises UsageError for options that belong together."""
     if begin.on is None:
         if begin.topic is not None or begin.partition is not None or begin.memory is Memory.FULL:
             raise UsageError("--topic, --partition and --memory belong to --on DIR")
@@ -93,9 +94,10 @@ def _recorded_log(begin: FirstState) -> "RecordedLog | None":
     from kaudit.replay.log_directory import NoSegmentsError, read_recorded_log  # only reading a log takes numpy
 
     try:
-        return read_recorded_log(begin.on, begin.topic, begin.partition, restarts=begin.memory is Memory.RESTART)
+        recorded = read_recorded_log(begin.on, begin.topic, begin.partition, restarts=begin.memory is Memory.RESTART)
     except NoSegmentsError as error:
         raise UsageError(str(error)) from None
+    return recorded if names is None else replace(recorded, key=(names.topic(begin.topic), begin.partition))
 
 
 def _report_unread(attempts: str, config: dict[str, str | None]) -> None:
@@ -173,18 +175,27 @@ def _deliver(lines: Iterable[str], output: Path | None, width: int | None = None
             _show(spool, width, _TEXT_INDENT)
 
 
+def _shown(name: str, names: "Redactor | None") -> str:
+    """Return a path as it may be shown."""
+    return name if names is None or name == _STDIN else names.path(name)
+
+
 @contextmanager
-def _opened(name: str) -> Iterator[Iterator[bytes]]:
-    """Open a file of attempts, `-` for stdin. A line that is too long is cut one byte after the limit, so that its reader notices."""
+def _opened(name: str, names: "Redactor | None") -> Iterator[Iterator[bytes]]:
+    """Open a file of attempts, `-` for stdin. A line that is too long is cut one byte after the limit, so that its reader notices.
+
+    With `names` the attempts are answered as if they had the redacted ones.
+    """
     if name == _STDIN:
-        yield _lines(sys.stdin.buffer)
+        yield _lines(sys.stdin.buffer, names)
         return
     with Path(name).open("rb") as file:
-        yield _lines(file)
+        yield _lines(file, names)
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    return iter(partial(file.readline, ATTEMPT_LINE_BYTES + 1), b"")
+def _lines(file: BinaryIO, names: "Redactor | None") -> Iterator[bytes]:
+    lines = iter(partial(file.readline, ATTEMPT_LINE_BYTES + 1), b"")
+    return lines if names is None else names.json_lines(lines)
 
 
 def _spool(file: Path | None) -> AbstractContextManager["BinaryIO | Output"]:

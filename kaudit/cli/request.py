@@ -102,18 +102,9 @@ def audit_request(
         verbose=display.verbose,
         reproducible=display.reproducible,
         policy=parse_policy(findings, settings),
-        redactor=_redactor(output),
+        redactor=output.redaction.redactor(),
         **others,
     )
-
-
-def _redactor(output: OutputOptions | WatchOutput) -> "Redactor | None":
-    if isinstance(output, WatchOutput):
-        return None
-    if not output.redact and output.redact_secret is None:
-        return None
-    made: Redactor = loaded("redacting", "redactor")(output.redact_secret, redact=output.redact)
-    return made
 
 
 def run_facts(started_ms: int, *, reproducible: bool) -> Mapping[str, object] | None:

@@ -64,6 +64,9 @@ class Outputs:
 
     def write(self, new: Sequence[Finding], status: WatchStatus | None) -> None:
         """Write findings that are new, and redraw the table. Raises UsageError, or BrokenPipeError as stdout does."""
+        names = self._request.redactor
+        if names is not None:
+            new, status = names.learned(list(new)), names.learned(status)
         for number, target in enumerate(self._request.targets):
             if _on_terminal(target):
                 continue
@@ -75,6 +78,8 @@ class Outputs:
 
     def end(self, result: ScanResult | None, memory: Memory, waiting: int) -> None:
         """Write the summary: the last line of jsonl, and a line for people."""
+        names = self._request.redactor
+        result = result if names is None else names.learned(result)
         reported = {severity.value: memory.by_severity()[severity.value] for severity in sorted(Severity, reverse=True)}
         for number, target in enumerate(self._request.targets):
             if target.form.name == "jsonl" and result is not None:
@@ -96,12 +101,14 @@ class Outputs:
             stream.write(text.encode(errors="backslashreplace"))
 
     def _view(self, target: Target) -> RenderOptions:
-        return RenderOptions(
+        view = RenderOptions(
             console=console_of(target, self._request.color),
             show_notes=self._request.show_notes,
             run=run_facts(self._started_ms, reproducible=self._request.reproducible),
             repository=repository_root(),
         )
+        names = self._request.redactor
+        return view if names is None else loaded("redacting", "redacted_view")(names, view)
 
     def _stdout(self) -> Target:
         return next(target for target in self._request.targets if target.file is None)

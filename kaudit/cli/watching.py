@@ -67,6 +67,8 @@ def run_watch(settings: Settings, paths: Sequence[str], options: WatchOptions) -
     times = _times(options.run)
     state = output_file(options.run.state, paths, "--state")
     metrics_file = output_file(options.output.metrics_file, paths, "--metrics-file")
+    if request.redactor is not None:
+        request.redactor.learn_paths(paths)
     memory = (load_state(state, paths) if state is not None else None) or Memory()
     logs = _logs(request.options)
     stop = threading.Event()
@@ -83,12 +85,14 @@ def run_watch(settings: Settings, paths: Sequence[str], options: WatchOptions) -
             outputs.write(found.new, status)
             saver.save(at_once=bool(found.new))
             if metrics is not None and status is not None:
-                metrics.publish(render_metrics(status))
+                names = request.redactor
+                metrics.publish(render_metrics(status if names is None else names.learned(status)))
 
         worst = _rounds(watcher, times, stop, publish)
         saver.save(at_once=True)
         if watcher.result is None and worst is None:
-            raise logs.nothing or NothingToAuditError(f"nothing to audit under {', '.join(request.options.paths)}")
+            nothing = logs.nothing or NothingToAuditError(f"nothing to audit under {', '.join(request.options.paths)}")
+            raise nothing if request.redactor is None else request.redactor.of_error(nothing, paths)
         outputs.end(watcher.result, memory, len(watcher.waiting.held))
     return _exit_code(request, watcher.result, worst)
 

@@ -26,7 +26,7 @@ ARCHIVE_HEADER_BYTES: Final = 16 << 20
 ARCHIVE_DIRECTORY_BYTES: Final = 64 << 20
 """The directory at the end of a zip."""
 ARCHIVE_HELD_BYTES: Final = 512 << 20
-"""What is held, compressed again, of all files in compressions that cannot be read from the middle: bzip2, xz, zstd, lz4."""
+"""What is held, compressed again, of all files in bzip2, xz, zstd and lz4: more is decoded again."""
 ARCHIVE_EXPANDED_BYTES: Final = 64 << 30
 """What an archive or compressed file may expand to, if that is more than a thousand times its size."""
 DUMP_LINE_BYTES: Final = 64 << 20

@@ -94,6 +94,10 @@ class LeaderHistory(Struct):
     cuts: list[LogCut] = field(default_factory=list)
     unclean: list[int | None] = field(default_factory=list)
     """The leader epochs of elections of replicas that were not in sync, None where a line does not name it."""
+    created_by: set[str] = field(default_factory=set)
+    """The brokers whose lines say that they made the log for the first time."""
+    seen_by: set[str] = field(default_factory=set)
+    """The brokers with lines about a log of the partition."""
     removals: list[LogRemoval] = field(default_factory=list)
     deletions: list[SegmentDeletion] = field(default_factory=list)
     log_starts: list[int] = field(default_factory=list)

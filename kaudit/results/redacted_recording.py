@@ -1,15 +1,17 @@
-"""The producers' histories of a redacted result: the names in them are replaced where they are written."""
+"""The producers' histories and the duplicates of a redacted result: the names in them are replaced where they are written."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import Profile
+from kaudit.listings.duplicates import DuplicateListing
 from kaudit.listings.producer_histories import HistoryWriter, PartitionHistory, Piece, RecordedScan
 from kaudit.model.batch import Batches
 from kaudit.model.finding import Finding
 from kaudit.partition.batch_export import BatchWriter, SegmentTask
 from kaudit.results.redaction import Redactor
+from kaudit.source.layout import PartitionDirectory
 
 
 def redacted_recording(recorded: RecordedScan, redactor: Redactor) -> RecordedScan:
@@ -49,9 +51,26 @@ def redacted_recording(recorded: RecordedScan, redactor: Redactor) -> RecordedSc
     )
 
 
+def redacted_duplicates(listing: DuplicateListing, redactor: Redactor) -> DuplicateListing:
+    """Return what a list of duplicates says of its scan and its partitions, as if the log had had the redacted names."""
+    return replace(
+        listing,
+        scan=redactor.learned(listing.scan),
+        totals=redactor.learned(listing.totals),
+        failed=redactor.learned(listing.failed),
+        partitions=[
+            replace(each, directory=_renamed_directory(each.directory, redactor)) for each in listing.partitions
+        ],
+    )
+
+
 def _renamed(history: PartitionHistory, redactor: Redactor) -> PartitionHistory:
-    directory = history.partition.directory
-    renamed = replace(
+    renamed = _renamed_directory(history.partition.directory, redactor)
+    return replace(history, partition=replace(history.partition, directory=renamed))
+
+
+def _renamed_directory(directory: PartitionDirectory, redactor: Redactor) -> PartitionDirectory:
+    return replace(
         directory,
         topic=redactor.topic(directory.topic),
         replica=redactor.redacted(directory.replica, "replica"),
@@ -59,4 +78,3 @@ def _renamed(history: PartitionHistory, redactor: Redactor) -> PartitionHistory:
         directory=redactor.path(directory.directory),
         relative=redactor.path(directory.relative),
     )
-    return replace(history, partition=replace(history.partition, directory=renamed))

@@ -6,12 +6,15 @@ The result is changed before a format sees it, so every format shows the same. W
 import hmac
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
-from hashlib import sha256
+from itertools import count
 from typing import Any, Final, TypeVar, cast
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.formats.internal_topics.record_schemas import REMOTE_LOG
+from kaudit.formats.internal_topics.transaction_state import DEFAULT_PARTITIONS, coordinator_partition
 from kaudit.model.finding import Finding
 from kaudit.model.known_bug import KnownBug
 from kaudit.model.result import Expected
@@ -22,11 +25,13 @@ from kaudit.source.layout import INTERNAL_TOPICS
 
 IN_CLEAR: Final = (
     "offsets, sequences, producer ids, epochs, broker ids, times, sizes, CRCs and digests, partition numbers, names of internal topics and "
-    "of brokers' files, ids of clusters, directories and topics, releases, and the words of Kafka's own messages"
+    "of brokers' files, ids of clusters, directories and topics, releases, numbers in lines of logs, and the words of Kafka's own messages"
 )
 """What a redacted result still says."""
 _DIGITS: Final = 10
 _TRANSACTIONAL: Final = "txn"
+_INTERNAL: Final = INTERNAL_TOPICS | {REMOTE_LOG}
+"""Topics whose names are Kafka's."""
 _KINDS: Final[Mapping[str, str]] = {
     "topic": "topic",
     "transactional_id": _TRANSACTIONAL,
@@ -44,6 +49,9 @@ _PATHS: Final = frozenset(
 )
 _RELATIVE: Final = frozenset({"file", "older_snapshot"})
 """Those that are relative to an input; all others begin at a root when they are redacted, so that no format completes them."""
+_SOURCE: Final = "source"
+_PLACE: Final = re.compile(r"(?P<path>.+?)(?P<place>@(?:offset )?\d+|:\d+)").fullmatch
+"""Where an attempt was found: a position or an offset in a log, or a line."""
 _LOG_LINE: Final = "text"
 _PRINTS: Final = frozenset({"fingerprint", "incident"})
 """Fields with fingerprints of findings, by which a topic could be guessed."""
@@ -84,6 +92,9 @@ _WORDS_OF_ROWS: Final = frozenset(
         "broker",
         "type",
         "crc",
+        "relation",
+        "transaction_outcome",
+        "original_transaction_outcome",
     }
 )
 """Fields of rows whose values are words of Kafka's or of kaudit's."""
@@ -91,6 +102,10 @@ _NAMED_BY_KAFKA: Final = frozenset({"internal_record", "metadata"})
 """Rows whose `name` is that of a type of records."""
 _LEFT: Final = frozenset({"", ".", "..", "-"})
 _WITHOUT_NAMES: Final = bytes | bytearray | memoryview | range | set | frozenset | type
+_PLACED: Final = frozenset({_TRANSACTIONAL, "group"})
+"""Kinds of names whose hash says which partition of an internal topic has them."""
+_NUMBER: Final = "#"
+_LETTERS: Final = str.maketrans("0123456789", "ghijklmnop")
 _Value = TypeVar("_Value")
 _Error = TypeVar("_Error", bound=Exception)
 
@@ -113,15 +128,19 @@ class Redactor:
     """Replaces names by hashes under a secret: the same name gives the same hash in every result that has the secret."""
 
     def __init__(self, secret: bytes) -> None:
+        self.partitions: Collection[int] = (DEFAULT_PARTITIONS,)
+        """How many partitions a coordinator's topic has: a name's hash lies in the partition that the name lies in."""
         self._secret = secret
+        self._placed: dict[tuple[str, str], str] = {}
         self._names: dict[str, str] = {}
         self._components: set[str] = set()
         self._known: re.Pattern[str] | None = None
 
     def learn(self, *values: object) -> None:
         """Note the names in results and paths: they are replaced wherever a text has them."""
+        known = len(self._names)
         self._walk(values, "")
-        self._known = None
+        self._known = self._known if len(self._names) == known else None
 
     def learn_paths(self, paths: Iterable[str]) -> None:
         """Note paths as they were given."""
@@ -129,14 +148,41 @@ class Redactor:
             self._learn_path(path)
         self._known = None
 
+    def learned(self, value: _Value) -> _Value:
+        """Note the names in a value, and return it with all names replaced in it: of what is shown while it comes."""
+        self.learn(value)
+        return self.redacted(value)
+
+    def json_lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield lines of JSON with all names replaced; a line that is none stays, to be refused by its reader."""
+        for line in lines:
+            try:
+                document = msgspec.json.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                yield line
+            else:
+                yield msgspec.json.encode(self.learned(document)) + b"\n"
+
     def redacted(self, value: _Value, field: str = "") -> _Value:
         """Return the value with all names replaced in it; `field` is what holds it."""
         changed: Any = self._changed(value, field)
         return changed  # type: ignore[no-any-return]
 
+    def digest(self, data: bytes) -> bytes:
+        """Return 32 bytes that stand for these, and tell nothing of them to whoever lacks the secret."""
+        return hmac.digest(self._secret, data, "sha256")
+
+    def name(self, field: str, name: str) -> str:
+        """Return what stands for a name in a field of results; of a field that holds none, for a word."""
+        return self._token(_KINDS.get(field, "value"), name)
+
+    def component(self, name: str) -> str:
+        """Return what stands for a directory or a file in a path; names that brokers give stay."""
+        return self._component(name)
+
     def topic(self, name: str) -> str:
         """Return what stands for a topic; internal ones keep their names."""
-        return name if name in INTERNAL_TOPICS else self._token("topic", name)
+        return name if name in _INTERNAL else self._token("topic", name)
 
     def path(self, path: str) -> str:
         """Return a path whose directories and files are replaced, but for names that a broker gives; it begins at a root."""
@@ -171,7 +217,7 @@ class Redactor:
             if field in _PATHS_OF_ROWS:
                 return self._relative(value)
             kind = _KINDS.get(field, "value")
-            return value if field in _WORDS_OF_ROWS or value in INTERNAL_TOPICS else self._token(kind, value)
+            return value if field in _WORDS_OF_ROWS or value in _INTERNAL else self._token(kind, value)
         if isinstance(value, Mapping):
             return {key: self._part_of_row(item, str(key)) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -182,10 +228,26 @@ class Redactor:
         return "/".join(self._component(part) if part in self._components else part for part in text.split("/"))
 
     def _token(self, kind: str, name: str) -> str:
-        return f"{kind}-{self._digest(name)[:_DIGITS]}"
+        if kind not in _PLACED:
+            return f"{kind}-{self._digest(name)[:_DIGITS]}"
+        known = self._placed.get((kind, name))
+        if known is None:
+            known = self._placed[kind, name] = next(
+                token for token in self._tokens(kind, name) if all(map(_same_partition(name, token), self.partitions))
+            )
+        return known
+
+    def _tokens(self, kind: str, name: str) -> Iterator[str]:
+        """Yield names for a name that a coordinator's partition follows from; those of one application differ in numbers alone, too."""
+        pattern = name_pattern(name)
+        numbers = pattern.count(_NUMBER)
+        for salt in count():
+            letters = self._digest(pattern if numbers else f"{name} {salt}")[:_DIGITS].translate(_LETTERS)
+            counters = (self._digest(f"{name} {salt} {number}")[:_DIGITS] for number in range(numbers))
+            yield "-".join([kind, letters, *(str(int(counter, 16)) for counter in counters)])
 
     def _digest(self, name: str) -> str:
-        return hmac.new(self._secret, name.encode(errors="surrogateescape"), sha256).hexdigest()
+        return self.digest(name.encode(errors="surrogateescape")).hex()
 
     def _component(self, name: str) -> str:
         """Return what stands for a directory or a file in a path."""
@@ -208,10 +270,10 @@ class Redactor:
 
     def _learn(self, text: str, field: str) -> None:
         kind = _KINDS.get(field)
-        if kind is not None and text and text not in INTERNAL_TOPICS:
+        if kind is not None and text and text not in _INTERNAL:
             self._names[text] = self._token(kind, text)
             if kind == _TRANSACTIONAL:
-                self._names[name_pattern(text)] = f"{self._token(kind, name_pattern(text))}-#"
+                self._names[name_pattern(text)] = name_pattern(self._token(kind, text))
         elif field in _PATHS and "/" in text:
             self._learn_path(text, relative=field in _RELATIVE)
 
@@ -270,7 +332,7 @@ class Redactor:
     def _string(self, text: str, field: str) -> str:
         kind = _KINDS.get(field)
         if kind is not None:
-            return text if not text or text in INTERNAL_TOPICS else self._token(kind, text)
+            return text if not text or text in _INTERNAL else self._token(kind, text)
         if field in _PRINTS:
             return self._names.get(text) or self._digest(text)[:_PRINT_DIGITS]
         if field in _CONSTANT:
@@ -279,7 +341,13 @@ class Redactor:
             return redacted_line(self.text(text), lambda word: self._token("word", word))
         if field in _PATHS and "/" in text and " " not in text:
             return self._relative(text) if field in _RELATIVE else self.path(text)
-        return self.text(text)
+        placed = _PLACE(text) if field == _SOURCE else None
+        return self.text(text) if placed is None else self.path(placed["path"]) + placed["place"]
+
+
+def _same_partition(name: str, token: str) -> Callable[[int], bool]:
+    """Return whether two names lie in one partition of an internal topic, by the number of its partitions."""
+    return lambda partitions: coordinator_partition(name, partitions) == coordinator_partition(token, partitions)
 
 
 def _is_list(value: Struct) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kaudit.audits.log_events.deleted_segments import fresh_records_deleted
-from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records
+from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records, has_one_replica
 from kaudit.audits.replicas.future_records import future_records
 from kaudit.checks.replicas.records_cut_off import records_cut_off
 from kaudit.checks.replicas.replicas_diverged import replicas_diverged
@@ -49,6 +49,9 @@ def what_was_cut_off(
         return nothing  # reported when the segment was read for the audit
     told = [ReportedChange(cut.leader_epoch, nothing_cut=False) for cut in cuts if cut.leader_epoch is not None]
     told += [ReportedChange(epoch, nothing_cut=True) for epoch in changes_without_loss(history)]
+    if has_one_replica(history):
+        changes = {change.leader_epoch for part in replicas for change in part.leader_changes}
+        told += [ReportedChange(epoch, nothing_cut=True) for epoch in sorted(changes)]
     return [[*told, *(cuts if number == newest else ())] for number in range(len(replicas))]
 
 

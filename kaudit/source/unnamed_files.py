@@ -145,7 +145,7 @@ class UnnamedFiles(Struct):
 
 def _content_head(path: Uri, form: Form) -> bytes:
     """Return the first bytes of a compressed file's content, which is not decoded further. Raises OSError where it cannot be read."""
-    from kaudit.source.archives.decoders import decoder  # noqa: PLC0415 - few directories hold compressed files
+    from kaudit.source.archives.pieces import decoder  # noqa: PLC0415 - few directories hold compressed files
 
     with closing(filesystem(path).open(path)) as source:
         return decoder(form, source).read(HEAD_BYTES)

@@ -5,14 +5,21 @@ import re
 import shutil
 from pathlib import Path
 
+import jsonschema
 import pyarrow.parquet as pq
 import pytest
 
+from kaudit.cli.commands import COMMANDS
 from kaudit.cli.exits import ExitCode
+from kaudit.formats.internal_topics.rewriting import rewritten_record
+from kaudit.formats.log.records import rewritten
 from kaudit.report.formats import FORMATS
 from kaudit.results.log_words import redacted_line
 from kaudit.results.redaction import Redactor
+from tests.formats.log.raw_batches import batches
 from tests.logs import Log, data
+from tests.report.test_json_schemas import DOCUMENT
+from tests.source.kafka.fake_broker import FakeBroker
 
 MARK = "zq"
 SAMPLES = ("zombie", "coordinator", "duplicates", "replicas", "producer-ids", "side-files")
@@ -197,3 +204,183 @@ def test_rows_of_inspect_have_hashes_for_names_keys_and_values(kaudit, tmp_path,
     assert (outcome.code, outcome.out.count("\n")) == (plain.code, plain.out.count("\n"))
     assert MARK not in outcome.out
     assert not [name for name in names | texts if name in outcome.out]
+
+
+def test_a_redacted_capture_says_what_is_in_clear_and_what_was_left_out(kaudit, tmp_path):
+    root = marked("zombie", tmp_path)
+    done = kaudit("capture", "--redact", "-o", tmp_path / "copy", root)
+    first, clear, left = done.out.splitlines()
+    assert (done.code, done.err, MARK in done.out) == (0, "", False)
+    assert " 3 segments of 13 batches, 1.1 kB (the originals: 1.1 kB), 17 side files, 0 logs" in first
+    assert clear.startswith("in clear are offsets, sequences, producer ids")
+    assert re.fullmatch(r"not copied: (/[\w-]+)+: text", left)
+    found = json.loads(kaudit("scan", "-v", "--output-format", "json", tmp_path / "copy").out)
+    assert findings(found) == findings(json.loads(kaudit("scan", "-v", "--output-format", "json", root).out))
+    as_json = kaudit("capture", "-q", "--redact", "--output-format", "json", "-o", tmp_path / "again", root)
+    document = json.loads(as_json.out)
+    assert (document["schema"], document["counts"]["batches"], MARK in as_json.out) == (
+        "kaudit.redacted-copy/1",
+        13,
+        False,
+    )
+    jsonschema.validate(document, DOCUMENT)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        (["--redact-secret", "a", "PATH"], ExitCode.USAGE, "kaudit: --redact-secret needs --redact"),
+        (["--redact", "PATH/nothing"], ExitCode.USAGE, "kaudit: PATH/nothing: there is no such file or directory"),
+        (["--redact", "--follow", "kafka://h:1/t"], ExitCode.USAGE, "kaudit: --redact copies what is there: leave --follow out"),
+        (["--redact", "PATH", "kafka://h:1/t"], ExitCode.USAGE, "kaudit: topics of a cluster and directories are redacted into directories of their own"),
+        (["--redact", "gopher://h"], ExitCode.USAGE, None),
+        (["--redact", "PATH"], ExitCode.UNREADABLE, "kaudit: nothing was copied: no segment and no log was found"),
+        (["PATH"], ExitCode.USAGE, "kaudit: PATH: kaudit capture reads kafka://HOST:PORT/TOPIC[/PARTITION], with --redact log directories too"),
+    ],
+    ids=["secret", "nothing", "follow", "both", "scheme", "empty", "plain"],
+)  # fmt: skip
+def test_what_cannot_be_copied_is_one_line(kaudit, tmp_path, arguments, code, line):
+    (tmp_path / "in").mkdir()
+    given = [argument.replace("PATH", str(tmp_path / "in")) for argument in arguments]
+    done = kaudit("capture", "-q", "-o", tmp_path / "copy", *given)
+    assert (done.code, done.err.count("\n")) == (code, 1)
+    assert line is None or done.err == line.replace("PATH", str(tmp_path / "in")) + "\n"
+
+
+def test_a_topic_of_a_cluster_is_captured_and_redacted(kaudit, tmp_path):
+    log = Log()
+    log.append(data(7, 0, 0, 3))
+    with FakeBroker({("zqorders", 0): [log.encode()]}) as broker:
+        done = kaudit("capture", "--redact", "-o", tmp_path / "copy", f"kafka://{broker.address}/zqorders")
+    assert (done.code, done.err, "zq" in done.out) == (0, "", False)
+    assert json.loads((tmp_path / "copy/capture.json").read_bytes())["partitions"][0]["next_offset"] == 3
+    assert kaudit("scan", tmp_path / "copy").code == 0
+
+
+LOGGED = SERVER_LOG + (
+    "[2023-11-14 22:13:24,000] WARN [Producer clientId=zqclient] Got error produce response with correlation id 5 on topic-partition zqorders-0, retrying (2 attempts left). Error: NOT_ENOUGH_REPLICAS (org.apache.kafka.clients.producer.internals.Sender)\n"
+)  # fmt: skip
+EVERYWHERE = {
+    "scan": ("LOGS", TEXTS),
+    "timeline": ("LOGS", TEXTS),
+    "producers": ("LOGS", ("table", "json", "jsonl", "html", "markdown")),
+    "diff": ("--name zqone=LOGS --name zqtwo=OTHER LOGS OTHER", TEXTS),
+    "report": ("SAVED", TEXTS),
+    "inspect": ("--records LOGS", ("table", "json", "jsonl")),
+    "dedup": ("--depth records LOGS", ("table", "json", "jsonl")),
+    "watch": (
+        "--until-idle 1s --metrics-file METRICS --output-format concise:COPY --output-format table:FILE LOGS",
+        ("jsonl",),
+    ),
+    "attempts": ("--broker-version 3.9.1 LOGS", (None,)),
+    "replay": ("ATTEMPTS", ("table", "json", "jsonl", "html")),
+    "explain": ("LINES", ("text", "json")),
+    "capture": ("-o COPY LOGS", ("text", "json")),
+}
+"""The commands whose outputs can hold names of their inputs, and their formats."""
+WITHOUT_NAMES = {
+    "baseline": "a file for the next scan, which compares names",
+    "config": "settings of this machine",
+    "simulate": "simulated clusters",
+    "checks": "no input",
+    "bugs": "no input",
+    "spark-bundle": "no input",
+}
+
+
+def test_every_command_says_whether_it_redacts():
+    assert {*EVERYWHERE, *WITHOUT_NAMES} == set(COMMANDS)
+
+
+class _Marked:
+    """A mark before each name of an internal topic."""
+
+    def text(self, record, field, value):
+        return f"{MARK}{value}"
+
+    def content(self, value):
+        return value
+
+
+def _marked_ids(key, value, headers):
+    return *rewritten_record("__transaction_state", key, value, _Marked()), headers
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    """Inputs of every kind, with a mark in each name."""
+    root = tmp_path_factory.mktemp(f"{MARK}all")
+    decisions = Path("samples/coordinator/__transaction_state-0/00000000000000000000.log").read_bytes()
+    decided = b"".join(rewritten(batch, _marked_ids) for _, batch in batches(decisions))
+    for name, last in (("zqlogs", 9), ("zqother", 30)):
+        log = Log()
+        for sequence in (0, 1, 2, 2, last):
+            log.append(data(11, 0, sequence, payload=b"zqvalue", key=b"zqkey"))
+        log.write(root / name / "zqorders-0")
+        (root / name / "__transaction_state-0").mkdir()
+        (root / name / "__transaction_state-0/00000000000000000000.log").write_bytes(decided)
+        (root / name / "zqserver.log").write_text(LOGGED)
+    attempts = [
+        {"op": "broker", "broker_version": "3.9.1"},
+        *({"op": "produce", "topic": "zqorders", "partition": 0, "producer_id": 7, "producer_epoch": 0, "base_sequence": at, "record_count": 1, "transactional_id": "zqpayments", "is_transactional": True, "source": "zqlogs/zqorders-0/00000000000000000000.log@7"} for at in (0, 0, 5)),
+        {"op": "end_txn", "topic": "zqorders", "partition": 0, "transactional_id": "zqpayments", "producer_id": 7, "producer_epoch": 0, "commit": True},
+    ]  # fmt: skip
+    (root / "zqattempts.jsonl").write_text("".join(json.dumps(each) + "\n" for each in attempts))
+    return root
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "form"),
+    [
+        pytest.param(name, given, form, id=f"{name}-{form}")
+        for name, (given, forms) in EVERYWHERE.items()
+        for form in forms
+    ],
+)
+def test_no_name_is_in_any_output_of_any_command(kaudit, everything, tmp_path, command, arguments, form):
+    inputs = {"LOGS": "zqlogs", "OTHER": "zqother", "ATTEMPTS": "zqattempts.jsonl", "SAVED": "zqsaved.json"}
+    places = {word: everything / name for word, name in inputs.items()}
+    places |= {"METRICS": tmp_path / "metrics", "COPY": tmp_path / "copy", "FILE": tmp_path / "file"}
+    given = []
+    for argument in arguments.split():
+        *option, word = re.split("([=:])", argument)
+        place = places.get(word)
+        given.append("".join([*option, word if place is None else str(place)]))
+    if command == "report" and not (everything / "zqsaved.json").exists():
+        kaudit("scan", "--output-format", f"json:{everything}/zqsaved.json", everything / "zqlogs")
+    if command == "explain":
+        given = [line for line in LOGGED.splitlines() if "Out of order" in line]
+    verbose = ["-v"] if command in {"scan", "timeline", "producers", "diff", "report", "replay", "watch"} else []
+    outcome = kaudit(command, *verbose, "--redact", *([] if form is None else ["--output-format", form]), *given)
+    assert outcome.code in (ExitCode.OK, ExitCode.FINDINGS, ExitCode.UNREADABLE), outcome.err
+    assert outcome.out
+    written = [path.read_text("latin-1") for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [text for text in (outcome.out, outcome.err, *written) if MARK in text]
+
+
+def test_rows_and_answers_of_redacted_inputs_are_the_same(kaudit, everything):
+    attempts = str(everything / "zqattempts.jsonl")
+    for form in ("jsonl", "json"):
+        plain, redacted = (
+            kaudit("replay", *more, "--output-format", form, attempts).out for more in ((), ("--redact",))
+        )
+        assert re.sub(r"topic-\w{10}", "zqorders", re.sub(r"txn-\w{10}", "zqpayments", redacted)) == plain
+    explained = kaudit("replay", "--redact", "--explain", "3", attempts)
+    assert (explained.code, MARK in explained.out) == (0, False)
+    made = kaudit("attempts", "--redact", "--broker-version", "3.9.1", "-o", "-", everything / "zqlogs")
+    lines = [json.loads(line) for line in made.out.splitlines()]
+    assert {line["op"] for line in lines} >= {"broker", "produce"}
+    assert all(re.fullmatch(r"(/[\w.-]+)+(@(offset )?|:)\d+", line["source"]) for line in lines if "source" in line)
+    rows, hashed = (
+        [
+            json.loads(line)
+            for line in kaudit(
+                "dedup", "--depth", "records", *more, "--output-format", "jsonl", everything / "zqlogs"
+            ).out.splitlines()
+        ]
+        for more in ((), ("--redact",))
+    )
+    assert [(row.get("offset"), row.get("relation"), row.get("original_offset")) for row in rows] == [
+        (row.get("offset"), row.get("relation"), row.get("original_offset")) for row in hashed
+    ]
+    assert rows[0]["key_hash"] != hashed[0]["key_hash"]

@@ -87,6 +87,9 @@ class _Replica(Struct):
         elif event.event is _Kind.UNCLEAN_LEADER_ELECTED:
             self.history.unclean.append(event.leader_epoch)
         elif event.event is _Kind.LOG_CREATED:
+            if self.end is None:
+                self.history.created_by.add(self.broker)
+            self.history.seen_by.add(self.broker)
             self._shorter(event, 0)
         elif event.event is _Kind.LOG_DELETED:
             self._deleted(event)
@@ -126,6 +129,7 @@ class _Replica(Struct):
         self.end, self.is_exact, self.stated_by, self.cut = None, False, None, None
 
     def _at_offset(self, event: LogEvent, offset: int) -> None:
+        self.history.seen_by.add(self.broker)
         kind = event.event
         if kind is _Kind.TRUNCATED:
             self._truncated(event, offset)

@@ -86,6 +86,12 @@ def changes_without_loss(history: LeaderHistory) -> Iterator[int]:
             yield after.leader_epoch
 
 
+def has_one_replica(history: LeaderHistory) -> bool:
+    """Whether one broker made the log and never followed another, lost or removed its end: no leader epoch began without records."""
+    changed = history.followers or history.cuts or history.removals or history.unclean
+    return len(history.created_by) == 1 and history.seen_by == history.created_by and not changed
+
+
 def lines_told(
     histories: Iterable[LeaderHistory], is_read: Callable[[str, int], bool]
 ) -> set[tuple[str | None, int | None]]:

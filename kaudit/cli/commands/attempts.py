@@ -6,7 +6,7 @@ import typer
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import Takes, with_option_groups
-from kaudit.cli.options import CONNECTION, PARTITIONS, PROGRAM_LOGS, Paths, VersionOption
+from kaudit.cli.options import CONNECTION, PARTITIONS, PROGRAM_LOGS, Paths, Redaction, VersionOption
 from kaudit.scanning.options import ScanOptions
 
 _EXAMPLES = """\b
@@ -28,6 +28,7 @@ def attempts(
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Where the attempts go; - is stdout.")
     ] = None,
+    redaction: Redaction,
     audit: Annotated[ScanOptions, Takes((*PARTITIONS, "broker-version", *PROGRAM_LOGS, *CONNECTION))],
     version: VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> int:
@@ -36,4 +37,4 @@ def attempts(
     The batches of the segments are the accepted ones; server logs report refusals, restarts and elections between them.
     Logs alone give the refusals that they state.
     """
-    return on_demand("reconstruction", "run_attempts")(paths, audit, output)
+    return on_demand("reconstruction", "run_attempts")(paths, audit, output, redaction)

@@ -6,7 +6,7 @@ import typer
 
 from kaudit.cli.loading import loaded, on_demand
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.options import TerminalOptions, TextFormat, TextOrJson, VersionOption
+from kaudit.cli.options import Redaction, TerminalOptions, TextFormat, TextOrJson, VersionOption
 
 
 def complete_codes_and_bugs(incomplete: str) -> list[tuple[str, str]]:
@@ -20,7 +20,7 @@ app = typer.Typer()
 
 @app.command()
 @with_option_groups
-def explain(
+def explain(  # noqa: PLR0913 - typer reads the options off the signature
     asked: Annotated[
         list[str] | None,
         typer.Argument(
@@ -34,9 +34,10 @@ def explain(
     broker_version: Annotated[
         str | None, typer.Option(metavar="VERSION", help="What a broker version does differently from its neighbours.")
     ] = None,
+    redaction: Redaction,
     output_format: TextOrJson = TextFormat.TEXT,
     terminal: TerminalOptions,
     version: VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """Explain a check, a bug, an error, a term or a line of a log: what it means, what to do. Or a broker version's rules."""
-    return on_demand("explaining", "run_explain")(asked or [], broker_version, output_format, terminal)
+    return on_demand("explaining", "run_explain")(asked or [], broker_version, output_format, redaction, terminal)

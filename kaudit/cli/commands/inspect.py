@@ -6,7 +6,7 @@ import typer
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import OptionGroup, Takes, with_option_groups
-from kaudit.cli.options import CONNECTION, PRODUCERS, RedactSecret, RowOutput, TerminalOptions, VersionOption
+from kaudit.cli.options import CONNECTION, PRODUCERS, RowOutput, TerminalOptions, VersionOption
 from kaudit.scanning.options import ScanOptions
 
 _EXAMPLES = """\b
@@ -85,21 +85,12 @@ class InspectedLog(OptionGroup, frozen=True, kw_only=True):
     ] = "auto"
 
 
-class RedactedRows(RowOutput, frozen=True, kw_only=True):
-    """Which formats, where they go, and whether they show names and contents."""
-
-    redact: Annotated[
-        bool, typer.Option("--redact", help="Show hashes in place of names, ids, paths, keys, values and headers.")
-    ] = False
-    redact_secret: RedactSecret = None
-
-
 class InspectOptions(OptionGroup, frozen=True, kw_only=True):
     """What is decoded, and how it is shown."""
 
     content: ContentOptions
     rows: RowSelection
-    output: RedactedRows
+    output: RowOutput
     log: InspectedLog
     terminal: TerminalOptions
     version: VersionOption

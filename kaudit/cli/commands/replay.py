@@ -8,7 +8,7 @@ import typer
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import OptionGroup, with_option_groups
-from kaudit.cli.options import OutputOptions, VersionOption
+from kaudit.cli.options import OutputOptions, Redaction, VersionOption
 
 _EXAMPLES = """\b
 Examples:
@@ -58,6 +58,7 @@ class ReplayOutput(OptionGroup, frozen=True, kw_only=True):
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="With json and jsonl: add the producer's state before and after.")
     ] = False
+    redaction: Redaction = Redaction()
 
 
 class FirstState(OptionGroup, frozen=True, kw_only=True):

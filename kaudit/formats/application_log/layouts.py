@@ -268,6 +268,8 @@ _TRACES: Final = (
 )
 _NESTED: Final = ("jsonPayload", "json_payload", "error", "err", "thrown", "throwable", "exception", "log", "fields")
 """Objects whose members are read like the entry's own."""
+MEMBERS: Final = frozenset((*_TIMES, *_MESSAGES, *_LEVELS, *_LOGGERS, *_TRACES, *_NESTED))
+"""Names that loggers give the members of an entry."""
 _MAX_FIELDS: Final = 40
 _MAX_DEPTH: Final = 8
 _MAX_MILLISECONDS: Final = 253_402_300_799_999  # the end of the year 9999

@@ -53,10 +53,11 @@ def read_events(  # noqa: PLR0913 - what to read, and what is known of it, by ke
     reader = LineReader()
     finder = _Finder(origin, path, counts, year_before_ms, partitions)
     carried = Lines([], [], [], {})
+    read = 0  # `counts` may have lines of other files
     for block in line_blocks(pieces, counts):
         if not counts.lines:
             finder.width = width_of(block)
-        first = counts.lines + 1
+        first, read = read + 1, read + len(block)
         counts.lines += len(block)
         lines = reader.read(block)
         if len(lines.heads) < len(lines.texts) or reader.bare:

@@ -29,8 +29,11 @@ REMOTE_LOG: Final = "__remote_log_metadata"
 CLUSTER: Final = "__cluster_metadata"
 CONTROL_TYPES: Final = frozenset({2, 3, 4, 5, 6})
 """Types of control records of KRaft: LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS."""
-_CONTROL: Final = "control records"
-_PROTOCOL: Final = "consumer protocol"
+TRANSACTIONS: Final = "__transaction_state"
+FRAMED: Final = frozenset({REMOTE_LOG, CLUSTER})
+"""Topics whose records have no key of their own: type and version begin the value."""
+CONTROL: Final = "control records"
+PROTOCOL: Final = "consumer protocol"
 _CONSUMER: Final = "consumer"
 _NULL_STRUCT: Final = -1
 _FRAME_VERSIONS: Final = (0, 1)
@@ -39,7 +42,7 @@ _OPENING: Final = ("[", "{")
 _CLOSING: Final = ("]", "}")
 _IMPLICIT: Final[Mapping[str, object]] = {"bool": False, "int8": 0, "int16": 0, "int32": 0, "int64": 0, "[]": []}
 """Defaults of tagged fields whose schema names none."""
-_SIZES: Final = {"bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "float64": 8, "uuid": 16}
+SIZES: Final = {"bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "float64": 8, "uuid": 16}
 _ANY_VERSION: Final = range(1 << 15)
 
 
@@ -133,13 +136,13 @@ def parse_keyed_record(topic: str, key: Buffer | None, value: Buffer | None) -> 
     if key is None:
         raise WireError(0, Reason.TRUNCATED, f"a record of {topic} without a key")
     reader = Reader(key)
-    schema = _schema(topic, reader.int16("record type"))
+    schema = schema_of(topic, reader.int16("record type"))
     identity = _structure(reader, schema.key or (), 0, flexible=False)
     reader.expect_end()
     if value is None:
         return InternalRecord(schema.name, schema.type, None, identity, None)
     reader = Reader(value)
-    version = _known(schema, reader.int16("value version"))
+    version = known_version(schema, reader.int16("value version"))
     content = _message(reader, schema, version)
     if schema.name == "GroupMetadata" and content["protocolType"] == _CONSUMER:
         content["members"] = [_with_protocol(member) for member in _dicts(content["members"])]
@@ -156,8 +159,8 @@ def parse_framed_record(topic: str, value: Buffer | None) -> InternalRecord:
     reader = Reader(value)
     if (frame := reader.unsigned_varint("frame version")) not in _FRAME_VERSIONS:
         raise WireError(0, Reason.VERSION, f"frame version {frame}, known are {_FRAME_VERSIONS}")
-    schema = _schema(topic, reader.unsigned_varint("record type"))
-    version = _known(schema, reader.unsigned_varint("record version"))
+    schema = schema_of(topic, reader.unsigned_varint("record type"))
+    version = known_version(schema, reader.unsigned_varint("record version"))
     return InternalRecord(schema.name, schema.type, version, None, _message(reader, schema, version))
 
 
@@ -166,17 +169,17 @@ def parse_control_record(number: int, value: Buffer | None) -> InternalRecord:
 
     Raises WireError as parse_framed_record does. Markers of transactions have a class of their own (ControlRecord).
     """
-    schema = _schema(_CONTROL, number)
+    schema = schema_of(CONTROL, number)
     if value is None:
         raise WireError(0, Reason.TRUNCATED, f"{schema.name} without a value")
-    version = _known(schema, Reader(value).int16("version"))
+    version = known_version(schema, Reader(value).int16("version"))
     return InternalRecord(schema.name, schema.type, version, None, _message(Reader(value), schema, version))
 
 
 def printed_control_record(number: int, fields: object) -> InternalRecord:
     """Return the control record whose fields kafka-dump-log printed as JSON; as printed_record."""
-    schema = _schema(_CONTROL, number)
-    version = _known(schema, _integer(_member(fields, "version")))
+    schema = schema_of(CONTROL, number)
+    version = known_version(schema, _integer(_member(fields, "version")))
     return InternalRecord(schema.name, schema.type, version, None, _of_json(fields, schema.value, version))
 
 
@@ -186,11 +189,11 @@ def printed_record(topic: str, key: object, payload: object) -> InternalRecord:
     Fields that its JsonConverter leaves out, because they have their default, are filled in. Raises WireError for other JSON.
     """
     number = _member(key, "type") if topic in (GROUPS, SHARE_STATE) else _number_of(topic, _member(payload, "type"))
-    schema = _schema(topic, _integer(number))
+    schema = schema_of(topic, _integer(number))
     identity = None if schema.key is None else _of_json(_member(key, "data"), schema.key, 0)
     if payload is None:
         return InternalRecord(schema.name, schema.type, None, identity, None)
-    version = _known(schema, _integer(_member(payload, "version")))
+    version = known_version(schema, _integer(_member(payload, "version")))
     content = _of_json(_member(payload, "data"), schema.value, version)
     return InternalRecord(schema.name, schema.type, version, identity, content)
 
@@ -235,14 +238,16 @@ def _single_of_json(value: object, field: Field, version: int) -> object:
     return field.names.get(value, value) if field.names is not None and isinstance(value, int) else value
 
 
-def _schema(topic: str, number: int) -> Schema:
+def schema_of(topic: str, number: int) -> Schema:
+    """Return the schema of a type. Raises WireError for one that is not known."""
     schema = schemas().get((topic, number))
     if schema is None:
         raise WireError(0, Reason.VERSION, f"record type {number} of {topic} is not known")
     return schema
 
 
-def _known(schema: Schema, version: int) -> int:
+def known_version(schema: Schema, version: int) -> int:
+    """Return the version. Raises WireError for one that is not known."""
     if version not in schema.versions:
         known = (
             f"{schema.versions.start} to {schema.versions.stop - 1}"
@@ -282,7 +287,7 @@ def _structure(reader: Reader, fields: Sequence[Field], version: int, *, flexibl
 def _value(reader: Reader, field: Field, version: int, *, flexible: bool) -> object:
     if field.array:
         count = (reader.compact_array_count if flexible else reader.array_count)(
-            field.name, _least(field, version, flexible=flexible)
+            field.name, smallest(field, version, flexible=flexible)
         )
         if count is not None:
             return [_single(reader, field, version, flexible=flexible) for _ in range(count)]
@@ -349,12 +354,14 @@ _NUMBERS: Final[Mapping[str, Callable[[Reader, str], object]]] = {
 }
 
 
-def _least(field: Field, version: int, *, flexible: bool) -> int:
+def smallest(field: Field, version: int, *, flexible: bool) -> int:
     """Return the fewest bytes that one element takes, so that no count is believed that the bytes cannot hold."""
     if not field.fields:
-        return _SIZES.get(field.type, 1 if flexible else 2)
+        return SIZES.get(field.type, 1 if flexible else 2)
     inner = (each for each in field.fields if version in each.versions and each.tag is None)
-    return max(1, sum(1 if each.array or each.nullable else _least(each, version, flexible=flexible) for each in inner))
+    return max(
+        1, sum(1 if each.array or each.nullable else smallest(each, version, flexible=flexible) for each in inner)
+    )
 
 
 def _with_protocol(member: Fields) -> Fields:
@@ -368,7 +375,7 @@ def _of_protocol(number: int, data: object) -> object:
     """Later versions have more fields at the end: a reader of the protocol takes what it knows (ConsumerProtocol)."""
     if not isinstance(data, bytes) or not data:
         return data
-    schema = schemas()[_PROTOCOL, number]
+    schema = schemas()[PROTOCOL, number]
     reader = Reader(data)
     try:
         version = min(reader.int16("version"), schema.versions.stop - 1)

@@ -1,4 +1,4 @@
-"""Decompression of record payloads, bounded: a few kilobytes never become gigabytes.
+"""Decompression of record payloads, bounded: a few kilobytes never become gigabytes; and compression.
 
 Source of the formats: Kafka's CompressionType; RFC 1952 (gzip). The codecs of other libraries: compressed_frames.py.
 """
@@ -80,13 +80,36 @@ _Decoder = Callable[[Buffer, int, int], bytes]
 _DECODERS: Final[dict[int, _Decoder]] = {Codec.NONE: _none, Codec.GZIP: _gzip}
 
 
+def _compress_gzip(data: bytes) -> bytes:
+    member = zlib.compressobj(wbits=31)
+    return member.compress(data) + member.flush()
+
+
+_COMPRESSORS: Final[dict[int, Callable[[bytes], bytes]]] = {Codec.GZIP: _compress_gzip}
+
+
 def _load(codec: int) -> _Decoder:
-    """Import what decompresses the other codecs when the first batch needs one of them."""
+    """Import what reads and writes the other codecs when the first batch needs one of them. Raises WireError for one that is none."""
     from kaudit.formats.log import compressed_frames  # noqa: PLC0415 - a scan of headers and CRCs needs no libraries
 
     _DECODERS[Codec.SNAPPY] = compressed_frames.decompress_snappy
     _DECODERS[Codec.LZ4] = compressed_frames.decompress_lz4
     _DECODERS[Codec.ZSTD] = compressed_frames.decompress_zstd
+    _COMPRESSORS[Codec.SNAPPY] = compressed_frames.compress_snappy
+    _COMPRESSORS[Codec.LZ4] = compressed_frames.compress_lz4
+    _COMPRESSORS[Codec.ZSTD] = compressed_frames.compress_zstd
     if codec not in _DECODERS:
         raise WireError(0, Reason.CODEC, f"unknown compression codec {codec}")
     return _DECODERS[codec]
+
+
+def compress(codec: int, data: bytes) -> bytes:
+    """Compress one payload as producers do by default; `codec` as `decompress` takes it. The same data gives the same bytes.
+
+    Raises WireError for an unknown codec.
+    """
+    if codec == Codec.NONE:
+        return data
+    if codec not in _COMPRESSORS:
+        _load(codec)
+    return _COMPRESSORS[codec](data)

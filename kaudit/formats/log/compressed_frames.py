@@ -20,6 +20,8 @@ from kaudit.model.limits import COMPRESSED_FRAMES
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
+_XERIAL_VERSIONS: Final = b"\0\0\0\1\0\0\0\1"
+_XERIAL_BLOCK_BYTES: Final = 32 << 10
 
 
 def decompress_snappy(data: Buffer, _magic: int, limit: int) -> bytes:
@@ -299,3 +301,20 @@ def _frame(data: memoryview, start: int) -> tuple[int, int, bool]:
 
 def _truncated(size: int) -> WireError:
     return WireError(size, Reason.TRUNCATED, "zstd: the data ends before the frame does")
+
+
+def compress_snappy(data: bytes) -> bytes:
+    """Xerial frames of the blocks that SnappyOutputStream makes."""
+    blocks = (data[at : at + _XERIAL_BLOCK_BYTES] for at in range(0, len(data), _XERIAL_BLOCK_BYTES))
+    packed = (bytes(cramjam.snappy.compress_raw(block)) for block in blocks)
+    return b"".join([_XERIAL_MAGIC, _XERIAL_VERSIONS, *(len(each).to_bytes(4, "big") + each for each in packed)])
+
+
+def compress_lz4(data: bytes) -> bytes:
+    """One frame of independent blocks of 64 KiB, without checksums of the content, as KafkaLZ4BlockOutputStream writes it."""
+    return bytes(lz4.frame.compress(data, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False))
+
+
+def compress_zstd(data: bytes) -> bytes:
+    """One frame of zstd."""
+    return zstandard.ZstdCompressor(write_content_size=False).compress(data)

@@ -6,7 +6,7 @@ fields: nothing about producers can be checked before magic 2.
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from msgspec import Struct
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.batch_header import LEGACY_MAGICS, LOG_OVERHEAD, MAGIC_OFFSET, MESSAGE_V0, MESSAGE_V1
-from kaudit.formats.log.codecs import Codec, decompress
+from kaudit.formats.log.codecs import Codec, compress, decompress
 from kaudit.formats.log.records import DEFAULT_LIMIT
 from kaudit.model.batch_fields import CODEC_MASK, LOG_APPEND_TIME_FLAG
 
@@ -174,6 +174,28 @@ def read_legacy_records(message: LegacyMessage, limit: int = DEFAULT_LIMIT) -> I
             entry.position,
             entry.size,
         )
+
+
+def rewritten_legacy(data: Buffer, change: Callable[[bytes | None], bytes | None], limit: int = DEFAULT_LIMIT) -> bytes:
+    """Return one entry with what `change` makes of its key and its value, or of those of the messages in it; all else stays.
+
+    Raises WireError as `parse_message`, `read_legacy_records` and `compress` do.
+    """
+    message = parse_message(data)
+    value = change(message.value)
+    if message.codec != Codec.NONE and message.value is not None:
+        inner = decompress(message.codec, message.magic, message.value, limit)
+        places = [(each.position, each.position + each.size) for each in read_messages(inner)]
+        value = compress(
+            message.codec, b"".join(rewritten_legacy(inner[start:end], change, limit) for start, end in places)
+        )
+    head = bytes(data[MAGIC_OFFSET : _HEAD.size + (_TIMESTAMP.size if message.magic else 0)])
+    covered = head + _sized(change(message.key)) + _sized(value)
+    return _OFFSET_AND_SIZE.pack(message.offset, 4 + len(covered)) + zlib.crc32(covered).to_bytes(4, "big") + covered
+
+
+def _sized(content: bytes | None) -> bytes:
+    return _LENGTH.pack(_NULL_LENGTH) if content is None else _LENGTH.pack(len(content)) + content
 
 
 def _last_offset(message_set: bytes) -> int:

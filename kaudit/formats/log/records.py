@@ -3,12 +3,15 @@
 Source of the format: Kafka's DefaultRecordBatch, DefaultRecord, DefaultRecordsSend and ByteUtils (zigzag varints).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
+
+from crc32c import crc32c
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.batch_header import (
+    ATTRIBUTES_OFFSET,
     CURRENT_MAGIC,
     HEADER,
     HEADER_SIZE,
@@ -16,7 +19,8 @@ from kaudit.formats.log.batch_header import (
     LOG_OVERHEAD,
     MAGIC_OFFSET,
 )
-from kaudit.formats.log.codecs import Codec, decompress
+from kaudit.formats.log.codecs import Codec, compress, decompress
+from kaudit.formats.varints import varint
 from kaudit.model.batch_fields import CODEC_MASK, LOG_APPEND_TIME_FLAG, NO_SEQUENCE
 from kaudit.model.limits import UNPACKED_BYTES
 from kaudit.model.sequence import add as add_sequence
@@ -35,6 +39,7 @@ _HEADER: Final = HEADER.struct(
     "base_sequence",
     "record_count",
 )
+_HEAD: Final = HEADER.struct_between("base_offset", "crc")
 _NULL_LENGTH: Final = -1
 _MIN_RECORD_BYTES: Final = 7  # length, attributes, two deltas, two lengths, header count
 _MAX_INT64: Final = 2**63 - 1
@@ -110,6 +115,52 @@ def read_records(batch: Buffer, limit: int = DEFAULT_LIMIT) -> Iterator[Record]:
         yield record
     if position != len(body):
         raise WireError(position, Reason.TRAILING, f"{len(body) - position} bytes after the last record")
+
+
+RecordChange = Callable[
+    [bytes | None, bytes | None, tuple[Header, ...]], tuple[bytes | None, bytes | None, tuple[Header, ...]]
+]
+"""Key, value and headers of a record, to what takes their places."""
+
+
+def rewritten(batch: Buffer, change: RecordChange, limit: int = DEFAULT_LIMIT) -> bytes:
+    """Return a whole batch with the key, the value and the headers that `change` makes of those of each record.
+
+    All else stays: offset, leader epoch, attributes, timestamps, producer, sequence; length and CRC are those of the result. Raises
+    WireError for a batch that `read_records` refuses.
+    """
+    for _ in read_records(batch, limit):
+        pass  # nothing is changed of what is not whole
+    header = _checked_header(batch)
+    body = _uncompressed(batch, header, limit)
+    records: list[bytes] = []
+    end = 0
+    for _ in range(header.record_count):
+        length, start = _varint(body, end, _VARINT_BYTES)
+        end = start + length
+        _, position = _varint(body, start + 1, _VARLONG_BYTES)
+        _, position = _varint(body, position, _VARINT_BYTES)
+        fixed = body[start:position]
+        key, position = _nullable(body, position, end, "key")
+        value, position = _nullable(body, position, end, "value")
+        headers, _ = _headers(body, position, end)
+        key, value, headers = change(key, value, headers)
+        named = [part for each in headers for part in (_sized(each.key), _sized(each.value))]
+        content = b"".join([fixed, _sized(key), _sized(value), varint(len(headers)), *named])
+        records.append(varint(len(content)) + content)
+    packed = compress(header.attributes & CODEC_MASK, b"".join(records)) if records or len(batch) > HEADER_SIZE else b""
+    return resealed(batch, packed)
+
+
+def resealed(batch: Buffer, records: bytes) -> bytes:
+    """Return a batch of magic 2 with other records, as they are stored, and with the length and the CRC of these."""
+    covered = bytes(batch[ATTRIBUTES_OFFSET:HEADER_SIZE]) + records
+    head = _HEAD.unpack_from(batch)
+    return _HEAD.pack(head[0], ATTRIBUTES_OFFSET - LOG_OVERHEAD + len(covered), *head[2:-1], crc32c(covered)) + covered
+
+
+def _sized(content: bytes | None) -> bytes:
+    return varint(_NULL_LENGTH) if content is None else varint(len(content)) + content
 
 
 def _checked_header(batch: Buffer) -> _Batch:

@@ -1,6 +1,6 @@
 """`kaudit dedup`: rows of duplicates, and their effect on consumers that deduplicate."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import structs
 
@@ -33,21 +33,21 @@ def duplicate_rows(listing: DuplicateListing, *, read_committed: bool) -> Iterat
         yield {"row": "duplicate", **place, **structs.asdict(found), "relation": found.relation.value}
 
 
-def jsonl(rows: Iterable[Row], listing: DuplicateListing, isolation_level: str) -> Iterator[str]:
-    """Yield one row a line, then a summary."""
+def jsonl(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isolation_level: str) -> Iterator[str]:
+    """Yield one row a line, then a summary: `listing` is asked when all rows have been read."""
     yield from rows_jsonl(rows)
-    yield from rows_jsonl([{"row": "summary", **_summary(listing, isolation_level)}])
+    yield from rows_jsonl([{"row": "summary", **_summary(listing(), isolation_level)}])
 
 
-def document(rows: Iterable[Row], listing: DuplicateListing, isolation_level: str) -> Iterator[str]:
-    """Yield the kaudit.dedup/1 document."""
+def document(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isolation_level: str) -> Iterator[str]:
+    """Yield the kaudit.dedup/1 document; `listing` as `jsonl` has it."""
     return rows_document(
         {},
         rows,
         lambda: {
-            "inputs": list(listing.scan.inputs),
+            "inputs": list(listing().scan.inputs),
             "schema": "kaudit.dedup/1",
-            "summary": _summary(listing, isolation_level),
+            "summary": _summary(listing(), isolation_level),
             "tool": {"name": "kaudit", "version": __version__},
         },
     )

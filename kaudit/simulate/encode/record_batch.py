@@ -17,6 +17,7 @@ from kaudit.formats.log.batch_header import (
     MAGIC_OFFSET,
 )
 from kaudit.formats.log.control import KEY, VALUE
+from kaudit.formats.varints import varint
 from kaudit.model.batch_fields import (
     ABORT_MARKER,
     COMMIT_MARKER,
@@ -33,22 +34,6 @@ _LEADER_EPOCH = HEADER.struct("leader_epoch")
 _MARKER_KEY = KEY.struct()
 _MARKER_VALUE = VALUE.struct()
 _LENGTH_WITHOUT_BODY = ATTRIBUTES_OFFSET - LOG_OVERHEAD
-_MORE = 0x80
-
-
-def unsigned_varint(value: int) -> bytes:
-    """Encode a number that is not negative, seven bits a byte, the lowest first."""
-    out = bytearray()
-    while value >= _MORE:
-        out.append(value & 0x7F | _MORE)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def varint(value: int) -> bytes:
-    """Encode a signed number as a zigzag varint."""
-    return unsigned_varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
 _VARINTS = tuple(varint(value) for value in range(4096))

@@ -15,7 +15,7 @@ from kaudit.formats.internal_topics.transaction_state import (
     VALUE_VERSION_FIXED,
     VALUE_VERSION_FLEXIBLE,
 )
-from kaudit.simulate.encode.record_batch import unsigned_varint
+from kaudit.formats.varints import unsigned_varint
 
 _HEAD = VALUE_HEAD.struct()
 _TIMES = VALUE_TIMES.struct()

@@ -213,13 +213,6 @@ class ZstdDecoder:
         return at == size
 
 
-def decoder(form: Form, source: ByteSource) -> Decoder:
-    """Return a decoder of a compressed file."""
-    if form is Form.GZIP:
-        return Inflater(source)
-    return ZstdDecoder(source) if form is Form.ZSTD else StreamDecoder(source, form)
-
-
 def _detail(error: Exception) -> str:
     return str(error).strip() or type(error).__name__
 

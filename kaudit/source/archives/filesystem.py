@@ -4,11 +4,12 @@ import errno
 from collections.abc import Hashable, Sequence
 
 from kaudit.model.limits import DIRECTORY_ENTRIES
-from kaudit.source.archives.decoders import decoder, read_bytes
+from kaudit.source.archives.decoders import read_bytes
 from kaudit.source.archives.expanded import Expanded
 from kaudit.source.archives.forms import HEAD_BYTES, Form, form_of
 from kaudit.source.archives.members import Member, Members, TooManyMembersError
 from kaudit.source.archives.parts import FilePart, end_of_whole_batches
+from kaudit.source.archives.pieces import decoder
 from kaudit.source.archives.tar import tar_members
 from kaudit.source.archives.zip import ZipContent
 from kaudit.source.bytes import ByteSource

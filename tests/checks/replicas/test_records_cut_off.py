@@ -102,6 +102,18 @@ def test_a_raised_epoch_is_no_loss_where_the_old_leader_had_no_more(tmp_path):
     assert codes == {bump_at_leader_change.code}
 
 
+def test_a_raised_epoch_is_no_loss_where_the_partition_has_one_replica(tmp_path):
+    made = line("Created log for partition orders-0 in /data/orders-0 with properties {}", 0)
+    loaded = line("[Partition orders-0 broker=1] Log loaded for partition orders-0 with initial high watermark 0", 0)
+    codes = {finding.code for finding in found_in(tmp_path, {1: [made, loaded]}, log(BUMPED))}
+    assert codes == {"KA203"}
+    (tmp_path / "two").mkdir()
+    codes = {
+        finding.code for finding in found_in(tmp_path / "two", {1: [made], 2: [made, follows(2, 10, 60)]}, log(BUMPED))
+    }
+    assert codes == {bump_at_leader_change.code}
+
+
 def test_it_is_told_once_of_several_copies(tmp_path):
     own = log(data(-1, -1, -1, 50, leader_epoch=1))
     for name in ("b1", "b2"):

@@ -1,16 +1,19 @@
 """A compressed file read at any position gives what it holds, in bounded memory."""
 
+import bz2
 import gzip
+import lzma
 import zlib
 from random import Random
 from weakref import WeakSet
 
 import pytest
 
-from kaudit.source.archives import expanded
-from kaudit.source.archives.decoders import decoder, read_bytes
+from kaudit.source.archives import expanded, pieces
+from kaudit.source.archives.decoders import read_bytes
 from kaudit.source.archives.expanded import BLOCK_BYTES, Expanded
 from kaudit.source.archives.forms import Form, form_of
+from kaudit.source.archives.pieces import decoder
 from tests.memory import Memory
 from tests.packed import COMPRESSIONS
 
@@ -95,16 +98,111 @@ def test_an_expansion_that_nobody_packs_ends(monkeypatch):
     assert source.problem == "it expands to more than 0 GiB, over 1 times its size"
 
 
+def xz_of(parts: list[bytes]) -> bytes:
+    """One stream of several blocks, as `xz -T` makes it."""
+    streams = [lzma.compress(part) for part in parts]
+    sizes = [(int.from_bytes(each[-8:-4], "little") + 1) * 4 for each in streams]  # of the indexes
+    blocks = [each[12 : -12 - size] for each, size in zip(streams, sizes, strict=True)]
+    records = b"".join(
+        each[-12 - size + 2 : -12][: _numbers_end(each[-12 - size + 2 : -12])]
+        for each, size in zip(streams, sizes, strict=True)
+    )
+    index = b"\0" + bytes([len(parts)]) + records
+    index += bytes(-len(index) % 4)
+    index += zlib.crc32(index).to_bytes(4, "little")
+    flags = (len(index) // 4 - 1).to_bytes(4, "little") + streams[0][6:8]
+    return streams[0][:12] + b"".join(blocks) + index + zlib.crc32(flags).to_bytes(4, "little") + flags + b"YZ"
+
+
+def _numbers_end(data: bytes) -> int:
+    """Where the two numbers of a record end."""
+    ends = [at for at, byte in enumerate(data) if byte < 0x80]
+    return ends[1] + 1
+
+
+def parts_of(plain: bytes) -> list[bytes]:
+    return [plain[at : at + 50_001] for at in range(0, len(plain), 50_001)]
+
+
+SMALL = 1 << 14
+DIVIDED = {
+    "bz2 of small blocks": (Form.BZIP2, lambda plain: bz2.compress(plain, 1)),
+    "bz2 of several streams": (Form.BZIP2, lambda plain: b"".join(bz2.compress(part, 1) for part in parts_of(plain))),
+    "xz of several blocks": (Form.XZ, lambda plain: xz_of(parts_of(plain))),
+    "xz of several streams": (Form.XZ, lambda plain: b"\0\0\0\0".join(lzma.compress(part) for part in parts_of(plain))),
+    "zst of several frames": (Form.ZSTD, lambda plain: b"\x50\x2a\x4d\x18\2\0\0\0ab".join(COMPRESSIONS["zst"](part) for part in parts_of(plain))),
+    "lz4 of several frames": (Form.LZ4, lambda plain: b"".join(COMPRESSIONS["lz4"](part) for part in parts_of(plain))),
+}  # fmt: skip
+
+
+@pytest.fixture
+def nothing_held(monkeypatch):
+    """No room to hold anything, and blocks and pieces as small as they are."""
+    monkeypatch.setattr(expanded, "BLOCK_BYTES", SMALL)
+    monkeypatch.setattr(expanded, "ARCHIVE_HELD_BYTES", 0)
+    monkeypatch.setattr(expanded, "_RECENT_BLOCKS", 2)
+    monkeypatch.setattr(pieces, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(pieces, "_WINDOW_BYTES", 4099)
+
+
+@pytest.mark.parametrize("name", DIVIDED)
+def test_what_has_pieces_is_read_from_the_middle_without_being_held(monkeypatch, nothing_held, name):
+    monkeypatch.setattr(expanded, "_FREE_BYTES", 60 * 100_000)
+    form, compress = DIVIDED[name]
+    plain = content(30 * SMALL + 999)
+    source = opened(compress(plain), form)
+    assert (source.size(), source.problem) == (len(plain), None)
+    random = Random(7)
+    for _ in range(30):
+        at, length = random.randrange(len(plain) + 10), random.choice((1, 61, 5000, 2 * SMALL))
+        assert read_bytes(source, at, length) == plain[at : at + length]
+
+
+@pytest.mark.parametrize("name", DIVIDED)
+def test_pieces_that_are_cut_off_or_damaged(nothing_held, name):
+    form, compress = DIVIDED[name]
+    plain = content(40 * SMALL)
+    packed = compress(plain)
+    cut = opened(packed[: len(packed) * 2 // 3], form)
+    size = cut.size()
+    assert cut.problem == "it ends in the middle"
+    assert read_bytes(cut, 0, len(plain)) == plain[:size]
+    assert size > len(plain) // 3
+    if form not in {Form.ZSTD, Form.LZ4}:  # whose writers need not add checksums
+        damaged = bytearray(packed)
+        damaged[len(packed) // 2] ^= 0x55
+        source = opened(bytes(damaged), form)
+        size = source.size()
+        assert str(source.problem).startswith("it is damaged (")
+        assert size < len(plain)
+
+
+@pytest.mark.parametrize("suffix", ["xz", "zst", "lz4"])
+def test_what_has_one_piece_is_decoded_again_so_many_times_and_no_more(monkeypatch, nothing_held, suffix):
+    monkeypatch.setattr(expanded, "_FREE_BYTES", 0)
+    plain = content(9 * SMALL)
+    source = opened(COMPRESSIONS[suffix](plain), FORMS[suffix])
+    for _ in range(6):  # in order, several times
+        read = [read_bytes(source, at, SMALL) for at in range(0, len(plain), SMALL)]
+        assert b"".join(read) == plain
+
+    def read_all_over() -> None:
+        for at in 40 * (8, 1, 7, 0):
+            read_bytes(source, at * SMALL, 9)
+
+    with pytest.raises(OSError, match=r"unpack it, or pack it as \.tar\.gz or \.zip, or in many pieces") as refused:
+        read_all_over()
+    assert refused.value.filename == "x"
+
+
 def test_what_is_held_of_all_files_together_is_limited(monkeypatch):
     monkeypatch.setattr(expanded, "ARCHIVE_HELD_BYTES", 6 * BLOCK_BYTES)
     monkeypatch.setattr(expanded, "_all_expanded", WeakSet())
     plain = content(5 * BLOCK_BYTES)
-    first = opened(COMPRESSIONS["xz"](plain), Form.XZ)
-    second = opened(COMPRESSIONS["zst"](plain), Form.ZSTD)
-    assert first.size() == len(plain)
-    with pytest.raises(OSError, match=r"pack it as \.tar, \.tar\.gz or \.zip"):
-        second.size()
-    assert opened(COMPRESSIONS["gz"](plain), Form.GZIP).size() == len(plain)
+    files = [opened(COMPRESSIONS[suffix](plain), FORMS[suffix]) for suffix in ("xz", "zst", "lz4")]
+    assert [file.size() for file in files] == [len(plain)] * 3
+    assert sum(file._held_bytes for file in files) <= 6 * BLOCK_BYTES
+    assert all(read_bytes(file, 0, len(plain)) == plain for file in files)
 
 
 def test_forms_are_told_by_their_first_bytes():
