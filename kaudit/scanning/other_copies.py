@@ -77,7 +77,12 @@ def compared_replicas(
     same = [comparable[directory.directory] for directory in max(logs, key=len, default=())]
     if len(same) < 2:
         return None
-    digests = [part.digest for part in same if part.digest is not None and not part.damages]
+    # a watch may have begun to read one before there was another: its digest is of what came after that
+    digests = [
+        part.digest
+        for part in same
+        if part.digest is not None and part.digest.batches == part.counts.batches and not part.damages
+    ]
     ranges = ranges_to_read(digests) if len(digests) == len(same) else None
     readers = {
         part.directory.replica: ReplicaReader(

@@ -153,7 +153,7 @@ def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDi
         if decode or contents:
             plan = [replace(spec, decode=decode, contents=contents and spec.file.text is None) for spec in plan]
         needed = needs(directory)
-        if options.digests or (directory.topic, directory.partition) in several:
+        if options.digests or needed.digest_ranges or (directory.topic, directory.partition) in several:
             plan = [replace(spec, digests=spec.file.text is None) for spec in plan]
             needed = replace(needed, digest_ranges=ranges_each(len(layout.partitions)))
         compacted = options.says_compacted(directory.topic)
@@ -186,10 +186,12 @@ def audit_needs(
     """Return what an audit needs of a partition: its ids where they are looked up, its markers where decisions or logs are."""
     decided = any(entry.topic == TRANSACTION_STATE for entry in layout.everything)
     named = () if options.logs is None else options.logs.producer_ids
+    several, ranges = held_several_times(layout), ranges_each(len(layout.partitions))
 
     def needs(directory: PartitionDirectory) -> Needs:
         looked_up = bool(options.producer_ids) or histories.of(directory.log_dir) is not None
-        return Needs(producer_ids=looked_up, markers=decided or options.logs is not None, states_of=named)
+        digests = ranges if (directory.topic, directory.partition) in several else 0
+        return Needs(looked_up, decided or options.logs is not None, named, digests)
 
     return needs
 
