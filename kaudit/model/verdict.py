@@ -28,7 +28,8 @@ class BlockedPartition(JsonRecord, frozen=True):
     """A partition whose last stable offset an open transaction holds back, and since when (ms since the epoch).
 
     `offsets_invisible` is None where the end of the log is not known. `severity`: note where the transaction may still
-    end by itself.
+    end by itself. `open_transactions` are all of the partition, `siblings` the ids of members of their applications that went on.
+    `aborted_at_timestamp` (ms) is when a coordinator aborts the first of them.
     """
 
     topic: str
@@ -38,6 +39,9 @@ class BlockedPartition(JsonRecord, frozen=True):
     since_timestamp: int | None
     severity: Severity
     transactional_ids: Sequence[str] = ()
+    open_transactions: int = 0
+    siblings: Sequence[str] = ()
+    aborted_at_timestamp: int | None = None
 
 
 class Verdict(JsonRecord, frozen=True):

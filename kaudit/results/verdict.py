@@ -5,11 +5,12 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from kaudit.checks.texts import counted, listed
+from kaudit.checks.texts import counted, listed, time_text
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.impact import Act, Caution, Impact
 from kaudit.model.result import OUTSIDE_TIME, ScanResult, UnlistedFindings
 from kaudit.model.total_impact import impacts_by_partition
+from kaudit.model.transactional_ids import parse_name
 from kaudit.model.verdict import BlockedPartition, PartitionBounds, Verdict
 from kaudit.results.costs import since_text
 from kaudit.results.incidents import members
@@ -58,7 +59,11 @@ def made_verdict(result: ScanResult) -> Verdict:
         {place: _doubled(impact) for place, impact in impacts.items() if impact.records_duplicated is not None}
     )
     blocked = sorted(_blocked(new), key=lambda each: -(each.offsets_invisible or 0))
-    cautions = list(dict.fromkeys([*_given(serious), *_recoveries(serious)]))
+    # what is open may be aborted whatever its severity
+    held = [
+        finding for finding in new if finding.severity is Severity.NOTE and finding.evidence.coordinator is not None
+    ]
+    cautions = list(dict.fromkeys([*_given([*serious, *held]), *_recoveries(serious)]))
     groups = members(serious)
     first = _first(groups, cautions)
     costs = [*_lost_text(lost, impacts), *_doubled_text(doubled, impacts)]
@@ -207,13 +212,21 @@ def _having(result: ScanResult, status: Status) -> int:
 def _blocked(findings: Iterable[Finding]) -> Iterator[BlockedPartition]:
     """Yield the partitions whose last stable offset an open transaction holds back."""
     holding: dict[_Place, list[Finding]] = {}
+    opened: dict[_Place, dict[tuple[object, ...], Finding]] = {}
     for finding in findings:
         stable, hidden = finding.impact.last_stable_offset, finding.impact.offsets_invisible
         holds = (hidden is None and stable is not None) or hidden
-        if holds and finding.topic is not None and finding.partition is not None:
-            holding.setdefault((finding.topic, finding.partition), []).append(finding)
+        if finding.topic is None or finding.partition is None:
+            continue
+        place = finding.topic, finding.partition
+        if holds:
+            holding.setdefault(place, []).append(finding)
+        if finding.evidence.coordinator is not None:
+            opened.setdefault(place, {})[finding.producer_id, finding.offset] = finding
     for place, total in impacts_by_partition(each for group in holding.values() for each in group).items():
         group = holding[place]
+        waiting = [*opened.get(place, {}).values()]
+        ends = [each.evidence.aborted_at_timestamp for each in waiting]
         yield BlockedPartition(
             topic=place[0],
             partition=place[1],
@@ -221,7 +234,17 @@ def _blocked(findings: Iterable[Finding]) -> Iterator[BlockedPartition]:
             offsets_invisible=total.offsets_invisible,
             since_timestamp=total.invisible_since_timestamp,
             severity=max(finding.severity for finding in group),
-            transactional_ids=sorted({name for each in group if (name := each.evidence.transactional_id)}),
+            transactional_ids=sorted({name for each in [*group, *waiting] if (name := each.evidence.transactional_id)}),
+            open_transactions=len(waiting),
+            siblings=sorted(
+                {
+                    name
+                    for each in waiting
+                    if each.evidence.siblings
+                    for name in each.evidence.siblings.transactional_ids
+                }
+            ),
+            aborted_at_timestamp=min((end for end in ends if end is not None), default=None),
         )
 
 
@@ -236,12 +259,30 @@ def _blocked_line(blocked: Sequence[BlockedPartition]) -> Iterator[str]:
     details = []
     if len(blocked) == 1 and blocked[0].last_stable_offset is not None:
         details.append(f"the last stable offset stays at {blocked[0].last_stable_offset}")
-    names = sorted({name for each in blocked for name in each.transactional_ids})
-    if names:
-        details.append(f"transactional {'id' if len(names) == 1 else 'ids'} {_some(names)}")
+    details += _owners_text(blocked)
     if all(each.severity is Severity.NOTE for each in blocked):
-        details.append("within the transaction's timeout")
+        ends = [each.aborted_at_timestamp for each in blocked if each.aborted_at_timestamp is not None]
+        aborted = f"; coordinators abort what is open from {time_text(min(ends))} on" if ends else ""
+        details.append(f"within the transaction's timeout{aborted}")
     yield f"{text}: {', '.join(details)}" if details else text
+
+
+def _owners_text(blocked: Sequence[BlockedPartition]) -> Iterator[str]:
+    """Yield how many transactions are open, of which ids, and which siblings of theirs went on."""
+    names = sorted({name for each in blocked for name in each.transactional_ids})
+    # one transaction may be open in several partitions
+    number = blocked[0].open_transactions if len(blocked) == 1 else len(names)
+    several = f"{counted(number, 'open transaction')}, " if number > 1 else ""
+    if names:
+        # ids of one member are named together: of a subtask of Flink
+        groups = sorted({name if (known := parse_name(name)) is None else known.ids for name in names})
+        shown = groups if len(groups) < len(names) else names
+        siblings = sorted({name for each in blocked for name in each.siblings})
+        kind = "sibling" if len(siblings) == 1 else "siblings"
+        went_on = f", whose {kind} {_some(siblings)} went on" if siblings else ""
+        yield f"{several}transactional {'id' if len(names) == 1 else 'ids'} {_some(shown)}{went_on}"
+    elif several:
+        yield several.removesuffix(", ")
 
 
 def _given(findings: Iterable[Finding]) -> Iterator[Caution]:

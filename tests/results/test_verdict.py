@@ -88,6 +88,31 @@ def test_a_pinned_last_stable_offset_is_told_at_any_severity():
     assert [(each.topic, each.partition, each.offsets_invisible) for each in verdict.blocked] == [("orders", 0, 29)]
 
 
+def test_whose_the_open_transactions_are_and_who_went_on():
+    """reports/flink-40626-lingering: two ids of one subtask are open, the job goes on with another."""
+    older = {
+        "coordinator": "ongoing",
+        "transactional_id": "orders-sink-1-1",
+        "siblings": {"transactional_ids": ["orders-sink-0-*"], "count": 1, "committed_timestamp": MORNING + 9},
+        "aborted_at_timestamp": MORNING + 900_000,
+    }
+    newer = older | {"transactional_id": "orders-sink-1-0", "aborted_at_timestamp": MORNING + 902_000}
+    (first,) = found(HELD, severity=Severity.NOTE, evidence=older)
+    (second,) = found(Impact(), severity=Severity.NOTE, evidence=newer, offset=22)
+    assert lines(first, second)[1].endswith(
+        ": the last stable offset stays at 17, 2 open transactions, transactional ids orders-sink-1-*, whose sibling "
+        "orders-sink-0-* went on, within the transaction's timeout; coordinators abort what is open from 2023-11-14 22:28:20 UTC on"
+    )
+    (blocked,) = made_verdict(scan_result(first, second)).blocked
+    assert (blocked.open_transactions, list(blocked.siblings)) == (2, ["orders-sink-0-*"])
+    assert blocked.aborted_at_timestamp == MORNING + 900_000
+    caution = Caution(Act.ABORT, "the transaction of producer 6 epoch 0", "that destroys 5 records")
+    (kept,) = found(replace(HELD, cautions=(caution,)), severity=Severity.NOTE, evidence=older)
+    assert lines(kept)[2] == "do not abort the transaction of producer 6 epoch 0: that destroys 5 records"
+    (one,) = found(HELD, evidence={"coordinator": "ongoing", "transactional_id": "shop"})
+    assert lines(one)[1].endswith("stays at 17, transactional id shop")
+
+
 def test_blocked_partitions_together_since_the_first():
     later = replace(HELD, offsets_invisible=1, invisible_since_timestamp=MORNING + 1000)
     both = found(HELD, later, evidence={"transactional_id": "bill-1"})

@@ -1,5 +1,7 @@
 """Public reports of transactions that were left open, and the window of a scan: what still holds is in every window."""
 
+from pathlib import Path
+
 import pytest
 
 import kaudit
@@ -8,6 +10,7 @@ from tests.checks.stories import commit, log_of, plain, transactional
 from tests.checks.transactions.coordinator_log import COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, state, write_states
 from tests.logs import BASE_TIMESTAMP
 
+RECORDED = Path(__file__).parents[2] / "data/flink-pooled-ids"
 OLD, NEW = (
     "coordinator-txn-6787a3f2-d5b6-4bde-9ef9-0c3bc7cbb1d8-0",
     "coordinator-txn-7787a3f2-d5b6-4bde-9ef9-0c3bc7cbb1d8-0",
@@ -67,6 +70,27 @@ def test_a_checkpoint_before_the_epoch_ran_out(tmp_path):
     assert found.evidence.transactional_id == "orders-7-0"
     assert found.evidence.commit_acknowledged == "decided"
     assert "whose commit was decided: copy them first" in found.next[1]
+
+
+def test_a_job_of_flink_that_was_scaled_down():
+    """apache/flink-connector-kafka#314 (FLINK-40626), recorded on 4.1.0: what is true stands in its README.md."""
+    result = kaudit.scan(str(RECORDED))
+    assert result.verdict is not None
+    (blocked,) = result.verdict.blocked
+    assert (blocked.offsets_invisible, blocked.last_stable_offset, blocked.open_transactions) == (29, 17, 2)
+    older, newer = [found for found in result.findings if found.code == "KA302"]
+    for found, holds, producer in ((older, "likely", (6, 0)), (newer, "possible", (4, 2))):
+        owner, siblings = found.evidence.owner, found.evidence.siblings
+        assert owner is not None
+        assert siblings is not None
+        assert (owner.program, owner.application, owner.role) == ("Flink KafkaSink", "orders-sink", "subtask 1")
+        assert owner.naming == "pooled"
+        assert list(siblings.transactional_ids) == ["orders-sink-0-*"]
+        assert found.evidence.in_checkpoint == holds
+        assert (found.producer_id, found.producer_epoch, found.evidence.records) == (*producer, 5)
+        assert found.evidence.aborted_at_timestamp is not None
+        assert found.evidence.last_timestamp is not None
+        assert abs(found.evidence.aborted_at_timestamp - found.evidence.last_timestamp - 15 * 60_000) < 5000
 
 
 @pytest.mark.parametrize(
