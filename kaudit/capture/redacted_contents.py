@@ -6,17 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from kaudit.formats.errors import WireError
-from kaudit.formats.internal_topics.record_schemas import (
-    CLUSTER,
-    CONTROL_TYPES,
-    GROUPS,
-    REMOTE_LOG,
-    SHARE_STATE,
-    TRANSACTIONS,
-)
+from kaudit.formats.internal_topics.record_schemas import CONTROL_TYPES
 from kaudit.formats.internal_topics.rewriting import rewritten_control, rewritten_record
 from kaudit.formats.log.control import parse_control
 from kaudit.formats.log.records import Header, RecordChange
+from kaudit.model.internal_topics import CLUSTER, GROUPS, REMOTE_LOG, SHARE_STATE, TRANSACTIONS
 from kaudit.results.redaction import Redactor
 
 DECODED_TOPICS: Final = frozenset({GROUPS, TRANSACTIONS, SHARE_STATE, REMOTE_LOG, CLUSTER})

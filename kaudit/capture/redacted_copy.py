@@ -19,8 +19,8 @@ from kaudit.capture.redacted_files import NUMERIC, moved_index, redacted_file
 from kaudit.capture.redacted_segments import Counts, Moves, RedactedSegment
 from kaudit.formats.application_log.patterns import PROGRAMS
 from kaudit.formats.application_log.pieces import LogCounts
-from kaudit.formats.internal_topics.record_schemas import CLUSTER
 from kaudit.formats.plain_text.forms import encoding_of
+from kaudit.model.internal_topics import CLUSTER
 from kaudit.results.log_words import redacted_line
 from kaudit.results.redaction import Redactor
 from kaudit.source.archives.forms import Form, form_of

@@ -1,8 +1,12 @@
-"""Leaves out what lines of logs alone say where a finding from the bytes says it already."""
+"""What lines of logs and the bytes both show: said once, with what each of them adds."""
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from kaudit.checks.registry import CHECKS
+from kaudit.checks.replicas.records_cut_off import records_cut_off
+from kaudit.checks.replicas.replicas_diverged import replicas_diverged
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.logged_incidents import LoggedIncident
 
@@ -20,6 +24,26 @@ def without_doubled(findings: Sequence[Finding]) -> Sequence[Finding]:
         if not _of_lines(finding)
         or not any(lines[about] >= finding.severity for about in _lines_of(finding) if about in lines)
     ]
+
+
+def bounded_by_lines(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, those of comparisons with the bound of what lines say was lost at the same offsets and more."""
+    lost = [
+        finding for finding in findings if finding.code == records_cut_off.code and finding.impact.records_lost_at_most
+    ]
+    return [_bounded(finding, lost) if finding.code == replicas_diverged.code else finding for finding in findings]
+
+
+def _bounded(finding: Finding, lost: Sequence[Finding]) -> Finding:
+    if finding.impact.records_lost_at_most is not None or finding.offset is None:
+        return finding
+    last = finding.offset if finding.last_offset is None else finding.last_offset
+    for whole in lost:
+        assert whole.offset is not None
+        if whole.offset <= finding.offset and whole.last_offset is not None and last <= whole.last_offset:
+            most = whole.impact.records_lost_at_most
+            return replace(finding, impact=replace(finding.impact, records_lost_at_most=most))
+    return finding
 
 
 def _of_lines(finding: Finding) -> bool:

@@ -13,11 +13,7 @@ from kaudit.formats.internal_topics.metadata_records import (
     parse_metadata_record,
 )
 from kaudit.formats.internal_topics.record_schemas import (
-    CLUSTER,
     CONTROL_TYPES,
-    GROUPS,
-    REMOTE_LOG,
-    SHARE_STATE,
     InternalRecord,
     parse_control_record,
     parse_framed_record,
@@ -28,6 +24,7 @@ from kaudit.formats.internal_topics.record_schemas import (
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
 from kaudit.inspect.rows import BytesFormatter, Row, fields_of, null
 from kaudit.model.coordinator import TransactionRecord, TransactionStatus
+from kaudit.model.internal_topics import CLUSTER, GROUPS, REMOTE_LOG, SHARE_STATE
 
 _Meaning = tuple[str, dict[str, object]]
 _STATE = (

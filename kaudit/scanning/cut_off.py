@@ -2,15 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from kaudit.audits.log_events.deleted_segments import fresh_records_deleted
 from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records, has_one_replica
 from kaudit.audits.replicas.future_records import future_records
-from kaudit.checks.replicas.records_cut_off import records_cut_off
-from kaudit.checks.replicas.replicas_diverged import replicas_diverged
 from kaudit.model.audit_clock import AuditClock
-from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.record_loss import CutRecords, FreshRecordsDeleted, FutureRecords, LeaderHistory, ReportedChange
 from kaudit.model.replicas import ReplicaEvidence
@@ -70,26 +65,6 @@ def by_lines_alone(
         if key not in read:
             yield from cut_records(history, None, open_source)
         yield from fresh_records_deleted(history, latest_ms)
-
-
-def bounded_by_lines(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings, those of comparisons with the bound of what lines say was lost at the same offsets and more."""
-    lost = [
-        finding for finding in findings if finding.code == records_cut_off.code and finding.impact.records_lost_at_most
-    ]
-    return [_bounded(finding, lost) if finding.code == replicas_diverged.code else finding for finding in findings]
-
-
-def _bounded(finding: Finding, lost: Sequence[Finding]) -> Finding:
-    if finding.impact.records_lost_at_most is not None or finding.offset is None:
-        return finding
-    last = finding.offset if finding.last_offset is None else finding.last_offset
-    for whole in lost:
-        assert whole.offset is not None
-        if whole.offset <= finding.offset and whole.last_offset is not None and last <= whole.last_offset:
-            most = whole.impact.records_lost_at_most
-            return replace(finding, impact=replace(finding.impact, records_lost_at_most=most))
-    return finding
 
 
 def dated_ahead(part: PartitionAudit, clock: AuditClock, open_source: OpenSource) -> list[FutureRecords]:

@@ -20,6 +20,7 @@ from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
 from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
+from kaudit.checks.doubled import bounded_by_lines
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.application_logs import LogEvent
@@ -34,7 +35,7 @@ from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scanning.cut_off import bounded_by_lines, dated_ahead, what_was_cut_off
+from kaudit.scanning.cut_off import dated_ahead, what_was_cut_off
 from kaudit.scanning.options import ScanOptions, deciding_options
 from kaudit.scanning.other_copies import compared_replicas, other_copies
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory

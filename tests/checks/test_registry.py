@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).parents[2] / "kaudit"
 CHECKS_DIRECTORY = PACKAGE / "checks"
 COMMON = {
     *("check", "command_line", "context", "doubled", "incident_groups", "incident_rules", "log_evidence"),
-    *("notes", "pages", "registry"),
+    *("notes", "pages", "registry", "texts"),
 }
 """Modules of kaudit.checks that are about no check, and may be imported from outside."""
 

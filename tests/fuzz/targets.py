@@ -32,14 +32,7 @@ from kaudit.formats.dump_text.rows import DumpRecord, DumpRow
 from kaudit.formats.dump_text.text import looks_like_dump, read_dump, read_dump_batches
 from kaudit.formats.errors import Damage, WireError
 from kaudit.formats.internal_topics.metadata_records import parse_metadata_record
-from kaudit.formats.internal_topics.record_schemas import (
-    CLUSTER,
-    GROUPS,
-    REMOTE_LOG,
-    SHARE_STATE,
-    parse_framed_record,
-    parse_keyed_record,
-)
+from kaudit.formats.internal_topics.record_schemas import parse_framed_record, parse_keyed_record
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_key, parse_transaction_value
 from kaudit.formats.java_properties import parse_properties
 from kaudit.formats.log.candidate_scan import Framing
@@ -59,6 +52,7 @@ from kaudit.formats.zookeeper.snapshot import scan_snapshot
 from kaudit.formats.zookeeper.transaction_log import scan_log
 from kaudit.inspect.rows import BytesFormatter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
+from kaudit.model.internal_topics import CLUSTER, GROUPS, REMOTE_LOG, SHARE_STATE
 from kaudit.policy.baseline import parse_baseline
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_codec import unpack_chunk

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
-from kaudit.formats.internal_topics.record_schemas import GROUPS
 from kaudit.model.coordinator import (
     ApplicationState,
     CommitDecision,
@@ -12,6 +11,7 @@ from kaudit.model.coordinator import (
     TransactionRecord,
     TransactionStatus,
 )
+from kaudit.model.internal_topics import GROUPS
 from kaudit.model.transactional_ids import CONNECT_LEADER, parse_name
 
 _COMMITTED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT)

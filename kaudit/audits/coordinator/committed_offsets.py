@@ -5,11 +5,12 @@ from contextlib import closing
 from typing import Any, cast
 
 from kaudit.formats.errors import WireError
-from kaudit.formats.internal_topics.record_schemas import GROUPS, InternalRecord, parse_keyed_record
+from kaudit.formats.internal_topics.record_schemas import InternalRecord, parse_keyed_record
 from kaudit.formats.log.control import parse_marker
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch_fields import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.coordinator import Committed, LogEnd
+from kaudit.model.internal_topics import GROUPS
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource, boundary_from
 from kaudit.reading.content_rows import read_batch

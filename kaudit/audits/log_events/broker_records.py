@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE
 from kaudit.audits.log_events.clock import Anchor, AnchorSource
 from kaudit.formats.errors import WireError
-from kaudit.formats.internal_topics.record_schemas import GROUPS, parse_framed_record, parse_keyed_record
+from kaudit.formats.internal_topics.record_schemas import parse_framed_record, parse_keyed_record
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records import read_records
@@ -24,6 +24,7 @@ from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG
 from kaudit.model.coordinator import TransactionStatus
+from kaudit.model.internal_topics import GROUPS
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource, boundary_from
 from kaudit.reading.segment import ByteRange

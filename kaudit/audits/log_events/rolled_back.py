@@ -1,6 +1,6 @@
 """The records of transactions that logs say were rolled back, in the partitions that were read."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from msgspec.structs import replace
@@ -45,12 +45,3 @@ def _aborted(producer_id: int, timeout: LogEvent, markers: Iterable[Markers]) ->
         if len(chosen) == 1:
             first, last = int(chosen["first_offset"][0]), int(chosen["marker_offset"][0]) - 1
             yield AbortedRecords(own.directory.topic, own.directory.partition, first, last)
-
-
-def aborted_text(aborted: Sequence[AbortedRecords]) -> str:
-    """Return `6..10 of orders-0`, nothing where it is not known."""
-    found = [f"{one.first_offset}..{one.last_offset} of {one.topic}-{one.partition}" for one in aborted]
-    return ", ".join(found[:_SHOWN]) + (f" and in {len(found) - _SHOWN} more partitions" if found[_SHOWN:] else "")
-
-
-_SHOWN = 3

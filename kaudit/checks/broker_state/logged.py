@@ -6,7 +6,6 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.audits.log_events.rolled_back import aborted_text
 from kaudit.checks.check import Check, check, none_because
 from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
@@ -17,7 +16,7 @@ from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import ShownEvents
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.json_record import rfc3339
-from kaudit.model.logged_incidents import LoggedIncident, Outcome
+from kaudit.model.logged_incidents import AbortedRecords, LoggedIncident, Outcome
 
 log_check = partial(
     check,
@@ -26,6 +25,7 @@ log_check = partial(
     simulated=none_because("schedules write the logs of partitions, not those of brokers and clients"),
 )
 _TRANSACTION_STATE = "__transaction_state"
+_PARTITIONS = 3
 _STANDARD_INPUT = "-"
 """No command can read it again."""
 MENDED = {
@@ -205,3 +205,11 @@ def _about_transaction(incident: LoggedIncident, logs: str, commands: Sequence[s
 def _broker(incident: LoggedIncident) -> str:
     ids = {event.broker_id for event in incident.events if event.origin == "server" and event.broker_id is not None}
     return f"broker {ids.pop()}" if len(ids) == 1 else "its leader"
+
+
+def aborted_text(aborted: Sequence[AbortedRecords]) -> str:
+    """Return `6..10 of orders-0`, nothing where it is not known."""
+    found = [f"{one.first_offset}..{one.last_offset} of {one.topic}-{one.partition}" for one in aborted]
+    return ", ".join(found[:_PARTITIONS]) + (
+        f" and in {len(found) - _PARTITIONS} more partitions" if found[_PARTITIONS:] else ""
+    )

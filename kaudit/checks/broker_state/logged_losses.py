@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.audits.log_events.rolled_back import aborted_text
 from kaudit.checks.broker_state.log_meanings import MEANINGS, rule_of
-from kaudit.checks.broker_state.logged import Account, clock_text, log_check, logged_finding, where, who
+from kaudit.checks.broker_state.logged import Account, aborted_text, clock_text, log_check, logged_finding, where, who
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import (

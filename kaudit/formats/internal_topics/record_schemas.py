@@ -19,17 +19,13 @@ from msgspec import Struct
 
 from kaudit.formats.byte_reader import NULL_LENGTH, Buffer, Reader
 from kaudit.formats.errors import Reason, WireError
+from kaudit.model.internal_topics import CLUSTER, GROUPS, REMOTE_LOG, SHARE_STATE
 
 Fields = dict[str, object]
 """Values by Kafka's names of fields: numbers, text, bytes, None, and lists and dicts of these."""
 
-GROUPS: Final = "__consumer_offsets"
-SHARE_STATE: Final = "__share_group_state"
-REMOTE_LOG: Final = "__remote_log_metadata"
-CLUSTER: Final = "__cluster_metadata"
 CONTROL_TYPES: Final = frozenset({2, 3, 4, 5, 6})
 """Types of control records of KRaft: LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS."""
-TRANSACTIONS: Final = "__transaction_state"
 FRAMED: Final = frozenset({REMOTE_LOG, CLUSTER})
 """Topics whose records have no key of their own: type and version begin the value."""
 CONTROL: Final = "control records"

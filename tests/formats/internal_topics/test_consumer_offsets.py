@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.internal_topics.record_schemas import GROUPS, InternalRecord, parse_keyed_record
+from kaudit.formats.internal_topics.record_schemas import InternalRecord, parse_keyed_record
 from kaudit.formats.log.records import read_records
+from kaudit.model.internal_topics import GROUPS
 from tests.formats import encoders
 from tests.formats.fuzz import damaged, outcome, quick
 from tests.formats.log.raw_batches import batches, segments

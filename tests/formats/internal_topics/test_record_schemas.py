@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.internal_topics.metadata_records import RECORD_NAMES
 from kaudit.formats.internal_topics.record_schemas import (
-    CLUSTER,
     CONTROL_TYPES,
-    GROUPS,
-    REMOTE_LOG,
-    SHARE_STATE,
     Field,
     InternalRecord,
     parse_control_record,
@@ -28,6 +24,7 @@ from kaudit.formats.internal_topics.record_schemas import (
     schemas,
 )
 from kaudit.formats.log.records import read_records
+from kaudit.model.internal_topics import CLUSTER, GROUPS, REMOTE_LOG, SHARE_STATE
 from tests.formats import encoders
 from tests.formats.fuzz import damaged, outcome, quick
 from tests.formats.log.raw_batches import batches

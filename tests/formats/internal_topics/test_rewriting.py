@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from kaudit.formats.errors import WireError
-from kaudit.formats.internal_topics.record_schemas import CLUSTER, GROUPS, REMOTE_LOG, SHARE_STATE, TRANSACTIONS
 from kaudit.formats.internal_topics.rewriting import rewritten_control, rewritten_record
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
 from kaudit.formats.log.control import parse_control
 from kaudit.formats.log.records import read_records
+from kaudit.model.internal_topics import CLUSTER, GROUPS, REMOTE_LOG, SHARE_STATE, TRANSACTIONS
 from tests.formats.log.raw_batches import batches
 
 RECORDED = Path(__file__).parents[2] / "data/internal-topics"
