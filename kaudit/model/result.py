@@ -90,6 +90,10 @@ class NotAudited(JsonRecord, frozen=True):
     """The user named it: an input, a topic, a partition, a producer id."""
 
 
+OUTSIDE_TIME = "--since, --until"
+"""The path of the entry that says how many findings are outside of the time asked for."""
+
+
 class Suggestion(JsonRecord, frozen=True):
     """A command that shows more than this one can of the same inputs, and why."""
 

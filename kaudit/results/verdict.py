@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kaudit.checks.texts import counted, listed, time_text
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.impact import Act, Caution, Impact
-from kaudit.model.result import ScanResult, UnlistedFindings
+from kaudit.model.result import OUTSIDE_TIME, ScanResult, UnlistedFindings
 from kaudit.model.total_impact import impacts_by_partition
 from kaudit.model.transactional_ids import parse_name
 from kaudit.model.verdict import BlockedPartition, PartitionBounds, Verdict
@@ -190,8 +190,11 @@ def _not_known(result: ScanResult, *, healthy: bool) -> Iterator[str]:
         "suppressed by the configuration": _having(result, Status.SUPPRESSED),
     }
     yield from (f"{counted(number, 'finding')} {why}" for why, number in numbers.items() if number)
+    yield from (item.reason.partition(";")[0] for item in result.not_audited if item.path == OUTSIDE_TIME)
     unreadable = list(dict.fromkeys(item.path for item in result.not_audited if item.unreadable))
-    unchecked = list(dict.fromkeys(item.path for item in result.not_audited if not item.unreadable))
+    unchecked = list(
+        dict.fromkeys(item.path for item in result.not_audited if not item.unreadable and item.path != OUTSIDE_TIME)
+    )
     if unreadable:
         yield f"could not be read: {_only(unreadable, 'path')}"
     if unchecked and healthy:

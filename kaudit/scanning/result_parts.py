@@ -9,7 +9,7 @@ from kaudit.audits.replicas.broker_copies import BrokerCopies
 from kaudit.checks.doubled import without_doubled
 from kaudit.errors import NothingToAuditError
 from kaudit.model.finding import Finding
-from kaudit.model.result import NotAudited, ScanResult, UnlistedFindings
+from kaudit.model.result import OUTSIDE_TIME, NotAudited, ScanResult, UnlistedFindings
 from kaudit.scanning.not_covered import missing_producer
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.summaries import suggestions, total
@@ -57,7 +57,7 @@ class ResultWithoutFindings(Struct, frozen=True):
         noted = {note.path for note in self.result.not_audited if note.unreadable}
         failed = {entry.path: entry.reason for entry in found.failed if entry.path not in noted}
         unread = [NotAudited(path, reason, unreadable=True) for path, reason in failed.items()]
-        left_out = [NotAudited("--since, --until", _outside(found.outside))] if found.outside else []
+        left_out = [NotAudited(OUTSIDE_TIME, _outside(found.outside))] if found.outside else []
         not_audited = [*self.missing_inputs, *missing, *unread, *left_out, *self.result.not_audited]
         findings = found.findings if self.result.log_events is None else without_doubled(found.findings)
         return replace(

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from kaudit.model.finding import Severity, Status
 from kaudit.model.impact import Act, Caution, Impact
-from kaudit.model.result import NotAudited, UnlistedFindings
+from kaudit.model.result import OUTSIDE_TIME, NotAudited, UnlistedFindings
 from kaudit.model.verdict import PartitionBounds
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
@@ -166,6 +166,8 @@ def test_it_says_what_it_leaves_out():
     assert lines(not_audited=[NotAudited("a", "why"), NotAudited("b", "denied", unreadable=True)]) == [
         "no findings in 2 segments, 1 partition, 1.2 MB; could not be read: b; not checked: a"
     ]
+    outside = [NotAudited(OUTSIDE_TIME, "5 findings are outside of this time and left out; and more")]
+    assert lines(not_audited=outside)[0].endswith("1.2 MB; 5 findings are outside of this time and left out")
     (line,) = made_verdict(incomplete()).lines
     assert line.endswith("incomplete: the absence of findings proves nothing")
     assert lines(left_out=2)[0].split("; ")[1] == "2 findings left out by --select and --ignore"

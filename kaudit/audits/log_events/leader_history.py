@@ -221,7 +221,7 @@ def leader_histories(events: Iterable[LogEvent], shown: Shown) -> Mapping[tuple[
     """Return the history of each partition that lines of brokers' logs name, by topic and partition."""
     histories: dict[tuple[str, int], LeaderHistory] = {}
     for (home, broker_id), own in by_broker(event for event in events if event.origin == "server").items():
-        broker = home if broker_id is None else f"broker {broker_id}"
+        broker = (home or "a broker") if broker_id is None else f"broker {broker_id}"
         replicas: dict[tuple[str, int], _Replica] = {}
         for event in own:
             if event.event is _Kind.STOPPED:

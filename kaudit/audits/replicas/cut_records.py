@@ -116,7 +116,8 @@ def _lost_from(cut: LogCut, history: LeaderHistory, log: KnownLog | None) -> tup
             if offset >= cut.offset and epoch > 0:  # a log that begins with leader epoch 0 was there before any change
                 return offset, epoch
         return log.log_end, None
-    leaders = [leader for leader in history.leaders if leader.offset >= cut.offset and leader.leader_epoch > 0]
+    others = (leader for leader in history.leaders if leader.broker != cut.broker and leader.leader_epoch > 0)
+    leaders = [leader for leader in others if leader.offset >= cut.offset]
     if leaders:
         first = min(leaders, key=lambda leader: (leader.offset, leader.leader_epoch))
         return first.offset, first.leader_epoch

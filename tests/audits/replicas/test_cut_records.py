@@ -159,6 +159,8 @@ def test_lines_alone_bound_what_was_lost_from_above():
     (found,) = cut_records(histories([log_cut()]), None, open_segment)
     assert (found.records_lost_at_least, found.records_lost_at_most, found.partition_read) == (0, 20, False)
     assert not cut_records(histories([log_cut(by=CutBy.FOLLOWING)]), None, open_segment)
+    own = [leader(broker="broker 1", offset=12)]
+    assert not cut_records(histories([log_cut(by=CutBy.FOLLOWING)], own), None, open_segment)
 
 
 def test_coordinators_wait_for_all_replicas_in_sync():
