@@ -91,12 +91,22 @@ def test_a_late_write_and_the_transaction_it_opened_are_one_incident():
     assert {found.topic for found in late} == {"s29d-late-write-after-abort"}
 
 
-@pytest.mark.parametrize("sample", ["damaged", "side-files", "duplicates", "producer-ids", "malformed", "coordinator"])
+@pytest.mark.parametrize("sample", ["side-files", "duplicates", "producer-ids", "malformed", "coordinator"])
 def test_faults_of_different_logs_stay_apart(sample):
     """These samples hold one fault a log, each made for itself; what the logs have in common are notes."""
     faults = [found for found in kaudit.scan(SAMPLES / sample).findings if found.severity is not Severity.NOTE]
     assert faults
     assert not incidents(faults)
+
+
+def test_damage_of_copies_at_the_same_offsets_is_one_incident_with_what_a_copy_lacks():
+    (together,) = incidents(kaudit.scan(SAMPLES / "damaged").findings).values()
+    lacks = [found for found in together if found.code == "KA601"]
+    assert [(found.replica, found.offset) for found in lacks] == [("batch-removed", 990), ("empty-log", 662)]
+    for found in lacks:
+        own = [other.code for other in together if other.replica == found.replica and other.offset == found.offset]
+        assert len(own) == 2
+    assert {found.partition for found in together} == {0}
 
 
 def test_damage_that_touches_is_one_incident_in_each_log():
