@@ -76,6 +76,18 @@ def uncheckable(texts) -> tuple[str, ...]:
     return without if any(map(counts_records, texts)) else (*without, "KA007")
 
 
+OPEN = ("KA301", "KA302")
+
+
+def open_transactions(result) -> set[tuple[object, ...]]:
+    """What is open, and since where, on whichever replica."""
+    return {
+        (found.topic, found.partition, found.producer_id, found.severity, found.offset)
+        for found in result.findings
+        if found.code in OPEN
+    }
+
+
 def alone(root: Path, names: list[str], target: Path) -> list[Path]:
     """Copies of segments without anything beside them: a text has no checkpoints either."""
     copies = []
@@ -106,6 +118,11 @@ def test_texts_of_captures(evidence, capture, kind, tmp_path):
     crcs = all(map(shows_batches, texts))
     printed = audit(*texts)
     own = audit(*alone(root, [name for names in texts.values() for name in names], tmp_path))
+    directories = {Path(name).parent for names in texts.values() for name in names}
+    if len({directory.name for directory in directories}) < len(directories):
+        # texts of replicas are not compared: each reports what is open, also where the newest leader's copy shows its end
+        assert open_transactions(printed) >= open_transactions(own)
+        without = (*without, *OPEN)
     assert found(printed, without, crcs=crcs) == found(own, without, crcs=crcs)
     assert printed.summary.producers == own.summary.producers
     assert printed.summary.batches == own.summary.batches or not crcs
@@ -177,7 +194,7 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 @pytest.mark.parametrize("sample", sorted(path.name for path in SAMPLES.iterdir() if path.is_dir()))
 def test_dumps_made_of_samples(sample, tmp_path):
     root = SAMPLES / sample
-    segments = sorted(path for path in root.rglob("*.log") if is_compared(path) and path.stat().st_size)
+    segments = sorted(path for path in root.rglob("[0-9]*.log") if is_compared(path) and path.stat().st_size)
     if sample == "damaged":
         segments = [path for path in segments if path.parent.parent.name in ("batch-removed", "empty-log")]
     texts = []

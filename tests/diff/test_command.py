@@ -40,6 +40,15 @@ def document(capsys, *arguments):
     return code, json.loads(capsys.readouterr().out)
 
 
+def costs(finding):
+    """The numbers of an impact, without what must not be done."""
+    return {name: number for name, number in finding["impact"].items() if name != "cautions"}
+
+
+def cautions(finding):
+    return [(caution["act"], caution["target"]) for caution in finding["impact"].get("cautions", ())]
+
+
 def test_diverged_replicas_fail_the_run_and_say_where(tmp_path, capsys):
     old, new = parted()
     code, report = document(capsys, old.write(tmp_path / "b1"), new.write(tmp_path / "b2"))
@@ -77,7 +86,7 @@ def test_the_same_records_under_another_leader_epoch_are_a_note(tmp_path, capsys
     (finding,) = report["findings"]
     assert "the same records under another leader epoch" in finding["message"]
     assert (code, finding["severity"], finding["offset"]) == (0, "note", 4)
-    assert finding["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": 0}
+    assert costs(finding) == {"records_lost_at_least": 0, "records_lost_at_most": 0}
     assert report["partitions"][0]["relation"] == "diverged"
 
 
@@ -88,7 +97,8 @@ def test_other_records_behind_the_same_ones_under_another_leader_epoch_are_an_er
     code, report = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
     (finding,) = report["findings"]
     assert (code, finding["severity"], finding["offset"]) == (1, "error", 4)
-    assert finding["impact"] == {"records_lost_at_least": 3, "records_lost_at_most": 3}
+    assert costs(finding) == {"records_lost_at_least": 3, "records_lost_at_most": 3}
+    assert cautions(finding) == [("restart", "replica b1")]
 
 
 def test_what_a_divergence_costs_is_counted_on_the_copy_that_goes(tmp_path, capsys):
@@ -104,7 +114,7 @@ def test_what_a_divergence_costs_is_counted_on_the_copy_that_goes(tmp_path, caps
     paths = [log.write(tmp_path / name) for name, log in (("b1", old), ("b2", new), ("b3", third))]
     _, report = document(capsys, *paths)
     (finding,) = report["findings"]
-    assert finding["impact"] == {"records_lost_at_least": 6, "records_lost_at_most": 6}
+    assert costs(finding) == {"records_lost_at_least": 6, "records_lost_at_most": 6}
     missing = finding["evidence"]["missing_on_reference"]["b1"]
     assert (missing["below_high_watermark"], missing["without_producer_id"], missing["elsewhere"]) == (3, 3, 3)
 
@@ -121,7 +131,7 @@ def test_what_one_replica_alone_holds_is_an_error_below_the_high_watermark(tmp_p
     below = mark is not None and mark > 4
     assert (alone["severity"], alone["offset"], alone["last_offset"]) == ("error" if below else "warning", 4, 7)
     assert code == (1 if below else 0)
-    assert alone["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": 4}
+    assert costs(alone) == {"records_lost_at_least": 0, "records_lost_at_most": 4}
     behind = next(finding for finding in report["findings"] if finding["code"] == "KA602")
     assert (behind["severity"], behind["replica"], behind["impact"]) == ("note", "b2", {"records_lost_at_most": 0})
 
@@ -149,7 +159,8 @@ def test_what_is_above_the_high_watermark_is_acknowledged_with_acks_1_only(
     code, report = document(capsys, log.write(tmp_path / "b1"), short.write(tmp_path / "b2"))
     alone = next(finding for finding in report["findings"] if finding["code"] == "KA603")
     assert (alone["severity"], alone["offset"], alone["last_offset"]) == (severity, 4, 7)
-    assert alone["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": at_most}
+    assert costs(alone) == {"records_lost_at_least": 0, "records_lost_at_most": at_most}
+    assert cautions(alone) == ([("delete", "replica b1"), ("elect", "b2 (orders-0)")] if at_most else [])
     assert ("no acknowledgement" in alone["message"]) is (mark == 4 and lag_ms == 9_000)
     assert ("acks=1" in alone["message"]) is (producer_ids == (7, -1) and mark == 4)
     assert code == (1 if severity == "error" else 0)
