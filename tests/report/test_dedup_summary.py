@@ -155,5 +155,5 @@ def test_documents(rows):
     lines = "".join(jsonl(rows, lambda: found, "read_committed")).splitlines()
     assert [json.loads(line) for line in lines] == [*rows, {"row": "summary", **summary}]
     assert all(line == json.dumps(json.loads(line), sort_keys=True) for line in lines)
-    by_batch = json.loads("".join(document([], listing(total()), "x")))["summary"]
+    by_batch = json.loads("".join(document([], lambda: listing(total()), "x")))["summary"]
     assert (by_batch["compared"], by_batch["incomplete"], by_batch["not_compared"]) == ("batches", False, [])
