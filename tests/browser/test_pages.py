@@ -60,5 +60,5 @@ def test_a_saved_scan_becomes_a_page(open_page, tmp_path):
     run(["scan", "-q", "samples/crafted", "--output-format", f"json:{saved}"])
     run(["report", "-q", str(saved), "--output-format", f"html:{page}"])
     shown = open_page(page).page
-    assert shown.locator(".verdict").inner_text().splitlines()[0].endswith("(7 errors, 3 warnings)")
+    assert shown.locator(".verdict").inner_text().splitlines()[0].endswith("(7 errors, 3 warnings, 9 incidents)")
     assert shown.get_by_role("link", name="Findings (12)").count() == 1

@@ -51,7 +51,7 @@ def test_runs_are_drawn_where_the_data_has_them(open_page, written_page, zoom):
     )
     tables = read.columns(index)
     window = "" if zoom is None else f"&from={zoom[0]}&to={zoom[1]}"
-    page = open_page(file, LANES + window).page
+    page = open_page(file, LANES + window, viewport="desktop").page  # all lanes are in view
     page.evaluate("kaudit.ready()")
     page.wait_for_timeout(100)
     # offsets begin at 0 in this partition: so does what the page counts from
@@ -102,6 +102,8 @@ def test_keys_step_through_the_findings_and_the_address_names_them(open_page, wr
         page.evaluate("kaudit.ready()")
         shown.append((page.evaluate("kaudit.place().finding"), page.locator(".detail h2").inner_text()))
     assert len(set(shown)) == 12
+    severities = [heading.split()[1] for _, heading in shown]
+    assert severities == ["error"] * 7 + ["warning"] * 3 + ["note"] * 2
     page.keyboard.press("p")
     assert page.locator(".detail h2").inner_text() == shown[-2][1]
     fragment = page.evaluate("location.hash").removeprefix("#")

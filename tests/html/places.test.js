@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { finding, load, partition } from "./pages.js";
 
 const { formatLink, parseLink, START } = await load("link");
-const { shown, step } = await load("filters");
+const { ranked, shown, step } = await load("filters");
 const { MOST_HITS, search } = await load("search");
 const { prepared, replicaSets } = await load("data");
 
@@ -26,6 +26,10 @@ test("n and p go round", () => {
   assert.deepEqual([step([2, 5, 9], null, 1), step([2, 5, 9], 5, 1), step([2, 5, 9], 9, 1), step([2, 5, 9], 3, 1)], [2, 9, 2, 5]);
   assert.deepEqual([step([2, 5, 9], null, -1), step([2, 5, 9], 2, -1), step([2, 5, 9], 6, -1)], [9, 9, 5]);
   assert.equal(step([], 1, 1), null);
+});
+
+test("errors come first, in their order", () => {
+  assert.deepEqual(ranked(["note", "error", "warning", "error", "note"].map((severity) => finding({ severity }))), [1, 3, 2, 0, 4]);
 });
 
 test("filters are all to hold", () => {

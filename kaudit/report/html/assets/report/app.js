@@ -3,7 +3,7 @@
 import { Columns, readPage, replicaSets } from "./data.js";
 import { fill, h } from "./dom.js";
 import { filterBar, findingsTable, showFinding } from "./findings.js";
-import { SEVERITIES, shown, step } from "./filters.js";
+import { ranked, shown, step } from "./filters.js";
 import { counted } from "./format.js";
 import { helpDialog, listen } from "./keys.js";
 import { formatLink, parseLink, START } from "./link.js";
@@ -27,6 +27,7 @@ class App {
     this.sets = replicaSets(page.partitions);
     this.place = parseLink(location.hash);
     this.colours = readColours();
+    this.ranked = ranked(page.findings);
     this.names = new Map(page.producers.map((/** @type {any} */ row) => [row.producer_id, row.transactional_id]));
     this.search = new SearchBox({ where: () => this.searchable(), go: (hit) => this.go(hit) });
     this.help = helpDialog();
@@ -88,9 +89,7 @@ class App {
 
   /** Indexes of the findings that the filters leave, errors first. */
   get shownFindings() {
-    const { findings } = this.page;
-    const rank = (/** @type {number} */ index) => SEVERITIES.indexOf(findings[index].severity);
-    return [...findings.keys()].filter((index) => this.isShown(findings[index])).sort((one, other) => rank(other) - rank(one));
+    return this.ranked.filter((index) => this.isShown(this.page.findings[index]));
   }
 
   /** @param {any} finding */
@@ -135,8 +134,10 @@ class App {
 
   /** @param {1 | -1} direction */
   step(direction) {
-    const next = step(this.shownFindings, this.chosen, direction);
-    if (next !== null) this.open(next);
+    const { chosen, page, ranked: order } = this;
+    const places = [...order.keys()].filter((place) => this.isShown(page.findings[order[place]]));
+    const next = step(places, chosen === null ? null : order.indexOf(chosen), direction);
+    if (next !== null) this.open(order[next]);
   }
 
   /** Show a finding on its partition, if the page has it, else beside the list. @param {number} index */

@@ -19,6 +19,12 @@ export function shown(finding, partitions, { severities, code, onlyTopic, produc
   );
 }
 
+/** Indexes of findings in the order they are shown and gone through: errors first. @param {{severity: string}[]} findings */
+export function ranked(findings) {
+  const rank = (/** @type {number} */ index) => SEVERITIES.indexOf(findings[index].severity);
+  return [...findings.keys()].sort((one, other) => rank(other) - rank(one));
+}
+
 /**
  * The next of `indexes` after `current` in direction 1 or -1, around the end; the first or last if none is current.
  * @param {number[]} indexes ascending @param {number | null} current @param {1 | -1} direction @returns {number | null}

@@ -8,7 +8,7 @@ import { within, xAxis } from "./axis.js";
 
 const NARROW = 600; // pixels: below, names take less room
 const LEAST_HEIGHT = 320;
-const BELOW = 40; // pixels for the legend's first line
+const BELOW = 62; // pixels for two lines of the legend
 const CLICK = 4; // pixels between press and release
 
 /**
