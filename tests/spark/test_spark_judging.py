@@ -192,6 +192,7 @@ def test_the_first_timelines_are_listed_and_the_rest_counted(on_spark, local, tm
     assert (len(chosen.timelines) > 5, chosen.omitted) == (True, 0)
 
 
+@pytest.mark.jvm
 def test_names_of_transactions_are_read_in_tasks(spark_session, local, on_spark, evidence, monkeypatch):
     logs = evidence.oracle("2.0.1", "logdir") / "main"
     expected = local.timeline(logs).timelines
