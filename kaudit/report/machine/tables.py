@@ -318,7 +318,7 @@ class TablePieces(Struct, frozen=True):
         )
         segments = segment_rows(part.directory, [*part.unreadable, *part.removed])
         yield from _pieces("segments", (segment.to_dict() for segment in segments))
-        if part.digest is not None:
+        if self.digests and part.digest is not None:  # copies of a partition have them for their comparison
             yield from _pieces("digests", [digest_row(part.digest)])
         if self.blocks is None:
             yield from write_histories(history, findings, newest, self.shown)
