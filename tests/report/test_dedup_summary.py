@@ -142,7 +142,7 @@ ROWS: list[dict[str, object]] = [{"row": "duplicate", "offset": 2**62, "a": 1}, 
 @pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS])
 def test_documents(rows):
     found = listing(total(0, repeated=3, known_keys=1), total(1, repeated=4), incomplete=True)
-    shown = json.loads("".join(document(rows, found, "read_committed")))
+    shown = json.loads("".join(document(rows, lambda: found, "read_committed")))
     assert (shown["schema"], shown["inputs"], shown["rows"]) == ("kaudit.dedup/1", ["/data"], rows)
     summary = shown["summary"]
     assert [entry["counts"]["repeated"] for entry in summary["partitions"]] == [3, 4]
@@ -152,8 +152,8 @@ def test_documents(rows):
         "records",
         True,
     )
-    lines = "".join(jsonl(rows, found, "read_committed")).splitlines()
+    lines = "".join(jsonl(rows, lambda: found, "read_committed")).splitlines()
     assert [json.loads(line) for line in lines] == [*rows, {"row": "summary", **summary}]
     assert all(line == json.dumps(json.loads(line), sort_keys=True) for line in lines)
-    by_batch = json.loads("".join(document([], listing(total()), "x")))["summary"]
+    by_batch = json.loads("".join(document([], lambda: listing(total()), "x")))["summary"]
     assert (by_batch["compared"], by_batch["incomplete"], by_batch["not_compared"]) == ("batches", False, [])

@@ -1,7 +1,7 @@
 """Transactions without an end marker: which of them hang, and findings about each."""
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Unpack
 
 from msgspec.structs import replace
@@ -208,12 +208,17 @@ _OPEN_EXPLANATIONS = (
     Explanation("the producer is still at work", innocent=True),
     Explanation("the producer died; its coordinator aborts the transaction when its timeout is over"),
 )
+_JUST_DECIDED_EXPLANATIONS = (
+    Explanation("its marker was on the way when the log was copied, or when the brokers stopped", innocent=True),
+)
+_MARKERS_MS = 10_000
+"""A coordinator sends the markers as soon as it has decided (TransactionMarkerChannelManager): later the partition's leader is away."""
 
 
 @_open_check(
     "KA302",
     severity=Severity.WARNING,
-    severity_note="note when the coordinator says Ongoing within its timeout",
+    severity_note="note when the coordinator says Ongoing within its timeout, or decided a few seconds before",
     summary="a transaction is open at the end of the log",
     withdrawn_by=Withdrawal.END_OF_TRANSACTION,
     caused_by=(TIMED_OUT, COORDINATED, VERIFIED),
@@ -225,7 +230,7 @@ def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
         if unfinished.hangs is not None:
             continue
         transaction = unfinished.transaction
-        severity, state = _state(context, unfinished)
+        severity, state, explanations = _state(context, unfinished)
         yield _transaction_finding(
             open_transaction,
             context,
@@ -233,7 +238,7 @@ def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"{transaction_text(transaction)} is {state} ({_details(unfinished)})",
             _OPEN_RULE,
             severity=severity,
-            explanations=_OPEN_EXPLANATIONS,
+            explanations=explanations,
         )
 
 
@@ -246,16 +251,19 @@ def _details(unfinished: Unfinished) -> str:
     return f"{whose}{left}, idle for {duration(max(idle.apparent_ms, 0))}{by}"
 
 
-def _state(context: Context, unfinished: Unfinished) -> tuple[Severity, str]:
+def _state(context: Context, unfinished: Unfinished) -> tuple[Severity, str, Sequence[Explanation]]:
     verdict = unfinished.verdict
     if verdict.entry is None:
-        return Severity.WARNING, "open at the end of the log"
+        return Severity.WARNING, "open at the end of the log", _OPEN_EXPLANATIONS
+    value = verdict.entry.value
     if verdict.standing is TransactionStanding.DECIDED:
-        return Severity.WARNING, "decided by its coordinator, but its marker is not in this log yet"
-    timeout = duration(verdict.entry.value.timeout_ms)
+        state = "decided by its coordinator, but its marker is not in this log yet"
+        if context.clock.has_passed(_MARKERS_MS, value.last_update_timestamp):
+            return Severity.WARNING, state, _OPEN_EXPLANATIONS
+        return Severity.NOTE, state, _JUST_DECIDED_EXPLANATIONS
     if is_overdue(context, unfinished):
-        return Severity.WARNING, f"ongoing beyond its timeout of {timeout}"
-    return Severity.NOTE, "ongoing within its timeout"
+        return Severity.WARNING, f"ongoing beyond its timeout of {duration(value.timeout_ms)}", _OPEN_EXPLANATIONS
+    return Severity.NOTE, "ongoing within its timeout", _OPEN_EXPLANATIONS
 
 
 _LATE_RULE = (

@@ -268,12 +268,13 @@ class DumpLines:
 
     def _end_doubt(self) -> Iterator[DumpRow]:
         missing = self._missing_bytes() - self._doubtful_bytes
-        if not missing:  # these lines are the rest of the text, to the byte
+        if not missing and not any(self._is_batch_in_place(*line) for line in self._doubtful):
+            # these lines are the rest of the text, to the byte
             self._held_lines += [line for _, line in self._doubtful]
             self._held_bytes += self._doubtful_bytes
             self._doubtful = []
             self._doubts = 0
-        elif (missing < 0 and not self._is_waiting()) or self._doubtful_bytes > _MAX_DOUBT_BYTES:
+        elif not missing or (missing < 0 and not self._is_waiting()) or self._doubtful_bytes > _MAX_DOUBT_BYTES:
             yield from self._settle_doubt()
 
     def _is_waiting(self) -> bool:
@@ -331,6 +332,11 @@ class DumpLines:
 
     def _is_whole_row(self, number: int, line: bytes) -> bool:
         return isinstance(self._row(line, number), DumpBatch | DumpRecord)
+
+    def _is_batch_in_place(self, number: int, line: bytes) -> bool:
+        """Return whether a line is the next batch, where the last one ended: a size that a text has by chance shows less."""
+        row = self._row(line, number)
+        return self._end is not None and isinstance(row, DumpBatch) and row.position == self._end and self._is_next(row)
 
     def _is_next_line(self, number: int, line: bytes) -> bool:
         """Return whether a line is a whole row that follows from those before the record that is held, a batch among them."""

@@ -209,6 +209,15 @@ def test_a_decided_one_waits_for_its_marker(tmp_path):
     assert "decided by its coordinator, but its marker is not in this log yet" in found.message
 
 
+def test_one_that_was_decided_as_the_log_was_copied_is_healthy(tmp_path):
+    """The newest time that a broker wrote is that of the decision: the marker was on its way."""
+    write_states(tmp_path, [state("t", ONGOING, [("a", 0)]), state("t", PREPARE_COMMIT, [("a", 0)])])
+    log_of(transactional(0, who=7)).write(tmp_path / "a-0")
+    (found,) = scan(ScanOptions([str(tmp_path)]), SilentProgress()).findings
+    assert (found.code, found.severity.value, found.evidence["clock"]) == ("KA302", "note", "brokers")
+    assert [each.innocent for each in found.explanations] == [True]
+
+
 def view(status, *, epoch=4, listed=True, complete=True):
     partitions = (TopicPartitions("a", (0, 2)),) if listed else (TopicPartitions("a", (1,)), TopicPartitions("b", (0,)))
     value = TransactionValue(

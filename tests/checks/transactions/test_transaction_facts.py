@@ -71,6 +71,7 @@ def context(value: TransactionValue | None = None, *, now=AT + MINUTE, **fields:
     return replace(CONTEXT, coordinator=view, clock=given_clock(now), log_end_offset=100, **fields)
 
 
+DECIDED = "decided by its coordinator, but its marker is not in this log yet"
 COMPLETE = state(TransactionStatus.COMPLETE_COMMIT, last_update_timestamp=AT)
 
 
@@ -152,8 +153,10 @@ def test_only_the_oldest_of_several_is_the_last_stable_offset():
         (state(start_timestamp=0), MINUTE + 1, "warning", "ongoing beyond its timeout of 60.0 s"),
         (state(start_timestamp=-1), AT + MINUTE + 5, "note", "ongoing within its timeout"),
         (state(start_timestamp=-1), AT + MINUTE + 6, "warning", "ongoing beyond its timeout of 60.0 s"),
-        (state(TransactionStatus.PREPARE_ABORT), AT + 1, "warning",
-         "decided by its coordinator, but its marker is not in this log yet"),
+        (state(TransactionStatus.PREPARE_ABORT), AT + 1, "note", DECIDED),
+        (state(TransactionStatus.PREPARE_ABORT), AT + 5 + 9_999, "note", DECIDED),
+        (state(TransactionStatus.PREPARE_COMMIT), AT + 5 + 9_999, "note", DECIDED),
+        (state(TransactionStatus.PREPARE_COMMIT), AT + 5 + 10_000, "warning", DECIDED),
         (None, AT + 1, "warning", "open at the end of the log"),
     ],
 )  # fmt: skip
