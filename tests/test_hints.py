@@ -133,7 +133,7 @@ def _decided(finding, answer):
 
 def _repeats(finding, answer):
     """The records of the finding are listed as repeats of earlier ones; at least as many as it says are in the log again."""
-    again = set()
+    again: set[int] = set()
     for row in answer.document["rows"]:
         if row["repeats"] and (row["topic"], row["partition"]) == (finding.topic, finding.partition):
             assert row["original_last_offset"] < row["offset"], answer.command
