@@ -97,7 +97,21 @@ def _rows(finding, answer):
     around = re.search(r"--around (\d+)", answer.command)
     if around is not None:
         batches = [(row["base_offset"], row["last_offset"]) for row in rows if row["row"] == "batch"]
-        assert any(first <= int(around[1]) <= last for first, last in batches), answer.command
+        offset = int(around[1])
+        holds = any(first <= offset <= last for first, last in batches)
+        if finding.code == "KA601" and "missing_on" in finding.evidence and _is_of_copy_that_lacks(finding, answer):
+            assert not holds, answer.command
+            assert min(batches)[1] < offset, answer.command
+            assert max(batches)[0] > finding.last_offset, answer.command
+            assert not any(first <= finding.last_offset and last >= offset for first, last in batches), answer.command
+        else:
+            assert holds, answer.command
+
+
+def _is_of_copy_that_lacks(finding, answer):
+    copy = Path(shlex.split(answer.command)[-1]).parent.name
+    assert copy in {*finding.evidence["missing_on"], *finding.evidence["held_by"]}, answer.command
+    return copy in finding.evidence["missing_on"]
 
 
 def _page(finding, answer):
@@ -117,12 +131,29 @@ def _decided(finding, answer):
     assert finding.fingerprint in found or finding.producer_id in again, answer.command
 
 
+def _repeats(finding, answer):
+    """The records of the finding are listed as repeats of earlier ones; at least as many as it says are in the log again."""
+    again: set[int] = set()
+    for row in answer.document["rows"]:
+        if row["repeats"] and (row["topic"], row["partition"]) == (finding.topic, finding.partition):
+            assert row["original_last_offset"] < row["offset"], answer.command
+            again.update(range(row["offset"], row["last_offset"] + 1))
+    there = again & set(range(finding.offset, finding.last_offset + 1))
+    if finding.code == "KA207":  # says that sends failed, not which of them were repeated
+        assert there, answer.command
+        return
+    claimed = finding.evidence["records"] if finding.code == "KA208" else finding.impact.records_duplicated
+    assert finding.offset in there, answer.command
+    assert len(there) >= claimed > 0, answer.command
+
+
 CONFIRMS = {
     "scan": _decided,
     "timeline": _same_finding,
     "producers": _same_finding,
     "inspect": _rows,
     "explain": _page,
+    "dedup": _repeats,
     "diff": _divergence,
 }
 
@@ -135,8 +166,8 @@ def _findings(*paths, **options):
 
 
 def _log_directories(root):
-    """Return the directories with partitions in them."""
-    return sorted({log.parent.parent for log in root.rglob("*.log")})
+    """Return the directories with partitions in them; a broker's server.log is no segment."""
+    return sorted({log.parent.parent for log in root.rglob("*.log") if log.stem.isdecimal()})
 
 
 @pytest.mark.parametrize("sample", sorted(path.name for path in SAMPLES.iterdir() if path.is_dir()))

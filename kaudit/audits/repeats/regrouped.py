@@ -50,6 +50,7 @@ def regrouped_records(
     if any(segment.text is not None for segment in directory.segments):
         return []  # a text shows no records, or not where batches begin
     copies = [repeat for repeat in repeated if repeat.same_times]
+    log_start = directory.log_start_offset or 0  # what lies below it was deleted, though its segment is still there
     counted = {repeat.again.base_offset for repeat in repeated}
     first: dict[tuple[int, int], _Record] = {}
     times: defaultdict[int, set[int]] = defaultdict(set)
@@ -57,7 +58,7 @@ def regrouped_records(
     try:
         for record in islice(_records(copies, directory, open_source), MOST_RECORDS):
             times[record.content].add(record.timestamp)
-            if record.batch.base_offset in counted:
+            if record.batch.base_offset in counted or record.offset < log_start:
                 continue
             original = first.setdefault((record.content, record.timestamp), record)
             if original is not record:

@@ -199,7 +199,7 @@ def _lacking(context: Context, found: ReplicaEvidence, gap: ReplicaGap) -> Findi
             *([_COMPACTED] if gap.may_be_compaction else []),
         ],
         impact=Impact(records_lost_at_least=0, records_lost_at_most=gap.records),
-        following=[inspect_replica(context, key, gap.first_offset) for key in (name, gap.held_by[0])],
+        following=[inspect_replica(context, key, gap.first_offset) for key in (gap.held_by[0], name)],
         absent={"producer_id": _ANY_PRODUCER, "producer_epoch": _ANY_PRODUCER},
     )
 

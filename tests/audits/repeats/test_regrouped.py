@@ -76,6 +76,19 @@ def test_other_times_are_other_records_and_what_recurs_is_no_copy(tmp_path, monk
     assert len(copies(directory)) == 1
 
 
+@pytest.mark.parametrize(
+    ("log_start", "regrouped_copies"), [(4, [(9, 12, [[5, 9]], 4)]), (7, [(11, 12, [[7, 11]], 2)]), (8, [])]
+)
+def test_of_what_was_deleted_there_are_no_copies_though_its_segment_is_still_there(
+    tmp_path, log_start, regrouped_copies
+):
+    repeat, after = ([0, 1], [10, 11, 12], [13, 14], [11, 12, 13], [14, 20]), ([30], [30])
+    directory = written(tmp_path, [0, 1], *repeat, *after)
+    (tmp_path / "log-start-offset-checkpoint").write_text(f"0\n1\norders 0 {log_start}\n")
+    found = [finding for finding in copies(directory) if finding[0] != 15]
+    assert found == regrouped_copies
+
+
 @pytest.mark.parametrize(("limit", "value"), [("MOST_RECORDS", 8), ("MOST_BYTES", 200)])
 def test_what_lies_beyond_a_limit_is_not_counted(tmp_path, monkeypatch, limit, value):
     directory = written(tmp_path, *WHOLE, [10, 11, 12], [11, 12, 13])

@@ -284,7 +284,7 @@ def test_what_copies_lack(missing_on, held_by, records, compaction, message):
     assert (evidence["records"], evidence["end_offsets"]) == (records, ends)
     assert [each.innocent for each in found.explanations] == ([False, True] if compaction else [False])
     assert [command.split()[-1] for command in found.next] == [
-        f"/{name}/orders-0" for name in (missing_on[0], held_by[0])
+        f"/{name}/orders-0" for name in (held_by[0], missing_on[0])
     ]
 
 
