@@ -15,7 +15,7 @@ from pathlib import Path
 from kaudit import __version__
 
 DIST = Path("dist")
-_EXTRAS = ("--all-extras", "--no-dev", "--locked", "--quiet")
+_EXTRAS = ("--all-extras", "--no-default-groups", "--locked", "--quiet")
 
 
 def main() -> None:
