@@ -58,8 +58,15 @@ def test_a_hanging_transaction_is_certain_and_its_command_aborts_it(forgetful_br
     url = forgetful_broker.url("wire-hanging")
     (found,) = [found for found in scanned([url]).findings if found.code == "KA301"]
     assert found.confidence.value == "certain"
-    kafka_transactions(found.next[0], f"{jars_of(WITH_EITHER)}/*:{tool_jars_of(WITH_EITHER)}/*")
+    kafka_transactions(suggested(found, "abort"), f"{jars_of(WITH_EITHER)}/*:{tool_jars_of(WITH_EITHER)}/*")
     assert not [found for found in scanned([url]).findings if found.code in ("KA301", "KA302")]
+
+
+def suggested(found, subcommand):
+    """The one command of Kafka's tool that a finding suggests with this subcommand; the line above it says for which releases it is."""
+    (number,) = [number for number, command in enumerate(found.next) if f" {subcommand} " in f"{command} "]
+    assert found.next[number - 1].startswith("# ")
+    return found.next[number]
 
 
 def kafka_transactions(command, classpath):
@@ -98,7 +105,10 @@ def test_what_an_application_left_open_is_one_incident_and_its_commands_abort_it
     assert [each.code for each in found] == ["KA302"] * 3
     tools = f"{tool_jars_of(FIRST_TO_TERMINATE)}/*"
     for each in found:
-        describe, terminate, _ = (command.replace("HOST:9092", broker.address()) for command in each.next)
+        describe, terminate = (
+            suggested(each, subcommand).replace("HOST:9092", broker.address())
+            for subcommand in ("describe", "forceTerminateTransaction")
+        )
         if name != "zookeeper_broker":  # DescribeTransactions is of 3.0
             assert "Ongoing" in kafka_transactions(describe, tools)
         kafka_transactions(terminate, tools)
