@@ -42,12 +42,12 @@ def what_was_cut_off(
         cuts = cut_records(history, log, open_source)
     except OSError:
         return nothing  # reported when the segment was read for the audit
-    told = [ReportedChange(cut.leader_epoch, nothing_cut=False) for cut in cuts if cut.leader_epoch is not None]
-    told += [ReportedChange(epoch, nothing_cut=True) for epoch in changes_without_loss(history)]
+    reported = [ReportedChange(cut.leader_epoch, nothing_cut=False) for cut in cuts if cut.leader_epoch is not None]
+    reported += [ReportedChange(epoch, nothing_cut=True) for epoch in changes_without_loss(history)]
     if has_one_replica(history):
         changes = {change.leader_epoch for part in replicas for change in part.leader_changes}
-        told += [ReportedChange(epoch, nothing_cut=True) for epoch in sorted(changes)]
-    return [[*told, *(cuts if number == newest else ())] for number in range(len(replicas))]
+        reported += [ReportedChange(epoch, nothing_cut=True) for epoch in sorted(changes)]
+    return [[*reported, *(cuts if number == newest else ())] for number in range(len(replicas))]
 
 
 def by_lines_alone(

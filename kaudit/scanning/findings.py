@@ -143,9 +143,9 @@ def partition_findings(
             *_in_distress(part, scan.events),
         ]
         findings += fold_notes(run_checks(context, partition_evidence(judged, found, open_source, around.versions)))
-    if compared is not None and (told := without_lag(compared)) is not None:
+    if compared is not None and (divergence := without_lag(compared)) is not None:
         context = replace(next(iter(contexts.values())), replicas=contexts)
-        findings += run_checks(context, Evidence([told]))
+        findings += run_checks(context, Evidence([divergence]))
     compacted = {(part.directory.topic, part.directory.partition) for part in replicas if part.compacted}
     return complete_findings(bounded_by_lines(findings), scan, compacted)
 

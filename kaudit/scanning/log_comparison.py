@@ -77,8 +77,8 @@ def compare_logs(
     if logs.not_kept:
         notes.append(NotAudited("logs of brokers and clients", f"{logs.not_kept:,} more events are only counted"))
     events = EventsOfLogs(logs.kept, clocks)
-    told = lines_told(events.histories.values(), lambda topic, partition: (topic, partition) in states)
-    others = [event for event in logs.kept if (event.path, event.line) not in told]
+    reported = lines_told(events.histories.values(), lambda topic, partition: (topic, partition) in states)
+    others = [event for event in logs.kept if (event.path, event.line) not in reported]
     markers = [partition.markers for partition in partitions if partition.markers is not None]
     incidents = [
         with_transaction(as_incident(incident, events), markers, coordinator)

@@ -19,7 +19,7 @@ _Key = tuple[object, ...]
 def client_clocks(events: Iterable[LogEvent], brokers: Sequence[BrokerClock]) -> list[BrokerClock]:
     """Return the clock of each client's log; `brokers` are those of the brokers' logs among `events`."""
     known = {path: clock for clock in brokers if clock.is_known for path in clock.paths}
-    told: dict[_Key, list[int]] = {}
+    known_times: dict[_Key, list[int]] = {}
     files: dict[str, list[LogEvent]] = {}
     for event in events:
         if event.timestamp_ms is None:
@@ -28,13 +28,13 @@ def client_clocks(events: Iterable[LogEvent], brokers: Sequence[BrokerClock]) ->
             files.setdefault(event.path, []).append(event)
         elif (clock := known.get(event.path)) is not None and (key := _key(event)) is not None:
             at = clock.batch_time(event)
-            told.setdefault(key, []).extend([] if at is None else [at])
-    return [_clock(path, own, told.get) for path, own in sorted(files.items())]
+            known_times.setdefault(key, []).extend([] if at is None else [at])
+    return [_clock(path, own, known_times.get) for path, own in sorted(files.items())]
 
 
-def _clock(path: str, events: Sequence[LogEvent], told: Callable[[_Key], list[int] | None]) -> BrokerClock:
+def _clock(path: str, events: Sequence[LogEvent], known_times: Callable[[_Key], list[int] | None]) -> BrokerClock:
     zone_known = all(event.zone_known for event in events)
-    found = estimate_clock(_anchors(events, told), zone_known=zone_known)
+    found = estimate_clock(_anchors(events, known_times), zone_known=zone_known)
     clock = BrokerClock(path, None, frozenset({path}), zone_known)
     if isinstance(found, Unaligned):
         clock.anchors = found.anchors
@@ -43,7 +43,7 @@ def _clock(path: str, events: Sequence[LogEvent], told: Callable[[_Key], list[in
     return clock
 
 
-def _anchors(events: Iterable[LogEvent], told: Callable[[_Key], list[int] | None]) -> Iterator[Anchor]:
+def _anchors(events: Iterable[LogEvent], known_times: Callable[[_Key], list[int] | None]) -> Iterator[Anchor]:
     """Yield the bounds of the lines about a request of which the brokers have as many lines."""
     own: dict[_Key, list[int]] = {}
     for event in events:
@@ -51,7 +51,7 @@ def _anchors(events: Iterable[LogEvent], told: Callable[[_Key], list[int] | None
         if key is not None and event.timestamp_ms is not None:
             own.setdefault(key, []).append(event.timestamp_ms)
     for key, logged in own.items():
-        answered = told(key) or ()
+        answered = known_times(key) or ()
         if len(answered) == len(logged):
             for at, given in zip(sorted(logged), sorted(answered), strict=True):
                 yield Anchor(at, given - _EARLY_MS, given + _ANSWERED_MS, AnchorSource.BROKERS)

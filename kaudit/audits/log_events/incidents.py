@@ -106,12 +106,12 @@ def logged_incidents(events: Iterable[LogEvent], states: States) -> Sequence[Log
 
 def _one_of_a_line(events: Iterable[LogEvent]) -> Iterable[LogEvent]:
     """Return one event of each entry, the one that says more: a log that holds broker's and client's lines is read as both."""
-    told: dict[tuple[str, int], LogEvent] = {}
+    by_line: dict[tuple[str, int], LogEvent] = {}
     for event in events:
-        before = told.get((event.path, event.line))
+        before = by_line.get((event.path, event.line))
         if before is None or _facts(before) < _facts(event):
-            told[event.path, event.line] = event
-    return told.values()
+            by_line[event.path, event.line] = event
+    return by_line.values()
 
 
 def _facts(event: LogEvent) -> int:

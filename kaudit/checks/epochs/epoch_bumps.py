@@ -62,9 +62,9 @@ def bump_at_leader_change(context: Context, evidence: Evidence) -> Iterator[Find
 
     Where logs of brokers show what was cut off there, nothing or what KA612 reports, there is nothing to suspect.
     """
-    told = {change.leader_epoch for change in evidence.of(ReportedChange)}
+    reported = {change.leader_epoch for change in evidence.of(ReportedChange)}
     for change in evidence.of(LeaderChange):
-        if change.leader_epoch in told:
+        if change.leader_epoch in reported:
             continue
         bumps = not_repeated(evidence, change.bumps)
         for bump in bumps:
