@@ -123,7 +123,6 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
 
     """
     given = {name: _listed(value, name) for name, value in locals().items()}
-    select, ignore = given["select"], given["ignore"]
     if engine not in _ENGINES:
         raise UsageError(f"engine {engine}: local or spark")
     if spark is not None and engine != "spark":
@@ -134,7 +133,7 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
     options = scan_options_of({**audit, "paths": [os.fspath(path) for path in _each(paths)]})
     if options.digests and options.depth is Depth.HEADERS:
         raise UsageError("digests need CRCs that were checked: depth crc or records")
-    selection = Selection(parse_codes(select, "select"), parse_codes(ignore, "ignore"))
+    selection = Selection(parse_codes(given["select"], "select"), parse_codes(given["ignore"], "ignore"))
     known = None if baseline is None else os.fspath(baseline)
     policy = Policy(known=None if known is None else NamedBaseline(known, read_baseline(known)))
     result = selection.of_scan(_audit(options, engine, spark))

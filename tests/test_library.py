@@ -135,6 +135,7 @@ def test_a_result_shows_itself_in_one_line_and_as_a_page():
         "<ScanResult 1 error, 1 warning, 3 notes; 3 partitions, 13 batches: "
         "no record is known to be lost or written twice (1 error, 1 warning)>"
     )
+    assert result.verdict is not None
     text, frame = result._repr_html_().split("<iframe ", 1)
     page = html.unescape(frame.partition('srcdoc="')[2].partition('"')[0])
     assert html.unescape(text) == "".join(f"<div>{line}</div>" for line in result.verdict.lines)
