@@ -134,12 +134,12 @@ def test_tokens_for_msk_are_signed_for_its_region(aws, login, user):
 
 def test_msk_without_a_region_or_credentials(aws):
     elsewhere = MSK | {"bootstrap.servers": "broker:9098"}
-    with pytest.raises(UrlError, match="needs the region: in bootstrap.servers, or in AWS_REGION"):
+    with pytest.raises(UrlError, match=r"needs the region: in bootstrap.servers, or in AWS_REGION"):
         settings_of(elsewhere)
     aws.setenv("AWS_REGION", "us-east-1")
     aws.delenv("AWS_ACCESS_KEY_ID")
     provider = settings_of(elsewhere).options["sasl_oauth_token_provider"]
-    with pytest.raises(UrlError, match="^AWS_MSK_IAM: no token: "):
+    with pytest.raises(UrlError, match=r"^AWS_MSK_IAM: no token: "):
         provider.token()
     unknown = settings_of(MSK | {"sasl.jaas.config": 'X required awsProfileName="nobody";'})
     with pytest.raises(UrlError, match="no token: ProfileNotFound"):
