@@ -145,7 +145,7 @@ def test_msk_without_a_region_or_credentials(aws):
     with pytest.raises(UrlError, match="no token: ProfileNotFound"):
         unknown.options["sasl_oauth_token_provider"].token()
     aws.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
-    with pytest.raises(UrlError, match="^AWS_MSK_IAM needs an extra: .*msk"):
+    with pytest.raises(UrlError, match=r"^AWS_MSK_IAM needs an extra: .*msk"):
         settings_of(MSK)
 
 
