@@ -9,7 +9,6 @@ from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps, New
 from kaudit.model.internal_topics import GROUPS
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
-from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
@@ -36,17 +35,6 @@ class GroupLog(Struct):
 
 ReadGroupLogs = Callable[[Sequence[GroupLogQuestion]], Sequence[GroupLog]]
 """Reads partitions of __consumer_offsets."""
-
-
-def group_logs_of(open_source: OpenSource) -> ReadGroupLogs:
-    """Return what reads them whenever it is asked."""
-
-    def read(questions: Sequence[GroupLogQuestion]) -> Sequence[GroupLog]:
-        from kaudit.scanning.group_log_reading import read_group_log  # noqa: PLC0415 - few inputs have commits
-
-        return [read_group_log(question, open_source) for question in questions]
-
-    return read
 
 
 def questions_of(
