@@ -75,7 +75,7 @@ class LocalEngine(Engine):
 
     @staticmethod
     def duplicates(options: ScanOptions, progress: Progress) -> "DuplicateListing":
-        """Audit, and compare every batch of data with those before it, or every record with `--depth records`.
+        """Audit, and compare every record with those before it.
 
         Raises as `audited` does.
         """
@@ -86,9 +86,8 @@ class LocalEngine(Engine):
             if partition.directory.topic not in INTERNAL_TOPICS:
                 found.append((partition, kept.of(partition.directory, compacted=partition.compacted)))
 
-        pieces = _RECORD_PIECE_BYTES if options.depth is Depth.RECORDS else None
-        asked = replace(options, contents=True, takes_logs=False)
-        audit = _audit(asked, progress, listings().suspects(), close, pieces)
+        asked = replace(options, depth=Depth.RECORDS, contents=True, takes_logs=False)
+        audit = _audit(asked, progress, listings().suspects(), close, _RECORD_PIECE_BYTES)
         listing: DuplicateListing = listings().duplicate_listing(audit.result(), found, open_segment)
         return listing
 

@@ -19,7 +19,7 @@ from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource, boundary_from
 from kaudit.reading.chunk_rows import ChunkRange, ChunkRows
 from kaudit.reading.chunk_summary import compress
-from kaudit.reading.content_rows import batch_contents, record_contents
+from kaudit.reading.content_rows import record_contents
 from kaudit.reading.segment import ByteRange, Piece
 from kaudit.reading.unread_segments import require_whole
 from kaudit.source.bytes import ByteSource
@@ -209,7 +209,7 @@ def rows_of(
 def _contents(spec: ChunkSpec, source: ByteSource, batches: Batches) -> tuple[Columns, int]:
     if spec.log_start_offset is not None:
         batches = batches[last_offsets(batches) >= spec.log_start_offset]
-    return record_contents(batches, spec.segment, source) if spec.decode else (batch_contents(batches, spec.segment), 0)
+    return record_contents(batches, spec.segment, source)
 
 
 def _attach(rows: ChunkRows, damages: list[LogDamage], batches: Batches) -> None:

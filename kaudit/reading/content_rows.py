@@ -1,7 +1,6 @@
-"""The content of batches and records, apart from their place, as numbers that can be compared by the million.
+"""The content of records, apart from their place, as numbers that can be compared by the million.
 
-A batch's content is the CRC-32C of its records, which follows from its header (formats/log/crc_algebra.py), a record's its key,
-value and headers. Control batches have none: no consumer is given them.
+A record's content is its key, value and headers. Control batches have none: no consumer is given them.
 """
 
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, MAGIC_OFFSET
-from kaudit.formats.log.crc_algebra import records_crcs
 from kaudit.formats.log.legacy import LegacyRecord, parse_message, read_legacy_records
 from kaudit.formats.log.records import DEFAULT_LIMIT, Record, read_records
 from kaudit.model.batch import Batches
@@ -21,7 +19,7 @@ from kaudit.model.columns import Columns, no_rows
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.log_rows import Content
 from kaudit.reading.batch_content import MAX_BATCH_BYTES
-from kaudit.reading.record_content import batch_content, content_of, hashes, mixed
+from kaudit.reading.record_content import content_of, hashes, mixed
 from kaudit.source.bytes import ByteSource
 
 CONTENT = dtype_of(Content)
@@ -29,34 +27,6 @@ NO_KEY = 0
 NO_IDENTITY = 0
 _64_BITS = (1 << 64) - 1
 """A number as its 64 bits: those of hostile batches may be negative."""
-
-
-def batch_contents(batches: Batches, segment: int) -> Columns:
-    """Return a row of CONTENT for each batch of data."""
-    batches = batches[batches["attributes"] & CONTROL_FLAG == 0]
-    if not len(batches):
-        return no_rows(CONTENT)
-    current = batches["magic"] == CURRENT_MAGIC
-    if current.all():
-        crcs = records_crcs(batches)
-    else:  # the CRC of an older message covers its timestamp, too
-        crcs = batches["crc"].copy()
-        crcs[current] = records_crcs(batches[current])
-    return Columns(
-        CONTENT,
-        len(batches),
-        {
-            "offset": batches["base_offset"],
-            "content": batch_content(crcs, batches["size"], batches["record_count"]),
-            "identity": _identity(batches["producer_id"], batches["producer_epoch"], batches["base_sequence"]),
-            "key": NO_KEY,
-            "transaction_of": _transactional(batches),
-            "records": np.maximum(batches["record_count"], 1),  # a wrapper of magic 0 or 1 does not count its own
-            "position": batches["position"],
-            "size": batches["size"],
-            "segment": segment,
-        },
-    )
 
 
 def record_contents(batches: Batches, segment: int, source: ByteSource) -> tuple[Columns, int]:
