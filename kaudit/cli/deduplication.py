@@ -31,13 +31,15 @@ _RANGES_SHOWN = 10
 """Ranges shown above the rows, without --verbose."""
 
 
-def run_dedup(options: ScanOptions, output: RowOutput, isolation_level: str, display: DisplayOptions) -> int:
+def run_dedup(
+    options: ScanOptions, output: RowOutput, isolation_level: str, identity: str | None, display: DisplayOptions
+) -> int:
     """List the duplicates in every format asked for; return the exit code."""
     targets = parse_row_targets(output.output_format or (), output.output, options.paths)
     names = output.redaction.redactor()
     try:
         with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
-            listing = local.duplicates(options, progress)
+            listing = local.duplicates(options, progress, identity)
     except NothingToAuditError as error:
         # whoever parses stdout gets a valid document also now
         if names is not None:
@@ -74,6 +76,7 @@ def _write(
         assert target.file is not None
         write_rows("dedup", rows, target.file, shown().scan.inputs)
         return
+    rows = (row for row in rows if row["row"] == "duplicate")  # the summary has the ranges
     if target.form == "jsonl":
         pieces = jsonl(rows, shown, isolation_level)
     elif target.form == "json":
@@ -95,7 +98,7 @@ def _text(
     with tempfile.SpooledTemporaryFile(
         _IN_MEMORY, "w+", encoding="utf-8", errors="surrogateescape", newline=""
     ) as held:
-        each = (row for row in rows if display.verbose and row["row"] == "duplicate")
+        each = (row for row in rows if display.verbose)
         held.writelines(table(each, console))
         any_row = held.tell() > 0
         held.seek(0)

@@ -33,6 +33,8 @@ class PartitionTotal(Struct, frozen=True):
     undecoded: int
     known_keys: int
     without_key: int
+    identity: str
+    """By which records were compared, as `--identity` names it."""
 
 
 class DuplicateListing(Struct):
@@ -94,4 +96,5 @@ def _total(partition: PartitionDuplicates, reader: DuplicateReader) -> Partition
         partition.undecoded,
         partition.known_keys,
         partition.without_key,
+        partition.identity,
     )

@@ -19,7 +19,6 @@ from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource, boundary_from
 from kaudit.reading.chunk_rows import ChunkRange, ChunkRows
 from kaudit.reading.chunk_summary import compress
-from kaudit.reading.content_rows import record_contents
 from kaudit.reading.segment import ByteRange, Piece
 from kaudit.reading.unread_segments import require_whole
 from kaudit.source.bytes import ByteSource
@@ -198,18 +197,22 @@ def rows_of(
         digests=spec.digests,
     )
     _attach(rows, sorted(damages, key=lambda damage: damage.position), batches)
-    decodes = spec.decode and not spec.contents  # reading the contents decodes the records already
+    decodes = spec.decode and spec.contents is None  # reading the contents decodes the records already
     rows.malformed, rows.more_malformed = malformed_batches(batches, spec.segment, source if decodes else None)
     rows.decoded = spec.decode
-    if spec.contents and source is not None:
+    if spec.contents is not None and source is not None:
         rows.contents, rows.undecoded = _contents(spec, source, batches)
     return rows
 
 
 def _contents(spec: ChunkSpec, source: ByteSource, batches: Batches) -> tuple[Columns, int]:
+    from kaudit.reading.identity.contents import record_contents  # noqa: PLC0415 - most scans compare no records
+    from kaudit.reading.identity.grammar import parse_identity_in_log  # noqa: PLC0415 - as above
+
     if spec.log_start_offset is not None:
         batches = batches[last_offsets(batches) >= spec.log_start_offset]
-    return record_contents(batches, spec.segment, source)
+    assert spec.contents is not None
+    return record_contents(batches, spec.segment, source, parse_identity_in_log(spec.contents))
 
 
 def _attach(rows: ChunkRows, damages: list[LogDamage], batches: Batches) -> None:

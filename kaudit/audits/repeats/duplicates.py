@@ -1,6 +1,6 @@
 """Suspects read again and compared: what a consumer is given twice, and by what it could have recognised it.
 
-The first of equal records is read once and kept as a digest; each later suspect is compared with that.
+The first of equal records is read once and its identity kept; each later suspect is compared with that.
 """
 
 import hashlib
@@ -24,7 +24,8 @@ from kaudit.model.duplicates import Duplicate, DuplicateCounts, Relation, Repeat
 from kaudit.model.log_rows import BoundaryBatch, Content, NonIdempotentBatch
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.content_rows import read_batch, records_of
-from kaudit.reading.record_content import content_of
+from kaudit.reading.identity.columns import IdentityReader
+from kaudit.reading.identity.grammar import parse_identity_in_log
 
 MAX_CHAINS = 100_000
 """Distinct records whose copies are counted on; with more, those that were not repeated for longest begin again."""
@@ -36,7 +37,7 @@ _HEADER = HEADER.struct(*RecordBatchHeader._fields)
 
 
 class Unit(Struct, frozen=True):
-    """A record as it is compared. `digest` identifies its content."""
+    """A record as it is compared. `identity`: 128 bits of what it is compared by."""
 
     offset: int
     timestamp: int | None
@@ -44,26 +45,28 @@ class Unit(Struct, frozen=True):
     producer_epoch: int | None
     sequence: int | None
     key: bytes | None
-    digest: int
+    identity: tuple[int, int]
 
 
 class StoredBatch:
     """A batch of any magic, decoded. Raises WireError where it cannot be."""
 
-    def __init__(self, data: memoryview) -> None:
+    def __init__(self, data: memoryview, reader: IdentityReader) -> None:
         current = data[MAGIC_OFFSET] >= CURRENT_MAGIC
         header = RecordBatchHeader._make(_HEADER.unpack_from(data)) if current else None
         self._producer: tuple[int | None, int | None] = (None, None)
         if header is not None and header.producer_id >= 0:
             self._producer = header.producer_id, header.producer_epoch
         self.records: dict[int, Record | LegacyRecord] = {record.offset: record for record in records_of(data)}
+        columns, _ = reader.columns([data])
+        self._identities = dict(zip(columns.offsets.tolist(), map(tuple, columns.identities.tolist()), strict=True))
 
     def unit(self, offset: int) -> Unit:
         """Return the record at an offset. Raises KeyError where there is none."""
         record = self.records[offset]
         sequence = record.sequence if isinstance(record, Record) else None
         return Unit(
-            record.offset, _known(record.timestamp), *self._producer, sequence, record.key, content_of(record)
+            record.offset, _known(record.timestamp), *self._producer, sequence, record.key, self._identities[offset]
         )
 
     def place(self, offset: int) -> tuple[int, int]:
@@ -107,6 +110,7 @@ class DuplicateReader:
         self.unread = 0
         self._partition = partition
         self._open = open_source
+        self._reader = IdentityReader(parse_identity_in_log(partition.identity))
         self._batch = lru_cache(maxsize=_BATCHES_HELD)(self._read)
         self._chains: dict[int, _Chain] = {}
 
@@ -115,14 +119,14 @@ class DuplicateReader:
 
         With `read_committed` those that such consumers are given.
         """
-        ranges = RangeBuilder(keys_recur=self._partition.known_keys > 0)
+        ranges = RangeBuilder(self._partition.identity, keys_recur=self._partition.known_keys > 0)
         for suspect in self._suspects():
             try:
                 duplicate = self._compared(suspect)
                 if duplicate is None or (read_committed and not duplicate.read_committed):
                     continue
                 again, earlier = self._stored(suspect.again), self._stored(suspect.earlier)
-                content = again.unit(suspect.again.offset).digest
+                content = hash(again.unit(suspect.again.offset).identity)
             except (OSError, ValueError, KeyError, WireError):
                 self.unread += 1
                 continue
@@ -131,9 +135,7 @@ class DuplicateReader:
             if duplicate.repeats:
                 same_layout = again.place(suspect.again.offset) == earlier.place(suspect.earlier.offset)
                 records = again.records[suspect.again.offset], earlier.records[suspect.earlier.offset]
-                yield from self._counted(
-                    ranges.add(Repeat(duplicate, *records, suspect.copies, same_layout), content)
-                )
+                yield from self._counted(ranges.add(Repeat(duplicate, *records, suspect.copies, same_layout), content))
         yield from self._counted(ranges.finish())
 
     def _counted(self, ranges: Iterable[RepeatedRange]) -> Iterator[RepeatedRange]:
@@ -174,7 +176,9 @@ class DuplicateReader:
                     yield _Suspect(again, None, latest.get(earlier.offset, earlier), None, True, False)
                 latest[earlier.offset] = again
 
-    def _records(self, batches: Sequence[NonIdempotentBatch | BoundaryBatch], first: int, records: int) -> list[Content]:
+    def _records(
+        self, batches: Sequence[NonIdempotentBatch | BoundaryBatch], first: int, records: int
+    ) -> list[Content]:
         """Return of the batches' records at most `records` from offset `first` on."""
         found = [
             Content(batch.base_offset, 0, 0, 0, NO_PRODUCER_ID, 1, batch.position, batch.size, batch.segment)
@@ -197,7 +201,7 @@ class DuplicateReader:
         unit = self._stored(again).unit(again.offset)
         chain = self._chains.get(earlier.offset)
         before = self._stored(earlier).unit(earlier.offset) if chain is None else chain.first.unit
-        if unit.digest != before.digest:
+        if unit.identity != before.identity:
             if suspect.same_content:
                 return None  # the hashes of two records are the same by chance
             first = _Original(self._stored(earlier).unit(earlier.offset), suspect.earlier_outcome)
@@ -254,7 +258,7 @@ class DuplicateReader:
 
     def _read(self, segment: int, position: int, size: int) -> StoredBatch:
         with closing(self._open(self._partition.directory.segments[segment])) as source:
-            return StoredBatch(read_batch(source, position, size))
+            return StoredBatch(read_batch(source, position, size), self._reader)
 
 
 def _original(chain: _Chain, outcome: str | None) -> _Original:

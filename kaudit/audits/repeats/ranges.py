@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from kaudit.audits.repeats.identities import CONTENT, MOST_DIFFERENCES, differences, identifying, is_of_snapshot
 from kaudit.formats.log.legacy import LegacyRecord
 from kaudit.formats.log.records import Record
 from kaudit.model.duplicates import RECURRING_COPY, Cause, Duplicate, Relation, RepeatedRange
@@ -54,6 +55,7 @@ class _Open(Struct):
     same_layout: bool = True
     keyed: bool = True
     by_sequence: bool = True
+    differs_in: set[str] = field(default_factory=set)
     headers: dict[bytes, bytes | None] = field(default_factory=dict)
     """Headers that both records of each repeat have, and whose value is another in each of them: of the last one."""
 
@@ -93,12 +95,15 @@ class _Open(Struct):
         """Whether all have the timestamps they had, and not all the same."""
         return self.same_timestamps and len(self.times) > 1
 
-    def cause(self) -> Cause:  # noqa: PLR0911 - one line for each
+    def cause(self, *, has_id: bool) -> Cause:  # noqa: PLR0911 - one line for each
+        """Return what put them there; `has_id`: their writer gave them ids."""
         first, last = self.first.duplicate, self.last.duplicate
         relation, distinct = first.relation, len(self.contents)
         if relation is Relation.SAME_SEQUENCE or first.original_transaction_outcome == "aborted":
             return Cause.RETRY
-        if self.recurs:
+        if has_id and is_of_snapshot(self.first.record):
+            return Cause.RE_SNAPSHOT
+        if self.recurs and not has_id:
             return Cause.RECURRING
         again = Cause.REPROCESSING if distinct >= _MIN_DISTINCT else Cause.UNKNOWN
         if relation is Relation.OTHER_EPOCH:
@@ -117,20 +122,22 @@ class _Open(Struct):
         return again
 
     def confidence(self, cause: Cause) -> Confidence:
-        first = self.first.duplicate
-        if first.relation is Relation.SAME_SEQUENCE or (self.keeps_time and len(self.contents) > 1):
+        first, distinct = self.first.duplicate, len(self.contents)
+        if first.relation is Relation.SAME_SEQUENCE or (self.keeps_time and distinct > 1):
             return Confidence.CERTAIN
+        if first.original_transaction_outcome == "aborted":
+            return Confidence.LIKELY
         if self.recurs or (first.relation is Relation.OTHER_SEQUENCE and not self.keeps_time):
             return Confidence.POSSIBLE
-        anchored = cause in (Cause.RETRY, Cause.RESTART) and len(self.contents) >= _MIN_DISTINCT
-        aborted = first.original_transaction_outcome == "aborted"
-        return Confidence.LIKELY if self.same_timestamps or anchored or aborted else Confidence.POSSIBLE
+        anchored = cause in (Cause.RETRY, Cause.RESTART) and distinct >= _MIN_DISTINCT
+        return Confidence.LIKELY if self.same_timestamps or anchored else Confidence.POSSIBLE
 
 
 class RangeBuilder:
     """Takes the repeats of a partition in offset order. Memory: at most _MOST_OPEN ranges, two repeats each."""
 
-    def __init__(self, *, keys_recur: bool) -> None:
+    def __init__(self, identity: str, *, keys_recur: bool) -> None:
+        self._identity = identity
         self._keys_recur = keys_recur
         self._open: dict[tuple[object, ...], _Open] = {}
 
@@ -149,6 +156,8 @@ class RangeBuilder:
                 yield self._closed(self._open.pop(next(iter(self._open))))
             self._open[key] = found = _Open(repeat, repeat)
         found.add(repeat, content)
+        if self._identity != CONTENT:
+            found.differs_in.update(differences(repeat.record, repeat.earlier))
 
     def finish(self) -> Iterator[RepeatedRange]:
         """Yield the ranges that are still open."""
@@ -156,7 +165,9 @@ class RangeBuilder:
         self._open.clear()
 
     def _closed(self, found: _Open) -> RepeatedRange:
-        first, last, cause = found.first.duplicate, found.last.duplicate, found.cause()
+        first, last = found.first.duplicate, found.last.duplicate
+        id_of = identifying(self._identity, found.first.record)
+        cause = found.cause(has_id=id_of is not None)
         return RepeatedRange(
             offset=first.offset,
             last_offset=last.offset,
@@ -171,17 +182,17 @@ class RangeBuilder:
             original_producer_epoch=first.original_producer_epoch,
             relation=first.relation,
             cause=cause,
-            confidence=found.confidence(cause),
+            confidence=Confidence.CERTAIN if id_of is not None else found.confidence(cause),
             same_timestamps=found.same_timestamps,
-            differs_in=None,
-            recognisable_by=", ".join(self._marks(found)) or None,
+            differs_in=", ".join(sorted(found.differs_in)[:MOST_DIFFERENCES]) or None,
+            recognisable_by=", ".join(self._marks(found, id_of)) or None,
         )
 
-    def _marks(self, found: _Open) -> Sequence[str]:
+    def _marks(self, found: _Open, id_of: str | None) -> Sequence[str]:
         """Return by what a consumer recognises all of these repeats, the surest first."""
         marks = ["producer id, epoch and sequence"] if found.by_sequence else []
-        names = [_text(key) for key in found.headers if found.records > 1 or key.lower() in _IDS]
-        marks += [f"header {name}" for name in sorted(names)]
+        names = sorted(f"header {_text(key)}" for key in found.headers if found.records > 1 or key.lower() in _IDS)
+        marks += names if id_of is None else [id_of]
         marks += ["key"] if found.keyed and not self._keys_recur else []
         return marks
 

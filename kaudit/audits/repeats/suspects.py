@@ -178,6 +178,8 @@ class PartitionDuplicates(Struct):
     """
 
     directory: PartitionDirectory
+    identity: str
+    """By which records were compared, as `--identity` names it."""
     pairs: Pairs
     records: int
     more: int
@@ -256,10 +258,11 @@ class SuspectRows:
         chosen = found.take(kept)
         self._kept.append((units[chosen].settled(), earlier[kept].settled(), same.take(kept), known.take(chosen)))
 
-    def of(self, directory: PartitionDirectory, *, compacted: bool) -> PartitionDuplicates:
+    def of(self, directory: PartitionDirectory, identity: str, *, compacted: bool) -> PartitionDuplicates:
         """Return what was found in the partition, which has been read."""
         return PartitionDuplicates(
             directory,
+            identity,
             self._pairs(),
             self.records,
             self.more,

@@ -6,9 +6,9 @@ from enum import Enum
 from msgspec import structs
 
 from kaudit import __version__
-from kaudit.audits.repeats.suspects import WINDOW
+from kaudit.audits.repeats.suspects import WINDOW, PartitionDuplicates
 from kaudit.listings.duplicates import MAX_RANGES, DuplicateListing, PartitionTotal
-from kaudit.model.duplicates import Cause, DuplicateCounts, Relation, RepeatedRange
+from kaudit.model.duplicates import Cause, Duplicate, DuplicateCounts, Relation, RepeatedRange
 from kaudit.model.finding import Confidence
 from kaudit.model.result import NotAudited
 from kaudit.report.console import Console, Style, visible
@@ -40,12 +40,16 @@ _RETRIES = {
 
 
 def duplicate_rows(listing: DuplicateListing, *, read_committed: bool) -> Iterator[Row]:
-    """Yield a row for each duplicate and for each range of them, as DUPLICATE_TABLES has them."""
+    """Yield a row for each duplicate and, after its last one, for each range of them, as DUPLICATE_TABLES has them."""
     for partition, found in listing.found(read_committed=read_committed):
-        directory = partition.directory
-        place = {"topic": directory.topic, "partition": directory.partition, "replica": directory.replica}
-        row = {key: value.value if isinstance(value, Enum) else value for key, value in structs.asdict(found).items()}
-        yield {"row": "range" if isinstance(found, RepeatedRange) else "duplicate", **place, **row}
+        yield {"row": "range" if isinstance(found, RepeatedRange) else "duplicate", **_fields(partition, found)}
+
+
+def _fields(partition: PartitionDuplicates, found: Duplicate | RepeatedRange) -> Row:
+    directory = partition.directory
+    place = {"topic": directory.topic, "partition": directory.partition, "replica": directory.replica}
+    values = structs.asdict(found).items()
+    return {**place, **{name: value.value if isinstance(value, Enum) else value for name, value in values}}
 
 
 def jsonl(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isolation_level: str) -> Iterator[str]:
@@ -77,6 +81,8 @@ def _summary(listing: DuplicateListing, isolation_level: str) -> Row:
         "not_compared": [note.to_dict() for note in not_compared(listing)],
         "partitions": [structs.asdict(total) | {"counts": structs.asdict(total.counts)} for total in listing.totals],
         "counts": structs.asdict(_counts(listing.totals)),
+        "ranges": [_fields(*each) for each in listing.ranges],
+        "more_ranges": listing.range_count - len(listing.ranges),
     }
 
 
@@ -114,7 +120,7 @@ def _ranges(listing: DuplicateListing, console: Console, most: int) -> Iterator[
             yield from _range(partition.directory.name, found, console)
     more = len(ranges) - len(shown) + listing.range_count - len(listing.ranges)
     if more:
-        yield f"\n{more:,} more ranges (--output-format jsonl lists all, -v each record)\n"
+        yield f"\n{plural(more, 'more range')} (-v shows them)\n"
 
 
 def _range(name: str, found: RepeatedRange, console: Console) -> Iterator[str]:
@@ -131,7 +137,9 @@ def _range(name: str, found: RepeatedRange, console: Console) -> Iterator[str]:
 def _facts(found: RepeatedRange) -> Iterator[str]:
     likely = {Confidence.CERTAIN: "", Confidence.LIKELY: "likely a "}.get(found.confidence, "")
     yield f"{likely}{_cause(found)}"
-    same = "equal in key, value and headers" if found.differs_in is None else f"they differ in {visible(found.differs_in)}"
+    same = (
+        "equal in key, value and headers" if found.differs_in is None else f"they differ in {visible(found.differs_in)}"
+    )
     times = "timestamps equal too" if found.same_timestamps else _later(found)
     yield f"{same}; {times}"
     if found.recognisable_by is None:

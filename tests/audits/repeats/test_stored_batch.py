@@ -3,6 +3,8 @@
 import pytest
 
 from kaudit.audits.repeats.duplicates import StoredBatch
+from kaudit.reading.identity.columns import IdentityReader
+from kaudit.reading.identity.grammar import parse_identity
 from tests.formats.encoders import GZIP, batch, message, record
 
 T = 1_700_000_000_000
@@ -11,7 +13,7 @@ PRODUCER = {"producer_id": 7, "producer_epoch": 2, "base_sequence": 40}
 
 
 def stored(raw):
-    return StoredBatch(memoryview(raw))
+    return StoredBatch(memoryview(raw), IdentityReader(parse_identity("key,value,headers")))
 
 
 @pytest.mark.parametrize(("offset", "sequence", "time"), [(100, 40, T), (101, 41, T + 5), (102, 42, T + 7)])
@@ -27,10 +29,10 @@ def test_a_record_of_a_batch(offset, sequence, time):
 
 def test_what_records_say():
     own = stored(batch([*RECORDS, record(3, 99, b"k", b"v")], 100, codec=GZIP))
-    first, other, keyless, again = (own.unit(offset).digest for offset in range(100, 104))
+    first, other, keyless, again = (own.unit(offset).identity for offset in range(100, 104))
     assert first == again
     assert len({first, other, keyless}) == 3
-    assert stored(batch(RECORDS, 555, base_timestamp=T + 9)).unit(555).digest == first
+    assert stored(batch(RECORDS, 555, base_timestamp=T + 9)).unit(555).identity == first
     assert [own.unit(offset).key for offset in range(100, 104)] == [b"k", b"k", None, b"k"]
 
 
