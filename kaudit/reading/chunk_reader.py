@@ -19,6 +19,8 @@ from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource, boundary_from
 from kaudit.reading.chunk_rows import ChunkRange, ChunkRows
 from kaudit.reading.chunk_summary import compress
+from kaudit.reading.identity.contents import record_contents
+from kaudit.reading.identity.grammar import parse_identity_in_log
 from kaudit.reading.segment import ByteRange, Piece
 from kaudit.reading.unread_segments import require_whole
 from kaudit.source.bytes import ByteSource
@@ -206,9 +208,6 @@ def rows_of(
 
 
 def _contents(spec: ChunkSpec, source: ByteSource, batches: Batches) -> tuple[Columns, int]:
-    from kaudit.reading.identity.contents import record_contents  # noqa: PLC0415 - most scans compare no records
-    from kaudit.reading.identity.grammar import parse_identity_in_log  # noqa: PLC0415 - as above
-
     if spec.log_start_offset is not None:
         batches = batches[last_offsets(batches) >= spec.log_start_offset]
     assert spec.contents is not None
