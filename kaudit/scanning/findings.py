@@ -20,7 +20,7 @@ from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
 from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
-from kaudit.checks.doubled import bounded_by_lines
+from kaudit.checks.doubled import bounded_by_lines, kept_by_others
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.application_logs import LogEvent
@@ -146,6 +146,8 @@ def partition_findings(
     if compared is not None and (divergence := without_lag(compared)) is not None:
         context = replace(next(iter(contexts.values())), replicas=contexts)
         findings += run_checks(context, Evidence([divergence]))
+    if compared is not None:
+        findings = kept_by_others(findings, compared.comparison)
     compacted = {(part.directory.topic, part.directory.partition) for part in replicas if part.compacted}
     return complete_findings(bounded_by_lines(findings), scan, compacted)
 
