@@ -127,6 +127,8 @@ class Broker:
     """With ZooKeeper, also where the release is started without as a rule."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Of the broker's process, e.g. its time zone."""
+    cluster_id: str = CLUSTER_ID
+    """What KRaft directories are formatted with."""
 
     def __post_init__(self) -> None:
         self.kraft = not self.zookeeper and Version.parse(self.version) >= FIRST_WITH_KRAFT
@@ -198,7 +200,7 @@ class Broker:
                 if name in self.config
                 for argument in _format_with(name, str(self.config[name]))
             ]
-            format_ = ("format", "-t", CLUSTER_ID, "-c", str(properties))
+            format_ = ("format", "-t", self.cluster_id, "-c", str(properties))
             tool = self._java("kafka.tools.StorageTool", *format_, *scram, *levels)
             with (self.home / "format.out").open("wb") as out:
                 subprocess.run(tool, check=True, stdout=out, stderr=out, cwd=self.home)

@@ -96,8 +96,8 @@ def read_records(batch: Buffer, limit: int = DEFAULT_LIMIT) -> Iterator[Record]:
     counts and deltas are checked against each other, and nothing may be left over. Positions in errors raised from
     inside the records are bytes of the uncompressed records. The CRC is not checked.
     """
-    header = _checked_header(batch)
-    body = _uncompressed(batch, header, limit)
+    header = checked_header(batch)
+    body = uncompressed(batch, header, limit)
     base_offset = header.base_offset
     last_offset = base_offset + header.last_offset_delta
     position, previous = 0, base_offset - 1
@@ -131,8 +131,8 @@ def rewritten(batch: Buffer, change: RecordChange, limit: int = DEFAULT_LIMIT) -
     """
     for _ in read_records(batch, limit):
         pass  # nothing is changed of what is not whole
-    header = _checked_header(batch)
-    body = _uncompressed(batch, header, limit)
+    header = checked_header(batch)
+    body = uncompressed(batch, header, limit)
     records: list[bytes] = []
     end = 0
     for _ in range(header.record_count):
@@ -163,7 +163,8 @@ def _sized(content: bytes | None) -> bytes:
     return varint(_NULL_LENGTH) if content is None else varint(len(content)) + content
 
 
-def _checked_header(batch: Buffer) -> _Batch:
+def checked_header(batch: Buffer) -> _Batch:
+    """Return the header of one whole batch. Raises WireError where it contradicts itself or the batch's size."""
     size = len(batch)
     if size < HEADER_SIZE:
         raise WireError(size, Reason.TRUNCATED, f"{size} bytes are less than a batch header")
@@ -183,7 +184,8 @@ def _checked_header(batch: Buffer) -> _Batch:
     return header
 
 
-def _uncompressed(batch: Buffer, header: _Batch, limit: int) -> bytes:
+def uncompressed(batch: Buffer, header: _Batch, limit: int) -> bytes:
+    """Return the bytes of a batch's records, at most `limit`. Raises WireError where they cannot be decompressed."""
     codec = header.attributes & CODEC_MASK
     if codec == Codec.NONE:
         return bytes(batch[HEADER_SIZE:])

@@ -1,0 +1,1 @@
+"""What applications put into keys and values, as Python's values."""
