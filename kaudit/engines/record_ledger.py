@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.diff.records.bucket import BucketTask, MatchedBucket, Sides, match_bucket
+from kaudit.diff.records.by_key import RowsByKey
 from kaudit.diff.records.ledger import LedgerBuilder, Side, TopicPair, pair_groups
 from kaudit.diff.records.matching import Bounds, Rows
 from kaudit.diff.records.places import NOWHERE, numbers_of
 from kaudit.diff.records.reading import IDENTIFIED, ReadPartition, RecordTask, read_partition
 from kaudit.diff.records.result import ledger_result
-from kaudit.diff.records.side import COPIED, GROUPED, NO_GROUPS, PLACED, descents, sorted_rows
+from kaudit.diff.records.side import COPIED, GROUPED, PLACED, sorted_rows
 from kaudit.diff.records.spill import Spill
 from kaudit.diff.records.topics import Pairing, by_topic, pair_topics, parse_maps
 from kaudit.engines.engine import EachPartition
@@ -28,7 +29,6 @@ from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.ledger import LedgerResult, SideCounts, TopicLedger
 from kaudit.model.replicas import Replica
-from kaudit.reading.content_rows import NO_KEY
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.record_content import mixed
 from kaudit.scanning.options import ScanOptions
@@ -39,8 +39,6 @@ from kaudit.source.uri import Uri, UrlError
 _BUCKET_BYTES = 16 << 20
 """Bytes of log whose records are one bucket: it fits into memory also where they are compressed a few times."""
 _MOST_BITS = 10
-_GROUP_ROWS = 1 << 19
-"""Records whose keys are compared at once, where the order differs."""
 _PLACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT)
 
 
@@ -74,7 +72,9 @@ def record_ledger(
     layouts = [_layout(side, options) for side in sides]
     found = [by_topic(layout.partitions) for layout in layouts]
     pairings, alone = pair_topics(found[0], found[1], parse_maps(request.maps))
-    pairings = [each for each in pairings if not options.topics or {each.source, each.target} & set(options.topics)]
+    chosen = [pair for pair in pairings if not options.topics or {pair.source, pair.target} & set(options.topics)]
+    pairings = _renumbered(chosen)
+    alone = {topic: reason for topic, reason in alone.items() if not options.topics or topic in options.topics}
     if not pairings:
         have = (
             f"{side.path} has {', '.join(sorted(topics)[:5]) or 'no topic'}"
@@ -243,13 +243,17 @@ class _Run:
         ]
         for counted in (each for bucket in found for each in bucket.counted):
             builders[of_number[counted.number]].add_counted(counted)
-        for rows in sorted_rows(sides.placed):
+        gone = (
+            self._superseded(sides.placed, sides.source_cuts, target.cleaned),
+            self._superseded(sides.copied, sides.target_cuts, source.cleaned),
+        )
+        for number, rows in sorted_rows(sides.placed):
             for index, own in _by_pair(rows, of_number):
-                builders[index].add_source(own)
+                builders[index].add_source(own, _among(own, gone[0].read(number)))
         self._order(sides.placed, builders, of_number)
-        for rows in sorted_rows(sides.copied):
+        for number, rows in sorted_rows(sides.copied):
             for index, own in _by_pair(rows, of_number):
-                builders[index].add_target(own)
+                builders[index].add_target(own, _among(own, gone[1].read(number)))
         counts = [[self._counts(read, pairing) for read in self.read] for pairing in self._pairings]
         return [
             builder.ledger(
@@ -280,26 +284,32 @@ class _Run:
         groups = np.array(sorted(set().union(*(builder.disordered for builder in builders))), dtype=np.uint64)
         if not len(groups):
             return
-        keyed = self._spill("keyed", GROUPED)
-        total = sum(placed.size(number) for number in placed.numbers())
-        shift = np.uint64(64 - max((total // _GROUP_ROWS).bit_length(), 1))
-        for rows in sorted_rows(placed):
-            own = rows[(rows["other"] != NOWHERE) & (rows["key"] != NO_KEY)]
+        keyed = self._by_key(placed)
+        for _, rows in sorted_rows(placed):
+            own = rows[rows["other"] != NOWHERE]
             own = own[np.isin(pair_groups(own), groups)]
-            grouped = np.empty(len(own), dtype=GROUPED)
-            for name in PLACED.names or ():
-                grouped[name] = own[name]
-            grouped["group"] = mixed(own["key"], pair_groups(own))
-            keyed.append((grouped["group"] >> shift).astype(np.int64), grouped)
-        for number in keyed.numbers():
-            lasts = NO_GROUPS
-            for rows in keyed.parts(number):
-                later, earlier, lasts = descents(rows, rows["group"], lasts)
-                order = np.argsort(later["place"], kind="stable")
-                for index in np.unique(of_number[numbers_of(later["place"])]).tolist():
-                    own = order[of_number[numbers_of(later["place"][order])] == index]
-                    builders[index].add_moved(later[own], earlier[own])
-            keyed.remove(number)
+            keyed.add(own, pair_groups(own))
+        for later, earlier in keyed.moved():
+            order = np.argsort(later["place"], kind="stable")
+            pairs = of_number[numbers_of(later["place"][order])]
+            for index in np.unique(pairs).tolist():
+                own_order = order[pairs == index]
+                builders[index].add_moved(later[own_order], earlier[own_order])
+
+    def _by_key(self, rows: Spill) -> RowsByKey:
+        return RowsByKey(self._spill("keyed", GROUPED), sum(rows.size(number) for number in rows.numbers()))
+
+    def _superseded(self, rows: Spill, cuts: NDArray[np.uint64], cleaned: NDArray[np.bool_]) -> Spill:
+        """Return the places of records that the other side lacks and may have removed by compaction, `cleaned` by number of partition."""
+        found = self._spill(f"gone-{rows.name}", np.dtype("<u8"))
+        if cleaned.any():
+            keyed = self._by_key(rows)
+            for _, part in sorted_rows(rows):
+                own = part[cleaned[numbers_of(part["place"])]]
+                keyed.add(own, numbers_of(own["place"]))
+            for places in keyed.superseded():
+                found.append(np.searchsorted(cuts, places, side="right"), places)
+        return found
 
     @staticmethod
     def _counts(read: Sequence[ReadPartition], pairing: Pairing) -> SideCounts:
@@ -310,6 +320,10 @@ class _Run:
 def _cuts(read: Sequence[ReadPartition]) -> NDArray[np.uint64]:
     """Return the places after which the next part of about CUT_RECORDS records begins."""
     return np.array(sorted(cut for each in read for cut in each.cuts), dtype=np.uint64)
+
+
+def _among(rows: Rows, places: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    return np.isin(rows["place"], places) if len(places) else np.zeros(len(rows), dtype=np.bool_)
 
 
 def _by_pair(rows: Rows, of_number: NDArray[np.int64]) -> Iterator[tuple[int, Rows]]:

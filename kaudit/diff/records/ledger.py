@@ -79,15 +79,17 @@ class LedgerBuilder:
         self.moved_records = 0
         self._counted: list[Counted] = []
 
-    def add_source(self, rows: Rows) -> None:
-        """Take rows of PLACED."""
+    def add_source(self, rows: Rows, gone: NDArray[np.bool_]) -> None:
+        """Take rows of PLACED, and which of them the target's log cleaner may have removed."""
         both = rows["other"] != NOWHERE
         self._matched += int(np.count_nonzero(both))
         before = self._source.bounds.before(rows["place"]) & self._target.removed[numbers_of(rows["place"])]
         after = self._source.bounds.after(rows["place"])
-        self._expired += int(np.count_nonzero(~both & before))
-        self._pending.feed(rows, ~both & after)
-        self._missing.feed(rows, ~both & ~before & ~after)
+        lost = ~both & ~gone
+        self._cleaned += int(np.count_nonzero(gone))
+        self._expired += int(np.count_nonzero(lost & before))
+        self._pending.feed(rows, lost & after)
+        self._missing.feed(rows, lost & ~before & ~after)
         found = rows[both]
         if len(found):
             self._map(found)
@@ -95,9 +97,10 @@ class LedgerBuilder:
             _, lower, self._lasts = descents(found, groups, self._lasts)
             self.disordered |= set(lower["group"].tolist())
 
-    def add_target(self, rows: Rows) -> None:
-        """Take rows of COPIED."""
-        new, again = rows["other"] == NOWHERE, rows["earlier"] != NOWHERE
+    def add_target(self, rows: Rows, gone: NDArray[np.bool_]) -> None:
+        """Take rows of COPIED, and which of them the source's log cleaner may have removed."""
+        new, again = (rows["other"] == NOWHERE) & ~gone, rows["earlier"] != NOWHERE
+        self._cleaned += int(np.count_nonzero(gone))
         before = self._target.bounds.before(rows["place"]) & self._source.removed[numbers_of(rows["place"])]
         after = self._target.bounds.after(rows["place"])
         self._older += int(np.count_nonzero((new | again) & before))

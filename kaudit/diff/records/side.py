@@ -15,11 +15,11 @@ COPIED = np.dtype([("place", "<u8"), ("other", "<u8"), ("earlier", "<u8"), ("key
 """A record of the target, its place in the source, and of one that is there again the place of the first; NOWHERE without one."""
 
 
-def sorted_rows(spill: Spill) -> Iterator[Rows]:
-    """Yield all rows in the order of their places; each part is complete between two cuts."""
+def sorted_rows(spill: Spill) -> Iterator[tuple[int, Rows]]:
+    """Yield all rows in the order of their places, each part with its number; it is complete between two cuts."""
     for number in spill.numbers():
         rows = spill.read(number)
-        yield rows[np.argsort(rows["place"], kind="stable")]
+        yield number, rows[np.argsort(rows["place"], kind="stable")]
 
 
 class Run(NamedTuple):
