@@ -1,0 +1,99 @@
+"""What became of each record of a source topic, by the list of what a history wrote: no file is read."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from tests.mirrors.histories import History
+from tests.mirrors.log import Placed, Record
+
+Place = tuple[int, int]
+"""(partition, offset)."""
+
+
+@dataclass
+class Truth:
+    """Source and target records by what became of them."""
+
+    missing: set[Place] = field(default_factory=set)
+    """Source records without a copy."""
+    beyond: set[Place] = field(default_factory=set)
+    """Source records after the last one that the mirror has."""
+    before: set[Place] = field(default_factory=set)
+    """Source records whose copies the target has deleted with its log start, or may have."""
+    superseded: set[Place] = field(default_factory=set)
+    """Source records whose copies the target's cleaner has removed, or may have."""
+    copies: dict[Place, list[Place]] = field(default_factory=dict)
+    """Target places of each source record that is there, in the order of the target."""
+    added: set[Place] = field(default_factory=set)
+    """Target records which the source never had."""
+    outlived: set[Place] = field(default_factory=set)
+    """Target records which the source had, and has deleted or compacted away."""
+
+    @property
+    def repeated(self) -> dict[Place, list[Place]]:
+        """Those which are there more than once."""
+        return {place: copies for place, copies in self.copies.items() if len(copies) > 1}
+
+
+def truth(history: History) -> Truth:
+    """Say what became of each record that a consumer of the source, and of the target, can read."""
+    sides = _Sides(history)
+    result = Truth()
+    for partition, rows in enumerate(sides.source):
+        sides.judge_source(partition, rows, result)
+    for partition, rows in enumerate(sides.target):
+        for offset, record in rows:
+            same = sides.identity(record)
+            if same not in sides.places_in_source:
+                (result.outlived if same in sides.written[0] else result.added).add((partition, offset))
+    return result
+
+
+class _Sides:
+    """Both sides of a history as consumers of its isolation level read them, and by identity as they were written."""
+
+    def __init__(self, history: History) -> None:
+        self.settings = history.settings
+        self.source, self.target = (
+            [log.visible(committed=self.settings.committed) for log in logs]
+            for logs in (history.source, history.target)
+        )
+        self.written = tuple(self._places(rows) for rows in history.written)
+        self.places_in_source, self.copies = self._places(self.source), self._places(self.target)
+        self._keys = {placed.record.key for rows in self.target for placed in rows}
+
+    def identity(self, record: Record) -> Hashable:
+        """What is compared: all but the number, which is in no byte, and the timestamp where it says nothing."""
+        return record._replace(number=0, timestamp=record.timestamp if self.settings.with_timestamp else 0)
+
+    def _places(self, rows: Sequence[Sequence[Placed]]) -> dict[Hashable, list[Place]]:
+        found: dict[Hashable, list[Place]] = defaultdict(list)
+        for partition, each in enumerate(rows):
+            for offset, record in each:
+                found[self.identity(record)].append((partition, offset))
+        return found
+
+    def judge_source(self, partition: int, rows: Sequence[Placed], result: Truth) -> None:
+        """Say what became of the records of a source partition."""
+        matched = [offset for offset, record in rows if self.identity(record) in self.copies]
+        begin, end = self._begin(partition), matched[-1] if matched else -1
+        for offset, record in rows:
+            place, same = (partition, offset), self.identity(record)
+            if same in self.copies:
+                result.copies[place] = self.copies[same]
+            elif offset > end:
+                result.beyond.add(place)
+            elif offset < begin:
+                result.before.add(place)
+            elif self.settings.target_compacted and (same in self.written[1] or record.key in self._keys):
+                result.superseded.add(place)
+            else:
+                result.missing.add(place)
+
+    def _begin(self, partition: int) -> int:
+        """The source offset with which a target begins that has deleted what lies before."""
+        for _, record in self.target[partition] if self.settings.target_start else ():
+            if self.identity(record) in self.places_in_source:
+                return self.places_in_source[self.identity(record)][0][1]
+        return 0
