@@ -10,6 +10,8 @@ from tests.mirrors.log import Placed, Record
 Place = tuple[int, int]
 """(partition, offset)."""
 
+NOWHERE = 1 << 62
+
 
 @dataclass
 class Truth:
@@ -18,7 +20,7 @@ class Truth:
     missing: set[Place] = field(default_factory=set)
     """Source records without a copy."""
     beyond: set[Place] = field(default_factory=set)
-    """Source records after the last one that the mirror has."""
+    """Source records after the last one that the mirror has, of partitions of which it has one."""
     before: set[Place] = field(default_factory=set)
     """Source records whose copies the target has deleted with its log start, or may have."""
     superseded: set[Place] = field(default_factory=set)
@@ -43,10 +45,7 @@ def truth(history: History) -> Truth:
     for partition, rows in enumerate(sides.source):
         sides.judge_source(partition, rows, result)
     for partition, rows in enumerate(sides.target):
-        for offset, record in rows:
-            same = sides.identity(record)
-            if same not in sides.places_in_source:
-                (result.outlived if same in sides.written[0] else result.added).add((partition, offset))
+        sides.judge_target(partition, rows, result)
     return result
 
 
@@ -77,7 +76,7 @@ class _Sides:
     def judge_source(self, partition: int, rows: Sequence[Placed], result: Truth) -> None:
         """Say what became of the records of a source partition."""
         matched = [offset for offset, record in rows if self.identity(record) in self.copies]
-        begin, end = self._begin(partition), matched[-1] if matched else -1
+        begin, end = self._begin(partition), matched[-1] if matched else NOWHERE
         for offset, record in rows:
             place, same = (partition, offset), self.identity(record)
             if same in self.copies:
@@ -90,6 +89,18 @@ class _Sides:
                 result.superseded.add(place)
             else:
                 result.missing.add(place)
+
+    def judge_target(self, partition: int, rows: Sequence[Placed], result: Truth) -> None:
+        """Say of the records of a target partition that the source does not have whether it had them."""
+        only = [
+            (offset, self.identity(record))
+            for offset, record in rows
+            if self.identity(record) not in self.places_in_source
+        ]
+        for offset, same in only:
+            # nothing places a log that has no record of the other among its records
+            had = same in self.written[0] and len(only) < len(rows)
+            (result.outlived if had else result.added).add((partition, offset))
 
     def _begin(self, partition: int) -> int:
         """The source offset with which a target begins that has deleted what lies before."""
