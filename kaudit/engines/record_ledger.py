@@ -167,6 +167,9 @@ class _Run:
         self._each = each
         self._progress = progress
         self._partitions = sum(len(pairing.partitions) for pairing in pairings)
+        self._of_number = np.concatenate(
+            [np.full(len(pairing.partitions), index) for index, pairing in enumerate(pairings)]
+        )
         self.read: tuple[list[ReadPartition], list[ReadPartition]] = ([], [])
 
     def _spill(self, name: str, dtype: np.dtype[Any]) -> Spill:
@@ -186,13 +189,14 @@ class _Run:
             *cuts,
         )
         numbers = sorted({*sides.source.numbers(), *sides.target.numbers()})
-        work = [BucketTask(number, bits, sides, self._partitions) for number in numbers]
+        cut_off = any(one.starts_late for read in self.read for one in read)
+        work = [BucketTask(number, bits, sides, self._partitions, cut_off) for number in numbers]
         alone = list(self._each(work, match_bucket, self._options, self._progress))
-        bounds = self._bounds(alone)
+        begins = self._begins(self._bounds(alone))
         numbers = sorted({*sides.left_source.numbers(), *sides.left_target.numbers()})
-        work = [BucketTask(number, bits, sides, self._partitions, bounds) for number in numbers]
+        work = [BucketTask(number, bits, sides, self._partitions, cut_off, begins) for number in numbers]
         grouped = list(self._each(work, match_bucket, self._options, self._progress))
-        return self._built(sides, self._bounds([*alone, *grouped]), [*alone, *grouped])
+        return self._built(sides, self._bounds([*alone, *grouped]), begins, [*alone, *grouped])
 
     def _read(self) -> int:
         size = sum(
@@ -233,11 +237,28 @@ class _Run:
                 side.merge(own)
         return bounds
 
-    def _built(self, sides: Sides, bounds: tuple[Bounds, Bounds], found: Sequence[MatchedBucket]) -> list[TopicLedger]:
-        of_number = np.concatenate(
-            [np.full(len(pairing.partitions), index) for index, pairing in enumerate(self._pairings)]
-        )
-        source, target = (self._side(read, side, of_number) for read, side in zip(self.read, bounds, strict=True))
+    def _begins(self, bounds: tuple[Bounds, Bounds]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return by number where the other side's first record is, on source and target, as `Bounds.begins`."""
+        removed = [self._of_topic([(one.number, one.starts_late) for one in read]) for read in self.read]
+        return bounds[0].begins(removed[1]), bounds[1].begins(removed[0])
+
+    def _of_topic(self, found: Sequence[tuple[int, bool]]) -> NDArray[np.bool_]:
+        """Return by number what holds for one partition of its topic: partitions of two topics need not correspond."""
+        topics = np.zeros(len(self._pairings), dtype=np.bool_)
+        for number, holds in found:
+            topics[self._of_number[number]] |= holds
+        by_number: NDArray[np.bool_] = topics[self._of_number]
+        return by_number
+
+    def _built(
+        self,
+        sides: Sides,
+        bounds: tuple[Bounds, Bounds],
+        begins: tuple[NDArray[np.uint64], NDArray[np.uint64]],
+        found: Sequence[MatchedBucket],
+    ) -> list[TopicLedger]:
+        of_number = self._of_number
+        source, target = (self._side(*side) for side in zip(self.read, bounds, begins, strict=True))
         builders = [
             LedgerBuilder(source, target, self._directory / f"map.{index}") for index in range(len(self._pairings))
         ]
@@ -264,16 +285,12 @@ class _Run:
             for builder, pairing, own in zip(builders, self._pairings, counts, strict=True)
         ]
 
-    def _side(self, read: Sequence[ReadPartition], bounds: Bounds, of_number: NDArray[np.int64]) -> Side:
-        """Return a side; whether records were removed and cleaned is known of topics, as partitions need not correspond."""
+    def _side(self, read: Sequence[ReadPartition], bounds: Bounds, begins: NDArray[np.uint64]) -> Side:
         bases = np.zeros(self._partitions, dtype=np.int64)
-        late, cleaned = (np.zeros(len(self._pairings), dtype=np.bool_) for _ in range(2))
         for one in read:
             bases[one.number] = one.first_offset
-            late[of_number[one.number]] |= one.starts_late
-            cleaned[of_number[one.number]] |= one.cleaned
         partitions = np.concatenate([np.array(pairing.partitions, dtype=np.int64) for pairing in self._pairings])
-        return Side(partitions, bases, bounds, late[of_number], cleaned[of_number])
+        return Side(partitions, bases, bounds, begins, self._of_topic([(one.number, one.cleaned) for one in read]))
 
     def _order(self, placed: Spill, builders: Sequence[LedgerBuilder], of_number: NDArray[np.int64]) -> None:
         """Find the records whose order within their key differs, in the partitions where any order does."""

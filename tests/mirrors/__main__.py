@@ -23,7 +23,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
         for seed in range(chosen.first, chosen.first + chosen.seeds):
             directory = Path(folder) / str(seed)
-            found = wrong(History(seed), directory)
+            history = History(seed)
+            found = wrong(history, *history.write(directory))
             if found:
                 bad += 1
                 kinds.update(each.partition(":")[0] for each in found)

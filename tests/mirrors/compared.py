@@ -1,14 +1,12 @@
 """What the ledger says of a history, beside what became of its records."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from kaudit.diff.records.ledger import mapped_ranges
+from kaudit.engines.progress import SilentProgress
 from kaudit.engines.record_ledger import LedgerRequest, record_ledger
 from kaudit.model.ledger import RecordRange, RepeatedRange, TopicLedger
-
-from kaudit.engines.progress import SilentProgress
 from kaudit.model.replicas import Replica
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.grammar import parse_identity
@@ -37,8 +35,9 @@ def expected(history: History, told: Truth) -> Answer:
 def _told_apart(history: History, told: Truth, place: Place) -> bool:
     """Whether a record that only the target has lies among others; after the last it may be new, before the first deleted there."""
     partition, offset = place
-    known = [at for copies in told.copies.values() for target, at in copies if target == partition]
-    return not known or (offset < max(known) and not (history.settings.source_start and offset < min(known)))
+    known = [(source, at) for source, copies in told.copies.items() for target, at in copies if target == partition]
+    begin = min(known)[1] if known and history.settings.source_start else -1
+    return not known or begin <= offset < max(at for _, at in known)
 
 
 def _moved(history: History, told: Truth) -> Iterator[Place]:
@@ -55,13 +54,10 @@ def _moved(history: History, told: Truth) -> Iterator[Place]:
                 before[group] = place
 
 
-def answered(history: History, directory: Path) -> Answer:
-    """What the ledger says of the history's files."""
-    source, target = history.write(directory)
+def answered(history: History, source: str, target: str) -> Answer:
+    """What the ledger says of the history's two sides, directories or URLs."""
     settings = history.settings
-    options = ScanOptions(
-        [str(source), str(target)], jobs=1, compacted=settings.target_compacted or settings.source_compacted
-    )
+    options = ScanOptions([source, target], jobs=1, compacted=settings.target_compacted or settings.source_compacted)
     request = LedgerRequest(
         IdentityReader(
             parse_identity("key,value,headers,timestamp" if settings.with_timestamp else "key,value,headers")
@@ -71,7 +67,7 @@ def answered(history: History, directory: Path) -> Answer:
         maps=[f"orders={settings.renamed}"],
     )
     with record_ledger(
-        options, (Replica("source", str(source)), Replica("target", str(target))), request, SilentProgress()
+        options, (Replica("source", source), Replica("target", target)), request, SilentProgress()
     ) as result:
         (ledger,) = result.ledgers
         return _answer(history, ledger)
@@ -113,10 +109,10 @@ def _answer(history: History, ledger: TopicLedger) -> Answer:
     }
 
 
-def wrong(history: History, directory: Path) -> list[str]:
-    """What the ledger says otherwise than it is, in words."""
+def wrong(history: History, source: str, target: str) -> list[str]:
+    """What the ledger says of these otherwise than it is, in words."""
     told = truth(history)
-    want, got = expected(history, told), answered(history, directory)
+    want, got = expected(history, told), answered(history, source, target)
     got["map"] = {place: at for place, at in got["map"].items() if place in told.copies}
     return [f"{name}: {_shown(got[name])} instead of {_shown(want[name])}" for name in want if want[name] != got[name]]
 

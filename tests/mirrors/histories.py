@@ -34,21 +34,22 @@ class Settings:
         self.open_transaction = self.transactions and sometimes(0.15)
         self.source_compacted = not self.transactions and sometimes(0.15)
         self.target_compacted = sometimes(0.15)
-        # what a start offset has cut off cannot be told from losses where partitions or order changed
+        # what a start offset has cut off cannot be told from losses where partitions or order changed, or where both begin later
         self.source_start = not self.by_content and sometimes(0.25)
-        self.target_start = not self.by_content and sometimes(0.25)
+        self.target_start = not self.by_content and not self.source_start and sometimes(0.33)
         self.committed = not self.transactions or sometimes(0.8)
         """What the mirror reads, and the ledger is asked to."""
         self.target_transactions = not self.target_compacted and sometimes(0.2)
         self.append_time = sometimes(0.15)
         """LogAppendTime on the target: its timestamps say nothing."""
-        self.losses = rng.choice((0, 0, 1, 3))
         self.rewinds = rng.choice((0, 0, 1, 2))
         self.repeats = rng.choice((0, 0, 2))
+        # what is lost and comes again later looks like a record that the source never had, once the source has removed it
+        self.losses = 0 if self.source_start and (self.rewinds or self.repeats) else rng.choice((0, 0, 1, 3))
         self.new_timestamps = sometimes(0.2)
         """Of repeats: a producer that sends again, not a mirror."""
         self.swaps = 0 if self.target_start or self.source_start else rng.choice((0, 0, 0, 2))
-        self.foreign = rng.choice((0, 0, 0, 3))
+        self.foreign = 0 if self.source_start and not self.committed else rng.choice((0, 0, 0, 3))
         self.lag = rng.choice((0, 0, rng.randint(1, 6)))
         self.renamed = rng.choice(("orders", PREFIX + "orders", "archive_of-orders.v2"))
         self.with_timestamp = not self.append_time and sometimes(0.7)
@@ -81,8 +82,8 @@ class History:
             for log in logs if moved else ():
                 self._retain(log)
 
-    def write(self, directory: Path) -> tuple[Path, Path]:
-        """Write both as brokers' log directories; returns them."""
+    def write(self, directory: Path) -> tuple[str, str]:
+        """Write both as brokers' log directories; returns their paths."""
         sides = directory / "source", directory / "target"
         for side, name, logs in zip(sides, ("orders", self.settings.renamed), (self.source, self.target), strict=True):
             starts = {}
@@ -92,7 +93,7 @@ class History:
                 starts[f"{name} {partition}"] = log.start
             lines = [f"{where} {start}" for where, start in starts.items() if start]
             (side / "log-start-offset-checkpoint").write_text("\n".join(["0", str(len(lines)), *lines, ""]))
-        return sides
+        return str(sides[0]), str(sides[1])
 
     # -- the source ------------------------------------------------------------------------------------------------
     def _record(self) -> Record:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
+
 from kaudit.diff.records.ledger import mapped_ranges
+from kaudit.engines.progress import SilentProgress
 from kaudit.engines.record_ledger import LedgerRequest, record_ledger
 from kaudit.model.ledger import TopicLedger
-
-from kaudit.engines.progress import SilentProgress
 from kaudit.model.replicas import Replica
 from kaudit.scanning.options import ScanOptions
 from tests.mirrors.recordings import NAMES, PREFIX, Read, Recording

@@ -80,7 +80,8 @@ class _Sides:
         for offset, record in rows:
             place, same = (partition, offset), self.identity(record)
             if same in self.copies:
-                result.copies[place] = self.copies[same]
+                # of equal ones in several partitions that with the source's number counts as the first
+                result.copies[place] = sorted(self.copies[same], key=lambda copy: (copy[0] != partition, copy))
             elif offset > end:
                 result.beyond.add(place)
             elif offset < begin:
