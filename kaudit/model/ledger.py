@@ -1,6 +1,8 @@
 """The ledger of two topics: which records of one are in the other, and how often."""
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -9,6 +11,7 @@ from kaudit.model.json_record import JsonRecord
 from kaudit.model.replicas import Replica
 from kaudit.model.result import ScanResult
 
+_MAP_ROWS = 10_000
 MOST_RANGES = 10_000
 """Ranges of each kind that a ledger lists of one pair of topics; the rest is counted."""
 
@@ -56,14 +59,14 @@ class MovedRecord(JsonRecord, frozen=True):
 
 
 class MappedRange(NamedTuple):
-    """Records that lie as far apart in the target as in the source: offset + (`target_first` - `source_first`) is the target's."""
+    """Records that lie as far apart in the target as in the source: an offset plus `target_first_offset` - `source_first_offset` is the target's."""
 
     source_partition: int
-    source_first: int
-    source_last: int
+    source_first_offset: int
+    source_last_offset: int
     target_partition: int
-    target_first: int
-    target_last: int
+    target_first_offset: int
+    target_last_offset: int
     records: int
 
 
@@ -97,7 +100,15 @@ class SideCounts(JsonRecord, frozen=True):
         return SideCounts(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
 
 
-class TopicLedger(Struct, frozen=True):
+def mapped_ranges(map_file: str) -> Iterator[MappedRange]:
+    """Yield the ranges of a map of offsets, in the order of the source, while its file is there."""
+    row = struct.Struct(f"<{len(MappedRange._fields)}q")
+    with Path(map_file).open("rb") as file:
+        while data := file.read(_MAP_ROWS * row.size):
+            yield from map(MappedRange._make, row.iter_unpack(data))
+
+
+class TopicLedger(JsonRecord, frozen=True):
     """Two topics compared record by record. `matched` records are on both sides, each counted once.
 
     Differences: `missing` of the source's records are not in the target, `repeated` of the target's are there again, `only_in_target` are
@@ -113,27 +124,31 @@ class TopicLedger(Struct, frozen=True):
     read_committed: bool
     source_counts: SideCounts
     target_counts: SideCounts
-    matched: int
-    missing: int
-    repeated: int
-    only_in_target: int
-    out_of_order: int
-    pending: int
-    ahead: int
-    expired: int
-    older: int
-    cleaned: int
-    counted_only: int
-    partitions: Sequence[PartitionPair]
-    missing_ranges: Sequence[RecordRange]
-    repeated_ranges: Sequence[RepeatedRange]
-    only_in_target_ranges: Sequence[RecordRange]
-    pending_ranges: Sequence[RecordRange]
-    moved: Sequence[MovedRecord]
-    more_ranges: int
+    matched: int = 0
+    missing: int = 0
+    repeated: int = 0
+    only_in_target: int = 0
+    out_of_order: int = 0
+    pending: int = 0
+    ahead: int = 0
+    expired: int = 0
+    older: int = 0
+    cleaned: int = 0
+    counted_only: int = 0
+    partitions: Sequence[PartitionPair] = ()
+    missing_ranges: Sequence[RecordRange] = ()
+    repeated_ranges: Sequence[RepeatedRange] = ()
+    only_in_target_ranges: Sequence[RecordRange] = ()
+    pending_ranges: Sequence[RecordRange] = ()
+    moved: Sequence[MovedRecord] = ()
+    more_ranges: int = 0
     """Ranges that are counted and not listed, of all kinds."""
-    map_file: str
+    map_file: str = ""
     """The map of offsets, rows of MappedRange as int64, in the order of the source."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form, without the name of a temporary file."""
+        return {name: value for name, value in super().to_dict().items() if name != "map_file"}
 
     @property
     def agrees(self) -> bool:

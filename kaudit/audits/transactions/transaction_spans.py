@@ -33,16 +33,22 @@ class EndedTransaction(NamedTuple):
     timestamp: Int64
     position: Int64
     segment: Int32
+    records: Int64
+    """Of its transactional batches."""
+    begun_timestamp: Int64
+    """The least timestamp of these, ms, -1 without any: clients write it, as a rule."""
 
 
 ENDED_TRANSACTION = dtype_of(EndedTransaction)
-OPEN_TRANSACTION = np.dtype([("producer_id", np.int64), ("offset", np.int64), ("followed_ms", np.int64)])
-"""Where it began, and the time of the first marker after its newest batch, -1 without one."""
+OPEN_TRANSACTION = np.dtype(
+    [(name, np.int64) for name in ("producer_id", "offset", "followed_ms", "records", "begun_timestamp")]
+)
+"""Where it began, the time of the first marker after its newest batch, -1 without one, and the rest as in EndedTransaction."""
 _MOST_PARTS = 256
 """Parts that rows are kept in: of a log that is watched every look makes one."""
 _NEVER = np.iinfo(np.int64).max
 MAX_ABORTS = 1_000_000
-"""Abort markers kept of one partition (58 MB); with more, no marker is kept and none compared."""
+"""Abort markers kept of one partition (74 MB); with more, no marker is kept and none compared."""
 MAX_COMMITS = 200_000
 """Commit markers kept of one partition; with more, outcomes are not compared with their coordinator's decisions."""
 
@@ -89,7 +95,8 @@ class TransactionSpans(Struct):
         for name in ("producer_id", "producer_epoch", "coordinator_epoch", "type", "timestamp", "position", "segment"):
             rows[name] = markers[name]
         rows["marker_offset"] = markers["offset"]
-        rows["first_offset"] = spans.begun.take(chosen)
+        for name in _BEGUN:
+            rows[name] = spans.begun[name].take(chosen)
         rows["stable_offset"] = NO_OFFSET
         aborted = np.flatnonzero(markers["type"] == ABORT_MARKER)
         if len(aborted):
@@ -135,17 +142,24 @@ def _only_aborts(rows: Rows) -> Rows:
     return pick(rows, rows["type"] == ABORT_MARKER)
 
 
+_Begun = dict[str, NDArray[np.int64]]
+"""The columns that say of transactions where they began."""
+_BEGUN = ("first_offset", "records", "begun_timestamp")
+_CONTINUED = ("offset", "records", "begun_timestamp")
+"""The same in OPEN_TRANSACTION."""
+
+
 class _Spans(Struct, frozen=True):
     """A chunk's markers with the offset where the transaction each ends began (-1: none), and what is open after it."""
 
     markers: Columns
-    begun: NDArray[np.int64]
+    begun: "_Begun"
     still_open: Rows
 
     def all(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First offset and marker offset of every transaction; the latter beyond all offsets for an open one."""
-        has_begun = self.begun != NO_OFFSET
-        first = np.concatenate((self.begun.compress(has_begun), self.still_open["offset"]))
+        has_begun = self.begun["first_offset"] != NO_OFFSET
+        first = np.concatenate((self.begun["first_offset"].compress(has_begun), self.still_open["offset"]))
         ends = self.markers["offset"].compress(has_begun)
         return first, np.concatenate((ends, np.full(len(self.still_open), _NEVER)))
 
@@ -159,15 +173,16 @@ def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
     # also a batch outside of transactions is the newest of a producer whose transaction is open
     if not len(merged.markers) and not len(waiting) and not merged.runs["is_transactional"].any():
         return None
-    offsets = merged.runs["first_offset"]
     # of each marker: the first transactional run after the marker before it
     stops = merged.runs_before_markers
-    begun = _offsets(offsets, merged.first_transactional(merged.before_markers(stops, merged.run_starts)), stops)
-    open_at_end = _offsets(offsets, merged.opening_runs, merged.run_stops)
-    elsewhere = _continue_open(merged, waiting, begun, open_at_end) if len(waiting) else waiting
-    opened = np.flatnonzero(open_at_end != NO_OFFSET)
+    begun = _begun(merged, merged.first_transactional(merged.before_markers(stops, merged.run_starts)), stops)
+    at_end = _begun(merged, merged.opening_runs, merged.run_stops)
+    elsewhere = _continue_open(merged, waiting, begun, at_end) if len(waiting) else waiting
+    opened = np.flatnonzero(at_end["first_offset"] != NO_OFFSET)
     still_open = np.empty(len(opened), dtype=OPEN_TRANSACTION)
-    still_open["producer_id"], still_open["offset"] = merged.producer_ids.take(opened), open_at_end.take(opened)
+    still_open["producer_id"] = merged.producer_ids.take(opened)
+    for name, known in zip(_CONTINUED, _BEGUN, strict=True):
+        still_open[name] = at_end[known].take(opened)
     newest = merged.runs["last_offset"].take(merged.last_run.take(opened))
     still_open["followed_ms"] = NO_TIMESTAMP
     if len(elsewhere):
@@ -189,26 +204,43 @@ def _first_after(markers: Columns, offsets: NDArray[np.int64]) -> NDArray[np.int
     return times.take(np.searchsorted(markers["offset"].take(order), offsets))
 
 
-def _continue_open(merged: Merged, waiting: Rows, begun: NDArray[np.int64], open_at_end: NDArray[np.int64]) -> Rows:
+def _continue_open(merged: Merged, waiting: Rows, begun: _Begun, at_end: _Begun) -> Rows:
     """Write where transactions that were open already began: each goes on to its producer id's first marker or the end.
 
-    `begun` has an offset for each marker, `open_at_end` one for each producer id. Returns those of other producer ids.
+    `begun` has an entry for each marker, `at_end` one for each producer id. Returns those of other producer ids.
     """
     at = np.minimum(np.searchsorted(waiting["producer_id"].copy(), merged.producer_ids), len(waiting) - 1)
     known = waiting["producer_id"].take(at) == merged.producer_ids
     ended, held = np.flatnonzero(known & merged.has_marker), np.flatnonzero(known & ~merged.has_marker)
-    begun[merged.marker_starts.take(ended)] = waiting["offset"].take(at.take(ended))
-    open_at_end[held] = waiting["offset"].take(at.take(held))
+    for rows, places, groups in ((begun, merged.marker_starts.take(ended), ended), (at_end, held, held)):
+        before = waiting.take(at.take(groups))
+        goes_on = rows["first_offset"][places] != NO_OFFSET
+        least = np.minimum(before["begun_timestamp"], rows["begun_timestamp"][places])
+        rows["begun_timestamp"][places] = np.where(goes_on, least, before["begun_timestamp"])
+        rows["records"][places] += before["records"]
+        rows["first_offset"][places] = before["offset"]
     elsewhere = np.ones(len(waiting), dtype=np.bool_)
     elsewhere[at.compress(known)] = False
     return pick(waiting, elsewhere)
 
 
-def _offsets(offsets: NDArray[np.int64], runs: NDArray[np.intp], stops: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Return the offsets of these runs, -1 for a run number that is not below its stop."""
-    if not len(offsets):
-        return np.full(len(runs), NO_OFFSET, dtype=np.int64)
-    return np.where(runs < stops, offsets.take(runs, mode="clip"), NO_OFFSET)
+def _begun(merged: Merged, runs: NDArray[np.intp], stops: NDArray[np.intp]) -> _Begun:
+    """Return of transactions that begin with these runs, and go on below their stops, where and when they began, and their records.
+
+    -1 and no records for a run number that is not below its stop.
+    """
+    transactional = merged.runs["is_transactional"]
+    first = np.append(merged.runs["first_offset"], NO_OFFSET)
+    times = np.append(np.where(transactional, merged.runs["min_timestamp"], _NEVER), _NEVER)
+    before = np.zeros(len(first), dtype=np.int64)
+    np.cumsum(np.where(transactional, merged.runs["records"], 0), out=before[1:])
+    has, runs = runs < stops, np.minimum(runs, len(first) - 1)
+    least = np.minimum.reduceat(times, np.column_stack((runs, stops)).ravel())[::2] if len(runs) else times[:0]
+    return {
+        "first_offset": np.where(has, first.take(runs), NO_OFFSET),
+        "records": np.where(has, before.take(stops) - before.take(runs), 0),
+        "begun_timestamp": np.where(has, least, NO_TIMESTAMP),
+    }
 
 
 def _oldest_open(first: NDArray[np.int64], end: NDArray[np.int64], markers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -26,7 +26,7 @@ class IsolationLevel(enum.Enum):
     READ_COMMITTED = "read_committed"
 
 
-_Isolation = Annotated[
+IsolationOption = Annotated[
     IsolationLevel,
     typer.Option(
         "--isolation-level",
@@ -44,7 +44,7 @@ def dedup(  # noqa: PLR0913 - its groups of options
     context: typer.Context,
     paths: Paths,
     *,
-    isolation_level: _Isolation = IsolationLevel.READ_UNCOMMITTED,
+    isolation_level: IsolationOption = IsolationLevel.READ_UNCOMMITTED,
     output: RowOutput,
     compared: Compared,
     display: DisplayOptions,

@@ -1,6 +1,5 @@
 """The ledger of one pair of topics, made of both sides' records in the order of their places."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -142,16 +141,16 @@ class LedgerBuilder:
             source.partitions[numbers[first]],
             target.partitions[others[first]],
         )
-        found["source_first"], found["source_last"] = offsets[first], offsets[last]
-        found["target_first"], found["target_last"] = theirs[first], theirs[last]
+        found["source_first_offset"], found["source_last_offset"] = offsets[first], offsets[last]
+        found["target_first_offset"], found["target_last_offset"] = theirs[first], theirs[last]
         found["records"] = last - first + 1
         for pair in np.unique(found[["source_partition", "target_partition"]]).tolist():
             own = found[(found["source_partition"] == pair[0]) & (found["target_partition"] == pair[1])]
             self._pairs[pair] = _joined(np.concatenate([self._pairs.get(pair, found[:0]), own]))
         if len(self._open) and _continues(self._open[0], found[0]):
-            found[0]["source_first"], found[0]["target_first"] = (
-                self._open[0]["source_first"],
-                self._open[0]["target_first"],
+            found[0]["source_first_offset"], found[0]["target_first_offset"] = (
+                self._open[0]["source_first_offset"],
+                self._open[0]["target_first_offset"],
             )
             found[0]["records"] += self._open[0]["records"]
             self._open = found[:0]
@@ -221,7 +220,8 @@ def pair_groups(rows: Rows) -> NDArray[np.uint64]:
 
 def _continues(before: Any, after: Any) -> bool:  # noqa: ANN401 - rows of MAPPED
     return all(before[name] == after[name] for name in ("source_partition", "target_partition")) and bool(
-        before["target_first"] - before["source_first"] == after["target_first"] - after["source_first"]
+        before["target_first_offset"] - before["source_first_offset"]
+        == after["target_first_offset"] - after["source_first_offset"]
     )
 
 
@@ -229,7 +229,10 @@ def _joined(rows: Rows) -> Rows:
     """Return one row that spans all of these."""
     one = rows[:1].copy()
     for side in ("source", "target"):
-        one[f"{side}_first"], one[f"{side}_last"] = rows[f"{side}_first"].min(), rows[f"{side}_last"].max()
+        one[f"{side}_first_offset"], one[f"{side}_last_offset"] = (
+            rows[f"{side}_first_offset"].min(),
+            rows[f"{side}_last_offset"].max(),
+        )
     one["records"] = rows["records"].sum()
     return one
 
@@ -240,7 +243,7 @@ def _partition_pair(row: Any) -> PartitionPair:  # noqa: ANN401 - a row of MAPPE
             int(row[name])
             for name in (
                 *("source_partition", "target_partition", "records"),
-                *("source_first", "source_last", "target_first", "target_last"),
+                *("source_first_offset", "source_last_offset", "target_first_offset", "target_last_offset"),
             )
         )
     )
@@ -249,8 +252,3 @@ def _partition_pair(row: Any) -> PartitionPair:  # noqa: ANN401 - a row of MAPPE
 def _range(run: Run, side: Side) -> RecordRange:
     partition, first = side.place(run.rows["place"][0])
     return RecordRange(partition, first, side.place(run.rows["place"][-1])[1], run.records)
-
-
-def mapped_ranges(ledger: TopicLedger) -> Sequence[MappedRange]:
-    """Return the map of a ledger while its temporary directory is there."""
-    return [MappedRange(*row) for row in np.fromfile(ledger.map_file, dtype=MAPPED).tolist()]

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
+from kaudit.checks.texts import counted
 from kaudit.diff.records.reading import ReadPartition
 from kaudit.model.audit_clock import given_clock
 from kaudit.model.coordinator import CoordinatorView
@@ -27,13 +30,9 @@ def ledger_result(
 ) -> LedgerResult:
     """Return the result; `alone` says by topic of the source why it was not compared."""
     versions, _ = infer_range(VersionEvidence())
-    context = Context(
-        versions=versions,
-        coordinator=CoordinatorView(),
-        clock=given_clock(0),
-        replica=sides[1].name,
-        log_dir=sides[1].path,
-    )
+    common = Context(versions=versions, coordinator=CoordinatorView(), clock=given_clock(0))
+    own = {side.path: replace(common, replica=side.name, log_dir=side.path, directory=side.path) for side in sides}
+    context = replace(common, replicas=own)
     found = sorted(run_checks(context, Evidence(ledgers)), key=Finding.sort_key)
     findings = with_incidents(found)
     partitions = [each.summary for side in read for each in side]
@@ -73,17 +72,17 @@ def _not_compared(ledgers: Sequence[TopicLedger], alone: Mapping[str, str]) -> l
                 found.append(
                     NotAudited(
                         name,
-                        f"{counts.batches_undecoded:,} batches cannot be decoded: their records count as not there",
+                        f"{counts.batches_undecoded:,} {'batch' if counts.batches_undecoded == 1 else 'batches'} cannot be decoded: the records count as not there",
                         unreadable=True,
                     )
                 )
             if counts.too_far:
-                found.append(NotAudited(name, f"{counts.too_far:,} records lie at offsets that no log can reach"))
+                found.append(NotAudited(name, f"{counted(counts.too_far, 'record')} at offsets that no log can reach"))
             if counts.compared_whole:
                 found.append(
                     NotAudited(
                         name,
-                        f"{counts.compared_whole:,} records lack a part of {ledger.identity}, or it cannot be read: compared whole",
+                        f"{counted(counts.compared_whole, 'record')} without a part of {ledger.identity}, or with one that cannot be read: compared whole",
                     )
                 )
         if ledger.counted_only:

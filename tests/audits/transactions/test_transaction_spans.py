@@ -31,29 +31,37 @@ class Event:
 class Diary:
     """What each marker ended, and what became of each offset of data."""
 
-    ended: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """Type, offset, first offset of its transaction, and for aborts that of the oldest one open (-1: none)."""
+    ended: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
+    """Type, offset, first offset of its transaction, for aborts that of the oldest one open (-1: none), records, least timestamp."""
     outcomes: dict[tuple[int, int], str] = field(default_factory=dict)
 
 
 def diary_of(events: list[Event]) -> Diary:
     diary = Diary()
     opened: dict[int, int] = {}
+    data: dict[int, list[Event]] = {}
     for event in events:
         if event.kind == DATA:
             opened.setdefault(event.producer_id, event.offset)
+            data.setdefault(event.producer_id, []).append(event)
             for offset in range(event.offset, event.offset + event.offsets):
                 diary.outcomes[event.producer_id, offset] = "open"
         elif event.kind in (ABORT, COMMIT):
             first = opened.pop(event.producer_id, -1)
             oldest = min(opened.values(), default=-1) if event.kind == ABORT else -1
-            diary.ended.append((event.kind, event.offset, first, oldest))
+            own = data.pop(event.producer_id, [])
+            least = min((timestamp_of(part) for part in own), default=-1)
+            diary.ended.append((event.kind, event.offset, first, oldest, sum(part.offsets for part in own), least))
             diary.outcomes |= {
                 key: "aborted" if event.kind == ABORT else "committed"
                 for key, outcome in diary.outcomes.items()
                 if key[0] == event.producer_id and outcome == "open"
             }
     return diary
+
+
+def timestamp_of(event: Event) -> int:
+    return event.offset * 37 % 101
 
 
 def events_of(random: np.random.Generator) -> list[Event]:
@@ -85,6 +93,8 @@ def rows_of(dtype: np.dtype, events: list[Event]) -> Columns:
     if dtype == RUN:
         rows["first_offset"] = [event.offset for event in events]
         rows["last_offset"] = [event.offset + event.offsets - 1 for event in events]
+        rows["records"] = [event.offsets for event in events]
+        rows["min_timestamp"] = [timestamp_of(event) for event in events]
         rows["is_transactional"] = [event.kind == DATA for event in events]
         rows.sort(order=["producer_id", "first_offset"])
     else:
@@ -98,7 +108,7 @@ def rows_of(dtype: np.dtype, events: list[Event]) -> Columns:
 
 
 def ended(spans: TransactionSpans) -> list[tuple[int, ...]]:
-    names = ("type", "marker_offset", "first_offset", "stable_offset")
+    names = ("type", "marker_offset", "first_offset", "stable_offset", "records", "begun_timestamp")
     return [tuple(int(row[name]) for name in names) for row in spans.ended()]
 
 

@@ -1,0 +1,1 @@
+"""Applications that read, process and write, on a real broker, and what their outputs show of each input."""
