@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kaudit.diff.records.ledger import mapped_ranges
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.record_ledger import LedgerRequest, record_ledger
-from kaudit.model.ledger import RecordRange, RepeatedRange, TopicLedger
+from kaudit.model.ledger import RecordRange, RepeatedRange, TopicLedger, mapped_ranges
 from kaudit.model.replicas import Replica
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.grammar import parse_identity
@@ -19,14 +18,18 @@ Answer = dict[str, Any]
 
 def expected(history: History, told: Truth) -> Answer:
     """What the ledger must say: sets of places, and counts of what is no difference."""
-    apart = {place for place in told.added if _told_apart(history, told, place)}
+    apart = {
+        place
+        for place, first in told.added.items()
+        if _told_apart(history, told, place) and (first == place or not _before(history, told, first))
+    }
     return {
         "matched": len(told.copies),
         "missing": told.missing,
         "pending": told.beyond,
         "repeated": {place for copies in told.copies.values() for place in copies[1:]},
         "only in target": apart,
-        "no difference": len(told.before) + len(told.superseded) + len(told.outlived) + len(told.added - apart),
+        "no difference": len(told.before) + len(told.superseded) + len(told.outlived) + len(told.added.keys() - apart),
         "map": {place: copies[0] for place, copies in told.copies.items()},
         "out of order": set(_moved(history, told)),
     }
@@ -34,10 +37,20 @@ def expected(history: History, told: Truth) -> Answer:
 
 def _told_apart(history: History, told: Truth, place: Place) -> bool:
     """Whether a record that only the target has lies among others; after the last it may be new, before the first deleted there."""
-    partition, offset = place
-    known = [(source, at) for source, copies in told.copies.items() for target, at in copies if target == partition]
-    begin = min(known)[1] if known and history.settings.source_start else -1
-    return not known or begin <= offset < max(at for _, at in known)
+    known = _known(told, place[0])
+    last = max((at for _, at in known), default=place[1] + 1)
+    return not _before(history, told, place) and place[1] < last
+
+
+def _before(history: History, told: Truth, place: Place) -> bool:
+    """Whether a target record lies before the first one of the source, where that begins later."""
+    known = _known(told, place[0])
+    return bool(known) and any(log.start for log in history.source) and place[1] < min(known)[1]
+
+
+def _known(told: Truth, partition: int) -> list[tuple[Place, int]]:
+    """Source place and target offset of what both have, of a target partition."""
+    return [(source, at) for source, copies in told.copies.items() for target, at in copies if target == partition]
 
 
 def _moved(history: History, told: Truth) -> Iterator[Place]:
@@ -90,12 +103,12 @@ def _answer(history: History, ledger: TopicLedger) -> Answer:
         }
 
     mapped = {}
-    for each in mapped_ranges(ledger):
+    for each in mapped_ranges(ledger.map_file):
         for offset in rows[0][each.source_partition]:
-            if each.source_first <= offset <= each.source_last:
+            if each.source_first_offset <= offset <= each.source_last_offset:
                 mapped[each.source_partition, offset] = (
                     each.target_partition,
-                    offset + each.target_first - each.source_first,
+                    offset + each.target_first_offset - each.source_first_offset,
                 )
     return {
         "matched": ledger.matched,

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kaudit.diff.records.ledger import mapped_ranges
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.record_ledger import LedgerRequest, record_ledger
-from kaudit.model.ledger import TopicLedger
+from kaudit.model.ledger import TopicLedger, mapped_ranges
 from kaudit.model.replicas import Replica
 from kaudit.scanning.options import ScanOptions
 from tests.mirrors.recordings import NAMES, PREFIX, Read, Recording
@@ -37,11 +36,11 @@ def ledgers(recording, isolation):
 
 def pairs_of(ledger: TopicLedger) -> Iterator[tuple[Place, Place]]:
     """Source and target place of all that lies in a range of the map."""
-    for each in mapped_ranges(ledger):
-        for offset in range(each.source_first, each.source_last + 1):
+    for each in mapped_ranges(ledger.map_file):
+        for offset in range(each.source_first_offset, each.source_last_offset + 1):
             yield (
                 (each.source_partition, offset),
-                (each.target_partition, offset + each.target_first - each.source_first),
+                (each.target_partition, offset + each.target_first_offset - each.source_first_offset),
             )
 
 

@@ -27,8 +27,8 @@ class Truth:
     """Source records whose copies the target's cleaner has removed, or may have."""
     copies: dict[Place, list[Place]] = field(default_factory=dict)
     """Target places of each source record that is there, in the order of the target."""
-    added: set[Place] = field(default_factory=set)
-    """Target records which the source never had."""
+    added: dict[Place, Place] = field(default_factory=dict)
+    """Target records which the source never had, and where the first of their identity is."""
     outlived: set[Place] = field(default_factory=set)
     """Target records which the source had, and has deleted or compacted away."""
 
@@ -58,6 +58,7 @@ class _Sides:
             [log.visible(committed=self.settings.committed) for log in logs]
             for logs in (history.source, history.target)
         )
+        self.target_removed = any(log.start for log in history.target)
         self.written = tuple(self._places(rows) for rows in history.written)
         self.places_in_source, self.copies = self._places(self.source), self._places(self.target)
         self._keys = {placed.record.key for rows in self.target for placed in rows}
@@ -101,11 +102,14 @@ class _Sides:
         for offset, same in only:
             # nothing places a log that has no record of the other among its records
             had = same in self.written[0] and len(only) < len(rows)
-            (result.outlived if had else result.added).add((partition, offset))
+            if had:
+                result.outlived.add((partition, offset))
+            else:
+                result.added[partition, offset] = self.copies[same][0]
 
     def _begin(self, partition: int) -> int:
         """The source offset with which a target begins that has deleted what lies before."""
-        for _, record in self.target[partition] if self.settings.target_start else ():
+        for _, record in self.target[partition] if self.target_removed else ():
             if self.identity(record) in self.places_in_source:
                 return self.places_in_source[self.identity(record)][0][1]
         return 0
