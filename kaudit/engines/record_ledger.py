@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.diff.records.bucket import BucketTask, MatchedBucket, Sides, match_bucket
+from kaudit.diff.records.cleaning import KEYED, REMOVED, note_keys, superseded
 from kaudit.diff.records.ledger import LedgerBuilder, Side, TopicPair, pair_groups
 from kaudit.diff.records.matching import Bounds, Rows
 from kaudit.diff.records.places import NOWHERE, numbers_of
@@ -264,13 +265,15 @@ class _Run:
         ]
         for counted in (each for bucket in found for each in bucket.counted):
             builders[of_number[counted.number]].add_counted(counted)
-        for rows in sorted_rows(sides.placed):
+        removed = self._removed(sides.placed, source, target, sides.source_cuts)
+        for rows, own_removed in sorted_rows(sides.placed, removed):
             for index, own in _by_pair(rows, of_number):
-                builders[index].add_source(own)
+                builders[index].add_source(own, own_removed)
         self._order(sides.placed, builders, of_number)
-        for rows in sorted_rows(sides.copied):
+        removed = self._removed(sides.copied, target, source, sides.target_cuts)
+        for rows, own_removed in sorted_rows(sides.copied, removed):
             for index, own in _by_pair(rows, of_number):
-                builders[index].add_target(own)
+                builders[index].add_target(own, own_removed)
         counts = [[self._counts(read, pairing) for read in self.read] for pairing in self._pairings]
         return [
             builder.ledger(
@@ -284,6 +287,24 @@ class _Run:
             )
             for builder, pairing, own in zip(builders, self._pairings, counts, strict=True)
         ]
+
+    def _removed(self, rows_of: Spill, own: Side, other: Side, cuts: NDArray[np.uint64]) -> Spill:
+        """Find the records that the other side's log cleaner may have removed: places under the numbers of the parts they are in."""
+        keyed, found = self._spill(f"{rows_of.name}-keys", KEYED), self._spill(f"{rows_of.name}-removed", REMOVED)
+
+        def write(places: NDArray[np.uint64]) -> None:
+            found.append(np.searchsorted(cuts, places, side="right"), places.view(REMOVED))
+
+        total = sum(rows_of.size(number) for number in rows_of.numbers())
+        shift = np.uint64(64 - max((total // _GROUP_ROWS).bit_length(), 1))
+        for number in rows_of.numbers() if other.cleaned.any() else ():
+            for rows in rows_of.parts(number):
+                write(note_keys(rows[other.cleaned[numbers_of(rows["place"])]], own.bounds.after, keyed, shift))
+        for number in keyed.numbers():
+            for places in superseded(keyed, number, own.bounds.after):
+                write(places)
+            keyed.remove(number)
+        return found
 
     def _side(self, read: Sequence[ReadPartition], bounds: Bounds, begins: NDArray[np.uint64]) -> Side:
         bases = np.zeros(self._partitions, dtype=np.int64)
@@ -300,7 +321,7 @@ class _Run:
         keyed = self._spill("keyed", GROUPED)
         total = sum(placed.size(number) for number in placed.numbers())
         shift = np.uint64(64 - max((total // _GROUP_ROWS).bit_length(), 1))
-        for rows in sorted_rows(placed):
+        for rows, _ in sorted_rows(placed):
             own = rows[(rows["other"] != NOWHERE) & (rows["key"] != NO_KEY)]
             own = own[np.isin(pair_groups(own), groups)]
             grouped = np.empty(len(own), dtype=GROUPED)

@@ -70,7 +70,7 @@ def _moved(history: History, told: Truth) -> Iterator[Place]:
 def answered(history: History, source: str, target: str) -> Answer:
     """What the ledger says of the history's two sides, directories or URLs."""
     settings = history.settings
-    options = ScanOptions([source, target], jobs=1, compacted=settings.target_compacted or settings.source_compacted)
+    options = ScanOptions([source, target], jobs=1)
     request = LedgerRequest(
         IdentityReader(
             parse_identity("key,value,headers,timestamp" if settings.with_timestamp else "key,value,headers")

@@ -32,11 +32,12 @@ class Settings:
         self.keys = rng.choice((1, 3, 8, 40))
         self.transactions = sometimes(0.4)
         self.open_transaction = self.transactions and sometimes(0.15)
-        self.source_compacted = not self.transactions and sometimes(0.15)
-        self.target_compacted = sometimes(0.15)
-        # what a start offset has cut off cannot be told from losses where partitions or order changed, or where both begin later
+        # what a start offset has cut off cannot be told from losses where partitions or order changed, both begin later, or are compacted
         self.source_start = not self.by_content and sometimes(0.25)
         self.target_start = not self.by_content and not self.source_start and sometimes(0.33)
+        cut_off = self.source_start or self.target_start
+        self.source_compacted = not self.transactions and not cut_off and sometimes(0.15)
+        self.target_compacted = not cut_off and sometimes(0.2)
         self.committed = not self.transactions or sometimes(0.8)
         """What the mirror reads, and the ledger is asked to."""
         self.target_transactions = not self.target_compacted and sometimes(0.2)
@@ -46,10 +47,12 @@ class Settings:
         self.repeats = rng.choice((0, 0, 2))
         # what is lost and comes again later looks like a record that the source never had, once the source has removed it
         self.losses = 0 if self.source_start and (self.rewinds or self.repeats) else rng.choice((0, 0, 1, 3))
-        self.new_timestamps = sometimes(0.2)
+        self.new_timestamps = not self.target_compacted and sometimes(0.2)
         """Of repeats: a producer that sends again, not a mirror."""
-        self.swaps = 0 if self.target_start or self.source_start else rng.choice((0, 0, 0, 2))
-        self.foreign = 0 if self.source_start and not self.committed else rng.choice((0, 0, 0, 3))
+        moved = cut_off or self.source_compacted or self.target_compacted
+        self.swaps = 0 if moved else rng.choice((0, 0, 0, 2))
+        hidden = self.source_start and not self.committed
+        self.foreign = 0 if hidden or self.source_compacted or self.target_compacted else rng.choice((0, 0, 0, 3))
         self.lag = rng.choice((0, 0, rng.randint(1, 6)))
         self.renamed = rng.choice(("orders", PREFIX + "orders", "archive_of-orders.v2"))
         self.with_timestamp = not self.append_time and sometimes(0.7)
@@ -65,9 +68,9 @@ class History:
         self._time = BEGIN
         self._numbers = iter(range(1 << 30))
         self._sequences: dict[int, int] = {}
-        self.source = [self._source_log() for _ in range(self.settings.partitions)]
+        self.source = [self._source_log(partition) for partition in range(self.settings.partitions)]
         streams = [[placed.record for placed in log.visible(committed=self.settings.committed)] for log in self.source]
-        self.target = self._target_logs([list(self._mirrored(stream)) for stream in streams])
+        self.target = self._target_logs([list(self._mirrored(*stream)) for stream in enumerate(streams)])
         self.written = tuple(
             [log.visible(committed=self.settings.committed) for log in logs] for logs in (self.source, self.target)
         )
@@ -93,16 +96,20 @@ class History:
                 starts[f"{name} {partition}"] = log.start
             lines = [f"{where} {start}" for where, start in starts.items() if start]
             (side / "log-start-offset-checkpoint").write_text("\n".join(["0", str(len(lines)), *lines, ""]))
+            cleaned = [
+                f"{name} {partition} {log.cleaned}" for partition, log in enumerate(logs) if log.cleaned is not None
+            ]
+            (side / "cleaner-offset-checkpoint").write_text("\n".join(["0", str(len(cleaned)), *cleaned, ""]))
         return str(sides[0]), str(sides[1])
 
     # -- the source ------------------------------------------------------------------------------------------------
-    def _record(self) -> Record:
+    def _record(self, partition: int) -> Record:
         rng, number = self._rng, next(self._numbers)
         self._time += rng.choice((0, 0, 1, 7))
         keyless = not self.settings.source_compacted and not self.settings.target_compacted and rng.random() < 0.15
         return Record(
             number,
-            None if keyless else b"key-%d" % rng.randrange(self.settings.keys),
+            None if keyless else b"key-%d-%d" % (partition, rng.randrange(self.settings.keys)),
             None if rng.random() < 0.03 and not keyless else b'{"number":%d}' % number,
             (
                 *(("trace", rng.choice((None, b"", b"%d" % number))) for _ in range(rng.choice((0, 0, 1, 2)))),
@@ -111,11 +118,11 @@ class History:
             self._time - rng.choice((0, 0, 0, 50)),
         )
 
-    def _source_log(self) -> Log:
+    def _source_log(self, partition: int) -> Log:
         log, rng = Log(), self._rng
         open_now: list[int] = []
         while log.end < self.settings.records:
-            records = [self._record() for _ in range(rng.choice((1, 1, 2, 5, 9)))]
+            records = [self._record(partition) for _ in range(rng.choice((1, 1, 2, 5, 9)))]
             codec = rng.choice(tuple(CODECS))
             if self.settings.transactions and rng.random() < 0.5:
                 producer = rng.choice((7000, 7001))
@@ -138,7 +145,7 @@ class History:
         return producer, 0, sequence
 
     # -- the mirror ------------------------------------------------------------------------------------------------
-    def _mirrored(self, stream: Sequence[Record]) -> Iterator[Record]:
+    def _mirrored(self, partition: int, stream: Sequence[Record]) -> Iterator[Record]:
         """A partition's records as the mirror writes them: lost, repeated, moved, in the end not all of them."""
         rng, settings = self._rng, self.settings
         sent = list(stream[: max(1, len(stream) - settings.lag)])
@@ -155,7 +162,7 @@ class History:
             at = rng.randint(0, len(sent))
             del sent[at : at + rng.choice((1, 1, 4))]
         for _ in range(settings.foreign):
-            sent.insert(rng.randint(0, len(sent)), self._record())
+            sent.insert(rng.randint(0, len(sent)), self._record(partition))
         yield from sent
 
     def _again(self, record: Record) -> Record:
@@ -179,7 +186,7 @@ class History:
 
     def _target_log(self, records: Sequence[Record]) -> Log:
         log, rng, settings = Log(), self._rng, self.settings
-        log.end = log.start = rng.choice((0, 0, 5000)) if settings.target_start else 0
+        log.end = log.start = log.begin = rng.choice((0, 0, 5000)) if settings.target_start else 0
         at = 0
         largest = rng.choice((1, 4, 500))
         time = self._time + 1000

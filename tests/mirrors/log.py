@@ -107,8 +107,12 @@ class Log:
     """The batches of a partition; `start` is its log start offset, `end` its log end offset."""
 
     batches: list[Batch] = field(default_factory=list)
+    begin: int = 0
+    """Where its first segment began; compaction does not move it."""
     start: int = 0
     end: int = 0
+    cleaned: int | None = None
+    """Up to where the log cleaner has been."""
 
     def append(
         self,
@@ -157,6 +161,7 @@ class Log:
 
     def compact(self, until: int) -> None:
         """Keep of each key the last record below an offset, as the log cleaner does; records without a key go too."""
+        self.cleaned = until
         last = {each.record.key: each.offset for batch in self.batches for each in batch.placed if each.offset < until}
         self.batches = [self._compacted(batch, last, until) for batch in self.batches]
         self.batches = [
@@ -177,7 +182,7 @@ class Log:
         """(base offset, bytes) of segments: those batches that end before the log start are gone."""
         content: dict[int, bytearray] = {}
         there = [batch for batch in self.batches if batch.last_offset >= self.start]
-        current = there[0].base_offset if there else self.start
+        current = there[0].base_offset if there and self.start > self.begin else self.start
         content[current] = bytearray()
         for batch in there:
             if batch.base_offset in starts and content[current]:

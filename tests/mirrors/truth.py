@@ -1,7 +1,7 @@
 """What became of each record of a source topic, by the list of what a history wrote: no file is read."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.mirrors.histories import History
@@ -61,7 +61,6 @@ class _Sides:
         self.target_removed = any(log.start for log in history.target)
         self.written = tuple(self._places(rows) for rows in history.written)
         self.places_in_source, self.copies = self._places(self.source), self._places(self.target)
-        self._keys = {placed.record.key for rows in self.target for placed in rows}
 
     def identity(self, record: Record) -> Hashable:
         """What is compared: all but the number, which is in no byte, and the timestamp where it says nothing."""
@@ -87,25 +86,41 @@ class _Sides:
                 result.beyond.add(place)
             elif offset < begin:
                 result.before.add(place)
-            elif self.settings.target_compacted and (same in self.written[1] or record.key in self._keys):
+            elif self.settings.target_compacted and self._superseded(place, record, rows, end, self.copies):
                 result.superseded.add(place)
             else:
                 result.missing.add(place)
 
     def judge_target(self, partition: int, rows: Sequence[Placed], result: Truth) -> None:
-        """Say of the records of a target partition that the source does not have whether it had them."""
-        only = [
-            (offset, self.identity(record))
-            for offset, record in rows
-            if self.identity(record) not in self.places_in_source
-        ]
-        for offset, same in only:
+        """Say of the records of a target partition that the source does not have whether it had them, or may have had."""
+        there = self.places_in_source
+        known = [offset for offset, record in rows if self.identity(record) in there]
+        for offset, record in rows:
+            place, same = (partition, offset), self.identity(record)
             # nothing places a log that has no record of the other among its records
-            had = same in self.written[0] and len(only) < len(rows)
-            if had:
-                result.outlived.add((partition, offset))
+            compacted = self.settings.source_compacted and known
+            if same in there:
+                continue
+            if (compacted and self._superseded(place, record, rows, known[-1], there)) or (
+                same in self.written[0] and known and not compacted
+            ):
+                result.outlived.add(place)
             else:
-                result.added[partition, offset] = self.copies[same][0]
+                result.added[place] = self.copies[same][0]
+
+    def _superseded(
+        self, place: Place, record: Record, rows: Sequence[Placed], end: int, there: Mapping[Hashable, object]
+    ) -> bool:
+        """Whether a log cleaner may have removed a record: without a key, a tombstone, or followed by one of its key that is there.
+
+        A tombstone that is not there may have been removed when it had removed what was before it.
+        """
+        later = [each for each in rows if each.record.key == record.key and place[1] < each.offset <= end]
+        return (
+            record.key is None
+            or record.value is None
+            or any(each.record.value is None or self.identity(each.record) in there for each in later)
+        )
 
     def _begin(self, partition: int) -> int:
         """The source offset with which a target begins that has deleted what lies before."""

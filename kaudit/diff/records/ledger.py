@@ -84,15 +84,17 @@ class LedgerBuilder:
         self.moved_records = 0
         self._counted: list[Counted] = []
 
-    def add_source(self, rows: Rows) -> None:
-        """Take rows of PLACED."""
+    def add_source(self, rows: Rows, removed: Rows) -> None:
+        """Take rows of PLACED, and those among them that the target's log cleaner may have removed."""
         both = rows["other"] != NOWHERE
         self._matched += int(np.count_nonzero(both))
         before = self._source.before(rows["place"])
         after = self._source.bounds.after(rows["place"])
+        cleaned = ~both & ~before & np.isin(rows["place"], removed["place"])
         self._expired += int(np.count_nonzero(~both & before))
+        self._cleaned += int(np.count_nonzero(cleaned))
         self._pending.feed(rows, ~both & after)
-        self._missing.feed(rows, ~both & ~before & ~after)
+        self._missing.feed(rows, ~both & ~before & ~after & ~cleaned)
         found = rows[both]
         if len(found):
             self._map(found)
@@ -100,8 +102,8 @@ class LedgerBuilder:
             _, lower, self._lasts = descents(found, groups, self._lasts)
             self.disordered |= set(lower["group"].tolist())
 
-    def add_target(self, rows: Rows) -> None:
-        """Take rows of COPIED."""
+    def add_target(self, rows: Rows, removed: Rows) -> None:
+        """Take rows of COPIED, and those among them that the source's log cleaner may have removed."""
         new, again = rows["other"] == NOWHERE, rows["earlier"] != NOWHERE
         before = self._target.before(rows["place"])
         # records that the source has removed are there again
@@ -110,7 +112,9 @@ class LedgerBuilder:
         self._older += int(np.count_nonzero((new | again) & before))
         self._repeated.feed(rows, ~new & again & ~before)
         self._ahead.feed(rows, new & after & ~before)
-        self._only.feed(rows, new & ~before & ~after)
+        cleaned = new & ~before & np.isin(rows["place"], removed["place"])
+        self._cleaned += int(np.count_nonzero(cleaned))
+        self._only.feed(rows, new & ~before & ~after & ~cleaned)
 
     def add_counted(self, counted: Counted) -> None:
         """Take equal records that were only counted."""
