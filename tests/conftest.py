@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import gc
 import lzma
 import os
 import shutil
@@ -185,6 +186,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         drawn = getattr(getattr(item, "function", None), "is_hypothesis_test", False)
         if drawn or file in _WHOLE_RECORDINGS:
             item.add_marker(pytest.mark.no_cover)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of every later search for garbage: some tests ask for one after the other."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
