@@ -55,7 +55,7 @@ def _run(arguments: Sequence[str], directory: Path, variables: Mapping[str, str]
     warnings.simplefilter("ignore")
     for descriptor, path in enumerate((os.devnull, printed, printed)):
         os.dup2(os.open(path, os.O_RDWR | os.O_APPEND), descriptor)
-    sys.stdout, sys.stderr = (Path(descriptor).open("w", encoding="utf-8") for descriptor in (1, 2))
+    sys.stdout, sys.stderr = (os.fdopen(descriptor, "w", encoding="utf-8") for descriptor in (1, 2))
     sys.argv = ["kaudit", *arguments]
     try:
         main()
