@@ -74,6 +74,14 @@ DUPLICATE_COLUMNS: Mapping[str, Column] = {
         original_sequence="sequence of the original's first record",
         copy="2 is the first repeat; null where `repeats` is false",
     ),
+    **columns_of(
+        "string",
+        cause="what put the range into the log again: retry, restart, reprocessing, re-snapshot, mirror, recurring, unknown",
+        confidence="that they repeat the others, and are not alike by chance or by intention: certain, likely, possible",
+        differs_in="the parts of the records that are not the same; null if key, value and headers are equal",
+        recognisable_by="by what a consumer can tell that it had them before; null if by nothing but their content",
+    ),
+    **columns_of("bool", same_timestamps="every record of the range has the timestamp of the one it repeats"),
 }
 """Columns of the rows of `kaudit dedup`."""
 DUPLICATE_TABLES: Mapping[str, tuple[str, ...]] = {
@@ -82,6 +90,11 @@ DUPLICATE_TABLES: Mapping[str, tuple[str, ...]] = {
         "sequence", "transaction_outcome", "original_offset", "original_last_offset", "original_timestamp",
         "original_producer_id", "original_producer_epoch", "original_sequence", "original_transaction_outcome",
         "relation", "repeats", "copy", "dropped_by_key", "dropped_by_sequence", "read_committed", "key_hash",
+    ),
+    "range": (
+        "topic", "replica", "partition", "offset", "last_offset", "original_offset", "original_last_offset", "record_count",
+        "timestamp", "original_timestamp", "producer_id", "producer_epoch", "original_producer_id", "original_producer_epoch",
+        "relation", "cause", "confidence", "same_timestamps", "differs_in", "recognisable_by",
     ),
 }  # fmt: skip
 
