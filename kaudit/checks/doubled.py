@@ -41,7 +41,14 @@ def bounded_by_lines(findings: Sequence[Finding]) -> list[Finding]:
     exact = [finding for finding in findings if finding.code in _OF_COPIES and _is_exact(finding.impact)]
     left = [finding for finding in findings if finding.code != records_cut_off.code or not _is_within(finding, exact)]
     lost = [finding for finding in left if finding.code == records_cut_off.code and finding.impact.records_lost_at_most]
+    if any(finding.impact.cautions for finding in left if finding.code == replicas_diverged.code):
+        # which replicas these are is known where they are given
+        left = [_without_cautions(finding) if finding.code == records_cut_off.code else finding for finding in left]
     return [_bounded(finding, lost) if finding.code == replicas_diverged.code else finding for finding in left]
+
+
+def _without_cautions(finding: Finding) -> Finding:
+    return replace(finding, impact=replace(finding.impact, cautions=()))
 
 
 def _is_exact(impact: Impact) -> bool:

@@ -22,7 +22,9 @@ def test_copies_that_count_exactly_speak_for_the_lines_of_logs(tmp_path):
     """Both moments in one scan: what the old leader had and cut off is there, record by record."""
     place = unpacked("acks1-failover", tmp_path)
     result = kaudit.scan([place / moment.name for moment in TRUTHS["acks1-failover"].moments])
-    lost = {each.code: (each.impact.records_lost_at_least, each.impact.records_lost_at_most) for each in result.findings}
+    lost = {
+        each.code: (each.impact.records_lost_at_least, each.impact.records_lost_at_most) for each in result.findings
+    }
     assert lost == {"KA603": (90, 90)}
 
 
