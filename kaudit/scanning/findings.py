@@ -195,7 +195,7 @@ def _is_in_time(finding: Finding, options: ScanOptions) -> bool:
     began, ended = evidence.first_timestamp, evidence.last_timestamp
     if evidence.offending is not None:  # what goes on for a while, such as a series of rises, has an end too
         began = evidence.offending.timestamp
-        ended = began if ended is None else max(began, ended)
+        ended = max((at for at in (began, ended) if at is not None), default=None)
     first, last = ended if began is None else began, began if ended is None else ended
     since, until = options.since_ms, options.until_ms
     return (since is None or last is None or last >= since) and (until is None or first is None or first <= until)
