@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.diff.records.bucket import BucketTask, MatchedBucket, Sides, match_bucket
-from kaudit.diff.records.by_key import RowsByKey
+from kaudit.diff.records.cleaning import KEYED, REMOVED, note_keys, superseded
 from kaudit.diff.records.ledger import LedgerBuilder, Side, TopicPair, pair_groups
 from kaudit.diff.records.matching import Bounds, Rows
 from kaudit.diff.records.places import NOWHERE, numbers_of
 from kaudit.diff.records.reading import IDENTIFIED, ReadPartition, RecordTask, read_partition
 from kaudit.diff.records.result import ledger_result
-from kaudit.diff.records.side import COPIED, GROUPED, PLACED, sorted_rows
+from kaudit.diff.records.side import COPIED, GROUPED, NO_GROUPS, PLACED, descents, sorted_rows
 from kaudit.diff.records.spill import Spill
 from kaudit.diff.records.topics import Pairing, by_topic, pair_topics, parse_maps
 from kaudit.engines.engine import EachPartition
@@ -29,6 +29,7 @@ from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.ledger import LedgerResult, SideCounts, TopicLedger
 from kaudit.model.replicas import Replica
+from kaudit.reading.content_rows import NO_KEY
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.record_content import mixed
 from kaudit.scanning.options import ScanOptions
@@ -39,6 +40,8 @@ from kaudit.source.uri import Uri, UrlError
 _BUCKET_BYTES = 16 << 20
 """Bytes of log whose records are one bucket: it fits into memory also where they are compressed a few times."""
 _MOST_BITS = 10
+_GROUP_ROWS = 1 << 19
+"""Records whose keys are compared at once, where the order differs."""
 _PLACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT)
 
 
@@ -167,6 +170,9 @@ class _Run:
         self._each = each
         self._progress = progress
         self._partitions = sum(len(pairing.partitions) for pairing in pairings)
+        self._of_number = np.concatenate(
+            [np.full(len(pairing.partitions), index) for index, pairing in enumerate(pairings)]
+        )
         self.read: tuple[list[ReadPartition], list[ReadPartition]] = ([], [])
 
     def _spill(self, name: str, dtype: np.dtype[Any]) -> Spill:
@@ -186,13 +192,14 @@ class _Run:
             *cuts,
         )
         numbers = sorted({*sides.source.numbers(), *sides.target.numbers()})
-        work = [BucketTask(number, bits, sides, self._partitions) for number in numbers]
+        cut_off = any(one.starts_late for read in self.read for one in read)
+        work = [BucketTask(number, bits, sides, self._partitions, cut_off) for number in numbers]
         alone = list(self._each(work, match_bucket, self._options, self._progress))
-        bounds = self._bounds(alone)
+        begins = self._begins(self._bounds(alone))
         numbers = sorted({*sides.left_source.numbers(), *sides.left_target.numbers()})
-        work = [BucketTask(number, bits, sides, self._partitions, bounds) for number in numbers]
+        work = [BucketTask(number, bits, sides, self._partitions, cut_off, begins) for number in numbers]
         grouped = list(self._each(work, match_bucket, self._options, self._progress))
-        return self._built(sides, self._bounds([*alone, *grouped]), [*alone, *grouped])
+        return self._built(sides, self._bounds([*alone, *grouped]), begins, [*alone, *grouped])
 
     def _read(self) -> int:
         size = sum(
@@ -233,27 +240,42 @@ class _Run:
                 side.merge(own)
         return bounds
 
-    def _built(self, sides: Sides, bounds: tuple[Bounds, Bounds], found: Sequence[MatchedBucket]) -> list[TopicLedger]:
-        of_number = np.concatenate(
-            [np.full(len(pairing.partitions), index) for index, pairing in enumerate(self._pairings)]
-        )
-        source, target = (self._side(read, side, of_number) for read, side in zip(self.read, bounds, strict=True))
+    def _begins(self, bounds: tuple[Bounds, Bounds]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return by number where the other side's first record is, on source and target, as `Bounds.begins`."""
+        removed = [self._of_topic([(one.number, one.starts_late) for one in read]) for read in self.read]
+        return bounds[0].begins(removed[1]), bounds[1].begins(removed[0])
+
+    def _of_topic(self, found: Sequence[tuple[int, bool]]) -> NDArray[np.bool_]:
+        """Return by number what holds for one partition of its topic: partitions of two topics need not correspond."""
+        topics = np.zeros(len(self._pairings), dtype=np.bool_)
+        for number, holds in found:
+            topics[self._of_number[number]] |= holds
+        by_number: NDArray[np.bool_] = topics[self._of_number]
+        return by_number
+
+    def _built(
+        self,
+        sides: Sides,
+        bounds: tuple[Bounds, Bounds],
+        begins: tuple[NDArray[np.uint64], NDArray[np.uint64]],
+        found: Sequence[MatchedBucket],
+    ) -> list[TopicLedger]:
+        of_number = self._of_number
+        source, target = (self._side(*side) for side in zip(self.read, bounds, begins, strict=True))
         builders = [
             LedgerBuilder(source, target, self._directory / f"map.{index}") for index in range(len(self._pairings))
         ]
         for counted in (each for bucket in found for each in bucket.counted):
             builders[of_number[counted.number]].add_counted(counted)
-        gone = (
-            self._superseded(sides.placed, sides.source_cuts, target.cleaned),
-            self._superseded(sides.copied, sides.target_cuts, source.cleaned),
-        )
-        for number, rows in sorted_rows(sides.placed):
+        removed = self._removed(sides.placed, source, target, sides.source_cuts)
+        for rows, own_removed in sorted_rows(sides.placed, removed):
             for index, own in _by_pair(rows, of_number):
-                builders[index].add_source(own, _among(own, gone[0].read(number)))
+                builders[index].add_source(own, own_removed)
         self._order(sides.placed, builders, of_number)
-        for number, rows in sorted_rows(sides.copied):
+        removed = self._removed(sides.copied, target, source, sides.target_cuts)
+        for rows, own_removed in sorted_rows(sides.copied, removed):
             for index, own in _by_pair(rows, of_number):
-                builders[index].add_target(own, _among(own, gone[1].read(number)))
+                builders[index].add_target(own, own_removed)
         counts = [[self._counts(read, pairing) for read in self.read] for pairing in self._pairings]
         return [
             builder.ledger(
@@ -268,48 +290,56 @@ class _Run:
             for builder, pairing, own in zip(builders, self._pairings, counts, strict=True)
         ]
 
-    def _side(self, read: Sequence[ReadPartition], bounds: Bounds, of_number: NDArray[np.int64]) -> Side:
-        """Return a side; whether records were removed and cleaned is known of topics, as partitions need not correspond."""
+    def _removed(self, rows_of: Spill, own: Side, other: Side, cuts: NDArray[np.uint64]) -> Spill:
+        """Find the records that the other side's log cleaner may have removed: places under the numbers of the parts they are in."""
+        keyed, found = self._spill(f"{rows_of.name}-keys", KEYED), self._spill(f"{rows_of.name}-removed", REMOVED)
+
+        def write(places: NDArray[np.uint64]) -> None:
+            found.append(np.searchsorted(cuts, places, side="right"), places.view(REMOVED))
+
+        total = sum(rows_of.size(number) for number in rows_of.numbers())
+        shift = np.uint64(64 - max((total // _GROUP_ROWS).bit_length(), 1))
+        for number in rows_of.numbers() if other.cleaned.any() else ():
+            for rows in rows_of.parts(number):
+                write(note_keys(rows[other.cleaned[numbers_of(rows["place"])]], own.bounds.after, keyed, shift))
+        for number in keyed.numbers():
+            for places in superseded(keyed, number, own.bounds.after):
+                write(places)
+            keyed.remove(number)
+        return found
+
+    def _side(self, read: Sequence[ReadPartition], bounds: Bounds, begins: NDArray[np.uint64]) -> Side:
         bases = np.zeros(self._partitions, dtype=np.int64)
-        late, cleaned = (np.zeros(len(self._pairings), dtype=np.bool_) for _ in range(2))
         for one in read:
             bases[one.number] = one.first_offset
-            late[of_number[one.number]] |= one.starts_late
-            cleaned[of_number[one.number]] |= one.cleaned
         partitions = np.concatenate([np.array(pairing.partitions, dtype=np.int64) for pairing in self._pairings])
-        return Side(partitions, bases, bounds, late[of_number], cleaned[of_number])
+        return Side(partitions, bases, bounds, begins, self._of_topic([(one.number, one.cleaned) for one in read]))
 
     def _order(self, placed: Spill, builders: Sequence[LedgerBuilder], of_number: NDArray[np.int64]) -> None:
         """Find the records whose order within their key differs, in the partitions where any order does."""
         groups = np.array(sorted(set().union(*(builder.disordered for builder in builders))), dtype=np.uint64)
         if not len(groups):
             return
-        keyed = self._by_key(placed)
-        for _, rows in sorted_rows(placed):
-            own = rows[rows["other"] != NOWHERE]
+        keyed = self._spill("keyed", GROUPED)
+        total = sum(placed.size(number) for number in placed.numbers())
+        shift = np.uint64(64 - max((total // _GROUP_ROWS).bit_length(), 1))
+        for rows, _ in sorted_rows(placed):
+            own = rows[(rows["other"] != NOWHERE) & (rows["key"] != NO_KEY)]
             own = own[np.isin(pair_groups(own), groups)]
-            keyed.add(own, pair_groups(own))
-        for later, earlier in keyed.moved():
-            order = np.argsort(later["place"], kind="stable")
-            pairs = of_number[numbers_of(later["place"][order])]
-            for index in np.unique(pairs).tolist():
-                own_order = order[pairs == index]
-                builders[index].add_moved(later[own_order], earlier[own_order])
-
-    def _by_key(self, rows: Spill) -> RowsByKey:
-        return RowsByKey(self._spill("keyed", GROUPED), sum(rows.size(number) for number in rows.numbers()))
-
-    def _superseded(self, rows: Spill, cuts: NDArray[np.uint64], cleaned: NDArray[np.bool_]) -> Spill:
-        """Return the places of records that the other side lacks and may have removed by compaction, `cleaned` by number of partition."""
-        found = self._spill(f"gone-{rows.name}", np.dtype("<u8"))
-        if cleaned.any():
-            keyed = self._by_key(rows)
-            for _, part in sorted_rows(rows):
-                own = part[cleaned[numbers_of(part["place"])]]
-                keyed.add(own, numbers_of(own["place"]))
-            for places in keyed.superseded():
-                found.append(np.searchsorted(cuts, places, side="right"), places)
-        return found
+            grouped = np.empty(len(own), dtype=GROUPED)
+            for name in PLACED.names or ():
+                grouped[name] = own[name]
+            grouped["group"] = mixed(own["key"], pair_groups(own))
+            keyed.append((grouped["group"] >> shift).astype(np.int64), grouped)
+        for number in keyed.numbers():
+            lasts = NO_GROUPS
+            for rows in keyed.parts(number):
+                later, earlier, lasts = descents(rows, rows["group"], lasts)
+                order = np.argsort(later["place"], kind="stable")
+                for index in np.unique(of_number[numbers_of(later["place"])]).tolist():
+                    own = order[of_number[numbers_of(later["place"][order])] == index]
+                    builders[index].add_moved(later[own], earlier[own])
+            keyed.remove(number)
 
     @staticmethod
     def _counts(read: Sequence[ReadPartition], pairing: Pairing) -> SideCounts:
@@ -320,10 +350,6 @@ class _Run:
 def _cuts(read: Sequence[ReadPartition]) -> NDArray[np.uint64]:
     """Return the places after which the next part of about CUT_RECORDS records begins."""
     return np.array(sorted(cut for each in read for cut in each.cuts), dtype=np.uint64)
-
-
-def _among(rows: Rows, places: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    return np.isin(rows["place"], places) if len(places) else np.zeros(len(rows), dtype=np.bool_)
 
 
 def _by_pair(rows: Rows, of_number: NDArray[np.int64]) -> Iterator[tuple[int, Rows]]:
