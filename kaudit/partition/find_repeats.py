@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from kaudit.audits.repeats.identities import TopicIdentities
 from kaudit.audits.repeats.non_idempotent_repeats import without_equal_records
 from kaudit.audits.repeats.regrouped import regrouped_records
 from kaudit.audits.repeats.restarts import handovers, one_for_each_bump, repeated_epochs
@@ -41,7 +42,7 @@ def find_repeats(partition: PartitionAudit, open_source: OpenSource) -> None:
     partition.repeats = replace(repeats, regrouped=regrouped_records(repeats.repeated, directory, reads))
     sessions, places = partition.sessions, None
     if sessions:
-        places = places_before(sessions, directory, reads)
+        places = places_before(sessions, directory, reads, TopicIdentities(None, reads).of(directory))
         partition.sessions_not_exhausted = places.not_exhausted
     else:
         sessions = handovers(partition.restarts, directory, reads)

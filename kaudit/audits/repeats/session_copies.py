@@ -11,10 +11,11 @@ from contextlib import closing
 import numpy as np
 from msgspec import Struct
 
+from kaudit.audits.repeats.identities import CONTENT
 from kaudit.audits.repeats.sessions import Handover, Session
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
-from kaudit.formats.log.records import read_records
+from kaudit.formats.log.records import Record, read_records
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.log_rows import BoundaryBatch
@@ -23,7 +24,8 @@ from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource, boundary_from
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.contents import record_contents
-from kaudit.reading.identity.grammar import parse_identity
+from kaudit.reading.identity.grammar import Identity, parse_identity_in_log
+from kaudit.reading.identity.parts import PartReader
 from kaudit.reading.record_content import MAX_BATCH_BYTES, batch_bytes, content_of
 from kaudit.reading.run_batches import boundary_batches
 from kaudit.reading.segment import ByteRange
@@ -42,7 +44,6 @@ _PROOF = 64
 _LISTED = 100_000
 """Records held of one comparison; more are counted."""
 _WINDOW_BYTES = 256 << 10
-_CONTENT = parse_identity("key,value,headers")
 
 Place = tuple[BoundaryBatch, int]
 """A batch, and the offset of a record in it."""
@@ -52,6 +53,8 @@ class Places(Struct):
     """Where earlier sessions wrote the first record of a later one: by number of the handover, and (id, epoch)."""
 
     found: Mapping[tuple[int, int, int], Sequence[Place]]
+    identity: str
+    """By which records are compared, as `--identity` names it."""
     not_exhausted: int = 0
     """Sessions before which there is more of the log than was searched."""
 
@@ -77,9 +80,11 @@ class _Copy(Struct):
     """One of the sessions has no more records."""
 
 
-def places_before(handovers: Sequence[Handover], directory: PartitionDirectory, open_source: OpenSource) -> Places:
+def places_before(
+    handovers: Sequence[Handover], directory: PartitionDirectory, open_source: OpenSource, identity: str
+) -> Places:
     """Search the log before each session for its first record, in one reading."""
-    reader = IdentityReader(_CONTENT)
+    reader = IdentityReader(parse_identity_in_log(identity))
     wanted: defaultdict[int, list[int]] = defaultdict(list)
     ranges: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     not_exhausted = 0
@@ -100,13 +105,15 @@ def places_before(handovers: Sequence[Handover], directory: PartitionDirectory, 
         not_exhausted += room < 0
     found: defaultdict[tuple[int, int, int], deque[Place]] = defaultdict(lambda: deque(maxlen=_PLACES))
     try:
-        for batch, producer, content, offset in _hits(ranges, np.array(list(wanted)), directory, open_source):
+        for batch, producer, content, offset in _hits(
+            ranges, np.array(list(wanted)), directory, open_source, reader.identity
+        ):
             for number in wanted[content]:
                 if batch.last_offset < handovers[number].session.first_offset:
                     found[number, *producer].append((batch, offset))
     except OSError:
-        return Places(found, not_exhausted)  # reported by the audit itself
-    return Places(found, not_exhausted)
+        return Places(found, identity, not_exhausted)  # reported by the audit itself
+    return Places(found, identity, not_exhausted)
 
 
 def _hits(
@@ -114,6 +121,7 @@ def _hits(
     wanted: np.ndarray,
     directory: PartitionDirectory,
     open_source: OpenSource,
+    identity: Identity,
 ) -> Iterator[tuple[BoundaryBatch, tuple[int, int], int, int]]:
     """Yield the records with a wanted content: batch, producer id and epoch, content, offset."""
     for segment, own in sorted(ranges.items()):
@@ -125,7 +133,7 @@ def _hits(
                 begin = boundary_from(source, start, file.size) if start else 0
                 for piece in stream_batches(source, ByteRange(begin, stop, file.size), expected_offset=None):
                     rows = _of_producers(piece.batches)
-                    contents, _ = record_contents(rows, segment, source, _CONTENT)
+                    contents, _ = record_contents(rows, segment, source, identity)
                     hits = np.flatnonzero(np.isin(contents["content"], wanted))
                     at = np.searchsorted(rows["position"], contents["position"].take(hits))
                     values = zip(
@@ -147,7 +155,8 @@ def _of_producers(batches: Batches) -> Batches:
 class SessionReader:
     """Reads records of sessions again, each batch once as long as it is among the last few."""
 
-    def __init__(self, directory: PartitionDirectory, open_source: OpenSource) -> None:
+    def __init__(self, directory: PartitionDirectory, open_source: OpenSource, identity: str) -> None:
+        self._parts = None if identity == CONTENT else PartReader(parse_identity_in_log(identity))
         self._directory = directory
         self._open = open_source
         self._room = FOLLOWED_BYTES
@@ -184,9 +193,13 @@ class SessionReader:
             return []
         try:
             records = read_records(memoryview(data), MAX_BATCH_BYTES)
-            return [_Record(content_of(record), record.timestamp, record.offset, batch) for record in records]
+            return [_Record(self._content(record), record.timestamp, record.offset, batch) for record in records]
         except WireError:
             return []  # reported by the audit itself
+
+    def _content(self, record: Record) -> int:
+        parts = None if self._parts is None else self._parts.read(record)
+        return content_of(record) if parts is None else hash(parts)
 
 
 def compare_sessions(
@@ -196,7 +209,7 @@ def compare_sessions(
 
     `places` as of `places_before`; without, the first record is looked for among the predecessor's last batches.
     """
-    reader = SessionReader(directory, open_source)
+    reader = SessionReader(directory, open_source, CONTENT if places is None else places.identity)
     sessions: list[RepeatedSession] = []
     epochs: list[RepeatedEpoch] = []
     for number, handover in enumerate(handovers):

@@ -73,3 +73,14 @@ def test_heartbeats_of_sessions_are_no_evidence(tmp_path):
         for number in range(200):
             log.append(data(producer_id, 0, number, payload=b"up"))
     assert found(log.write(tmp_path / "orders-0"), Depth.RECORDS)[0] == []
+
+
+def test_change_events_are_known_by_their_place_in_the_database(tmp_path):
+    """A connector that was restarted sends an event again under another ts_ms."""
+    log = Log()
+    event = '{"op": "c", "after": {"id": %d}, "source": {"lsn": %d}, "ts_ms": %d}'
+    for number in range(60):
+        log.append(data(1, 0, number, payload=(event % (number, 900 + number, number)).encode()))
+    for sequence, number in enumerate(range(20, 70)):
+        log.append(data(2, 0, sequence, payload=(event % (number, 900 + number, 1000 + number)).encode()))
+    assert found(log.write(tmp_path / "orders-0"), Depth.RECORDS)[0] == [("KA701", 60, 99, 40, 40)]
