@@ -129,6 +129,9 @@ SCAN_COLUMNS: Mapping[str, Column] = {
         marker="COMMIT or ABORT; CLEANED where compaction emptied it",
         cause="why offsets are missing: log-start, compaction, damage, missing-segment, unknown",
         source="file or znode the block was read from",
+        source_topic="topic of the source",
+        target_topic="its copy in the target",
+        difference="missing: of the source, not in the target; repeated: again in the target; only-in-target; pending: not copied yet",
         relation="the replica's relation to the reference, null for the reference itself",
         reference="the replica whose log the others would follow",
         leader_epochs="JSON: the leader epochs and their start offsets",
@@ -190,6 +193,15 @@ SCAN_COLUMNS: Mapping[str, Column] = {
         end_offset="offset after the replica's last record",
         only_first_offset="first offset that only this replica holds",
         only_last_offset="last offset that only this replica holds",
+        source_partition="partition of the source",
+        target_partition="partition of the target",
+        source_first_offset="first offset of the records in the source",
+        source_last_offset="last offset of the records in the source",
+        target_first_offset="first offset of the records in the target",
+        target_last_offset="last offset of the records in the target",
+        earlier_partition="partition of the target that has the records already",
+        earlier_first_offset="first offset at which the target has the records already",
+        earlier_last_offset="last offset at which the target has the records already",
         crc="stored CRC",
     ),
     **columns_of(
@@ -234,6 +246,15 @@ SCAN_TABLES: Mapping[str, tuple[str, ...]] = {
     "comparisons": (
         *_REPLICA, "relation", "reference", "common_end_offset", "first_difference", "truncation_offset",
         "start_offset", "end_offset", "only_first_offset", "only_last_offset", "leader_epochs",
+    ),
+    "record_ranges": (
+        "source_topic", "target_topic", "difference", "partition", "first_offset", "last_offset", "records",
+        "source_partition", "source_first_offset", "source_last_offset", "earlier_partition", "earlier_first_offset",
+        "earlier_last_offset",
+    ),
+    "offset_map": (
+        "source_topic", "target_topic", "source_partition", "source_first_offset", "source_last_offset",
+        "target_partition", "target_first_offset", "target_last_offset", "records",
     ),
     "batches": (
         *_REPLICA, "segment", "position", "bytes", "base_offset", "last_offset", "magic", "leader_epoch", "crc", "codec",

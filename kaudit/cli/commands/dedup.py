@@ -27,7 +27,7 @@ class IsolationLevel(enum.Enum):
     READ_COMMITTED = "read_committed"
 
 
-_Isolation = Annotated[
+IsolationOption = Annotated[
     IsolationLevel,
     typer.Option(
         "--isolation-level",
@@ -55,7 +55,7 @@ def dedup(  # noqa: PLR0913 - its groups of options
     context: typer.Context,
     paths: Paths,
     *,
-    isolation_level: _Isolation = IsolationLevel.READ_UNCOMMITTED,
+    isolation_level: IsolationOption = IsolationLevel.READ_UNCOMMITTED,
     identity: _Identity = None,
     output: RowOutput,
     compared: Compared,
