@@ -1,0 +1,1 @@
+"""Transactions from their inputs to their outputs."""
